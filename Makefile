@@ -1,0 +1,51 @@
+# Everything happens in .venv, which is made on first use and reused afterwards.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := $(shell find core -name '*.cpp' -o -name '*.hpp' -o -name CMakeLists.txt) pyproject.toml requirements.lock
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.PHONY: demo test lint bench docs sanitize clean
+
+demo: $(VENV)/.installed
+	@$(BIN)/argosy compare scenarios/demo.toml --engine omega --engine murmuration --seeds 3
+	@$(BIN)/python -m argosy.report.next_steps
+
+test: $(VENV)/.dev lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev
+	@for file in bench/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+docs: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/test_docs.py
+
+# The same suite over a core built with AddressSanitizer and UndefinedBehaviorSanitizer.
+sanitize: $(VENV)/.dev
+	tests/sanitize.sh
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit("Argosy needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.build-tools: requirements.lock | $(VENV)/bin/python
+	$(PIP) install --upgrade pip
+	$(PIP) install -c requirements.lock scikit-build-core nanobind cmake ninja
+	@touch $@
+
+$(VENV)/.installed: $(SOURCES) | $(VENV)/.build-tools
+	$(PIP) install -c requirements.lock --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.installed pyproject.toml requirements.lock
+	$(PIP) install -c requirements.lock --group dev
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,9 @@
+// The Python module argosy._core: one function per folder of the core.
+#include "bindings.hpp"
+
+NB_MODULE(_core, module) {
+  module.doc() = "Argosy's native core: random streams, the cell's columns, the simulated machines.";
+  bind_random(module);
+  bind_cell(module);
+  bind_sim(module);
+}

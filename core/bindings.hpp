@@ -1,0 +1,7 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+void bind_random(nanobind::module_& module);
+void bind_cell(nanobind::module_& module);
+void bind_sim(nanobind::module_& module);

@@ -1,0 +1,37 @@
+#include <nanobind/stl/string.h>
+
+#include "bindings.hpp"
+#include "random.hpp"
+
+namespace nb = nanobind;
+
+void bind_random(nb::module_& module) {
+  using argosy::Random;
+  nb::class_<Random>(module, "Random")
+      .def(nb::init<std::uint64_t>(), nb::arg("seed"))
+      .def("child", [](const Random& self, const std::string& name) { return self.child(name); },
+           nb::arg("name"))
+      .def("bits", &Random::bits)
+      .def("below",
+           [](Random& self, std::int64_t n) {
+             if (n < 1) throw nb::value_error("below() needs a bound of at least 1");
+             return self.below(static_cast<std::uint64_t>(n));
+           },
+           nb::arg("n"))
+      .def("uniform", &Random::uniform)
+      .def("exponential", &Random::exponential)
+      .def("normal", &Random::normal)
+      .def("bounded_pareto",
+           [](Random& self, double low, double high, double alpha) {
+             if (!(low > 0 && low < high && alpha > 0)) {
+               throw nb::value_error("bounded_pareto() needs 0 < low < high and alpha > 0");
+             }
+             return self.bounded_pareto(low, high, alpha);
+           },
+           nb::arg("low"), nb::arg("high"), nb::arg("alpha"));
+  module.def("exact_exp", &argosy::exact_exp, nb::arg("x"));
+  module.def("exact_log", [](double x) {
+    if (!(x > 0)) throw nb::value_error("exact_log() needs a positive number");
+    return argosy::exact_log(x);
+  }, nb::arg("x"));
+}
