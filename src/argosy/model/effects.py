@@ -1,0 +1,75 @@
+"""Effects: all that an engine can ask of its world."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from argosy.model.explanations import Explanation
+from argosy.model.resources import Resources
+from argosy.model.transactions import MachineArray, TaskArray, Transaction
+
+
+class Think(msgspec.Struct, frozen=True):
+    """Deciding takes `duration`; `DecisionDue(token)` follows. `job` is what is being decided on: its
+    first `Think` ends the job's wait time. Busyness is the sum of these durations."""
+
+    duration: int
+    token: int
+    job: int = -1
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """Ask the cell; `Committed` answers. `explanation` says what the scheduler saw."""
+
+    transaction: Transaction
+    explanation: Explanation | None = None
+
+
+class Enqueue(msgspec.Struct, frozen=True):
+    """Put tasks into their machines' queues, without a transaction and so without a conflict."""
+
+    tasks: TaskArray
+    machines: MachineArray
+    explanation: Explanation | None = None
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """Ask a cluster's agent for `count` random machines that fit; `SampleReturned(token)` answers."""
+
+    request: Resources
+    count: int
+    token: int
+    cluster: str = ""
+
+
+class Send(msgspec.Struct, frozen=True):
+    """One message to each of `peers`. Delivery is the network's affair: late, lost, twice."""
+
+    peers: tuple[str, ...]
+    payload: Any
+
+
+class WakeMe(msgspec.Struct, frozen=True):
+    """`TimerFired(name)` at time `at`."""
+
+    at: int
+    name: str
+
+
+class Explain(msgspec.Struct, frozen=True):
+    """Why these tasks have no machine (yet)."""
+
+    tasks: TaskArray
+    explanation: Explanation
+
+
+class Abandon(msgspec.Struct, frozen=True):
+    """Give up on tasks for good, with the reason."""
+
+    tasks: TaskArray
+    explanation: Explanation
+
+
+Effect: TypeAlias = Think | Commit | Enqueue | Sample | Send | WakeMe | Explain | Abandon

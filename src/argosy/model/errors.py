@@ -1,0 +1,135 @@
+"""One error tree. Each error has a code, a place, what was expected and a hint.
+
+Expected outcomes (no room, a conflict) are values, not errors: see `explanations`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ArgosyError(Exception):
+    """Something the user can mend. Rendered as one line; the CLI exits with 2."""
+
+    code = "error"
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        field: str | None = None,
+        expected: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.file = file
+        self.line = line
+        self.field = field
+        self.expected = expected
+        self.hint = hint
+        super().__init__(problem)
+
+    @property
+    def place(self) -> str:
+        where = self.file or ""
+        if self.line is not None:
+            where += f":{self.line}" if where else f"line {self.line}"
+        if self.field:
+            where += f": {self.field}" if where else self.field
+        return where
+
+    def __str__(self) -> str:
+        parts = [f"{self.place}: {self.problem}" if self.place else self.problem]
+        if self.expected:
+            parts.append(f"expected {self.expected}")
+        if self.hint:
+            parts.append(self.hint)
+        return "; ".join(parts)
+
+    def located(
+        self, *, file: str | None = None, line: int | None = None, field: str | None = None
+    ) -> ArgosyError:
+        """The same error with whatever part of its place was not known yet."""
+        self.file = self.file or file
+        self.line = self.line if self.line is not None else line
+        self.field = self.field or field
+        return self
+
+
+class ScenarioError(ArgosyError):
+    code = "scenario"
+
+
+class TraceError(ArgosyError):
+    code = "trace"
+
+
+class RunDirectoryError(ArgosyError):
+    code = "run-directory"
+
+
+class UnitError(ArgosyError):
+    code = "unit"
+
+
+class ModelError(ArgosyError):
+    """A machine, job or resource vector that contradicts itself."""
+
+    code = "model"
+
+
+class ConstraintSyntaxError(ArgosyError):
+    code = "constraint-syntax"
+
+    def __init__(self, problem: str, *, text: str, column: int, expected: str | None = None) -> None:
+        self.text = text
+        self.column = column
+        super().__init__(
+            f"{problem} at column {column + 1} of {text!r}", expected=expected
+        )
+
+
+class SettingError(ArgosyError):
+    code = "setting"
+
+
+class UnknownName(ArgosyError):
+    """A name that is not among those known; offers the nearest."""
+
+    code = "unknown-name"
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], **place: object) -> None:
+        options = sorted(known)
+        super().__init__(
+            f"unknown {kind} {name!r}",
+            expected="one of " + ", ".join(options) if options else None,
+            hint=did_you_mean(name, options),
+            **place,  # type: ignore[arg-type]
+        )
+
+
+class UnknownEngine(UnknownName):
+    code = "unknown-engine"
+
+    def __init__(self, name: str, known: Iterable[str], **place: object) -> None:
+        super().__init__("engine", name, known, **place)
+
+
+class CommandError(ArgosyError):
+    """A command's arguments do not make sense together."""
+
+    code = "command"
+
+
+class EngineFault(ArgosyError):
+    """An engine broke its contract: a bug in the engine, not in the input."""
+
+    code = "engine-fault"
+
+
+def did_you_mean(name: str, options: Iterable[str]) -> str | None:
+    near = difflib.get_close_matches(name, list(options), n=1, cutoff=0.6)
+    return f"did you mean {near[0]!r}?" if near else None

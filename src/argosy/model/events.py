@@ -1,0 +1,110 @@
+"""Events: all that can happen to an engine."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model.explanations import Why
+from argosy.model.jobs import Job
+from argosy.model.transactions import MachineArray, Outcome, ShapeArray, TaskArray, Transaction, VersionArray
+
+
+class Started(msgspec.Struct, frozen=True):
+    """The scheduler begins, or begins again after a crash with nothing remembered."""
+
+    again: bool = False
+
+
+class JobSubmitted(msgspec.Struct, frozen=True):
+    """Tasks of `job` are this scheduler's to place: at first all of them, later those that came back
+    from a scheduler that stopped."""
+
+    job: Job
+    number: int
+    tasks: TaskArray
+
+
+class TaskFinished(msgspec.Struct, frozen=True):
+    """Tasks ended at their machines; who hears of which is `Capabilities.finishes`. Machines say what
+    they know of each: the estimate it came with and its shape."""
+
+    tasks: TaskArray
+    machines: MachineArray
+    estimates: NDArray[np.int64]
+    shapes: ShapeArray
+
+
+class TasksLost(msgspec.Struct, frozen=True):
+    """Tasks of `job` that this scheduler had placed are without a machine again, and are its to place
+    once more. The job comes along, so that engines need not remember what they have placed."""
+
+    job: Job
+    number: int
+    tasks: TaskArray
+    machines: MachineArray
+    why: Why
+
+
+class MachineJoined(msgspec.Struct, frozen=True):
+    machine: int
+
+
+class MachineLost(msgspec.Struct, frozen=True):
+    machine: int
+
+
+class MachineChanged(msgspec.Struct, frozen=True):
+    """Resized, or draining begun or ended."""
+
+    machine: int
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """The answer to a `Commit`."""
+
+    transaction: Transaction
+    outcome: Outcome
+
+
+class SampleReturned(msgspec.Struct, frozen=True):
+    """The answer to a `Sample`: machines that fit, what is free on them, and their versions."""
+
+    token: int
+    machines: MachineArray
+    free: NDArray[np.int64]
+    versions: VersionArray
+
+
+class MessageReceived(msgspec.Struct, frozen=True):
+    sender: str
+    payload: Any
+
+
+class TimerFired(msgspec.Struct, frozen=True):
+    name: str
+
+
+class DecisionDue(msgspec.Struct, frozen=True):
+    """The time a `Think` asked for has passed."""
+
+    token: int
+
+
+Event: TypeAlias = (
+    Started
+    | JobSubmitted
+    | TaskFinished
+    | TasksLost
+    | MachineJoined
+    | MachineLost
+    | MachineChanged
+    | Committed
+    | SampleReturned
+    | MessageReceived
+    | TimerFired
+    | DecisionDue
+)

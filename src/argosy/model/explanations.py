@@ -1,0 +1,111 @@
+"""Why: a refusal is data made where it happens; sentences are made from it at the edge."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+
+from argosy.model.units import format_amount
+
+
+class Why(IntEnum):
+    """Reason codes. The numbers are shared with the native core and appear in decision logs."""
+
+    NONE = 0
+    #: The machine lacks `lacking` of `dimension`, even after every permitted preemption.
+    NO_ROOM = 1
+    #: Coarse detection: the machine changed since the version the claim was decided on.
+    STALE = 2
+    MACHINE_UNKNOWN = 3
+    MACHINE_GONE = 4
+    MACHINE_DRAINING = 5
+    #: The scheduler would exceed its limit of `dimension` by `lacking`.
+    RESOURCE_LIMIT = 6
+    #: The scheduler already has as many jobs as it may admit.
+    JOB_LIMIT = 7
+    #: The task holds a claim already.
+    DUPLICATE = 8
+    #: Another claim of the same atomic transaction or gang was refused.
+    TOGETHER = 9
+    #: The task to be released holds no claim.
+    NOT_CLAIMED = 10
+    #: The task to be released belongs to another scheduler.
+    NOT_YOURS = 11
+    #: Required attributes, tags or constraints rule the machine out.
+    FILTERED = 12
+    #: The task was removed in favour of one of higher precedence.
+    PREEMPTED = 13
+    #: The scheduler gave up after its limit of attempts.
+    ATTEMPTS = 14
+    #: The scheduler that held the task stopped.
+    SCHEDULER_LOST = 15
+
+
+class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One claim, or one machine, that was refused: which, why, and by how much."""
+
+    why: Why
+    task: int = -1
+    machine: int = -1
+    dimension: str = ""
+    lacking: int = 0
+
+    def sentence(self, machine_name: str = "") -> str:
+        where = machine_name or (f"machine {self.machine}" if self.machine >= 0 else "the machine")
+        match self.why:
+            case Why.NO_ROOM:
+                return f"{where} lacks {format_amount(self.dimension, self.lacking)}"
+            case Why.STALE:
+                return f"{where} changed {self.lacking} times since the decision began"
+            case Why.MACHINE_UNKNOWN:
+                return f"{where} does not exist"
+            case Why.MACHINE_GONE:
+                return f"{where} is gone"
+            case Why.MACHINE_DRAINING:
+                return f"{where} is draining"
+            case Why.RESOURCE_LIMIT:
+                return (
+                    "the scheduler's limit would be exceeded by "
+                    + format_amount(self.dimension, self.lacking)
+                )
+            case Why.JOB_LIMIT:
+                return "the scheduler already has as many jobs as it may admit"
+            case Why.DUPLICATE:
+                return "the task is placed already"
+            case Why.TOGETHER:
+                return "another task of the same all-or-nothing placement was refused"
+            case Why.NOT_CLAIMED:
+                return "the task is not placed"
+            case Why.NOT_YOURS:
+                return "the task belongs to another scheduler"
+            case Why.FILTERED:
+                return f"{where} is ruled out by what the task requires"
+            case Why.PREEMPTED:
+                return f"preempted on {where} by a task of higher precedence"
+            case Why.ATTEMPTS:
+                return f"given up after {self.lacking} attempts"
+            case Why.SCHEDULER_LOST:
+                return "the scheduler that held it stopped"
+        return "no reason was recorded"
+
+
+class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a scheduler saw when it decided about a task (or about identical tasks at once)."""
+
+    #: How many machines were looked at, and how many of them could take the task.
+    looked_at: int = 0
+    feasible: int = 0
+    #: How many machines each reason ruled out: ``{"cpu": 900, "filtered": 100}``.
+    ruled_out: dict[str, int] = {}
+    #: The machine that came closest, and what it lacked.
+    nearest_miss: Refusal | None = None
+    #: Why the last attempt was refused by the cell, where it came that far.
+    refused: Refusal | None = None
+    #: For a placed task: the rule that chose, the winner's score, and who came second.
+    rule: str = ""
+    score: int | None = None
+    second: int | None = None
+    second_score: int | None = None
+    #: What would have to change; a sentence without the machine's name.
+    remedy: str = ""

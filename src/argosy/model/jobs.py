@@ -1,0 +1,142 @@
+"""Jobs: one or many tasks that were submitted together.
+
+A task is known everywhere by one 64-bit number: its job's number and its index in the job. Arrays of
+such numbers travel through events, effects and the native core; `task_name` makes them readable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NewType
+
+import msgspec
+
+from argosy.model.constraints import Constraint
+from argosy.model.errors import ModelError
+from argosy.model.resources import Resources
+from argosy.model.units import LARGEST
+
+if TYPE_CHECKING:
+    from argosy.model.transactions import TaskArray
+
+JobNumber = NewType("JobNumber", int)
+TaskNumber = NewType("TaskNumber", int)
+
+BATCH: Final = "batch"
+SERVICE: Final = "service"
+
+_INDEX_BITS: Final = 32
+_INDEX_MASK: Final = (1 << _INDEX_BITS) - 1
+#: Job numbers leave the sign bit alone.
+MOST_JOBS: Final = 2**31 - 1
+MOST_TASKS: Final = 2**24
+#: Precedence is a 16-bit number in the native columns.
+PRECEDENCE_RANGE: Final = (-32_768, 32_767)
+
+
+def task_number(job: int, index: int) -> TaskNumber:
+    return TaskNumber(job << _INDEX_BITS | index)
+
+
+def job_of(task: int) -> JobNumber:
+    return JobNumber(task >> _INDEX_BITS)
+
+
+def index_of(task: int) -> int:
+    return task & _INDEX_MASK
+
+
+def task_name(job_id: str, index: int) -> str:
+    return f"{job_id}/{index}"
+
+
+class TaskGroup(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Tasks of one job that are alike: same request, tags and required machine attributes.
+
+    `durations` holds one running time for all, or one per task; empty means "runs until stopped".
+    What a scheduler may know beforehand is `estimate`; durations are for the world alone.
+    """
+
+    count: int
+    request: Resources
+    durations: tuple[int, ...] = ()
+    estimate: int | None = None
+    tags: tuple[str, ...] = ()
+    requires: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= MOST_TASKS:
+            raise ModelError(f"{self.count} tasks in a group", expected=f"1 to {MOST_TASKS}")
+        if len(self.durations) not in (0, 1, self.count):
+            raise ModelError(
+                f"{len(self.durations)} durations for {self.count} tasks",
+                expected="none, one for all, or one per task",
+            )
+        for duration in (*self.durations, self.estimate or 0):
+            if not 0 <= duration <= LARGEST:
+                raise ModelError(f"a duration of {duration} µs", expected="0 to 2^53 µs")
+
+    def duration(self, index: int) -> int | None:
+        if not self.durations:
+            return None
+        return self.durations[0] if len(self.durations) == 1 else self.durations[index]
+
+    @property
+    def expected(self) -> int | None:
+        """The estimate, or the mean duration where the submitter gave none."""
+        if self.estimate is not None or not self.durations:
+            return self.estimate
+        return sum(self.durations) // len(self.durations)
+
+
+class Job(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a user submits. `kind` routes it (``batch``, ``service`` or a name of the user's own);
+    `precedence` ranks it; a `gang` job's tasks are placed together or not at all."""
+
+    id: str
+    groups: tuple[TaskGroup, ...]
+    submit: int = 0
+    kind: str = BATCH
+    precedence: int = 0
+    gang: bool = False
+    owner: str = ""
+    constraints: tuple[Constraint, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.id or "/" in self.id or any(c.isspace() for c in self.id):
+            raise ModelError(
+                f"job id {self.id!r}", expected="a non-empty id without spaces or slashes"
+            )
+        if not self.groups:
+            raise ModelError(f"job {self.id} has no tasks", expected="at least one task group")
+        if not 0 <= self.submit <= LARGEST:
+            raise ModelError(f"job {self.id} submitted at {self.submit} µs", expected="0 to 2^53 µs")
+        low, high = PRECEDENCE_RANGE
+        if not low <= self.precedence <= high:
+            raise ModelError(
+                f"job {self.id} has precedence {self.precedence}", expected=f"{low} to {high}"
+            )
+
+    @property
+    def tasks(self) -> int:
+        return sum(group.count for group in self.groups)
+
+    def tasks_by_group(self, tasks: TaskArray) -> Iterator[tuple[TaskGroup, TaskArray]]:
+        """Those of `tasks` that are in each group; groups without any are left out."""
+        if len(self.groups) == 1:
+            if len(tasks):
+                yield self.groups[0], tasks
+            return
+        indices = tasks & _INDEX_MASK
+        for start, group in zip(self.group_starts(), self.groups, strict=True):
+            mine = tasks[(indices >= start) & (indices < start + group.count)]
+            if len(mine):
+                yield group, mine
+
+    def group_starts(self) -> list[int]:
+        """The index of each group's first task."""
+        starts, at = [], 0
+        for group in self.groups:
+            starts.append(at)
+            at += group.count
+        return starts

@@ -1,0 +1,25 @@
+"""Machines and the node groups they belong to."""
+
+from __future__ import annotations
+
+import msgspec
+
+from argosy.model.resources import Resources
+
+
+class Machine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One machine as the operator describes it.
+
+    A *node group* ("rack", "zone", "upgrade-domain") is a category of node sets; `joins` names, per
+    group, the sets this machine is in. Groups may nest or overlap, and a machine may be in several
+    sets of one group. Every machine also forms a set of its own in the group ``machine``.
+    """
+
+    name: str
+    capacity: Resources
+    attributes: dict[str, str] = {}
+    joins: dict[str, tuple[str, ...]] = {}
+
+
+#: The group in which every machine is a set of its own.
+MACHINE_GROUP = "machine"

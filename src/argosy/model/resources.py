@@ -1,0 +1,70 @@
+"""Resource vectors: whole numbers with named dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from argosy.model import units
+from argosy.model.errors import ArgosyError, ModelError
+
+#: Every cell has these two, in this order; extras follow in the order of their names.
+BASE_DIMENSIONS: Final = ("cpu", "memory")
+#: The native columns are sized for this many.
+MOST_DIMENSIONS: Final = 8
+
+
+class Resources(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Milli-cores, bytes, and any number of named extras such as ``gpu`` or ``bandwidth``."""
+
+    cpu: int = 0
+    memory: int = 0
+    extras: dict[str, int] = {}
+
+    def __post_init__(self) -> None:
+        for name, amount in self.items():
+            if not 0 <= amount <= units.LARGEST:
+                raise ModelError(f"{name} = {amount}", expected="an amount from 0 to 2^53")
+
+    def items(self) -> list[tuple[str, int]]:
+        return [("cpu", self.cpu), ("memory", self.memory), *self.extras.items()]
+
+    def vector(self, dimensions: tuple[str, ...]) -> tuple[int, ...]:
+        """The amounts in the order of `dimensions`, every one of them present."""
+        amounts = dict(self.items())
+        unknown = [name for name, amount in amounts.items() if amount and name not in dimensions]
+        if unknown:
+            raise ModelError(
+                f"the cell has no resource {unknown[0]!r}", expected="one of " + ", ".join(dimensions)
+            )
+        return tuple(amounts.get(name, 0) for name in dimensions)
+
+    @staticmethod
+    def parse(table: Mapping[str, Any]) -> Resources:
+        """From scenario or trace text: ``{cpu = "500m", memory = "2GiB", gpu = 1}``."""
+        amounts: dict[str, int] = {}
+        for name, value in table.items():
+            try:
+                if name == "cpu":
+                    amounts[name] = units.parse_cpu(value)
+                elif name == "memory":
+                    amounts[name] = units.parse_bytes(value)
+                else:
+                    amounts[name] = units.parse_count(value, f"an amount of {name}")
+            except ArgosyError as error:
+                raise error.located(field=name) from None
+        cpu, memory = amounts.pop("cpu", 0), amounts.pop("memory", 0)
+        return Resources(cpu, memory, amounts)
+
+
+def dimensions_of(vectors: Iterable[Resources]) -> tuple[str, ...]:
+    """The dimensions a cell needs to hold all of `vectors`."""
+    extras = sorted({name for vector in vectors for name in vector.extras})
+    dimensions = (*BASE_DIMENSIONS, *extras)
+    if len(dimensions) > MOST_DIMENSIONS:
+        raise ModelError(
+            f"{len(dimensions)} resource dimensions", expected=f"at most {MOST_DIMENSIONS}"
+        )
+    return dimensions

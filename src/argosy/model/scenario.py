@@ -1,0 +1,190 @@
+"""The scenario: cell + workload + fleet + faults + seed, as values.
+
+`runs.loader.load` makes one from a TOML file with every error located; `docs/scenarios.md` describes each
+key. A scenario is complete: it says all that a simulated run depends on but the versions of the code.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+
+from argosy.model.jobs import Job
+from argosy.model.machines import Machine
+from argosy.model.resources import Resources
+from argosy.model.units import Time
+
+Positive: TypeAlias = Annotated[int, msgspec.Meta(ge=1, description="a whole number of 1 or more")]
+Factor: TypeAlias = Annotated[float, msgspec.Meta(gt=0, description="a number above 0")]
+Probability: TypeAlias = Annotated[
+    float, msgspec.Meta(ge=0, le=1, description="a probability from 0 to 1")
+]
+
+
+class GroupSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A node group: its sets by name, in order."""
+
+    name: str
+    sets: tuple[str, ...]
+
+
+class CellSpec(msgspec.Struct, frozen=True, kw_only=True):
+    machines: tuple[Machine, ...]
+    groups: tuple[GroupSpec, ...] = ()
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one scheduler may hold at most; none means unlimited."""
+
+    resources: Resources | None = None
+    jobs: Positive | None = None
+
+
+class Takes(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs a fleet entry takes: all, or those of some kinds."""
+
+    kinds: tuple[str, ...] = ()
+
+
+class AsTold(msgspec.Struct, frozen=True, kw_only=True, tag="as-told", tag_field="model"):
+    """A decision takes as long as the engine says."""
+
+
+class Scaled(msgspec.Struct, frozen=True, kw_only=True, tag="scaled", tag_field="model"):
+    """A slower or faster computer: the engine's time times `factor`."""
+
+    factor: Factor
+
+
+class Jittered(msgspec.Struct, frozen=True, kw_only=True, tag="jittered", tag_field="model"):
+    """The engine's time times a number drawn evenly between `low` and `high` for each decision."""
+
+    low: Factor
+    high: Factor
+
+
+DecisionTime: TypeAlias = AsTold | Scaled | Jittered
+
+Split: TypeAlias = Literal["hash", "round-robin", "random"]
+
+
+class FleetEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """`replicas` schedulers of one engine. `split` says how jobs are dealt out among them."""
+
+    name: str
+    engine: str
+    settings: dict[str, Any] = {}
+    replicas: Positive = 1
+    takes: Takes = Takes()
+    split: Split = "hash"
+    limits: Limits = Limits()
+    decision_time: DecisionTime = AsTold()
+
+    def scheduler_names(self) -> tuple[str, ...]:
+        if self.replicas == 1:
+            return (self.name,)
+        return tuple(f"{self.name}-{index}" for index in range(self.replicas))
+
+
+class ConstantLatency(msgspec.Struct, frozen=True, kw_only=True, tag="constant", tag_field="model"):
+    delay: Time = 500
+
+
+class UniformLatency(msgspec.Struct, frozen=True, kw_only=True, tag="uniform", tag_field="model"):
+    low: Time
+    high: Time
+
+
+class PairLatency(msgspec.Struct, frozen=True, kw_only=True, tag="per-pair", tag_field="model"):
+    """`delays` maps "sender>receiver" to a delay; `default` serves the other pairs."""
+
+    default: Time
+    delays: dict[str, Time] = {}
+
+
+Latency: TypeAlias = ConstantLatency | UniformLatency | PairLatency
+
+
+class Network(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a hop takes, and what goes wrong with messages between schedulers."""
+
+    latency: Latency = ConstantLatency()
+    #: Probabilities per message.
+    loss: Probability = 0.0
+    duplication: Probability = 0.0
+    #: Share of messages that are delayed by up to `extra_delay` more, and so overtaken.
+    reordering: Probability = 0.0
+    extra_delay: Time = 0
+
+
+class MachineCrash(msgspec.Struct, frozen=True, kw_only=True, tag="machine-crash", tag_field="kind"):
+    """A machine stops at `at` and is back, empty, `down` later (never, if `down` is none)."""
+
+    at: Time
+    machine: str
+    down: Time | None = None
+
+
+class SchedulerCrash(
+    msgspec.Struct, frozen=True, kw_only=True, tag="scheduler-crash", tag_field="kind"
+):
+    at: Time
+    scheduler: str
+    down: Time | None = None
+
+
+class RandomCrashes(
+    msgspec.Struct, frozen=True, kw_only=True, tag="random-crashes", tag_field="kind"
+):
+    """Crashes of random machines or schedulers, exponentially `every` so often between `start` and
+    `end`, each for `down`."""
+
+    what: Literal["machines", "schedulers"]
+    every: Time
+    down: Time
+    start: Time = 0
+    end: Time | None = None
+
+
+class Partition(msgspec.Struct, frozen=True, kw_only=True, tag="partition", tag_field="kind"):
+    """Between `at` and `at + lasts`, the schedulers in `isolated` hear no others and are not heard."""
+
+    at: Time
+    lasts: Time
+    isolated: tuple[str, ...]
+
+
+Fault: TypeAlias = MachineCrash | SchedulerCrash | RandomCrashes | Partition
+
+
+class MachineModel(msgspec.Struct, frozen=True, kw_only=True):
+    """How simulated machines treat queued tasks."""
+
+    queue: Literal["fcfs", "shortest-first"] = "fcfs"
+
+
+class Output(msgspec.Struct, frozen=True, kw_only=True):
+    #: `decisions` logs what schedulers and the cell decided; `everything` also messages and timers.
+    log: Literal["none", "decisions", "everything"] = "decisions"
+    #: Keep the timeline of every task (40 bytes each).
+    tasks: bool = True
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    seed: int
+    cell: CellSpec
+    #: In order of submission.
+    jobs: tuple[Job, ...]
+    fleet: tuple[FleetEntry, ...]
+    network: Network = Network()
+    machines: MachineModel = MachineModel()
+    faults: tuple[Fault, ...] = ()
+    #: The run ends here at the latest; none means when all jobs are done.
+    horizon: Time | None = None
+    #: How long after a scheduler stops its unplaced tasks go to its peers.
+    failover: Time = 1_000_000
+    #: Recount the whole cell after every commit: slow, for tests.
+    audit: bool = False
+    output: Output = Output()

@@ -1,0 +1,146 @@
+"""Transactions: what a scheduler asks of the cell, and the cell's answer.
+
+Claims are flat arrays, because a job of 4,000 tasks is one transaction. The sentence-sized view of a
+refusal is `Outcome.refusals()`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model.explanations import Refusal, Why
+from argosy.model.machines import Machine
+from argosy.model.resources import Resources
+
+TaskArray: TypeAlias = NDArray[np.int64]
+MachineArray: TypeAlias = NDArray[np.int32]
+VersionArray: TypeAlias = NDArray[np.uint32]
+ShapeArray: TypeAlias = NDArray[np.int32]
+
+#: The name under which operators and worlds commit: exempt from limits, may release any task.
+OPERATOR = "operator"
+
+
+class Claims(msgspec.Struct, frozen=True):
+    """Parallel arrays, one row a claim.
+
+    `shapes` holds what `Cell.shape` gave for the task's request, tags and precedence; `versions` the
+    machine versions the decision was made on. Rows with the same non-negative `gangs` number must be
+    neighbours; they are accepted together or not at all.
+    """
+
+    tasks: TaskArray
+    machines: MachineArray
+    shapes: ShapeArray
+    versions: VersionArray
+    gangs: NDArray[np.int32] | None = None
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+
+class AddMachine(msgspec.Struct, frozen=True, tag=True):
+    machine: Machine
+
+
+class DrainMachine(msgspec.Struct, frozen=True, tag=True):
+    """No new claims; running tasks stay. `draining=False` takes it back."""
+
+    machine: int
+    draining: bool = True
+
+
+class RemoveMachine(msgspec.Struct, frozen=True, tag=True):
+    """The machine is gone; its claims are evicted."""
+
+    machine: int
+
+
+class ReviveMachine(msgspec.Struct, frozen=True, tag=True):
+    """A removed machine is back, empty."""
+
+    machine: int
+
+
+class ResizeMachine(msgspec.Struct, frozen=True, tag=True):
+    """New capacity; claims that no longer fit are evicted, least precedence first."""
+
+    machine: int
+    capacity: Resources
+
+
+MachineChange: TypeAlias = AddMachine | DrainMachine | RemoveMachine | ReviveMachine | ResizeMachine
+
+
+class Transaction(msgspec.Struct, frozen=True):
+    """Machine changes, then releases, then claims, judged in that order against the cell as it is.
+
+    `atomic` takes all claims or none; otherwise each claim (or gang) stands for itself. `coarse`
+    refuses any machine whose version moved on since the decision; otherwise only fit is checked.
+    `preempt` lets claims push out tasks of strictly lower precedence; `move` lets a claim replace the
+    claim its task already holds.
+    """
+
+    scheduler: str
+    claims: Claims | None = None
+    releases: TaskArray | None = None
+    machines: tuple[MachineChange, ...] = ()
+    atomic: bool = False
+    coarse: bool = False
+    preempt: bool = False
+    move: bool = False
+
+
+class Verdict(IntEnum):
+    """What became of one claim; shared with the native core."""
+
+    REFUSED = 0
+    ACCEPTED = 1
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """The cell's answer. Arrays are parallel to the transaction's claims.
+
+    `details` and `amounts` give each refusal its numbers: a dimension's index and what is lacking
+    (no room, limits), or how far the version moved on (stale). Evicted tasks come with their
+    machines, in the order of eviction.
+    """
+
+    accepted: NDArray[np.bool_]
+    whys: NDArray[np.uint8]
+    details: NDArray[np.int8]
+    amounts: NDArray[np.int64]
+    evicted: TaskArray
+    evicted_from: MachineArray
+    #: Releases that were refused: which task and why.
+    unreleased: tuple[Refusal, ...]
+    dimensions: tuple[str, ...]
+    #: Numbers of the machines that were added, in order.
+    added: tuple[int, ...] = ()
+
+    @property
+    def all_accepted(self) -> bool:
+        return bool(self.accepted.all())
+
+    @property
+    def has_conflict(self) -> bool:
+        return not self.all_accepted
+
+    def refusals(self, claims: Claims) -> list[Refusal]:
+        """Every refused claim, named, with its reason and numbers."""
+        return [self.refusal(claims, int(row)) for row in np.flatnonzero(~self.accepted)]
+
+    def refusal(self, claims: Claims, row: int) -> Refusal:
+        detail = int(self.details[row])
+        return Refusal(
+            why=Why(int(self.whys[row])),
+            task=int(claims.tasks[row]),
+            machine=int(claims.machines[row]),
+            dimension=self.dimensions[detail] if detail >= 0 else "",
+            lacking=int(self.amounts[row]),
+        )
