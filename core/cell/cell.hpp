@@ -1,0 +1,324 @@
+// The cell: the only mutable owner of cluster state.
+//
+// Invariants, all of which `audit` (audit.hpp) recounts:
+//   free = capacity - sum of the requests of the machine's claims, and free >= 0 in each dimension;
+//   a machine that is gone holds no claims;
+//   tag counts, scheduler usage, admitted jobs and totals equal recounts over the claims.
+//
+// Every change is made of four reversible steps: a claim added, a claim removed, a version moved on,
+// an eviction noted. Each step is logged, and `undo` walks the log back to a mark, which restores the
+// state exactly, down to list order and sequence numbers. All-or-nothing transactions, gangs and
+// moves (commit.hpp) are built on that.
+//
+// Versions. A transaction moves a machine's version on by one, however often it changes the machine.
+// `version_before` is the version as the transaction found it: what coarse conflict detection
+// compares with, so that a transaction's own claims do not make each other stale. Versions wrap at
+// 2^32.
+//
+// Numbers. Requests and capacities are at most 2^53; the capacities of all machines together, gone or
+// not, at most 2^62 in each dimension (refused beyond), so no sum here overflows.
+//
+// Bad input throws std::invalid_argument before anything has changed, except in the simulated
+// machines' `start` and `finish`, which answer false.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cell/claims.hpp"
+#include "cell/schedulers.hpp"
+#include "cell/view.hpp"
+
+namespace argosy {
+
+// Reason codes, as in argosy.model.explanations.Why.
+enum class Why : std::uint8_t {
+  none = 0,
+  no_room = 1,
+  stale = 2,
+  machine_unknown = 3,
+  machine_gone = 4,
+  machine_draining = 5,
+  resource_limit = 6,
+  job_limit = 7,
+  duplicate = 8,
+  together = 9,
+  not_claimed = 10,
+  not_yours = 11,
+};
+
+// Parallel arrays, one row a claim; `gangs` may be null.
+struct ClaimRows {
+  std::size_t count = 0;
+  const std::int64_t* tasks = nullptr;
+  const std::int32_t* machines = nullptr;
+  const std::int32_t* shapes = nullptr;
+  const std::uint32_t* versions = nullptr;
+  const std::int32_t* gangs = nullptr;
+};
+
+struct Terms {
+  std::int32_t scheduler = 0;
+  bool atomic = false;
+  bool coarse = false;
+  bool preempt = false;
+  bool move = false;
+};
+
+// Why a claim was refused: a dimension and an amount where the reason has them.
+struct Refusal {
+  Why why = Why::none;
+  std::int8_t dimension = -1;
+  std::int64_t amount = 0;
+};
+
+struct Unreleased {
+  std::int64_t task;
+  Why why;
+};
+
+class Cell : public CellView {
+ public:
+  static constexpr std::int32_t operator_number = 0;
+  static constexpr std::size_t most_schedulers = 65'536;
+
+  Cell(int dimensions, std::int32_t sets) : CellView(dimensions, sets), schedulers_(1) {}
+
+  // --- schedulers
+
+  std::int32_t add_scheduler() {
+    if (schedulers_.size() >= most_schedulers) throw std::invalid_argument("too many schedulers");
+    schedulers_.emplace_back();
+    return static_cast<std::int32_t>(schedulers_.size() - 1);
+  }
+  bool knows_scheduler(std::int64_t scheduler) const {
+    return scheduler >= 0 && scheduler < static_cast<std::int64_t>(schedulers_.size());
+  }
+  const Scheduler& scheduler(std::int32_t number) const {
+    return schedulers_[static_cast<std::size_t>(number)];
+  }
+  void set_limits(std::int32_t number, const Amounts& limit, std::int64_t most_jobs) {
+    Scheduler& changed = schedulers_[static_cast<std::size_t>(number)];
+    changed.limit = limit;
+    changed.most_jobs = most_jobs;
+  }
+
+  // --- claims, as the simulated machines see them
+
+  std::uint64_t claim_sequence(std::int64_t task) const {
+    const Claim* claim = claims_.of(task);
+    return claim ? claim->sequence : 0;
+  }
+  std::int32_t claim_machine(std::int64_t task) const {
+    const Claim* claim = claims_.of(task);
+    return claim ? claim->machine : -1;
+  }
+  std::int32_t claim_shape(std::int64_t task) const {
+    const Claim* claim = claims_.of(task);
+    return claim ? claim->shape : -1;
+  }
+  std::int32_t claim_scheduler(std::int64_t task) const {
+    const Claim* claim = claims_.of(task);
+    return claim ? claim->scheduler : -1;
+  }
+  const Claims& claims() const { return claims_; }
+
+  // Tasks on a machine, oldest claim first.
+  void claims_on(std::int32_t machine, std::vector<std::int64_t>& out) const {
+    out.clear();
+    if (!knows(machine)) return;
+    for (std::int32_t slot = claims_.first_on(machine); slot >= 0; slot = claims_.at(slot).next) {
+      out.push_back(claims_.at(slot).task);
+    }
+  }
+
+  // Per machine and dimension, what claims of a precedence below `bound` hold. O(machines + claims).
+  void evictable(int bound, std::vector<std::int64_t>& out) const {
+    const auto width = static_cast<std::size_t>(dimensions());
+    out.assign(static_cast<std::size_t>(machines()) * width, 0);
+    for (std::int32_t machine = 0; machine < machines(); ++machine) {
+      std::int64_t* row = out.data() + static_cast<std::size_t>(machine) * width;
+      for (std::int32_t slot = claims_.first_on(machine); slot >= 0; slot = claims_.at(slot).next) {
+        const std::int32_t shape = claims_.at(slot).shape;
+        if (shapes_->precedence(shape) >= bound) continue;
+        for (std::size_t d = 0; d < width; ++d) row[d] += shapes_->request(shape)[d];
+      }
+    }
+  }
+
+  // A queued task begins at its machine: a transaction of its own, exempt from limits. A draining
+  // machine may still start what is queued on it.
+  bool start(std::int64_t task, std::int32_t machine, std::int32_t shape, std::int32_t scheduler) {
+    if (task < 0 || !is_up(machine) || !knows_scheduler(scheduler) || !fits(machine, shape) ||
+        claims_.slot(task) >= 0) {
+      return false;
+    }
+    begin();
+    place(task, machine, shape, static_cast<std::uint16_t>(scheduler));
+    log_.clear();
+    return true;
+  }
+
+  // A running task ends, whoever's it was.
+  bool finish(std::int64_t task) {
+    const std::int32_t slot = task < 0 ? -1 : claims_.slot(task);
+    if (slot < 0) return false;
+    begin();
+    remove(slot);
+    log_.clear();
+    return true;
+  }
+
+  // --- transactions: begin, machine changes, then one commit of releases and claims (commit.hpp)
+
+  void begin() {
+    ++transaction_;
+    log_.clear();
+    evicted_.clear();
+    evicted_from_.clear();
+  }
+
+  std::int32_t add_machine(const std::int64_t* capacity, std::span<const std::int32_t> sets,
+                           std::span<const std::int32_t> attributes);
+  void drain(std::int32_t machine, bool draining);
+  void remove_machine(std::int32_t machine);
+  void revive(std::int32_t machine);
+  void resize(std::int32_t machine, const std::int64_t* capacity);
+
+  // Throws std::invalid_argument unless every row makes sense; `commit` relies on it.
+  void check(const ClaimRows& rows, std::span<const std::int64_t> releases, const Terms& terms) const;
+  // Fills `refusals` (one per row; Why::none means accepted) and `unreleased`.
+  void commit(const ClaimRows& rows, std::span<const std::int64_t> releases, const Terms& terms,
+              std::vector<Refusal>& refusals, std::vector<Unreleased>& unreleased);
+
+  // Tasks evicted since `begin`, in order, and the machines they were on.
+  const std::vector<std::int64_t>& evicted() const { return evicted_; }
+  const std::vector<std::int32_t>& evicted_from() const { return evicted_from_; }
+  // Of all machines, gone or not: what the limit of 2^62 is about.
+  const Amounts& capacity_ever() const { return capacity_ever_; }
+
+  std::vector<std::string> audit() const;
+
+ private:
+  struct Step {
+    enum Kind : std::uint8_t { placed, removed, versioned } kind;
+    std::int32_t at;  // slot, or machine
+    Claim claim;      // of a removed claim
+  };
+  struct Mark {
+    std::size_t steps;
+    std::size_t evictions;
+  };
+
+  Mark mark() const { return {log_.size(), evicted_.size()}; }
+
+  void undo(Mark to) {
+    while (log_.size() > to.steps) {
+      const Step step = log_.back();
+      log_.pop_back();
+      switch (step.kind) {
+        case Step::placed:
+          account(claims_.at(step.at), -1);
+          claims_.take_back(step.at);
+          break;
+        case Step::removed:
+          claims_.put_back(step.claim);
+          account(step.claim, 1);
+          break;
+        case Step::versioned:
+          --columns_.version_for_writing(step.at);
+          changed_in_[static_cast<std::size_t>(step.at)] = 0;
+          break;
+      }
+    }
+    evicted_.resize(to.evictions);
+    evicted_from_.resize(to.evictions);
+  }
+
+  // Everything that is counted from claims, except the claims themselves.
+  void account(const Claim& claim, std::int32_t sign) {
+    const std::int64_t* amounts = shapes_->request(claim.shape);
+    std::int64_t* free = columns_.free_for_writing(claim.machine);
+    Scheduler& owner = schedulers_[claim.scheduler];
+    for (int d = 0; d < dimensions(); ++d) {
+      const auto at = static_cast<std::size_t>(d);
+      const std::int64_t amount = sign * amounts[d];
+      free[d] -= amount;
+      used_[at] += amount;
+      owner.used[at] += amount;
+    }
+    owner.claims += sign;
+    owner.jobs.count(job_of(claim.task), sign);
+    for (const std::int32_t tag : shapes_->tags(claim.shape)) {
+      machine_tags_.add(claim.machine, tag, sign);
+      for (const std::int32_t set : groups_->sets_of(claim.machine)) set_tags_.add(set, tag, sign);
+    }
+  }
+
+  void place(std::int64_t task, std::int32_t machine, std::int32_t shape, std::uint16_t scheduler) {
+    touch(machine);
+    const std::int32_t slot = claims_.add(task, machine, shape, scheduler);
+    account(claims_.at(slot), 1);
+    log_.push_back({Step::placed, slot, {}});
+  }
+
+  void remove(std::int32_t slot) {
+    touch(claims_.at(slot).machine);
+    const Claim claim = claims_.remove(slot);
+    account(claim, -1);
+    log_.push_back({Step::removed, slot, claim});
+  }
+
+  void evict(std::int32_t slot) {
+    evicted_.push_back(claims_.at(slot).task);
+    evicted_from_.push_back(claims_.at(slot).machine);
+    remove(slot);
+  }
+
+  void touch(std::int32_t machine) {
+    std::uint64_t& last = changed_in_[static_cast<std::size_t>(machine)];
+    if (last == transaction_) return;
+    last = transaction_;
+    ++columns_.version_for_writing(machine);
+    log_.push_back({Step::versioned, machine, {}});
+  }
+
+  std::uint32_t version_before(std::int32_t machine) const {
+    const bool is_touched = changed_in_[static_cast<std::size_t>(machine)] == transaction_;
+    return columns_.version(machine) - (is_touched ? 1 : 0);
+  }
+
+  void require_machine(std::int32_t machine) const {
+    if (!knows(machine)) {
+      throw std::invalid_argument("there is no machine " + std::to_string(machine));
+    }
+  }
+  void require_capacity(const std::int64_t* capacity, const std::int64_t* instead_of) const;
+
+  void release(std::span<const std::int64_t> tasks, std::int32_t scheduler,
+               std::vector<Unreleased>& unreleased);
+  Refusal claim(const ClaimRows& rows, std::size_t row, const Terms& terms);
+  Refusal make_room(std::int32_t machine, std::int32_t shape, bool preempt);
+  // Slots on `machine` with precedence below `bound`, in the order in which they are to go.
+  void victims(std::int32_t machine, int bound, std::vector<std::int32_t>& out) const;
+
+  Claims claims_;
+  std::vector<Scheduler> schedulers_;
+  std::uint64_t transaction_ = 0;
+  // The transaction that last moved each machine's version on.
+  std::vector<std::uint64_t> changed_in_;
+  std::vector<Step> log_;
+  std::vector<std::int64_t> evicted_;
+  std::vector<std::int32_t> evicted_from_;
+  Amounts capacity_ever_{};
+};
+
+}  // namespace argosy
+
+#include "cell/audit.hpp"
+#include "cell/commit.hpp"
+#include "cell/machines.hpp"

@@ -1,0 +1,124 @@
+// Machines as columns, in pages that snapshots share.
+//
+// A machine is a dense number, never reused. Its row holds D <= 8 amounts of capacity and of what is
+// free (0 <= free <= capacity <= 2^53), a version, and flags. 256 machines make a page. Pages are held
+// by shared pointers and copied when written while shared, so a copy of `Columns` costs one pointer
+// per 256 machines, and the first write to a page after that costs one copy of the page (about 13 KB
+// at D = 2). Reading never copies.
+//
+// Threads: a copy may be read by one thread while the original is written by another, as long as
+// copies are made and dropped by the thread that writes (or under a lock with it).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace argosy {
+
+constexpr int most_dimensions = 8;
+constexpr std::int64_t largest_amount = std::int64_t{1} << 53;
+constexpr std::int32_t most_machines = std::int32_t{1} << 30;
+
+// Neither flag: the machine is up and takes claims.
+enum MachineFlag : std::uint8_t { flag_draining = 1, flag_gone = 2 };
+
+struct Page {
+  static constexpr int bits = 8;
+  static constexpr int size = 1 << bits;
+  static constexpr int mask = size - 1;
+
+  explicit Page(int dimensions)
+      : capacity(static_cast<std::size_t>(size * dimensions)), free(capacity), scale(capacity.size()) {
+    version.fill(0);
+    flags.fill(flag_gone);
+  }
+
+  std::vector<std::int64_t> capacity;
+  std::vector<std::int64_t> free;
+  // 2^20 / capacity (0 where there is none): what a search multiplies left-overs with.
+  std::vector<double> scale;
+  std::array<std::uint32_t, size> version;
+  std::array<std::uint8_t, size> flags;
+};
+
+class Columns {
+ public:
+  explicit Columns(int dimensions) : dimensions_(dimensions) {}
+
+  int dimensions() const { return dimensions_; }
+  std::int32_t machines() const { return machines_; }
+  bool knows(std::int64_t machine) const { return machine >= 0 && machine < machines_; }
+
+  const Page& page(std::int32_t machine) const {
+    return *pages_[static_cast<std::size_t>(machine >> Page::bits)];
+  }
+  const std::int64_t* capacity(std::int32_t machine) const {
+    return page(machine).capacity.data() + row(machine);
+  }
+  const std::int64_t* free(std::int32_t machine) const {
+    return page(machine).free.data() + row(machine);
+  }
+  std::uint32_t version(std::int32_t machine) const {
+    return page(machine).version[static_cast<std::size_t>(machine & Page::mask)];
+  }
+  std::uint8_t flags(std::int32_t machine) const {
+    return page(machine).flags[static_cast<std::size_t>(machine & Page::mask)];
+  }
+
+  bool fits(std::int32_t machine, const std::int64_t* request) const {
+    const std::int64_t* room = free(machine);
+    for (int d = 0; d < dimensions_; ++d) {
+      if (room[d] < request[d]) return false;
+    }
+    return true;
+  }
+
+  std::int64_t* free_for_writing(std::int32_t machine) {
+    return writable(machine).free.data() + row(machine);
+  }
+  std::uint32_t& version_for_writing(std::int32_t machine) {
+    return writable(machine).version[static_cast<std::size_t>(machine & Page::mask)];
+  }
+  void set_flags(std::int32_t machine, std::uint8_t flags) {
+    writable(machine).flags[static_cast<std::size_t>(machine & Page::mask)] = flags;
+  }
+
+  std::int32_t append(const std::int64_t* capacity) {
+    const std::int32_t machine = machines_;
+    if ((machine & Page::mask) == 0) pages_.push_back(std::make_shared<Page>(dimensions_));
+    ++machines_;
+    set_flags(machine, 0);
+    resize(machine, capacity);
+    return machine;
+  }
+
+  // What is used stays used: free changes by as much as capacity.
+  void resize(std::int32_t machine, const std::int64_t* capacity) {
+    Page& target = writable(machine);
+    for (int d = 0; d < dimensions_; ++d) {
+      const std::size_t at = row(machine) + static_cast<std::size_t>(d);
+      target.free[at] += capacity[d] - target.capacity[at];
+      target.capacity[at] = capacity[d];
+      target.scale[at] = capacity[d] > 0 ? 0x1p20 / static_cast<double>(capacity[d]) : 0.0;
+    }
+  }
+
+ private:
+  std::size_t row(std::int32_t machine) const {
+    return static_cast<std::size_t>(machine & Page::mask) * static_cast<std::size_t>(dimensions_);
+  }
+
+  Page& writable(std::int32_t machine) {
+    auto& page = pages_[static_cast<std::size_t>(machine >> Page::bits)];
+    if (page.use_count() > 1) page = std::make_shared<Page>(*page);
+    return *page;
+  }
+
+  int dimensions_;
+  std::int32_t machines_ = 0;
+  std::vector<std::shared_ptr<Page>> pages_;
+};
+
+}  // namespace argosy

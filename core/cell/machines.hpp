@@ -1,0 +1,114 @@
+// Machine changes: added, drained, removed, revived, resized.
+//
+// Claims go in the order least precedence first, among equals the youngest first. A change that
+// changes nothing (draining what drains, removing what is gone) moves no version on. Draining does
+// not outlive a machine: removal ends it, and a machine that is gone does not drain.
+#pragma once
+
+#include "cell/cell.hpp"
+
+namespace argosy {
+
+inline void Cell::require_capacity(const std::int64_t* capacity,
+                                   const std::int64_t* instead_of) const {
+  constexpr std::int64_t most = std::int64_t{1} << 62;
+  for (int d = 0; d < dimensions(); ++d) {
+    if (capacity[d] < 0 || capacity[d] > largest_amount) {
+      throw std::invalid_argument("a machine's capacity must be from 0 to 2^53");
+    }
+    const std::int64_t others =
+        capacity_ever_[static_cast<std::size_t>(d)] - (instead_of ? instead_of[d] : 0);
+    if (others > most - capacity[d]) {
+      throw std::invalid_argument("the machines' capacities add up to more than 2^62");
+    }
+  }
+}
+
+inline std::int32_t Cell::add_machine(const std::int64_t* capacity,
+                                      std::span<const std::int32_t> sets,
+                                      std::span<const std::int32_t> attributes) {
+  if (machines() >= most_machines) throw std::invalid_argument("too many machines");
+  require_capacity(capacity, nullptr);
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    if (sets[i] < 0 || sets[i] >= groups_->sets()) throw std::invalid_argument("unknown node set");
+    if (std::find(sets.begin(), sets.begin() + static_cast<std::ptrdiff_t>(i), sets[i]) !=
+        sets.begin() + static_cast<std::ptrdiff_t>(i)) {
+      throw std::invalid_argument("a machine joins a node set once");
+    }
+  }
+  for (const std::int32_t attribute : attributes) {
+    if (attribute < 0) throw std::invalid_argument("attribute numbers must not be negative");
+  }
+  groups_->append(sets, attributes);
+  const std::int32_t machine = columns_.append(capacity);
+  claims_.append_machine();
+  changed_in_.push_back(0);
+  for (int d = 0; d < dimensions(); ++d) {
+    capacity_[static_cast<std::size_t>(d)] += capacity[d];
+    capacity_ever_[static_cast<std::size_t>(d)] += capacity[d];
+  }
+  touch(machine);
+  return machine;
+}
+
+inline void Cell::drain(std::int32_t machine, bool draining) {
+  require_machine(machine);
+  const std::uint8_t flags = columns_.flags(machine);
+  const std::uint8_t wanted = draining ? flag_draining : 0;
+  if (flags == flag_gone || flags == wanted) return;
+  columns_.set_flags(machine, wanted);
+  touch(machine);
+}
+
+inline void Cell::remove_machine(std::int32_t machine) {
+  require_machine(machine);
+  if (columns_.flags(machine) == flag_gone) return;
+  std::vector<std::int32_t> going;
+  victims(machine, INT16_MAX + 1, going);
+  for (const std::int32_t slot : going) evict(slot);
+  for (int d = 0; d < dimensions(); ++d) {
+    capacity_[static_cast<std::size_t>(d)] -= columns_.capacity(machine)[d];
+  }
+  columns_.set_flags(machine, flag_gone);
+  touch(machine);
+}
+
+inline void Cell::revive(std::int32_t machine) {
+  require_machine(machine);
+  if (columns_.flags(machine) != flag_gone) return;
+  for (int d = 0; d < dimensions(); ++d) {
+    capacity_[static_cast<std::size_t>(d)] += columns_.capacity(machine)[d];
+  }
+  columns_.set_flags(machine, 0);
+  touch(machine);
+}
+
+inline void Cell::resize(std::int32_t machine, const std::int64_t* capacity) {
+  require_machine(machine);
+  const std::int64_t* old = columns_.capacity(machine);
+  require_capacity(capacity, old);
+  if (std::equal(old, old + dimensions(), capacity)) return;
+
+  Amounts room{};
+  for (int d = 0; d < dimensions(); ++d) {
+    const auto at = static_cast<std::size_t>(d);
+    const std::int64_t change = capacity[d] - old[d];
+    room[at] = columns_.free(machine)[d] + change;
+    capacity_ever_[at] += change;
+    if (is_up(machine)) capacity_[at] += change;
+  }
+  const auto is_over = [&] {
+    return std::any_of(room.begin(), room.begin() + dimensions(), [](auto left) { return left < 0; });
+  };
+  std::vector<std::int32_t> going;
+  if (is_over()) victims(machine, INT16_MAX + 1, going);
+  for (std::size_t next = 0; is_over(); ++next) {
+    const std::int64_t* amounts = shapes_->request(claims_.at(going[next]).shape);
+    for (int d = 0; d < dimensions(); ++d) room[static_cast<std::size_t>(d)] += amounts[d];
+    evict(going[next]);
+  }
+  columns_.resize(machine, capacity);
+  touch(machine);
+}
+
+}  // namespace argosy

@@ -1,0 +1,321 @@
+// Fit search: machines for `count` identical tasks at once.
+//
+// A machine qualifies if it is up, not draining, in the bitmap `within` (if given), and has room; the
+// tasks of one search see each other's room. With `needs_room` off only its capacity must suffice, for
+// engines that queue at machines. `adjust` corrects what is free: less what other parts of the same
+// decision have taken, or more by what preemption would set free. At most `per_machine` tasks go to one machine (0: no limit).
+//
+//   first         each task scans from its own random start, wrapping round, and takes the first
+//                 machine that fits; the first task to find none ends the search.  O(looks)
+//   best, worst   least (most) left over, where a machine's left-over after taking the task is
+//                     s = sum over d of floor((free_d - request_d) * 2^20 / capacity_d)
+//   smallest_key  least keys[machine]; each task adds `step`, or steps[machine], to the key of the
+//                 machine it takes
+//   sample        up to `count` distinct machines in random order, one look each
+//
+// best, worst and smallest_key make one pass over M machines and keep the n = max(count, 2) best in a
+// buffer of 2n cut by nth_element. That suffices: while fewer than n tasks are placed, one of the kept
+// machines is untouched and beats every machine left out. A heap then hands out tasks, so all takes
+// O(M + n log n). Ties fall by scramble(nonce ^ machine), with one nonce drawn per search.
+//
+// Numbers. s is computed in doubles: free - request < 2^53 is exact, the quotient 2^20 / capacity is
+// stored correctly rounded, and one multiplication follows, so s is the same everywhere; it is within
+// one of the exact value per dimension. Keys saturate at the ends of int64.
+//
+// Determinism: the answer is a function of columns, query and the stream's position. Nothing is
+// written but the calling thread's scratch space.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "cell/columns.hpp"
+#include "random.hpp"
+
+namespace argosy {
+
+enum class Rule : int { first = 0, best = 1, worst = 2, smallest_key = 3, sample = 4 };
+
+struct Query {
+  Rule rule = Rule::first;
+  std::int64_t count = 0;
+  const std::int64_t* request = nullptr;  // D amounts
+  const std::uint64_t* within = nullptr;  // may be null: all machines
+  std::size_t within_words = 0;           // machines beyond the bitmap are not in it
+  const std::int64_t* keys = nullptr;     // one per machine; smallest_key only
+  std::int64_t step = 0;
+  const std::int64_t* steps = nullptr;    // instead of step: one per machine
+  const std::int64_t* adjust = nullptr;   // M x D amounts to add to what is free
+  bool needs_room = true;
+  std::int32_t per_machine = 0;
+};
+
+struct Found {
+  std::vector<std::int32_t> machines;
+  std::vector<std::uint32_t> versions;
+  // Looks, and looks that found room.
+  std::int64_t looked_at = 0;
+  std::int64_t feasible = 0;
+  // Looks by the first dimension that lacked; then filtered; then down or draining.
+  std::array<std::int64_t, most_dimensions + 2> ruled_out{};
+  // Where fewer than `count` were placed: the machine with the smallest max over d of
+  // lacking_d / request_d, and that d. -1 if there is none.
+  std::int32_t miss_machine = -1;
+  int miss_dimension = -1;
+  std::int64_t miss_lacking = 0;
+  // The first placement's left-over or key, and who came second to it; ranked rules only.
+  bool has_score = false;
+  std::int64_t score = 0;
+  std::int32_t second = -1;
+  std::int64_t second_score = 0;
+};
+
+class Search {
+ public:
+  Search(const Columns& columns, const Query& query, Random& random)
+      : columns_(columns), query_(query), random_(random), dimensions_(columns.dimensions()) {
+    const auto machines = static_cast<std::size_t>(columns.machines());
+    if (scratch_.taken.size() < machines) scratch_.taken.resize(machines, 0);
+  }
+
+  Found run() {
+    if (columns_.machines() > 0 && query_.count > 0) {
+      switch (query_.rule) {
+        case Rule::first: first(); break;
+        case Rule::sample: sample(); break;
+        default: ranked(); break;
+      }
+      if (static_cast<std::int64_t>(found_.machines.size()) < query_.count) find_nearest_miss();
+    }
+    for (const std::int32_t machine : found_.machines) taken(machine) = 0;
+    return std::move(found_);
+  }
+
+ private:
+  static constexpr int fitting = -1;
+
+  struct Scratch {
+    // Tasks this search put on each machine; all zero between searches.
+    std::vector<std::int32_t> taken;
+    // 0, 1, 2, … between searches.
+    std::vector<std::int32_t> order;
+  };
+  static inline thread_local Scratch scratch_;
+
+  struct Candidate {
+    std::int64_t rank;
+    std::uint64_t tie;
+    std::int32_t machine;
+
+    bool operator<(const Candidate& other) const {
+      if (rank != other.rank) return rank < other.rank;
+      return tie != other.tie ? tie < other.tie : machine < other.machine;
+    }
+  };
+
+  std::int32_t& taken(std::int32_t machine) {
+    return scratch_.taken[static_cast<std::size_t>(machine)];
+  }
+
+  bool is_within(std::int32_t machine) const {
+    if (query_.within == nullptr) return true;
+    const std::size_t word = static_cast<std::size_t>(machine) / 64;
+    return word < query_.within_words && ((query_.within[word] >> (machine & 63)) & 1) != 0;
+  }
+
+  bool is_exhausted(std::int32_t machine) {
+    return query_.per_machine > 0 && taken(machine) >= query_.per_machine;
+  }
+
+  // What d lacks on `machine` for one more task; not above zero if it suffices.
+  std::int64_t lacking(std::int32_t machine, int d) {
+    if (!query_.needs_room) return query_.request[d] - columns_.capacity(machine)[d];
+    return query_.request[d] * (taken(machine) + 1) - columns_.free(machine)[d] - adjusted(machine, d);
+  }
+
+  std::int64_t adjusted(std::int32_t machine, int d) const {
+    if (query_.adjust == nullptr) return 0;
+    return query_.adjust[static_cast<std::size_t>(machine) * static_cast<std::size_t>(dimensions_) +
+                         static_cast<std::size_t>(d)];
+  }
+
+  // `fitting`, or the index into ruled_out.
+  int look(std::int32_t machine) {
+    if (columns_.flags(machine) != 0) return dimensions_ + 1;
+    if (!is_within(machine) || is_exhausted(machine)) return dimensions_;
+    for (int d = 0; d < dimensions_; ++d) {
+      if (lacking(machine, d) > 0) return d;
+    }
+    return fitting;
+  }
+
+  bool note(int verdict) {
+    ++found_.looked_at;
+    if (verdict == fitting) {
+      ++found_.feasible;
+      return true;
+    }
+    ++found_.ruled_out[static_cast<std::size_t>(verdict)];
+    return false;
+  }
+
+  void take(std::int32_t machine) {
+    found_.machines.push_back(machine);
+    found_.versions.push_back(columns_.version(machine));
+    ++taken(machine);
+  }
+
+  void first() {
+    const std::int32_t machines = columns_.machines();
+    for (std::int64_t task = 0; task < query_.count; ++task) {
+      auto machine = static_cast<std::int32_t>(random_.below(static_cast<std::uint64_t>(machines)));
+      std::int32_t looks = 0;
+      while (looks < machines && !note(look(machine))) {
+        ++looks;
+        if (++machine == machines) machine = 0;
+      }
+      if (looks == machines) return;
+      take(machine);
+    }
+  }
+
+  // The beginning of a random permutation, drawn only as far as it is needed.
+  void sample() {
+    const auto machines = static_cast<std::size_t>(columns_.machines());
+    auto& order = scratch_.order;
+    while (order.size() < machines) order.push_back(static_cast<std::int32_t>(order.size()));
+    std::vector<std::size_t> swaps;
+    for (std::size_t at = 0; at < machines; ++at) {
+      if (static_cast<std::int64_t>(found_.machines.size()) == query_.count) break;
+      const std::size_t other = at + static_cast<std::size_t>(random_.below(machines - at));
+      std::swap(order[at], order[other]);
+      swaps.push_back(other);
+      if (note(look(order[at]))) take(order[at]);
+    }
+    for (std::size_t at = swaps.size(); at-- > 0;) std::swap(order[at], order[swaps[at]]);
+  }
+
+  // Smaller is better.
+  std::int64_t rank(std::int32_t machine, std::int64_t key) {
+    if (query_.rule == Rule::smallest_key) return key;
+    const Page& page = columns_.page(machine);
+    const std::size_t row = static_cast<std::size_t>(machine & Page::mask) *
+                            static_cast<std::size_t>(dimensions_);
+    const std::int64_t tasks = taken(machine) + 1;
+    std::int64_t left = 0;
+    for (int d = 0; d < dimensions_; ++d) {
+      const std::size_t at = row + static_cast<std::size_t>(d);
+      const std::int64_t after = page.free[at] + adjusted(machine, d) - query_.request[d] * tasks;
+      left += static_cast<std::int64_t>(static_cast<double>(after) * page.scale[at]);
+    }
+    return query_.rule == Rule::best ? left : -left;
+  }
+
+  std::int64_t score_of(const Candidate& candidate) const {
+    return query_.rule == Rule::worst ? -candidate.rank : candidate.rank;
+  }
+
+  void ranked() {
+    const std::uint64_t nonce = random_.bits();
+    const auto keep = static_cast<std::size_t>(std::max<std::int64_t>(query_.count, 2));
+    const std::size_t buffer = std::max<std::size_t>(2 * keep, 64);
+    std::int64_t worst_kept = std::numeric_limits<std::int64_t>::max();
+    std::vector<Candidate> candidates;
+    for (std::int32_t machine = 0; machine < columns_.machines(); ++machine) {
+      if (!note(look(machine))) continue;
+      const std::int64_t value =
+          rank(machine, query_.keys ? query_.keys[static_cast<std::size_t>(machine)] : 0);
+      if (value > worst_kept) continue;
+      candidates.push_back(
+          {value, scramble(nonce ^ static_cast<std::uint64_t>(machine)), machine});
+      if (candidates.size() == buffer) {
+        const auto last = candidates.begin() + static_cast<std::ptrdiff_t>(keep) - 1;
+        std::nth_element(candidates.begin(), last, candidates.end());
+        worst_kept = last->rank;
+        candidates.resize(keep);
+      }
+    }
+    if (candidates.empty()) return;
+    note_scores(candidates);
+
+    const auto worse = [](const Candidate& a, const Candidate& b) { return b < a; };
+    std::make_heap(candidates.begin(), candidates.end(), worse);
+    for (std::int64_t task = 0; task < query_.count && !candidates.empty(); ++task) {
+      std::pop_heap(candidates.begin(), candidates.end(), worse);
+      Candidate& best = candidates.back();
+      take(best.machine);
+      if (look(best.machine) != fitting) {
+        candidates.pop_back();
+        continue;
+      }
+      best.rank = rank(best.machine, saturating_sum(best.rank, step(best.machine)));
+      std::push_heap(candidates.begin(), candidates.end(), worse);
+    }
+  }
+
+  std::int64_t step(std::int32_t machine) const {
+    return query_.steps ? query_.steps[static_cast<std::size_t>(machine)] : query_.step;
+  }
+
+  void note_scores(const std::vector<Candidate>& candidates) {
+    const Candidate* best = &candidates[0];
+    const Candidate* second = nullptr;
+    for (std::size_t i = 1; i < candidates.size(); ++i) {
+      const Candidate* other = &candidates[i];
+      if (*other < *best) std::swap(other, best);
+      if (second == nullptr || *other < *second) second = other;
+    }
+    found_.has_score = true;
+    found_.score = score_of(*best);
+    if (second != nullptr) {
+      found_.second = second->machine;
+      found_.second_score = score_of(*second);
+    }
+  }
+
+  static std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
+    std::int64_t sum = 0;
+    if (!__builtin_add_overflow(a, b, &sum)) return sum;
+    return b > 0 ? std::numeric_limits<std::int64_t>::max()
+                 : std::numeric_limits<std::int64_t>::min();
+  }
+
+  // Over all machines that are up and not filtered, as this search left them.
+  void find_nearest_miss() {
+    for (std::int32_t machine = 0; machine < columns_.machines(); ++machine) {
+      if (columns_.flags(machine) != 0 || !is_within(machine) || is_exhausted(machine)) continue;
+      int largest = -1;
+      for (int d = 0; d < dimensions_; ++d) {
+        if (lacking(machine, d) <= 0) continue;
+        if (largest < 0 || is_less(lacking(machine, largest), largest, lacking(machine, d), d)) {
+          largest = d;
+        }
+      }
+      if (largest < 0) continue;
+      const std::int64_t amount = lacking(machine, largest);
+      if (found_.miss_machine < 0 ||
+          is_less(amount, largest, found_.miss_lacking, found_.miss_dimension)) {
+        found_.miss_machine = machine;
+        found_.miss_dimension = largest;
+        found_.miss_lacking = amount;
+      }
+    }
+  }
+
+  // a / request_d < b / request_e, exactly; what lacks was requested, so neither request is 0.
+  bool is_less(std::int64_t a, int d, std::int64_t b, int e) const {
+    __extension__ using Wide = __int128;
+    return static_cast<Wide>(a) * query_.request[e] < static_cast<Wide>(b) * query_.request[d];
+  }
+
+  const Columns& columns_;
+  const Query& query_;
+  Random& random_;
+  int dimensions_;
+  Found found_;
+};
+
+}  // namespace argosy

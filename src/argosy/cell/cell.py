@@ -1,0 +1,165 @@
+"""The cell: the only mutable owner of cluster state, and `commit` its only door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from argosy._core import Cell as Columns
+from argosy.cell.audit import AuditFailure, Usage
+from argosy.cell.changes import check_changes, make_changes
+from argosy.cell.names import Names
+from argosy.cell.view import Snapshot, View
+from argosy.model.errors import ModelError
+from argosy.model.explanations import Refusal, Why
+from argosy.model.resources import MOST_DIMENSIONS, Resources
+from argosy.model.transactions import OPERATOR, Outcome, TaskArray, Transaction
+
+
+class Cell(View):
+    """Machines, claims and counts. `audited` recounts everything after each commit."""
+
+    def __init__(
+        self,
+        dimensions: tuple[str, ...],
+        groups: Mapping[str, Sequence[str]] | None = None,
+        audited: bool = False,
+    ) -> None:
+        if not 1 <= len(dimensions) <= MOST_DIMENSIONS or len(set(dimensions)) < len(dimensions):
+            raise ModelError(
+                f"dimensions {dimensions!r}", expected=f"1 to {MOST_DIMENSIONS} distinct names"
+            )
+        names = Names(dimensions, groups or {})
+        self._native = Columns(len(dimensions), len(names.sets))
+        self._audited = audited
+        #: The operator is number 0: the native core exempts it.
+        self._schedulers = {OPERATOR: 0}
+        super().__init__(self._native, names)
+
+    @property
+    def native(self) -> Columns:
+        """For the worlds, which run machines against the same columns."""
+        return self._native
+
+    def view(self) -> View:
+        """The live cell without its door."""
+        return View(self._native, self._names)
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self._native.snapshot(), self._names)
+
+    def scheduler_number(self, name: str) -> int:
+        """A scheduler is known from the first mention of its name."""
+        number = self._schedulers.get(name)
+        if number is None:
+            try:
+                number = self._schedulers[name] = self._native.add_scheduler()
+            except ValueError as error:
+                raise ModelError(str(error)) from None
+        return number
+
+    def scheduler_name(self, number: int) -> str:
+        return list(self._schedulers)[number]
+
+    def set_limits(self, scheduler: str, resources: Resources | None, jobs: int | None) -> None:
+        """What the scheduler may hold from now on; None means no limit. Nothing is taken away."""
+        if scheduler == OPERATOR:
+            raise ModelError("the operator has no limits", hint="name a scheduler")
+        if jobs is not None and jobs < 0:
+            raise ModelError(f"a limit of {jobs} jobs", expected="zero or more")
+        vector = resources.vector(self.dimensions) if resources is not None else ()
+        self._native.set_limits(
+            self.scheduler_number(scheduler), vector, -1 if jobs is None else jobs
+        )
+
+    def commit(self, transaction: Transaction) -> Outcome:
+        """Judge the transaction against the cell as it is. What makes no sense raises `ModelError`
+        and changes nothing; what is merely refused is in the outcome."""
+        number = self.scheduler_number(transaction.scheduler)
+        claims = transaction.claims
+        arrays = (
+            claims.tasks if claims is not None else None,
+            claims.machines if claims is not None else None,
+            claims.shapes if claims is not None else None,
+            claims.versions if claims is not None else None,
+            claims.gangs if claims is not None else None,
+            transaction.releases,
+        )
+        added: tuple[int, ...] = ()
+        try:
+            if transaction.machines:
+                if transaction.atomic:
+                    raise ModelError(
+                        "machine changes in an atomic transaction",
+                        hint="commit the machine changes on their own first",
+                    )
+                check_changes(self._native, self._names, transaction.machines)
+                self._native.check(number, *arrays)
+                self._native.begin()
+                added = make_changes(self._native, self._names, transaction.machines)
+            accepted, whys, details, amounts, evicted, evicted_from, unreleased = (
+                self._native.commit(
+                    number,
+                    *arrays,
+                    transaction.atomic,
+                    transaction.coarse,
+                    transaction.preempt,
+                    transaction.move,
+                    bool(transaction.machines),
+                )
+            )
+        except (ValueError, TypeError) as error:
+            raise ModelError(
+                f"a transaction of {transaction.scheduler}: {_first_line(error)}",
+                hint="claims are arrays of int64, int32, int32 and uint32 of one length"
+                if isinstance(error, TypeError)
+                else None,
+            ) from None
+        if self._audited:
+            self.require_sound()
+        return Outcome(
+            accepted,
+            whys,
+            details,
+            amounts,
+            evicted,
+            evicted_from,
+            tuple(Refusal(Why(why), task=task) for task, why in unreleased),
+            self.dimensions,
+            added,
+        )
+
+    def claims(self) -> int:
+        """How many tasks hold a claim."""
+        return self._native.claims
+
+    def machine_of(self, task: int) -> int | None:
+        machine = self._native.claim(task)[0]
+        return machine if machine >= 0 else None
+
+    def scheduler_of(self, task: int) -> str | None:
+        scheduler = self._native.claim(task)[2]
+        return self.scheduler_name(scheduler) if scheduler >= 0 else None
+
+    def tasks_on(self, machine: int) -> TaskArray:
+        """Oldest claim first."""
+        return self._native.claims_on(machine)
+
+    def usage(self) -> dict[str, Usage]:
+        """Who holds what: for reports on schedulers that share a cell."""
+        used = {}
+        for name, number in self._schedulers.items():
+            resources, tasks, jobs = self._native.usage(number)
+            used[name] = Usage(dict(zip(self.dimensions, resources, strict=True)), tasks, jobs)
+        return used
+
+    def audit(self) -> list[str]:
+        """Recount everything from the claims; a sentence for every discrepancy."""
+        return self._native.audit()
+
+    def require_sound(self) -> None:
+        if discrepancies := self.audit():
+            raise AuditFailure(discrepancies)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]

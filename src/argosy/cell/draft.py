@@ -1,0 +1,82 @@
+"""A draft: placements of one decision that see each other before they are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.cell.search import Found, Rule
+from argosy.cell.view import View
+from argosy.model.random import Random
+from argosy.model.transactions import Claims, TaskArray
+
+
+class Draft:
+    """Collects claims over one view. Each `place` counts the room that earlier ones have taken."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._parts: list[Claims] = []
+        self._unplaced: list[TaskArray] = []
+
+    @property
+    def count(self) -> int:
+        return sum(len(part) for part in self._parts)
+
+    def place(
+        self,
+        tasks: TaskArray,
+        shape: int,
+        rule: Rule,
+        random: Random,
+        *,
+        requires: Mapping[str, str] | None = None,
+        preempt_below: int | None = None,
+    ) -> Found:
+        """Machines for `tasks`, all of one shape. With `preempt_below`, tasks that find no free room
+        may count what claims of a lower precedence hold."""
+        within = self._view.where(requires) if requires else None
+        adjust = self._taken()
+        found = self._view.find(shape, len(tasks), rule, random, within=within, adjust=adjust)
+        self._add(tasks[: len(found)], shape, found)
+        left = tasks[len(found) :]
+        if len(left) and preempt_below is not None:
+            adjust = self._view.evictable(preempt_below)
+            if (taken := self._taken()) is not None:
+                adjust += taken
+            found = self._view.find(shape, len(left), rule, random, within=within, adjust=adjust)
+            self._add(left[: len(found)], shape, found)
+            left = left[len(found) :]
+        self._unplaced.append(left)
+        return found
+
+    def _add(self, tasks: TaskArray, shape: int, found: Found) -> None:
+        if len(tasks):
+            shapes = np.full(len(tasks), shape, np.int32)
+            self._parts.append(Claims(tasks, found.machines, shapes, found.versions))
+
+    def _taken(self) -> NDArray[np.int64] | None:
+        """What earlier placements leave of the room the view shows, as a correction to it."""
+        if not self._parts:
+            return None
+        taken = np.zeros((self._view.machines, len(self._view.dimensions)), np.int64)
+        for part in self._parts:
+            request = np.array(self._view.shape_request(int(part.shapes[0])), np.int64)
+            np.subtract.at(taken, part.machines, request)
+        return taken
+
+    def unplaced(self) -> TaskArray:
+        """Tasks for which no machine was found."""
+        return np.concatenate(self._unplaced) if self._unplaced else np.empty(0, np.int64)
+
+    def claims(self) -> Claims:
+        if len(self._parts) == 1:
+            return self._parts[0]
+        return Claims(
+            np.concatenate([part.tasks for part in self._parts]),
+            np.concatenate([part.machines for part in self._parts]),
+            np.concatenate([part.shapes for part in self._parts]),
+            np.concatenate([part.versions for part in self._parts]),
+        )

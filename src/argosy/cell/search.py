@@ -1,0 +1,90 @@
+"""Fit search: its rules, and what it found, in words."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+
+from argosy.model.explanations import Explanation, Refusal, Why
+from argosy.model.transactions import MachineArray, VersionArray
+from argosy.model.units import format_amount
+
+#: Keys of `Found.ruled_out` beside the names of dimensions.
+FILTERED: Final = "filtered"
+DOWN: Final = "down"
+
+
+class Rule(IntEnum):
+    """How a search chooses among machines; shared with the native core."""
+
+    #: The first with room from a random start, for each task anew.
+    FIRST = 0
+    #: The least left over.
+    BEST = 1
+    #: The most left over.
+    WORST = 2
+    #: The smallest of the keys that the caller gives.
+    SMALLEST_KEY = 3
+    #: Distinct machines at random, one look each.
+    SAMPLE = 4
+
+    @property
+    def title(self) -> str:
+        return self.name.lower().replace("_", " ")
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Machines for identical tasks, at most as many as were asked for, and what was seen."""
+
+    machines: MachineArray
+    #: The machines' versions when they were looked at: what `Claims.versions` wants.
+    versions: VersionArray
+    asked: int
+    rule: Rule
+    #: Looks, and looks that found room.
+    looked_at: int
+    feasible: int
+    #: Looks without room: by the first dimension lacking, ``filtered`` or ``down``. No zeros.
+    ruled_out: dict[str, int]
+    #: Known where fewer machines were found than asked for.
+    nearest_miss: Refusal | None = None
+    #: Of the first placement, under a rule that ranks: its left-over or key, and the runner-up's.
+    score: int | None = None
+    second: int | None = None
+    second_score: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.machines)
+
+    @property
+    def is_complete(self) -> bool:
+        return len(self.machines) == self.asked
+
+    def explanation(self) -> Explanation:
+        return Explanation(
+            looked_at=self.looked_at,
+            feasible=self.feasible,
+            ruled_out=self.ruled_out,
+            nearest_miss=self.nearest_miss,
+            rule=self.rule.title,
+            score=self.score,
+            second=self.second,
+            second_score=self.second_score,
+            remedy="" if self.is_complete else self._remedy(),
+        )
+
+    def _remedy(self) -> str:
+        if (miss := self.nearest_miss) is not None:
+            amount = format_amount(miss.dimension, miss.lacking)
+            return f"free {amount} on the nearest machine, or ask for {amount} less"
+        if self.ruled_out.get(FILTERED):
+            return "relax what the task requires of its machine, or add a machine that has it"
+        if self.ruled_out.get(DOWN):
+            return "bring back a machine that is gone or draining"
+        return "add a machine"
+
+
+def miss(machine: int, dimension: str, lacking: int) -> Refusal:
+    return Refusal(Why.NO_ROOM, machine=machine, dimension=dimension, lacking=lacking)

@@ -1,0 +1,205 @@
+"""Views: all that can be read of a cell. Engines get nothing else.
+
+A view of the live cell copies nothing and sees every commit; a `Snapshot` is frozen. Both answer
+the same questions. Arrays that come back are the caller's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy._core import Cell as Columns
+from argosy._core import CellView
+from argosy.cell.names import Names
+from argosy.cell.search import DOWN, FILTERED, Found, Rule, miss
+from argosy.model.errors import ModelError, did_you_mean
+from argosy.model.machines import MACHINE_GROUP
+from argosy.model.random import Random
+from argosy.model.resources import Resources
+from argosy.model.transactions import MachineArray, VersionArray
+
+#: One bit a machine in words of 64: machine m is bit m % 64 of word m // 64.
+Bitmap: TypeAlias = NDArray[np.uint64]
+
+_MOST = 2**62
+
+
+class View:
+    """Reads of a cell. Machines are numbers from 0 to `machines` - 1, gone ones included."""
+
+    def __init__(self, columns: CellView, names: Names) -> None:
+        self._columns = columns
+        self._names = names
+        self._ruled_out = (*names.dimensions, FILTERED, DOWN)
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        return self._names.dimensions
+
+    @property
+    def machines(self) -> int:
+        return self._columns.machines
+
+    def machine_name(self, machine: int) -> str:
+        if not 0 <= machine < self.machines:
+            raise ModelError(f"there is no machine {machine}", expected=self._machine_range())
+        return self._names.machines[machine]
+
+    def machine_number(self, name: str) -> int:
+        number = self._names.machine_numbers.get(name, -1)
+        if not 0 <= number < self.machines:
+            known = self._names.machines[: self.machines]
+            raise ModelError(f"there is no machine {name!r}", hint=did_you_mean(name, known))
+        return number
+
+    def free(self, machines: MachineArray | None = None) -> NDArray[np.int64]:
+        """What is free, a row per machine (all, or those listed) and a column per dimension."""
+        return self._columns.free(machines)
+
+    def capacity(self, machines: MachineArray | None = None) -> NDArray[np.int64]:
+        return self._columns.capacity(machines)
+
+    def versions(self, machines: MachineArray | None = None) -> VersionArray:
+        return self._columns.versions(machines)
+
+    def is_up(self, machine: int) -> bool:
+        """Whether the machine is there; it may be draining."""
+        return self._columns.is_up(machine)
+
+    def is_draining(self, machine: int) -> bool:
+        return self._columns.is_draining(machine)
+
+    def used_total(self) -> dict[str, int]:
+        """What claims hold, over all machines."""
+        return dict(zip(self.dimensions, self._columns.used_total(), strict=True))
+
+    def capacity_total(self) -> dict[str, int]:
+        """Over machines that are up, draining ones included."""
+        return dict(zip(self.dimensions, self._columns.capacity_total(), strict=True))
+
+    def shape(self, request: Resources, tags: Sequence[str] = (), precedence: int = 0) -> int:
+        """The number for what a task asks for; the same question gets the same number."""
+        vector = request.vector(self.dimensions)
+        numbers = [self._names.tag(tag) for tag in tags]
+        try:
+            return self._columns.shape(vector, numbers, precedence)
+        except ValueError as error:
+            raise ModelError(str(error)) from None
+
+    def shape_request(self, shape: int) -> tuple[int, ...]:
+        """The amounts a shape asks for, in the order of `dimensions`."""
+        return tuple(self._columns.shape_parts(shape)[0])
+
+    def tag_count(self, tag: str, machine: int) -> int:
+        """How many running containers on the machine carry the tag."""
+        return self._columns.tag_count(self._names.tag(tag), machine)
+
+    def tag_count_in(self, tag: str, group: str, set_name: str) -> int:
+        if group == MACHINE_GROUP:
+            return self.tag_count(tag, self.machine_number(set_name))
+        number = self._names.set_number(group, set_name)
+        return self._columns.set_tag_count(self._names.tag(tag), number)
+
+    def sets_of(self, machine: int, group: str) -> tuple[str, ...]:
+        """The sets of the group that the machine is in."""
+        name = self.machine_name(machine)
+        if group == MACHINE_GROUP:
+            return (name,)
+        return self._names.sets_in(self._columns.sets_of(machine), group)
+
+    def sets_in(self, group: str) -> tuple[str, ...]:
+        """All sets of the group."""
+        if group == MACHINE_GROUP:
+            return tuple(self._names.machines[: self.machines])
+        return tuple(self._names.group(group))
+
+    def where(self, attributes: Mapping[str, str]) -> Bitmap:
+        """Machines that have all of the attributes, whether up or not."""
+        numbers = []
+        for key, value in attributes.items():
+            number = self._names.known_attribute(key, value)
+            if number is None:
+                return np.zeros((self.machines + 63) // 64, np.uint64)
+            numbers.append(number)
+        return self._columns.with_attributes(numbers)
+
+    def where_tags(
+        self, tag: str, group: str = MACHINE_GROUP, least: int = 0, most: int | None = None
+    ) -> Bitmap:
+        """Machines in at least one set of the group that has `least` to `most` such containers."""
+        number = self._names.tag(tag)
+        bound = _MOST if most is None else most
+        if group == MACHINE_GROUP:
+            return self._columns.with_tag(number, least, bound)
+        sets = self._names.group(group)
+        first = min(sets.values(), default=0)
+        return self._columns.in_sets_with_tag(number, first, len(sets), least, bound)
+
+    def find(
+        self,
+        shape: int,
+        count: int,
+        rule: Rule,
+        random: Random,
+        *,
+        within: Bitmap | None = None,
+        keys: NDArray[np.int64] | None = None,
+        step: int | NDArray[np.int64] = 0,
+        needs_room: bool = True,
+        per_machine: int = 0,
+        adjust: NDArray[np.int64] | None = None,
+    ) -> Found:
+        """Machines for `count` tasks of one shape that are up, not draining and have room.
+
+        `within` leaves out machines that are not in the bitmap. `keys` and `step` are for
+        `SMALLEST_KEY`: each task that lands on a machine adds `step` (one for all, or one per
+        machine) to its key. Without `needs_room` a machine's capacity alone must suffice. At most
+        `per_machine` tasks go to one machine (0: any number). `adjust` holds, per machine and
+        dimension, what to add to what is free.
+        """
+        machines, versions, looked_at, feasible, ruled_out, nearest, scores = self._columns.find(
+            shape,
+            count,
+            rule,
+            random,
+            within,
+            keys,
+            step if isinstance(step, int) else 0,
+            needs_room,
+            per_machine,
+            None if isinstance(step, int) else step,
+            adjust,
+        )
+        near, dimension, lacking = nearest
+        is_ranked, score, second, second_score = scores
+        return Found(
+            machines,
+            versions,
+            count,
+            rule,
+            looked_at,
+            feasible,
+            {name: n for name, n in zip(self._ruled_out, ruled_out, strict=True) if n},
+            miss(near, self.dimensions[dimension], lacking) if near >= 0 else None,
+            score if is_ranked else None,
+            second if second >= 0 else None,
+            second_score if second >= 0 else None,
+        )
+
+    def _machine_range(self) -> str:
+        return f"0 to {self.machines - 1}" if self.machines else "none yet: the cell is empty"
+
+
+    def evictable(self, precedence: int) -> NDArray[np.int64]:
+        """What claims below `precedence` hold, a row per machine and a column per dimension."""
+        if not isinstance(self._columns, Columns):
+            raise ModelError("a snapshot does not know who holds what", hint="ask the live view")
+        return self._columns.evictable(precedence)
+
+
+class Snapshot(View):
+    """A view that no commit changes."""
