@@ -1,0 +1,282 @@
+#include "bindings.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <string>
+#include <tuple>
+
+#include "arrays.hpp"
+#include "sim/simulator.hpp"
+
+namespace nb = nanobind;
+
+namespace argosy {
+namespace {
+
+void check_lengths(std::size_t expected, std::initializer_list<std::size_t> lengths) {
+  for (const std::size_t length : lengths) {
+    if (length != expected) throw nb::value_error("the arrays differ in length");
+  }
+}
+
+std::int64_t known_job(const Board& board, std::int64_t job) {
+  if (!board.has_job(job)) throw nb::value_error("unknown job number");
+  return job;
+}
+
+using Notices = std::tuple<OutArray<std::int64_t>, OutArray<std::int32_t>, OutArray<std::int64_t>,
+                           OutArray<std::int32_t>>;
+
+Notices notices(const std::vector<Notice>& rows) {
+  std::vector<std::int64_t> tasks, estimates;
+  std::vector<std::int32_t> machines, shapes;
+  for (const Notice& row : rows) {
+    tasks.push_back(row.task);
+    machines.push_back(row.machine);
+    estimates.push_back(row.estimate);
+    shapes.push_back(row.shape);
+  }
+  return {to_numpy(std::move(tasks)), to_numpy(std::move(machines)),
+          to_numpy(std::move(estimates)), to_numpy(std::move(shapes))};
+}
+
+// A task may be placed when it is pending; moving one that runs is for migrations.
+std::int64_t first_misplaced(const Board& board, const InArray<std::int64_t>& tasks, bool may_run) {
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const std::int64_t task = tasks.data()[i];
+    if (!board.has_task(task)) return static_cast<std::int64_t>(i);
+    const TaskState state = board.state(task);
+    if (state != TaskState::pending && !(may_run && state == TaskState::running)) {
+      return static_cast<std::int64_t>(i);
+    }
+  }
+  return -1;
+}
+
+void move_all(Simulator& sim, const InArray<std::int64_t>& tasks, TaskState to) {
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (!sim.board().has_task(tasks.data()[i])) throw nb::value_error("unknown task number");
+  }
+  for (std::size_t i = 0; i < tasks.size(); ++i) sim.board().move(tasks.data()[i], to, sim.now());
+}
+
+}  // namespace
+}  // namespace argosy
+
+void bind_sim(nb::module_& module) {
+  using namespace argosy;
+  nb::class_<Simulator>(module, "Simulator")
+      .def(
+          "__init__",
+          [](Simulator* self, Cell& cell, bool shortest_first, bool record_tasks) {
+            new (self) Simulator(
+                cell, shortest_first ? QueueOrder::shortest_first : QueueOrder::fcfs, record_tasks);
+          },
+          nb::arg("cell"), nb::arg("shortest_first"), nb::arg("record_tasks"),
+          nb::keep_alive<1, 2>())
+      .def_prop_ro("now", &Simulator::now)
+      .def_prop_ro("open_tasks", [](const Simulator& self) { return self.board().open(); })
+      .def(
+          "push",
+          [](Simulator& self, std::int64_t at, std::int32_t kind, std::int32_t a, std::int64_t b) {
+            if (kind < first_python_kind) throw nb::value_error("that kind is the core's own");
+            self.push(at, kind, a, b);
+          },
+          nb::arg("at"), nb::arg("kind"), nb::arg("a"), nb::arg("b"))
+      .def(
+          "next",
+          [](Simulator& self, std::int64_t horizon) -> nb::object {
+            Event event;
+            bool found;
+            {
+              nb::gil_scoped_release release;
+              found = self.next(horizon, event);
+            }
+            if (!found) return nb::none();
+            return nb::make_tuple(event.kind, event.at, event.a, event.b);
+          },
+          nb::arg("horizon"))
+      .def("advance", &Simulator::advance, nb::arg("at"))
+      .def(
+          "hear_own",
+          [](Simulator& self, std::int32_t owner) {
+            if (owner < 0) throw nb::value_error("owners are numbered from 0");
+            self.hear_own(owner);
+          },
+          nb::arg("owner"))
+      .def("hear_all", &Simulator::hear_all)
+      .def(
+          "add_job",
+          [](Simulator& self, std::int64_t submit, std::int64_t tasks, std::int32_t owner) {
+            if (tasks < 1 || tasks > (std::int64_t{1} << 32)) {
+              throw nb::value_error("a job has 1 to 2^32 tasks");
+            }
+            return self.board().add(submit, tasks, owner);
+          },
+          nb::arg("submit"), nb::arg("tasks"), nb::arg("owner"))
+      .def(
+          "attempt",
+          [](Simulator& self, std::int64_t job) {
+            self.board().attempt(known_job(self.board(), job), self.now());
+          },
+          nb::arg("job"))
+      .def(
+          "owner",
+          [](const Simulator& self, std::int64_t job) {
+            return self.board().owner(known_job(self.board(), job));
+          },
+          nb::arg("job"))
+      .def(
+          "set_owner",
+          [](Simulator& self, std::int64_t job, std::int32_t owner) {
+            self.board().set_owner(known_job(self.board(), job), owner);
+          },
+          nb::arg("job"), nb::arg("owner"))
+      .def(
+          "first_misplaced",
+          [](const Simulator& self, InArray<std::int64_t> tasks, bool may_run) {
+            return first_misplaced(self.board(), tasks, may_run);
+          },
+          nb::arg("tasks"), nb::arg("may_run"))
+      .def(
+          "state",
+          [](const Simulator& self, std::int64_t task) {
+            if (!self.board().has_task(task)) throw nb::value_error("unknown task number");
+            return static_cast<int>(self.board().state(task));
+          },
+          nb::arg("task"))
+      .def("counts",
+           [](const Simulator& self) {
+             std::vector<std::int64_t> counts;
+             for (int s = 0; s < task_states; ++s) {
+               counts.push_back(self.board().count(static_cast<TaskState>(s)));
+             }
+             return to_numpy(std::move(counts));
+           })
+      .def(
+          "tasks_in",
+          [](const Simulator& self, std::int64_t job, int state) {
+            if (state < 0 || state >= task_states) throw nb::value_error("unknown task state");
+            std::vector<std::int64_t> tasks;
+            self.board().tasks_in(known_job(self.board(), job), static_cast<TaskState>(state),
+                                  tasks);
+            return to_numpy(std::move(tasks));
+          },
+          nb::arg("job"), nb::arg("state"))
+      .def(
+          "jobs_with_pending",
+          [](const Simulator& self, std::int32_t owner) {
+            std::vector<std::int64_t> jobs;
+            self.board().jobs_with_pending(owner, jobs);
+            return to_numpy(std::move(jobs));
+          },
+          nb::arg("owner"))
+      .def(
+          "set_pending",
+          [](Simulator& self, InArray<std::int64_t> tasks) {
+            move_all(self, tasks, TaskState::pending);
+          },
+          nb::arg("tasks"))
+      .def(
+          "set_abandoned",
+          [](Simulator& self, InArray<std::int64_t> tasks) {
+            if (first_misplaced(self.board(), tasks, false) >= 0) {
+              throw nb::value_error("only pending tasks can be abandoned");
+            }
+            move_all(self, tasks, TaskState::abandoned);
+          },
+          nb::arg("tasks"))
+      .def(
+          "launch",
+          [](Simulator& self, InArray<std::int64_t> tasks, InArray<std::int32_t> machines,
+             InArray<std::int64_t> durations, InArray<std::int64_t> estimates) {
+            const std::size_t n = tasks.size();
+            check_lengths(n, {machines.size(), durations.size(), estimates.size()});
+            if (first_misplaced(self.board(), tasks, true) >= 0) {
+              throw nb::value_error("only pending or running tasks can be launched");
+            }
+            for (std::size_t i = 0; i < n; ++i) {
+              self.launch(tasks.data()[i], machines.data()[i], durations.data()[i],
+                          estimates.data()[i], self.now());
+            }
+          },
+          nb::arg("tasks"), nb::arg("machines"), nb::arg("durations"), nb::arg("estimates"))
+      .def(
+          "enqueue",
+          [](Simulator& self, std::int64_t at, std::int32_t scheduler, InArray<std::int64_t> tasks,
+             InArray<std::int32_t> machines, InArray<std::int32_t> shapes,
+             InArray<std::int64_t> durations, InArray<std::int64_t> estimates,
+             std::int32_t machine_count) {
+            const std::size_t n = tasks.size();
+            check_lengths(n, {machines.size(), shapes.size(), durations.size(), estimates.size()});
+            if (first_misplaced(self.board(), tasks, false) >= 0) {
+              throw nb::value_error("only pending tasks can be enqueued");
+            }
+            std::vector<Simulator::Arrival> batch;
+            batch.reserve(n);
+            for (std::size_t i = 0; i < n; ++i) {
+              if (machines.data()[i] < 0 || machines.data()[i] >= machine_count) {
+                throw nb::value_error("unknown machine number");
+              }
+              batch.push_back({tasks.data()[i], durations.data()[i], estimates.data()[i],
+                               self.now(), 0, 0, machines.data()[i], shapes.data()[i], scheduler});
+            }
+            self.enqueue(at, std::move(batch));
+          },
+          nb::arg("at"), nb::arg("scheduler"), nb::arg("tasks"), nb::arg("machines"),
+          nb::arg("shapes"), nb::arg("durations"), nb::arg("estimates"), nb::arg("machine_count"))
+      .def(
+          "lose_queue",
+          [](Simulator& self, std::int32_t machine) {
+            if (machine < 0) throw nb::value_error("unknown machine number");
+            std::vector<std::int64_t> tasks;
+            self.lose_queue(machine, tasks);
+            return to_numpy(std::move(tasks));
+          },
+          nb::arg("machine"))
+      .def(
+          "pump",
+          [](Simulator& self, std::int32_t machine) {
+            if (machine < 0) throw nb::value_error("unknown machine number");
+            self.pump(machine);
+          },
+          nb::arg("machine"))
+      .def("take_finished", [](Simulator& self) { return notices(self.take_finished()); })
+      .def("take_lost", [](Simulator& self) { return notices(self.take_lost()); })
+      .def("job_columns",
+           [](const Simulator& self) {
+             const Board& board = self.board();
+             return std::make_tuple(
+                 to_numpy(std::vector<std::int64_t>(board.submit())),
+                 to_numpy(std::vector<std::int64_t>(board.first_attempt())),
+                 to_numpy(std::vector<std::int64_t>(board.all_placed())),
+                 to_numpy(std::vector<std::int64_t>(board.done())));
+           })
+      .def("task_columns",
+           [](const Simulator& self) {
+             const auto& rows = self.rows();
+             std::vector<std::int64_t> tasks, placed, started, finished;
+             std::vector<std::int32_t> machines;
+             for (const TaskRow& row : rows) {
+               tasks.push_back(row.task);
+               machines.push_back(row.machine);
+               placed.push_back(row.placed);
+               started.push_back(row.started);
+               finished.push_back(row.finished);
+             }
+             return std::make_tuple(to_numpy(std::move(tasks)), to_numpy(std::move(machines)),
+                                    to_numpy(std::move(placed)), to_numpy(std::move(started)),
+                                    to_numpy(std::move(finished)));
+           })
+      .def("integrals",
+           [](const Simulator& self) {
+             return std::make_tuple(to_numpy(std::vector<double>(self.used_integral())),
+                                    to_numpy(std::vector<double>(self.capacity_integral())));
+           })
+      .def("samples", [](const Simulator& self) {
+        const std::size_t width = static_cast<std::size_t>(self.sample_width());
+        return to_numpy(std::vector<std::int64_t>(self.samples()),
+                        {self.samples().size() / width, width});
+      });
+}

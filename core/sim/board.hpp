@@ -1,0 +1,105 @@
+// The job board: where every task is, and when each job reached its milestones.
+//
+// One byte of state per task and a row of columns per job. Counts per state are kept as tasks move, so
+// that "where is everything" is O(1), and a move from an unexpected state is refused: this is how an
+// engine that places a task twice is caught. Job numbers are dense and grow by one.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace argosy {
+
+enum class TaskState : std::uint8_t {
+  pending = 0,    // its scheduler's to place
+  queued = 1,     // on the way to, or in the queue of, a machine
+  running = 2,
+  finished = 3,
+  abandoned = 4,
+};
+inline constexpr int task_states = 5;
+
+class Board {
+ public:
+  static std::int64_t task(std::int64_t job, std::int64_t index) { return job << 32 | index; }
+  static std::int64_t job_of(std::int64_t task) { return task >> 32; }
+  static std::uint32_t index_of(std::int64_t task) { return static_cast<std::uint32_t>(task); }
+
+  std::int64_t add(std::int64_t submit, std::int64_t tasks, std::int32_t owner) {
+    states_.emplace_back(static_cast<std::size_t>(tasks), TaskState::pending);
+    submit_.push_back(submit);
+    owner_.push_back(owner);
+    total_.push_back(static_cast<std::int32_t>(tasks));
+    pending_.push_back(static_cast<std::int32_t>(tasks));
+    finished_.push_back(0);
+    placed_.push_back(0);
+    first_attempt_.push_back(-1);
+    all_placed_.push_back(-1);
+    done_.push_back(-1);
+    counts_[0] += tasks;
+    return static_cast<std::int64_t>(submit_.size()) - 1;
+  }
+
+  std::int64_t jobs() const { return static_cast<std::int64_t>(submit_.size()); }
+  bool has_job(std::int64_t job) const { return job >= 0 && job < jobs(); }
+  bool has_task(std::int64_t task) const {
+    return task >= 0 && has_job(job_of(task)) && index_of(task) < states_[job_of(task)].size();
+  }
+
+  TaskState state(std::int64_t task) const { return states_[job_of(task)][index_of(task)]; }
+  std::int64_t count(TaskState state) const { return counts_[static_cast<int>(state)]; }
+
+  // Tasks that may still need the world's time.
+  std::int64_t open() const { return counts_[0] + counts_[1] + counts_[2]; }
+
+  void attempt(std::int64_t job, std::int64_t now) {
+    if (first_attempt_[job] < 0) first_attempt_[job] = now;
+  }
+
+  void move(std::int64_t task, TaskState to, std::int64_t now) {
+    const std::int64_t job = job_of(task);
+    TaskState& state = states_[job][index_of(task)];
+    const TaskState from = state;
+    --counts_[static_cast<int>(from)];
+    ++counts_[static_cast<int>(to)];
+    state = to;
+    pending_[job] += (to == TaskState::pending) - (from == TaskState::pending);
+    placed_[job] += has_machine(to) - has_machine(from);
+    if (to == TaskState::finished) ++finished_[job];
+    if (all_placed_[job] < 0 && placed_[job] == total_[job]) all_placed_[job] = now;
+    if (finished_[job] == total_[job]) done_[job] = now;
+  }
+
+  std::int32_t owner(std::int64_t job) const { return owner_[job]; }
+  void set_owner(std::int64_t job, std::int32_t owner) { owner_[job] = owner; }
+
+  void tasks_in(std::int64_t job, TaskState state, std::vector<std::int64_t>& out) const {
+    const auto& states = states_[job];
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      if (states[i] == state) out.push_back(task(job, static_cast<std::int64_t>(i)));
+    }
+  }
+
+  void jobs_with_pending(std::int32_t owner, std::vector<std::int64_t>& out) const {
+    for (std::int64_t job = 0; job < jobs(); ++job) {
+      if (owner_[job] == owner && pending_[job] > 0) out.push_back(job);
+    }
+  }
+
+  const std::vector<std::int64_t>& submit() const { return submit_; }
+  const std::vector<std::int64_t>& first_attempt() const { return first_attempt_; }
+  const std::vector<std::int64_t>& all_placed() const { return all_placed_; }
+  const std::vector<std::int64_t>& done() const { return done_; }
+
+ private:
+  static int has_machine(TaskState state) {
+    return state == TaskState::queued || state == TaskState::running || state == TaskState::finished;
+  }
+
+  std::vector<std::vector<TaskState>> states_;
+  std::vector<std::int64_t> submit_, first_attempt_, all_placed_, done_;
+  std::vector<std::int32_t> owner_, total_, pending_, finished_, placed_;
+  std::int64_t counts_[task_states] = {0, 0, 0, 0, 0};
+};
+
+}  // namespace argosy

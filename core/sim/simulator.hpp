@@ -1,0 +1,307 @@
+// The native half of the simulated world: the clock, the job board and the machines.
+//
+// What happens per task happens here: tasks run for their duration and end, releasing their claim;
+// queued tasks arrive at machines, wait in the machine's queue and start as soon as they fit. What
+// happens per job or per message is an event of a Python kind (>= first_python_kind): `next` runs
+// native events until one of those is due and hands it out.
+//
+// Machine queues are strict: the head starts when it fits, and nothing overtakes it. FCFS orders by
+// arrival, shortest-first by estimate, then arrival. Draining machines still run what is queued.
+//
+// A running task is remembered by the sequence number of its claim. A claim that was evicted or moved
+// has another number, or none, when its finish event comes up, and the event is dropped.
+//
+// Every duration is in whole microseconds; at most 2^62 on the clock. Utilisation is the integral of
+// used amounts over time, in double, for reports only. Everything is deterministic: no clock, no hash
+// order, no entropy.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "cell/cell.hpp"
+#include "sim/board.hpp"
+#include "sim/heap.hpp"
+
+namespace argosy {
+
+enum EventKind : std::int32_t {
+  finish_kind = 0,
+  arrive_kind = 1,
+  //: Handed out when tasks ended whose end somebody wants to hear of.
+  finished_report = 2,
+  //: Handed out when tasks arrived at a machine that is gone.
+  lost_report = 3,
+  first_python_kind = 16,
+};
+
+enum class QueueOrder { fcfs, shortest_first };
+
+struct TaskRow {
+  std::int64_t task;
+  std::int64_t placed;
+  std::int64_t started;
+  std::int64_t finished;
+  std::int32_t machine;
+};
+
+struct Notice {
+  std::int64_t task;
+  std::int64_t estimate;
+  std::int32_t machine;
+  std::int32_t shape;
+};
+
+class Simulator {
+ public:
+  Simulator(Cell& cell, QueueOrder order, bool record_tasks)
+      : cell_(cell),
+        order_(order),
+        record_tasks_(record_tasks),
+        used_integral_(static_cast<std::size_t>(cell.dimensions()), 0.0),
+        capacity_integral_(static_cast<std::size_t>(cell.dimensions()), 0.0) {}
+
+  std::int64_t now() const { return now_; }
+  Board& board() { return board_; }
+  const Board& board() const { return board_; }
+
+  void push(std::int64_t at, std::int32_t kind, std::int32_t a, std::int64_t b) {
+    heap_.push(std::max(at, now_), kind, a, b);
+  }
+
+  // Whether owner `owner` hears of its own tasks' ends; `hear_all` is for listeners to every task.
+  void hear_own(std::int32_t owner) {
+    if (static_cast<std::size_t>(owner) >= hears_own_.size()) hears_own_.resize(owner + 1, 0);
+    hears_own_[owner] = 1;
+  }
+  void hear_all() { hears_all_ = true; }
+
+  // The task holds a claim since now and runs for `duration` (negative: until stopped).
+  void launch(std::int64_t task, std::int32_t machine, std::int64_t duration, std::int64_t estimate,
+              std::int64_t placed) {
+    board_.move(task, TaskState::running, now_);
+    if (duration < 0) return;
+    std::int32_t slot;
+    const Run run{task, cell_.claim_sequence(task), placed, now_, estimate, machine,
+                  cell_.claim_shape(task)};
+    if (free_runs_.empty()) {
+      slot = static_cast<std::int32_t>(runs_.size());
+      runs_.push_back(run);
+    } else {
+      slot = free_runs_.back();
+      free_runs_.pop_back();
+      runs_[slot] = run;
+    }
+    heap_.push(now_ + duration, finish_kind, slot, 0);
+  }
+
+  struct Arrival {
+    std::int64_t task;
+    std::int64_t duration;
+    std::int64_t estimate;
+    std::int64_t placed;
+    std::int64_t key;
+    std::uint64_t sequence;
+    std::int32_t machine;
+    std::int32_t shape;
+    std::int32_t scheduler;
+  };
+
+  // Tasks that reach their machines' queues together at time `at`.
+  void enqueue(std::int64_t at, std::vector<Arrival> batch) {
+    for (const Arrival& item : batch) {
+      if (board_.state(item.task) != TaskState::pending) {
+        throw std::invalid_argument("a task is enqueued twice");
+      }
+      board_.move(item.task, TaskState::queued, now_);
+    }
+    std::int64_t slot;
+    if (free_batches_.empty()) {
+      slot = static_cast<std::int64_t>(batches_.size());
+      batches_.push_back(std::move(batch));
+    } else {
+      slot = free_batches_.back();
+      free_batches_.pop_back();
+      batches_[slot] = std::move(batch);
+    }
+    heap_.push(std::max(at, now_), arrive_kind, 0, slot);
+  }
+
+  // The machine is gone: the tasks in its queue are handed back in queue order, pending again.
+  void lose_queue(std::int32_t machine, std::vector<std::int64_t>& out) {
+    if (static_cast<std::size_t>(machine) >= queues_.size()) return;
+    auto& queue = queues_[machine];
+    while (!queue.empty()) {
+      std::pop_heap(queue.begin(), queue.end(), later);
+      out.push_back(queue.back().task);
+      board_.move(queue.back().task, TaskState::pending, now_);
+      queue.pop_back();
+    }
+  }
+
+  // Room may have appeared on the machine by another way than a task's end.
+  void pump(std::int32_t machine) {
+    if (static_cast<std::size_t>(machine) >= queues_.size()) return;
+    auto& queue = queues_[machine];
+    while (!queue.empty()) {
+      const Arrival& head = queue.front();
+      if (!cell_.start(head.task, machine, head.shape, head.scheduler)) return;
+      launch(head.task, machine, head.duration, head.estimate, head.placed);
+      std::pop_heap(queue.begin(), queue.end(), later);
+      queue.pop_back();
+    }
+  }
+
+  // The next event of a Python kind, or a report; false when nothing is left up to `horizon`.
+  bool next(std::int64_t horizon, Event& out) {
+    for (;;) {
+      const bool has_event = !heap_.empty() && heap_.top().at <= horizon;
+      const bool instant_over =
+          !has_event || heap_.top().at > now_ || heap_.top().kind >= first_python_kind;
+      if (instant_over && !finished_.empty()) {
+        out = Event{now_, 0, finished_report, 0, 0};
+        return true;
+      }
+      if (instant_over && !lost_.empty()) {
+        out = Event{now_, 0, lost_report, 0, 0};
+        return true;
+      }
+      if (!has_event) return false;
+      const Event event = heap_.pop();
+      advance(event.at);
+      if (event.kind == finish_kind) {
+        finish(event.a);
+      } else if (event.kind == arrive_kind) {
+        arrive(event.b);
+      } else {
+        out = event;
+        return true;
+      }
+    }
+  }
+
+  // Moves the clock without an event: to the horizon, when a run ends.
+  void advance(std::int64_t at) {
+    while (at >= next_sample_) sample();
+    if (at <= now_) return;
+    const double span = static_cast<double>(at - now_);
+    for (int d = 0; d < cell_.dimensions(); ++d) {
+      used_integral_[d] += static_cast<double>(cell_.used_total()[d]) * span;
+      capacity_integral_[d] += static_cast<double>(cell_.capacity_total()[d]) * span;
+    }
+    now_ = at;
+  }
+
+  std::vector<Notice> take_finished() { return std::exchange(finished_, {}); }
+  std::vector<Notice> take_lost() { return std::exchange(lost_, {}); }
+
+  const std::vector<TaskRow>& rows() const { return rows_; }
+  const std::vector<double>& used_integral() const { return used_integral_; }
+  const std::vector<double>& capacity_integral() const { return capacity_integral_; }
+  // Flat rows: at, used per dimension, capacity per dimension, pending, queued, running.
+  const std::vector<std::int64_t>& samples() const { return samples_; }
+  int sample_width() const { return 2 * cell_.dimensions() + 4; }
+
+ private:
+  struct Run {
+    std::int64_t task;
+    std::uint64_t claim;
+    std::int64_t placed;
+    std::int64_t started;
+    std::int64_t estimate;
+    std::int32_t machine;
+    std::int32_t shape;
+  };
+
+  static bool later(const Arrival& x, const Arrival& y) {
+    return x.key != y.key ? x.key > y.key : x.sequence > y.sequence;
+  }
+
+  void finish(std::int32_t slot) {
+    const Run run = runs_[slot];
+    free_runs_.push_back(slot);
+    if (cell_.claim_sequence(run.task) != run.claim) return;
+    cell_.finish(run.task);
+    board_.move(run.task, TaskState::finished, now_);
+    if (record_tasks_) rows_.push_back({run.task, run.placed, run.started, now_, run.machine});
+    const std::int32_t owner = board_.owner(Board::job_of(run.task));
+    const bool owner_hears =
+        static_cast<std::size_t>(owner) < hears_own_.size() && hears_own_[owner] != 0;
+    if (hears_all_ || owner_hears) {
+      finished_.push_back({run.task, run.estimate, run.machine, run.shape});
+    }
+    pump(run.machine);
+  }
+
+  void arrive(std::int64_t slot) {
+    std::vector<Arrival> batch = std::move(batches_[slot]);
+    batches_[slot].clear();
+    free_batches_.push_back(slot);
+    for (Arrival& item : batch) {
+      if (!cell_.is_up(item.machine)) {
+        board_.move(item.task, TaskState::pending, now_);
+        lost_.push_back({item.task, item.estimate, item.machine, item.shape});
+        continue;
+      }
+      if (static_cast<std::size_t>(item.machine) >= queues_.size()) {
+        queues_.resize(static_cast<std::size_t>(cell_.machines()));
+      }
+      item.sequence = next_arrival_++;
+      item.key = order_ == QueueOrder::fcfs ? 0 : item.estimate;
+      auto& queue = queues_[item.machine];
+      queue.push_back(item);
+      std::push_heap(queue.begin(), queue.end(), later);
+      pump(item.machine);
+    }
+  }
+
+  // Keeps at most `most_samples` evenly spaced rows: when full, every other one goes.
+  void sample() {
+    static constexpr std::size_t most_samples = 400;
+    samples_.push_back(next_sample_);
+    for (int d = 0; d < cell_.dimensions(); ++d) samples_.push_back(cell_.used_total()[d]);
+    for (int d = 0; d < cell_.dimensions(); ++d) samples_.push_back(cell_.capacity_total()[d]);
+    samples_.push_back(board_.count(TaskState::pending));
+    samples_.push_back(board_.count(TaskState::queued));
+    samples_.push_back(board_.count(TaskState::running));
+    const std::size_t width = static_cast<std::size_t>(sample_width());
+    if (samples_.size() / width >= most_samples) {
+      const std::size_t kept = samples_.size() / width / 2;
+      for (std::size_t i = 0; i < kept; ++i) {
+        std::copy_n(samples_.begin() + static_cast<std::ptrdiff_t>(2 * i * width), width,
+                    samples_.begin() + static_cast<std::ptrdiff_t>(i * width));
+      }
+      samples_.resize(kept * width);
+      sample_every_ *= 2;
+      next_sample_ = samples_[(kept - 1) * width] + sample_every_;
+    } else {
+      next_sample_ += sample_every_;
+    }
+  }
+
+  Cell& cell_;
+  QueueOrder order_;
+  bool record_tasks_;
+  bool hears_all_ = false;
+  std::vector<std::uint8_t> hears_own_;
+  EventHeap heap_;
+  Board board_;
+  std::int64_t now_ = 0;
+  std::vector<Run> runs_;
+  std::vector<std::int32_t> free_runs_;
+  std::vector<std::vector<Arrival>> batches_;
+  std::vector<std::int64_t> free_batches_;
+  std::vector<std::vector<Arrival>> queues_;
+  std::uint64_t next_arrival_ = 0;
+  std::vector<Notice> finished_, lost_;
+  std::vector<TaskRow> rows_;
+  std::vector<double> used_integral_, capacity_integral_;
+  std::vector<std::int64_t> samples_;
+  std::int64_t next_sample_ = 0;
+  std::int64_t sample_every_ = 1'000'000;
+};
+
+}  // namespace argosy

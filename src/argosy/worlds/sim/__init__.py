@@ -1,0 +1,5 @@
+"""The simulated world: virtual time, modelled machines and network, deterministic from one seed."""
+
+from argosy.worlds.sim.world import SimulatedWorld
+
+__all__ = ["SimulatedWorld"]

@@ -1,0 +1,77 @@
+"""The simulated network: how long a hop takes, and what goes wrong on the way.
+
+Messages between schedulers, and machines' notices to them, may be lost, doubled, delayed past others,
+or cut off by a partition. Requests to the cell and to machines are retransmitted by their transport:
+they only take time, and wait while a partition holds.
+"""
+
+from __future__ import annotations
+
+from argosy.model.random import Random
+from argosy.model.scenario import ConstantLatency, Network, PairLatency, Partition, UniformLatency
+
+
+class SimulatedNetwork:
+    def __init__(self, spec: Network, partitions: tuple[Partition, ...], random: Random) -> None:
+        self._spec = spec
+        self._partitions = partitions
+        self._random = random
+        self._constant = spec.latency.delay if isinstance(spec.latency, ConstantLatency) else None
+        self._is_faultless = not (
+            spec.loss or spec.duplication or spec.reordering or spec.extra_delay or partitions
+        )
+        self.counts = {"sent": 0, "lost": 0, "duplicated": 0, "delayed": 0, "cut": 0}
+
+    def hop(self, sender: str, receiver: str) -> int:
+        if self._constant is not None:
+            return self._constant
+        match self._spec.latency:
+            case UniformLatency(low=low, high=high):
+                return low + self._random.below(high - low + 1)
+            case PairLatency(default=default, delays=delays):
+                return delays.get(f"{sender}>{receiver}", default)
+            case ConstantLatency(delay=delay):
+                return delay
+
+    def request_hop(self, sender: str, receiver: str, now: int) -> int:
+        """The delay of a retransmitted request: the hop, after any partition around `sender` heals."""
+        wait = 0
+        for partition in self._partitions:
+            ends = partition.at + partition.lasts
+            if sender in partition.isolated and partition.at <= now + wait < ends:
+                wait = ends - now
+        return wait + self.hop(sender, receiver)
+
+    def deliveries(self, sender: str, receiver: str, now: int) -> tuple[int, ...]:
+        """The delays after which copies of one message arrive: none, one or two."""
+        self.counts["sent"] += 1
+        if self._is_faultless:
+            return (self.hop(sender, receiver),)
+        if self._is_cut(sender, receiver, now):
+            self.counts["cut"] += 1
+            return ()
+        if self._happens(self._spec.loss):
+            self.counts["lost"] += 1
+            return ()
+        copies = 1
+        if self._happens(self._spec.duplication):
+            self.counts["duplicated"] += 1
+            copies = 2
+        return tuple(self._delay(sender, receiver) for _ in range(copies))
+
+    def _delay(self, sender: str, receiver: str) -> int:
+        delay = self.hop(sender, receiver)
+        if self._spec.extra_delay and self._happens(self._spec.reordering):
+            self.counts["delayed"] += 1
+            delay += self._random.below(self._spec.extra_delay + 1)
+        return delay
+
+    def _happens(self, probability: float) -> bool:
+        return probability > 0 and self._random.uniform() < probability
+
+    def _is_cut(self, sender: str, receiver: str, now: int) -> bool:
+        return any(
+            partition.at <= now < partition.at + partition.lasts
+            and (sender in partition.isolated) != (receiver in partition.isolated)
+            for partition in self._partitions
+        )

@@ -1,0 +1,112 @@
+"""The schedulers of a simulated run, and which of them gets which job."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from argosy.engines.api import Context, Engine, Finishes, Settings
+from argosy.model.errors import SettingError
+from argosy.model.jobs import Job
+from argosy.model.random import Random
+from argosy.model.scenario import FleetEntry
+
+
+class Scheduler:
+    """One scheduler: its engine while it is alive, and what is counted about it.
+
+    `epoch` grows with every crash; what was sent to an earlier epoch is dropped on arrival.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        name: str,
+        entry: FleetEntry,
+        engine_type: type[Engine],
+        settings: Settings,
+        peers: tuple[str, ...],
+        number: int,
+        random: Random,
+    ) -> None:
+        self.index = index
+        self.name = name
+        self.entry = entry
+        self.engine_type = engine_type
+        self.settings = settings
+        self.peers = peers
+        #: The cell's number for this scheduler.
+        self.number = number
+        self.capabilities = engine_type.capabilities
+        self.engine: Engine | None = None
+        self.epoch = 0
+        self.jobs = 0
+        self.busy = 0
+        self.transactions = 0
+        self.conflicts = 0
+        self.refused: Counter[int] = Counter()
+        self.messages_sent = 0
+        self.crashes = 0
+        self._random = random
+        self.decision_random = random.child(f"decisions of {name}")
+
+    @property
+    def is_alive(self) -> bool:
+        return self.engine is not None
+
+    @property
+    def hears_all(self) -> bool:
+        return self.capabilities.finishes is Finishes.ALL
+
+    def start(self) -> None:
+        """A fresh engine: nothing is remembered, and the random stream is the epoch's own."""
+        random = self._random.child(f"{self.name}, epoch {self.epoch}")
+        self.engine = self.engine_type(self.settings, Context(self.name, self.peers, random))
+
+    def crash(self) -> None:
+        self.engine = None
+        self.epoch += 1
+        self.crashes += 1
+
+
+def make_settings(engine: type[Engine], raw: Mapping[str, object]) -> Settings:
+    """The engine's typed settings, or an error that names the setting."""
+    try:
+        return msgspec.convert(dict(raw), type=engine.settings_type)
+    except msgspec.ValidationError as error:
+        raise SettingError(f"settings of {engine.name}: {error}") from None
+
+
+class Router:
+    """Deals jobs out: by kind to the entries that take it, then by split among their schedulers."""
+
+    def __init__(self, schedulers: Sequence[Scheduler], random: Random) -> None:
+        self._schedulers = schedulers
+        self._random = random
+        self._turn: Counter[str] = Counter()
+
+    def takers(self, kind: str) -> list[Scheduler]:
+        return [
+            scheduler
+            for scheduler in self._schedulers
+            if not scheduler.entry.takes.kinds or kind in scheduler.entry.takes.kinds
+        ]
+
+    def route(self, job: Job) -> Scheduler | None:
+        """A living scheduler for the job if there is one, a dead one that may come back otherwise."""
+        takers = self.takers(job.kind)
+        candidates = [scheduler for scheduler in takers if scheduler.is_alive] or takers
+        if not candidates:
+            return None
+        match candidates[0].entry.split:
+            case "hash":
+                choice = zlib.crc32(job.id.encode()) % len(candidates)
+            case "round-robin":
+                choice = self._turn[job.kind] % len(candidates)
+                self._turn[job.kind] += 1
+            case "random":
+                choice = self._random.below(len(candidates))
+        return candidates[choice]

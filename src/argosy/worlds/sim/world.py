@@ -1,0 +1,602 @@
+"""The simulated world: hands events to engines in virtual time and carries out their effects.
+
+The native half (`_core.Simulator`) keeps the clock, the event heap, the job board and the machines and
+handles what happens per task. This half handles what happens per job, per decision and per message.
+`handle` is called with the cell as it is at that instant; a transaction is judged against the cell as
+it is when it arrives: conflicts are real, and no copy of the cell is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy._core import Simulator
+from argosy.cell import Cell, Rule
+from argosy.engines.api import Engine, Finishes
+from argosy.model.effects import (
+    Abandon,
+    Commit,
+    Effect,
+    Enqueue,
+    Explain,
+    Sample,
+    Send,
+    Think,
+    WakeMe,
+)
+from argosy.model.errors import EngineFault, ScenarioError
+from argosy.model.events import (
+    Committed,
+    DecisionDue,
+    Event,
+    JobSubmitted,
+    MachineChanged,
+    MachineJoined,
+    MachineLost,
+    MessageReceived,
+    SampleReturned,
+    Started,
+    TaskFinished,
+    TasksLost,
+    TimerFired,
+)
+from argosy.model.explanations import Explanation, Why
+from argosy.model.jobs import Job
+from argosy.model.random import Random
+from argosy.model.resources import dimensions_of
+from argosy.model.scenario import Jittered, Partition, Scaled, Scenario
+from argosy.model.transactions import (
+    OPERATOR,
+    AddMachine,
+    Claims,
+    Outcome,
+    TaskArray,
+    Transaction,
+)
+from argosy.worlds.log import DecisionLog
+from argosy.worlds.sim.faults import FaultPlan
+from argosy.worlds.sim.network import SimulatedNetwork
+from argosy.worlds.sim.schedulers import Router, Scheduler, make_settings
+from argosy.worlds.sim.workbook import TaskFacts, Workbook, by_job
+
+FINISHED_REPORT: Final = 2
+LOST_REPORT: Final = 3
+#: Kinds of events that come back from the native heap; the rest of each is in `_payloads`.
+DELIVER: Final = 16
+SUBMIT: Final = 17
+ARRIVE: Final = 18
+FAULT: Final = 19
+
+#: States of the job board, as in core/sim/board.hpp.
+PENDING: Final = 0
+FOREVER: Final = 2**62
+CELL: Final = "cell"
+MACHINES: Final = "machines"
+_INDEX_MASK: Final = 0xFFFFFFFF
+
+
+class SimulatedWorld:
+    """One run. `run()` may be called once; what it did is read from `simulator`, `log` and the rest."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        engines: Mapping[str, type[Engine]],
+        log: DecisionLog | None = None,
+        jobs: Iterable[Job] | None = None,
+    ) -> None:
+        self.scenario = scenario
+        self.log = log
+        self.random = Random(scenario.seed)
+        self.cell = build_cell(scenario)
+        self.view = self.cell.view()
+        self.simulator = Simulator(
+            self.cell.native, scenario.machines.queue == "shortest-first", scenario.output.tasks
+        )
+        partitions = tuple(fault for fault in scenario.faults if isinstance(fault, Partition))
+        self.network = SimulatedNetwork(scenario.network, partitions, self.random.child("network"))
+        self.schedulers = self._make_schedulers(engines)
+        self._by_name = {scheduler.name: scheduler for scheduler in self.schedulers}
+        self._listeners = [scheduler for scheduler in self.schedulers if scheduler.hears_all]
+        self._router = Router(self.schedulers, self.random.child("split"))
+        self.workbook = Workbook()
+        self._jobs: Iterator[Job] = iter(scenario.jobs if jobs is None else jobs)
+        self._next_job: Job | None = None
+        self._job_count = len(scenario.jobs) if jobs is None else 0
+        self._payloads: dict[int, tuple[Any, ...]] = {}
+        self._token = 0
+        self._agent_random = self.random.child("agent")
+        self.faults = FaultPlan(self)
+        self.events = 0
+        self.preemptions = 0
+        self.losses = 0
+        self._effects: dict[type[Any], Callable[[Scheduler, Any, int], None]] = {
+            Think: self._think,
+            Commit: self._commit,
+            Enqueue: self._enqueue,
+            Sample: self._sample,
+            Send: self._send,
+            WakeMe: self._wake_me,
+            Explain: self._explain,
+            Abandon: self._abandon,
+        }
+
+    def _make_schedulers(self, engines: Mapping[str, type[Engine]]) -> list[Scheduler]:
+        schedulers: list[Scheduler] = []
+        for entry in self.scenario.fleet:
+            engine = engines[entry.engine]
+            settings = make_settings(engine, entry.settings)
+            names = entry.scheduler_names()
+            for name in names:
+                peers = tuple(peer for peer in names if peer != name)
+                number = self.cell.scheduler_number(name)
+                self.cell.set_limits(name, entry.limits.resources, entry.limits.jobs)
+                index = len(schedulers)
+                schedulers.append(
+                    Scheduler(
+                        index, name, entry, engine, settings, peers, number, self.random
+                    )
+                )
+                if engine.capabilities.finishes is Finishes.OWN:
+                    self.simulator.hear_own(index)
+                elif engine.capabilities.finishes is Finishes.ALL:
+                    self.simulator.hear_all()
+        return schedulers
+
+    # The loop
+
+    def run(self, progress: Callable[[float], None] | None = None) -> None:
+        for scheduler in self.schedulers:
+            self._start(scheduler, again=False)
+        self.faults.schedule()
+        self._schedule_next_job()
+        horizon = FOREVER if self.scenario.horizon is None else self.scenario.horizon
+        simulator, payloads = self.simulator, self._payloads
+        while (item := simulator.next(horizon)) is not None:
+            kind, now, a, b = item
+            if kind == DELIVER:
+                scheduler, epoch, event = payloads.pop(b)
+                if scheduler.epoch == epoch:
+                    self._handle(scheduler, event, now)
+            elif kind == ARRIVE:
+                scheduler, epoch, action, effect = payloads.pop(b)
+                if scheduler.epoch == epoch:
+                    action(scheduler, effect, now)
+            elif kind == SUBMIT:
+                self._submit_next(now)
+                if progress is not None:
+                    progress(self._share_done(now))
+            elif kind == FINISHED_REPORT:
+                self._report_finished(now)
+            elif kind == LOST_REPORT:
+                tasks, machines, _, _ = simulator.take_lost()
+                self.lose(tasks, machines, Why.MACHINE_GONE, now)
+            elif kind == FAULT:
+                self.faults.strike(payloads.pop(b), now)
+            if self._next_job is None and simulator.open_tasks == 0:
+                break
+        if self.scenario.horizon is not None and simulator.open_tasks:
+            simulator.advance(self.scenario.horizon)
+
+    def _share_done(self, now: int) -> float:
+        if self.scenario.horizon:
+            return now / self.scenario.horizon
+        return len(self.workbook) / self._job_count if self._job_count else 0.0
+
+    def _handle(self, scheduler: Scheduler, event: Event, now: int) -> None:
+        engine = scheduler.engine
+        if engine is None:
+            return
+        self.events += 1
+        try:
+            effects: Sequence[Effect] = engine.handle(event, self.view, now)
+        except Exception as error:
+            raise EngineFault(
+                f"{scheduler.name} ({engine.name}) failed on {type(event).__name__} at {now} µs: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        for effect in effects:
+            carry_out = self._effects.get(type(effect))
+            if carry_out is None:
+                raise EngineFault(
+                    f"{scheduler.name} ({engine.name}) returned {type(effect).__name__}",
+                    expected="one of the effects of argosy.model.effects",
+                )
+            carry_out(scheduler, effect, now)
+
+    def post(self, at: int, scheduler: Scheduler, event: Event) -> None:
+        self._token = token = self._token + 1
+        self._payloads[token] = (scheduler, scheduler.epoch, event)
+        self.simulator.push(at, DELIVER, 0, token)
+
+    def post_fault(self, at: int, *what: Any) -> None:
+        self._token = token = self._token + 1
+        self._payloads[token] = what
+        self.simulator.push(at, FAULT, 0, token)
+
+    def _request(
+        self, at: int, scheduler: Scheduler, action: Callable[[Scheduler, Any, int], None], what: Any
+    ) -> None:
+        self._token = token = self._token + 1
+        self._payloads[token] = (scheduler, scheduler.epoch, action, what)
+        self.simulator.push(at, ARRIVE, 0, token)
+
+    # Jobs
+
+    def _schedule_next_job(self) -> None:
+        self._next_job = next(self._jobs, None)
+        if self._next_job is not None:
+            self.simulator.push(self._next_job.submit, SUBMIT, 0, 0)
+
+    def _submit_next(self, now: int) -> None:
+        job = self._next_job
+        assert job is not None
+        scheduler = self._router.route(job)
+        if scheduler is None:
+            raise ScenarioError(
+                f"no scheduler takes jobs of kind {job.kind!r}",
+                hint="add the kind to a fleet entry's `takes`",
+            )
+        number = self.simulator.add_job(now, job.tasks, scheduler.index)
+        self.workbook.add(TaskFacts(job, number, self.cell))
+        scheduler.jobs += 1
+        if self.log:
+            self.log.write(
+                now, "submitted", job=job.id, tasks=job.tasks, kind=job.kind, scheduler=scheduler.name
+            )
+        if scheduler.is_alive:
+            tasks = np.arange(job.tasks, dtype=np.int64) | (number << 32)
+            self.post(now, scheduler, JobSubmitted(job, number, tasks))
+        self._schedule_next_job()
+
+    def hand_over(self, scheduler: Scheduler, now: int) -> None:
+        """A stopped scheduler's pending tasks go to living schedulers that take their jobs."""
+        for number in self.simulator.jobs_with_pending(scheduler.index).tolist():
+            heir = self._router.route(self.workbook.job(number))
+            if heir is not None and heir.is_alive:
+                self.simulator.set_owner(number, heir.index)
+                heir.jobs += 1
+                self._resubmit(heir, number, now)
+
+    def take_back(self, scheduler: Scheduler, now: int) -> None:
+        """A restarted scheduler is told again of its jobs that have pending tasks."""
+        for number in self.simulator.jobs_with_pending(scheduler.index).tolist():
+            self._resubmit(scheduler, number, now)
+
+    def _resubmit(self, scheduler: Scheduler, number: int, now: int) -> None:
+        job = self.workbook.job(number)
+        tasks = self.simulator.tasks_in(number, PENDING)
+        if self.log:
+            self.log.write(
+                now, "resubmitted", job=job.id, indices=_indices(tasks), scheduler=scheduler.name
+            )
+        self.post(now, scheduler, JobSubmitted(job, number, tasks))
+
+    # Schedulers and machines coming and going
+
+    def _start(self, scheduler: Scheduler, *, again: bool) -> None:
+        try:
+            scheduler.start()
+        except Exception as error:
+            raise EngineFault(f"{scheduler.name} did not start: {error}") from error
+        self.post(self.simulator.now, scheduler, Started(again))
+
+    def restart(self, scheduler: Scheduler, now: int) -> None:
+        self._start(scheduler, again=True)
+        self.take_back(scheduler, now)
+
+    def scheduler(self, name: str) -> Scheduler:
+        return self._by_name[name]
+
+    def change_machines(
+        self, transaction: Transaction, event: MachineJoined | MachineLost | MachineChanged, now: int
+    ) -> None:
+        """Commits a machine change and tells everyone concerned."""
+        outcome = self.cell.commit(transaction)
+        if isinstance(event, MachineLost):
+            queued = self.simulator.lose_queue(event.machine)
+            self.lose(queued, np.full(len(queued), event.machine, np.int32), Why.MACHINE_GONE, now)
+        self._evict(outcome, Why.MACHINE_GONE, now)
+        for scheduler in self.schedulers:
+            if scheduler.capabilities.machine_events and scheduler.is_alive:
+                self.post(now + self.network.hop(CELL, scheduler.name), scheduler, event)
+
+    def _evict(self, outcome: Outcome, why: Why, now: int) -> None:
+        if not len(outcome.evicted):
+            return
+        self.simulator.set_pending(outcome.evicted)
+        for machine in set(outcome.evicted_from.tolist()):
+            self.simulator.pump(machine)
+        self.lose(outcome.evicted, outcome.evicted_from, why, now)
+
+    def lose(self, tasks: TaskArray, machines: NDArray[np.int32], why: Why, now: int) -> None:
+        """Tasks that had a machine have none: their schedulers are told, a hop later."""
+        if why is Why.PREEMPTED:
+            self.preemptions += len(tasks)
+        else:
+            self.losses += len(tasks)
+        for number, where in by_job(tasks):
+            job, lost = self.workbook.job(number), tasks[where]
+            owner = self.schedulers[self.simulator.owner(number)]
+            if self.log:
+                self.log.write(
+                    now,
+                    "lost",
+                    job=job.id,
+                    indices=_indices(lost),
+                    machines=machines[where].tolist(),
+                    why=why.name.lower(),
+                )
+            if owner.is_alive:
+                event = TasksLost(job, number, lost, machines[where], why)
+                self.post(now + self.network.hop(CELL, owner.name), owner, event)
+
+    def _report_finished(self, now: int) -> None:
+        tasks, machines, estimates, shapes = self.simulator.take_finished()
+        if self._listeners:
+            event = TaskFinished(tasks, machines, estimates, shapes)
+            for scheduler in self._listeners:
+                if scheduler.is_alive:
+                    self._deliver(MACHINES, scheduler, event, now)
+        owners = np.fromiter(
+            (self.simulator.owner(job) for job in (tasks >> 32).tolist()), np.int64, len(tasks)
+        )
+        for index in np.unique(owners).tolist():
+            scheduler = self.schedulers[index]
+            if scheduler.capabilities.finishes is Finishes.OWN and scheduler.is_alive:
+                mine = owners == index
+                event = TaskFinished(tasks[mine], machines[mine], estimates[mine], shapes[mine])
+                self.post(now, scheduler, event)
+
+    def _deliver(self, sender: str, receiver: Scheduler, event: Event, now: int) -> None:
+        for delay in self.network.deliveries(sender, receiver.name, now):
+            self.post(now + delay, receiver, event)
+
+    # Effects
+
+    def _think(self, scheduler: Scheduler, effect: Think, now: int) -> None:
+        duration = effect.duration
+        if duration < 0:
+            raise EngineFault(f"{scheduler.name} wants to think for {duration} µs")
+        match scheduler.entry.decision_time:
+            case Scaled(factor=factor):
+                duration = int(duration * factor)
+            case Jittered(low=low, high=high):
+                duration = int(duration * (low + (high - low) * scheduler.decision_random.uniform()))
+        scheduler.busy += duration
+        if effect.job >= 0:
+            self.simulator.attempt(effect.job)
+            if self.log:
+                self.log.write(
+                    now,
+                    "attempt",
+                    job=self.workbook.job(effect.job).id,
+                    scheduler=scheduler.name,
+                    takes=duration,
+                )
+        self.post(now + duration, scheduler, DecisionDue(effect.token))
+
+    def _commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
+        if effect.transaction.scheduler != scheduler.name:
+            raise EngineFault(
+                f"{scheduler.name} commits in the name of {effect.transaction.scheduler!r}"
+            )
+        if effect.transaction.machines:
+            raise EngineFault(f"{scheduler.name} tries to change machines", expected="claims only")
+        delay = self.network.request_hop(scheduler.name, CELL, now)
+        self._request(now + delay, scheduler, self._arrive_commit, effect)
+
+    def _arrive_commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
+        transaction, claims = effect.transaction, effect.transaction.claims
+        if claims is not None:
+            self._check_placeable(scheduler, claims.tasks, may_run=transaction.move)
+        outcome = self.cell.commit(transaction)
+        scheduler.transactions += 1
+        if transaction.releases is not None:
+            self._give_up(transaction.releases, outcome, now)
+        if claims is not None and len(claims):
+            self._evict(outcome, Why.PREEMPTED, now)
+            self._launch(scheduler, claims, outcome, effect.explanation, now)
+        delay = self.network.hop(CELL, scheduler.name)
+        self.post(now + delay, scheduler, Committed(transaction, outcome))
+
+    def _launch(
+        self,
+        scheduler: Scheduler,
+        claims: Claims,
+        outcome: Outcome,
+        explanation: Explanation | None,
+        now: int,
+    ) -> None:
+        accepted = outcome.accepted
+        tasks, machines = claims.tasks, claims.machines
+        if outcome.has_conflict:
+            scheduler.conflicts += 1
+            refused = ~accepted
+            for why, count in zip(
+                *np.unique(outcome.whys[refused], return_counts=True), strict=True
+            ):
+                scheduler.refused[int(why)] += int(count)
+            if self.log:
+                self._log_refused(scheduler, claims, outcome, refused, now)
+            tasks, machines = tasks[accepted], machines[accepted]
+        if len(tasks):
+            _, durations, estimates = self.workbook.rows(tasks)
+            self.simulator.launch(tasks, machines, durations, estimates)
+            if self.log:
+                self._log_placed("placed", scheduler, tasks, machines, explanation, now)
+
+    def _give_up(self, releases: TaskArray, outcome: Outcome, now: int) -> None:
+        """Tasks a scheduler released by itself are pending again, and its own to place."""
+        kept = {refusal.task for refusal in outcome.unreleased}
+        released = np.array([task for task in releases.tolist() if task not in kept], np.int64)
+        claimed_again = np.fromiter(
+            (self.cell.machine_of(task) is not None for task in released.tolist()),
+            np.bool_,
+            len(released),
+        )
+        self.simulator.set_pending(released[~claimed_again])
+        if self.log:
+            for number, where in by_job(released):
+                self.log.write(
+                    now,
+                    "released",
+                    job=self.workbook.job(number).id,
+                    indices=_indices(released[where]),
+                )
+
+    def _enqueue(self, scheduler: Scheduler, effect: Enqueue, now: int) -> None:
+        tasks, machines = effect.tasks, effect.machines
+        self._check_placeable(scheduler, tasks, may_run=False)
+        shapes, durations, estimates = self.workbook.rows(tasks)
+        delay = self.network.request_hop(scheduler.name, MACHINES, now)
+        try:
+            self.simulator.enqueue(
+                now + delay,
+                scheduler.number,
+                tasks,
+                machines,
+                shapes,
+                durations,
+                estimates,
+                self.view.machines,
+            )
+        except ValueError as error:
+            raise EngineFault(f"{scheduler.name} enqueued badly: {error}") from error
+        if self.log:
+            self._log_placed("enqueued", scheduler, tasks, machines, effect.explanation, now)
+
+    def _check_placeable(self, scheduler: Scheduler, tasks: TaskArray, *, may_run: bool) -> None:
+        bad = self.simulator.first_misplaced(tasks, may_run)
+        if bad >= 0:
+            raise EngineFault(
+                f"{scheduler.name} places task {int(tasks[bad]) >> 32}/{int(tasks[bad]) & _INDEX_MASK},"
+                " which is not pending"
+            )
+
+    def _sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
+        delay = self.network.request_hop(scheduler.name, CELL, now)
+        self._request(now + delay, scheduler, self._arrive_sample, effect)
+
+    def _arrive_sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
+        view = self.view
+        shape = view.shape(effect.request)
+        found = view.find(shape, effect.count, Rule.SAMPLE, self._agent_random)
+        free = view.free(found.machines)
+        event = SampleReturned(effect.token, found.machines, free, found.versions)
+        self.post(now + self.network.hop(CELL, scheduler.name), scheduler, event)
+
+    def _send(self, scheduler: Scheduler, effect: Send, now: int) -> None:
+        event = MessageReceived(scheduler.name, effect.payload)
+        for name in effect.peers:
+            peer = self._by_name.get(name)
+            if peer is None:
+                raise EngineFault(f"{scheduler.name} sends to {name!r}, which is no scheduler")
+            scheduler.messages_sent += 1
+            if self.log and self.log.everything:
+                self.log.write(
+                    now,
+                    "sent",
+                    scheduler=scheduler.name,
+                    to=name,
+                    message=type(effect.payload).__name__,
+                )
+            self._deliver(scheduler.name, peer, event, now)
+
+    def _wake_me(self, scheduler: Scheduler, effect: WakeMe, now: int) -> None:
+        if self.log and self.log.everything:
+            self.log.write(
+                now, "timer", scheduler=scheduler.name, name=effect.name, due=effect.at
+            )
+        self.post(max(effect.at, now), scheduler, TimerFired(effect.name))
+
+    def _explain(self, scheduler: Scheduler, effect: Explain, now: int) -> None:
+        self._log_waiting("explained", scheduler, effect, now)
+
+    def _abandon(self, scheduler: Scheduler, effect: Abandon, now: int) -> None:
+        try:
+            self.simulator.set_abandoned(effect.tasks)
+        except ValueError as error:
+            raise EngineFault(f"{scheduler.name} abandons: {error}") from error
+        self._log_waiting("abandoned", scheduler, effect, now)
+
+    # The log
+
+    def _log_placed(
+        self,
+        what: str,
+        scheduler: Scheduler,
+        tasks: TaskArray,
+        machines: NDArray[np.int32],
+        explanation: Explanation | None,
+        now: int,
+    ) -> None:
+        assert self.log is not None
+        for number, where in by_job(tasks):
+            fields: dict[str, Any] = {
+                "job": self.workbook.job(number).id,
+                "indices": _indices(tasks[where]),
+                "machines": machines[where].tolist(),
+                "scheduler": scheduler.name,
+            }
+            if explanation is not None:
+                fields["explanation"] = explanation
+            self.log.write(now, what, **fields)
+
+    def _log_refused(
+        self,
+        scheduler: Scheduler,
+        claims: Claims,
+        outcome: Outcome,
+        refused: NDArray[np.bool_],
+        now: int,
+    ) -> None:
+        assert self.log is not None
+        rows = np.flatnonzero(refused)
+        for number, where in by_job(claims.tasks[rows]):
+            mine = rows[where]
+            self.log.write(
+                now,
+                "refused",
+                job=self.workbook.job(number).id,
+                indices=_indices(claims.tasks[mine]),
+                machines=claims.machines[mine].tolist(),
+                scheduler=scheduler.name,
+                whys=outcome.whys[mine].tolist(),
+                details=outcome.details[mine].tolist(),
+                amounts=outcome.amounts[mine].tolist(),
+            )
+
+    def _log_waiting(
+        self, what: str, scheduler: Scheduler, effect: Explain | Abandon, now: int
+    ) -> None:
+        if self.log:
+            for number, where in by_job(effect.tasks):
+                self.log.write(
+                    now,
+                    what,
+                    job=self.workbook.job(number).id,
+                    indices=_indices(effect.tasks[where]),
+                    scheduler=scheduler.name,
+                    explanation=effect.explanation,
+                )
+
+
+def _indices(tasks: TaskArray) -> list[int]:
+    return (tasks & _INDEX_MASK).tolist()
+
+
+def build_cell(scenario: Scenario) -> Cell:
+    """An audited or plain cell with the scenario's machines and every dimension its jobs name."""
+    machines = scenario.cell.machines
+    cell = Cell(
+        dimensions_of([machine.capacity for machine in machines]),
+        {group.name: group.sets for group in scenario.cell.groups},
+        audited=scenario.audit,
+    )
+    cell.commit(Transaction(OPERATOR, machines=tuple(AddMachine(machine) for machine in machines)))
+    return cell
