@@ -1,0 +1,78 @@
+"""The contract every engine keeps.
+
+    effects = engine.handle(event, view, now)
+
+An engine reads the cluster through `view`, which is good only until `handle` returns; it keeps what it
+needs. It never reads a clock, draws entropy, opens a socket, starts a thread or logs: time comes as
+`now`, randomness as the `Context`'s stream. Expected refusals come back as values; an exception out of
+`handle` is a bug of the engine.
+
+What an engine owes in return, checked for every registered engine by `argosy.testing.conformance`:
+every task it was given ends placed, queued, finished, abandoned with a reason, or explained; the same
+events give the same effects; what it claimed is released by the world when tasks end, never twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import ClassVar, Protocol, runtime_checkable
+
+import msgspec
+
+from argosy.cell.view import View
+from argosy.model.effects import Effect
+from argosy.model.events import Event
+from argosy.model.random import Random
+
+
+class Finishes(Enum):
+    """Which `TaskFinished` events a scheduler is woken for; each kind costs more than the one before."""
+
+    NONE = "none"
+    #: Every task that this scheduler placed, at the instant it ends.
+    OWN = "own"
+    #: Every task in the cell, over the network: late, lost or twice like any message.
+    ALL = "all"
+
+
+class Capabilities(msgspec.Struct, frozen=True):
+    """What an engine can do and needs, for worlds and for people who choose one."""
+
+    #: Claims through `Commit`; otherwise tasks go to machine-side queues by `Enqueue`.
+    transactions: bool = False
+    queues: bool = False
+    #: Sends messages to its peers.
+    gossip: bool = False
+    gang: bool = False
+    preemption: bool = False
+    finishes: Finishes = Finishes.NONE
+    #: Also woken for `MachineJoined`, `MachineLost` and `MachineChanged`.
+    machine_events: bool = False
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of every engine's settings: typed values with defaults and a docstring per class."""
+
+
+class Context(msgspec.Struct, frozen=True):
+    """Who the scheduler is: its name, the names of its peers (replicas), and its random stream."""
+
+    name: str
+    peers: tuple[str, ...]
+    random: Random
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """One scheduler: an instance of an engine with its settings and state."""
+
+    name: ClassVar[str]
+    #: One sentence for `argosy engines`.
+    summary: ClassVar[str]
+    settings_type: ClassVar[type[Settings]]
+    capabilities: ClassVar[Capabilities]
+
+    def __init__(self, settings: Settings, context: Context) -> None: ...
+
+    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]: ...

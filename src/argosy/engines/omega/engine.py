@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from argosy.cell import Draft, Rule, View
+from argosy.engines.api import Capabilities, Context, Settings
+from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
+from argosy.model.events import (
+    Committed,
+    DecisionDue,
+    Event,
+    JobSubmitted,
+    TasksLost,
+    TimerFired,
+)
+from argosy.model.explanations import Explanation, Refusal, Why
+from argosy.model.jobs import Job
+from argosy.model.transactions import Claims, TaskArray, Transaction
+from argosy.model.units import Micros
+
+_RULES = {"first-fit": Rule.FIRST, "best-fit": Rule.BEST, "worst-fit": Rule.WORST}
+
+
+class OmegaSettings(Settings):
+    """How an Omega scheduler decides and commits."""
+
+    #: Decision time is t_job + t_task x tasks.
+    t_job: Micros = Micros(100_000)
+    t_task: Micros = Micros(5_000)
+    placement: Literal["first-fit", "best-fit", "worst-fit"] = "first-fit"
+    #: Whether a transaction is taken claim by claim or all or nothing. Gang jobs are always the latter.
+    transaction: Literal["incremental", "atomic"] = "incremental"
+    #: Whether a conflict is lack of room, or any change of the machine since the decision began.
+    detection: Literal["fine", "coarse"] = "fine"
+    preempt: bool = False
+    #: A job is abandoned after this many attempts.
+    attempts: int = 1_000
+    #: How long a job waits after an attempt that found no room at all; it doubles up to 64 times this.
+    #: Zero retries at once, as the paper's simulator does.
+    backoff: Micros = Micros(1_000_000)
+
+
+class _Work:
+    """What is left to place of one job."""
+
+    __slots__ = ("attempts", "explanation", "job", "number", "tasks", "waits")
+
+    def __init__(self, job: Job, number: int, tasks: TaskArray) -> None:
+        self.job = job
+        self.number = number
+        #: In ascending order.
+        self.tasks = tasks
+        self.attempts = 0
+        #: Attempts in a row that found no room.
+        self.waits = 0
+        self.explanation = Explanation()
+
+
+class Omega:
+    name: ClassVar[str] = "omega"
+    summary: ClassVar[str] = "Shared state: decide on the whole cell, commit optimistically, retry."
+    settings_type: ClassVar[type[Settings]] = OmegaSettings
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        transactions=True, gang=True, preemption=True
+    )
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        assert isinstance(settings, OmegaSettings)
+        self._settings = settings
+        self._context = context
+        self._rule = _RULES[settings.placement]
+        #: All and only jobs that wait for their next attempt; one job is decided on at a time.
+        self._queue: deque[_Work] = deque()
+        #: Jobs that wait for room, by the name of the timer that will bring them back.
+        self._waiting: dict[str, _Work] = {}
+        self._deciding: _Work | None = None
+        self._claims: Claims | None = None
+        self._decision = 0
+
+    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+        match event:
+            case JobSubmitted(job, number, tasks):
+                return self._accept(_Work(job, number, tasks), view)
+            case TasksLost(job, number, tasks):
+                return self._take_again(job, number, tasks, view)
+            case DecisionDue(token):
+                return self._decided(now, view) if token == self._decision else ()
+            case Committed(transaction, outcome) if transaction.claims is self._claims:
+                assert self._claims is not None
+                refused = ~outcome.accepted
+                work, left = self._deciding, self._claims.tasks[refused]
+                assert work is not None
+                work.tasks = np.setdiff1d(work.tasks, self._claims.tasks[~refused])
+                if len(left):
+                    first = int(np.flatnonzero(refused)[0])
+                    work.explanation = Explanation(
+                        refused=outcome.refusal(self._claims, first),
+                        remedy="another attempt, on a fresh view of the cell",
+                    )
+                return self._conclude(now, view, found=True)
+            case TimerFired(name) if name in self._waiting:
+                return self._accept(self._waiting.pop(name), view)
+        return ()
+
+    def _accept(self, work: _Work, view: View) -> Sequence[Effect]:
+        self._queue.append(work)
+        return self._begin(view) if self._deciding is None else ()
+
+    def _take_again(
+        self, job: Job, number: int, tasks: TaskArray, view: View
+    ) -> Sequence[Effect]:
+        """Lost tasks join what is left of their job, or come back as a job of their own."""
+        for work in (*self._queue, *self._waiting.values()):
+            if work.number == number:
+                work.tasks = np.union1d(work.tasks, tasks)
+                return ()
+        return self._accept(_Work(job, number, tasks), view)
+
+    def _begin(self, view: View) -> Sequence[Effect]:
+        """Decide on the next job, on the cell as it is now; the commit comes when time has passed."""
+        if not self._queue:
+            self._deciding = None
+            return ()
+        work = self._deciding = self._queue.popleft()
+        work.attempts += 1
+        self._claims = self._choose(work, view)
+        self._decision += 1
+        duration = self._settings.t_job + self._settings.t_task * len(work.tasks)
+        return (Think(duration, self._decision, work.number),)
+
+    def _choose(self, work: _Work, view: View) -> Claims | None:
+        draft = Draft(view)
+        is_short = False
+        for group, tasks in work.job.tasks_by_group(work.tasks):
+            found = draft.place(
+                tasks,
+                view.shape(group.request, group.tags, work.job.precedence),
+                self._rule,
+                self._context.random,
+                requires=group.requires,
+                preempt_below=work.job.precedence if self._settings.preempt else None,
+            )
+            if not is_short:
+                work.explanation = found.explanation()
+            is_short = is_short or not found.is_complete
+        if not draft.count or (self._needs_all(work) and draft.count < len(work.tasks)):
+            return None
+        return draft.claims()
+
+    def _needs_all(self, work: _Work) -> bool:
+        return work.job.gang or self._settings.transaction == "atomic"
+
+    def _decided(self, now: int, view: View) -> Sequence[Effect]:
+        work = self._deciding
+        assert work is not None
+        if self._claims is None:
+            return self._conclude(now, view, found=False)
+        transaction = Transaction(
+            self._context.name,
+            self._claims,
+            atomic=self._needs_all(work),
+            coarse=self._settings.detection == "coarse",
+            preempt=self._settings.preempt,
+        )
+        return (Commit(transaction, work.explanation),)
+
+    def _conclude(self, now: int, view: View, *, found: bool) -> Sequence[Effect]:
+        """The attempt is over: put back what is left of the job, then begin with the next."""
+        work = self._deciding
+        assert work is not None
+        self._claims = None
+        effects: list[Effect] = []
+        if len(work.tasks):
+            work.waits = 0 if found else work.waits + 1
+            if work.attempts >= self._settings.attempts:
+                given_up = Refusal(Why.ATTEMPTS, lacking=work.attempts)
+                effects.append(
+                    Abandon(
+                        work.tasks,
+                        Explanation(
+                            refused=given_up,
+                            nearest_miss=work.explanation.nearest_miss,
+                            looked_at=work.explanation.looked_at,
+                            remedy=work.explanation.remedy,
+                        ),
+                    )
+                )
+            else:
+                effects.append(Explain(work.tasks, work.explanation))
+                if found or self._settings.backoff == 0:
+                    self._queue.append(work)
+                else:
+                    name = f"{work.number}.{work.attempts}"
+                    self._waiting[name] = work
+                    delay = self._settings.backoff << min(work.waits - 1, 6)
+                    effects.append(WakeMe(now + delay, name))
+        effects.extend(self._begin(view))
+        return effects

@@ -1,0 +1,49 @@
+"""All engines on one screen; third parties come in through the entry-point group `argosy.engines`."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Final
+
+from argosy.engines.api import Engine
+from argosy.engines.murmuration import Murmuration
+from argosy.engines.omega import Omega
+from argosy.model.errors import EngineFault, UnknownEngine
+
+ENTRY_POINTS: Final = "argosy.engines"
+
+ENGINES: Final[dict[str, type[Engine]]] = {
+    Omega.name: Omega,
+    Murmuration.name: Murmuration,
+}
+
+
+def all_engines() -> dict[str, type[Engine]]:
+    """Built-in engines and installed third-party ones, by name."""
+    engines = dict(ENGINES)
+    for entry in metadata.entry_points(group=ENTRY_POINTS):
+        engine = entry.load()
+        check(engine, entry.value)
+        if engine.name in engines:
+            raise EngineFault(
+                f"{entry.value} calls itself {engine.name!r}, which is taken",
+                expected="a name of its own",
+            )
+        engines[engine.name] = engine
+    return engines
+
+
+def check(engine: object, origin: str) -> None:
+    """Refuse what does not keep the contract's form, before a run depends on it."""
+    for attribute in ("name", "summary", "settings_type", "capabilities", "handle"):
+        if not hasattr(engine, attribute):
+            raise EngineFault(
+                f"{origin} has no {attribute!r}", expected="a class that keeps argosy.engines.api.Engine"
+            )
+
+
+def find_engine(name: str, also: dict[str, type[Engine]] | None = None) -> type[Engine]:
+    engines = {**all_engines(), **(also or {})}
+    if name not in engines:
+        raise UnknownEngine(name, engines)
+    return engines[name]
