@@ -1,0 +1,278 @@
+"""The conformance suite: what every engine owes, whatever its algorithm.
+
+    from argosy.testing import conformance
+
+    @pytest.mark.parametrize("check", conformance.CHECKS, ids=lambda check: check.__name__)
+    def test_my_engine_conforms(check):
+        check(MyEngine)
+
+Each check runs the engine in the simulated world, with the cell audited after every commit, and raises
+AssertionError with what went wrong.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from argosy.engines.api import Engine
+from argosy.model.jobs import Job
+from argosy.model.random import Random
+from argosy.model.scenario import (
+    Fault,
+    MachineCrash,
+    Network,
+    Partition,
+    RandomCrashes,
+    Scenario,
+    SchedulerCrash,
+    UniformLatency,
+)
+from argosy.testing.builders import GIB, SECOND, cell, job, scenario
+from argosy.worlds.log import DecisionLog
+from argosy.worlds.sim import SimulatedWorld
+
+PENDING, QUEUED, RUNNING, FINISHED, ABANDONED = range(5)
+
+
+class Trial:
+    """One finished run: the world and its decision log."""
+
+    def __init__(self, engine: type[Engine], spec: Scenario) -> None:
+        stream = io.BytesIO()
+        log = DecisionLog(stream)
+        self.world = SimulatedWorld(spec, {engine.name: engine}, log)
+        self.world.run()
+        self.digest = log.digest()
+        self.log = stream.getvalue()
+        self.lines: list[dict[str, Any]] = [
+            msgspec.json.decode(line) for line in self.log.splitlines()
+        ]
+        self.counts = self.world.simulator.counts().tolist()
+
+    def require_all_finished(self) -> None:
+        total = sum(self.counts)
+        assert self.counts[FINISHED] == total, (
+            f"of {total} tasks, {self.counts[PENDING]} are pending, {self.counts[QUEUED]} queued, "
+            f"{self.counts[RUNNING]} running and {self.counts[ABANDONED]} abandoned"
+        )
+        self.require_nothing_claimed()
+
+    def require_nothing_claimed(self) -> None:
+        used = self.world.cell.used_total()
+        assert not any(used.values()), f"the cell still holds {used} after every task ended"
+        assert self.world.cell.audit() == []
+
+    def require_accounted_for(self) -> None:
+        """Every task is placed, queued, finished, or said to be waiting or abandoned, with a reason."""
+        explained: set[tuple[str, int]] = set()
+        for line in self.lines:
+            if line["what"] in ("explained", "abandoned"):
+                assert line["explanation"], f"an empty explanation: {line}"
+                explained.update((line["job"], index) for index in line["indices"])
+        for number in range(len(self.world.workbook)):
+            name = self.world.workbook.job(number).id
+            for state in (PENDING, ABANDONED):
+                for task in self.world.simulator.tasks_in(number, state).tolist():
+                    index = task & 0xFFFFFFFF
+                    assert (name, index) in explained, f"{name}/{index} waits and nobody says why"
+
+
+def workload(jobs: int = 40, seed: int = 7, spacing: float = 0.4) -> list[Job]:
+    """A small mixed load that needs about two thirds of the builders' default cell."""
+    random = Random(seed)
+    made = []
+    for i in range(jobs):
+        made.append(
+            job(
+                f"j{i}",
+                1 + random.below(6),
+                cpu=250 * (1 + random.below(6)),
+                memory=GIB * (1 + random.below(3)),
+                seconds=1 + random.below(5),
+                submit=i * spacing,
+                kind="service" if i % 5 == 0 else "batch",
+                precedence=random.below(3),
+            )
+        )
+    return made
+
+
+def nothing_is_oversubscribed_or_lost(engine: type[Engine]) -> None:
+    Trial(engine, scenario(engine.name, workload(60, spacing=0.05))).require_all_finished()
+
+
+def one_scheduler_alone_works(engine: type[Engine]) -> None:
+    Trial(engine, scenario(engine.name, workload(), replicas=1)).require_all_finished()
+
+
+def many_schedulers_work(engine: type[Engine]) -> None:
+    Trial(engine, scenario(engine.name, workload(), replicas=5)).require_all_finished()
+
+
+def the_same_seed_gives_the_same_log(engine: type[Engine]) -> None:
+    first, again = (Trial(engine, scenario(engine.name, workload())) for _ in range(2))
+    assert first.log == again.log, "the decision log differs between two runs of one seed"
+    assert first.digest == again.digest
+
+
+def what_cannot_be_placed_is_explained(engine: type[Engine]) -> None:
+    jobs = [*workload(10), job("giant", 2, cpu=64_000, submit=1), job("wide", 100, cpu=4_000, submit=2)]
+    trial = Trial(engine, scenario(engine.name, jobs, horizon=60 * SECOND))
+    giant = next(
+        number for number in range(len(jobs)) if trial.world.workbook.job(number).id == "giant"
+    )
+    placed = [
+        task
+        for state in (QUEUED, RUNNING, FINISHED)
+        for task in trial.world.simulator.tasks_in(giant, state).tolist()
+    ]
+    assert not placed, "a task larger than every machine was placed"
+    trial.require_accounted_for()
+
+
+def endless_services_stay_up(engine: type[Engine]) -> None:
+    jobs = [job("web", 6, seconds=None, kind="service"), *workload(10)]
+    trial = Trial(engine, scenario(engine.name, jobs, horizon=120 * SECOND))
+    assert trial.counts[RUNNING] == 6, "an endless service is not running at the end"
+    assert trial.counts[FINISHED] == sum(trial.counts) - 6
+
+
+def jobs_with_several_groups_are_placed(engine: type[Engine]) -> None:
+    mixed = job("mixed", 2, cpu=2_000, submit=0)
+    small = job("small", 5, cpu=500).groups[0]
+    jobs = [msgspec.structs.replace(mixed, groups=(*mixed.groups, small)), *workload(10)]
+    Trial(engine, scenario(engine.name, jobs)).require_all_finished()
+
+
+def required_attributes_are_obeyed(engine: type[Engine]) -> None:
+    spec = cell()
+    with_gpu = tuple(
+        msgspec.structs.replace(machine, attributes={"gpu": "yes"}) if i >= 6 else machine
+        for i, machine in enumerate(spec.machines)
+    )
+    picky = job("picky", 5)
+    picky = msgspec.structs.replace(
+        picky, groups=(msgspec.structs.replace(picky.groups[0], requires={"gpu": "yes"}),)
+    )
+    built = scenario(
+        engine.name, [picky, *workload(10)], cell=msgspec.structs.replace(spec, machines=with_gpu)
+    )
+    trial = Trial(engine, built)
+    trial.require_all_finished()
+    for line in trial.lines:
+        if line["what"] in ("placed", "enqueued") and line["job"] == "picky":
+            assert all(machine >= 6 for machine in line["machines"]), "required attributes ignored"
+
+
+def gangs_start_together(engine: type[Engine]) -> None:
+    if not engine.capabilities.gang:
+        return
+    jobs = [*workload(30, spacing=0.1), job("gang", 12, gang=True, seconds=5, submit=1)]
+    trial = Trial(engine, scenario(engine.name, jobs))
+    trial.require_all_finished()
+    placed = [line for line in trial.lines if line["what"] == "placed" and line["job"] == "gang"]
+    assert len(placed) == 1, f"the gang was placed in {len(placed)} parts"
+    assert len(placed[0]["indices"]) == 12
+
+
+def _survives(engine: type[Engine], *faults: Fault, network: Network | None = None) -> Trial:
+    trial = Trial(
+        engine,
+        scenario(
+            engine.name, workload(), replicas=3, faults=faults, network=network or Network()
+        ),
+    )
+    trial.require_all_finished()
+    return trial
+
+
+def survives_a_machine_crash(engine: type[Engine]) -> None:
+    _survives(engine, MachineCrash(at=3 * SECOND, machine="m2", down=10 * SECOND))
+
+
+def survives_a_machine_that_never_returns(engine: type[Engine]) -> None:
+    _survives(engine, MachineCrash(at=3 * SECOND, machine="m2"))
+
+
+def survives_a_scheduler_crash(engine: type[Engine]) -> None:
+    _survives(engine, SchedulerCrash(at=4 * SECOND, scheduler="s-1", down=10 * SECOND))
+
+
+def survives_a_scheduler_that_never_returns(engine: type[Engine]) -> None:
+    _survives(engine, SchedulerCrash(at=4 * SECOND, scheduler="s-1"))
+
+
+def survives_all_schedulers_crashing(engine: type[Engine]) -> None:
+    _survives(
+        engine,
+        *(SchedulerCrash(at=4 * SECOND, scheduler=f"s-{i}", down=3 * SECOND) for i in range(3)),
+    )
+
+
+def survives_random_crashes(engine: type[Engine]) -> None:
+    _survives(
+        engine,
+        RandomCrashes(what="machines", every=2 * SECOND, down=3 * SECOND, end=30 * SECOND),
+        RandomCrashes(what="schedulers", every=3 * SECOND, down=2 * SECOND, end=30 * SECOND),
+    )
+
+
+def survives_lost_messages(engine: type[Engine]) -> None:
+    _survives(engine, network=Network(loss=0.3))
+
+
+def survives_doubled_messages(engine: type[Engine]) -> None:
+    _survives(engine, network=Network(duplication=0.5))
+
+
+def survives_late_and_reordered_messages(engine: type[Engine]) -> None:
+    _survives(
+        engine,
+        network=Network(
+            latency=UniformLatency(low=100, high=50_000), reordering=0.5, extra_delay=2 * SECOND
+        ),
+    )
+
+
+def survives_a_partition(engine: type[Engine]) -> None:
+    _survives(engine, Partition(at=2 * SECOND, lasts=6 * SECOND, isolated=("s-0",)))
+
+
+def faults_do_not_break_determinism(engine: type[Engine]) -> None:
+    first, again = (
+        _survives(
+            engine,
+            RandomCrashes(what="schedulers", every=3 * SECOND, down=2 * SECOND, end=30 * SECOND),
+            network=Network(loss=0.1, duplication=0.1, reordering=0.2, extra_delay=SECOND),
+        )
+        for _ in range(2)
+    )
+    assert first.log == again.log, "the decision log differs between two runs of one seed"
+
+
+CHECKS: Final[tuple[Callable[[type[Engine]], None], ...]] = (
+    nothing_is_oversubscribed_or_lost,
+    one_scheduler_alone_works,
+    many_schedulers_work,
+    the_same_seed_gives_the_same_log,
+    what_cannot_be_placed_is_explained,
+    endless_services_stay_up,
+    jobs_with_several_groups_are_placed,
+    required_attributes_are_obeyed,
+    gangs_start_together,
+    survives_a_machine_crash,
+    survives_a_machine_that_never_returns,
+    survives_a_scheduler_crash,
+    survives_a_scheduler_that_never_returns,
+    survives_all_schedulers_crashing,
+    survives_random_crashes,
+    survives_lost_messages,
+    survives_doubled_messages,
+    survives_late_and_reordered_messages,
+    survives_a_partition,
+    faults_do_not_break_determinism,
+)
