@@ -1,0 +1,68 @@
+"""Arrival processes: when a given number of jobs is submitted within a span of time.
+
+Both processes are conditioned on the number of jobs, which the target utilisation has decided:
+given that number, a Poisson process's times are sorted uniform draws, and a modulated one's are the
+same draws stretched through its rate.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TypeAlias
+
+import msgspec
+
+from argosy.model.random import Random
+from argosy.model.scenario import Factor
+from argosy.model.units import Time
+
+
+class Poisson(msgspec.Struct, frozen=True, tag="poisson", tag_field="process"):
+    """A constant rate over the span."""
+
+    def times(self, count: int, span: int, random: Random) -> list[int]:
+        return [int(position * span) for position in _positions(count, random)]
+
+
+class Bursty(msgspec.Struct, frozen=True, kw_only=True, tag="bursty", tag_field="process"):
+    """On and off: calm periods of mean length `every`, then bursts of mean length `burst` in which
+    the rate is `factor` times the calm one. Both lengths are exponential."""
+
+    factor: Factor
+    burst: Time
+    every: Time
+
+    def times(self, count: int, span: int, random: Random) -> list[int]:
+        starts, sums, rates = self._periods(span, random.child("periods"))
+        total = sums[-1] + (span - starts[-1]) * rates[-1]
+        times = []
+        for position in _positions(count, random):
+            period = bisect_right(sums, position * total) - 1
+            inside = (position * total - sums[period]) / rates[period]
+            times.append(min(int(starts[period] + inside), span - 1))
+        return times
+
+    def _periods(self, span: int, random: Random) -> tuple[list[int], list[float], list[float]]:
+        """Where each period starts, the rate summed up to there, and its rate."""
+        starts, sums, rates = [0], [0.0], [1.0]
+        while True:
+            mean = self.every if len(starts) % 2 else self.burst
+            end = starts[-1] + 1 + int(mean * random.exponential())
+            if end >= span:
+                return starts, sums, rates
+            sums.append(sums[-1] + (end - starts[-1]) * rates[-1])
+            starts.append(end)
+            rates.append(1.0 if len(starts) % 2 else self.factor)
+
+
+Arrivals: TypeAlias = Poisson | Bursty
+
+
+def _positions(count: int, random: Random) -> list[float]:
+    """`count` sorted uniform draws from [0, 1), as partial sums of exponential gaps over their
+    total."""
+    reached, sums = 0.0, []
+    for _ in range(count + 1):
+        reached += random.exponential()
+        sums.append(reached)
+    return [partial / reached for partial in sums[:count]]

@@ -1,0 +1,85 @@
+"""Distributions as typed values: of task counts (`Distribution[int]`) or times
+(`Distribution[Micros]`).
+
+Every draw is a whole number, computed with additions, multiplications and the exact functions of
+the native core alone, and so the same on every platform.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Generic, TypeAlias, TypeVar
+
+import msgspec
+
+from argosy.model.errors import ModelError
+from argosy.model.random import Random, exact_exp
+from argosy.model.units import LARGEST
+
+#: `int` for counts, `Micros` for times: what the parameters are written in.
+Unit = TypeVar("Unit", bound=int)
+Spread: TypeAlias = Annotated[
+    float, msgspec.Meta(gt=0, le=20, description="a number above 0, at most 20")
+]
+
+
+class Constant(msgspec.Struct, Generic[Unit], frozen=True, tag="constant", tag_field="shape"):
+    value: Unit
+
+    def draw(self, random: Random) -> int:
+        return self.value
+
+
+class Uniform(msgspec.Struct, Generic[Unit], frozen=True, tag="uniform", tag_field="shape"):
+    """Every whole number from `low` to `high` equally often."""
+
+    low: Unit
+    high: Unit
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low <= self.high:
+            raise ModelError(f"low {self.low} and high {self.high}", expected="0 <= low <= high")
+
+    def draw(self, random: Random) -> int:
+        return int(self.low + random.below(self.high - self.low + 1))
+
+
+class Exponential(msgspec.Struct, Generic[Unit], frozen=True, tag="exponential", tag_field="shape"):
+    mean: Unit
+
+    def draw(self, random: Random) -> int:
+        return _bounded(self.mean * random.exponential())
+
+
+class Lognormal(msgspec.Struct, Generic[Unit], frozen=True, tag="lognormal", tag_field="shape"):
+    """`median * exp(sigma * z)` with standard normal z: its mean is `median * exp(sigma^2 / 2)`."""
+
+    median: Unit
+    sigma: Spread
+
+    def draw(self, random: Random) -> int:
+        return _bounded(self.median * exact_exp(self.sigma * random.normal()))
+
+
+class Pareto(msgspec.Struct, Generic[Unit], frozen=True, tag="pareto", tag_field="shape"):
+    """Bounded Pareto: few are near `high`, and those few carry much of the sum; less `alpha`,
+    more."""
+
+    low: Unit
+    high: Unit
+    alpha: Spread
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low < self.high:
+            raise ModelError(f"low {self.low} and high {self.high}", expected="0 < low < high")
+
+    def draw(self, random: Random) -> int:
+        return _bounded(random.bounded_pareto(self.low, self.high, self.alpha))
+
+
+Distribution: TypeAlias = (
+    Constant[Unit] | Uniform[Unit] | Exponential[Unit] | Lognormal[Unit] | Pareto[Unit]
+)
+
+
+def _bounded(value: float) -> int:
+    return int(value) if value < LARGEST else LARGEST

@@ -1,0 +1,215 @@
+"""A synthetic workload: kinds of jobs drawn until they would fill a given share of the cell.
+
+The work of a task is its request times its running time, as far as it lies within the span: a task
+of length d submitted evenly within a span T has d - d^2 / 2T of it there (T / 2 from d = T on), one
+that stands from the beginning min(d, T). Jobs are drawn until the scarcest resource's work is
+`utilisation` x capacity x span; the kind furthest behind its `share` always draws next. So the load
+offered is right to within the last job, whatever the shapes; what a scheduler makes of it is its
+own.
+
+Each kind has streams of its own for jobs and arrivals: changing one kind's shapes leaves the
+others' draws as they are, though not how many of them are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+
+from argosy.model.errors import ModelError
+from argosy.model.jobs import MOST_TASKS, Job, TaskGroup
+from argosy.model.random import Random
+from argosy.model.resources import Resources
+from argosy.model.scenario import Factor, Probability
+from argosy.model.units import LARGEST, Micros, Time
+from argosy.workloads.arrivals import Arrivals, Poisson
+from argosy.workloads.distributions import Distribution
+
+#: Against parameters that would draw for ever, such as tasks of no length.
+MOST_JOBS_DRAWN: Final = 1_000_000
+Utilisation: TypeAlias = Annotated[
+    float, msgspec.Meta(gt=0, le=10, description="a share of the cell above 0, at most 10")
+]
+
+
+class WeightedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the resource vectors that a kind's jobs ask for, `weight` times as often as weight
+    1."""
+
+    request: Resources
+    weight: Factor = 1.0
+
+    def __post_init__(self) -> None:
+        if not any(amount for _, amount in self.request.items()):
+            raise ModelError("a request of nothing", expected="an amount above 0")
+
+
+class Estimates(msgspec.Struct, frozen=True, kw_only=True):
+    """What submitters say beforehand: the mean duration times a factor between `low` and `high`."""
+
+    low: Factor
+    high: Factor
+
+    def __post_init__(self) -> None:
+        if self.low > self.high:
+            raise ModelError(f"low {self.low} and high {self.high}", expected="low <= high")
+
+
+class JobKind(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of jobs. `share` is its part of all work, against the other kinds' shares."""
+
+    requests: tuple[WeightedRequest, ...]
+    tasks: Distribution[int]
+    #: One draw per job; none means its tasks run until stopped.
+    duration: Distribution[Micros] | None = None
+    #: Each task runs for the job's duration times a factor from 1 - variation to 1 + variation.
+    variation: Probability = 0.0
+    share: Factor = 1.0
+    arrivals: Arrivals = Poisson()
+    #: Part of the jobs that are there from the beginning instead of arriving.
+    standing: Probability = 0.0
+    precedence: int = 0
+    #: Part of the jobs that are gangs.
+    gang: Probability = 0.0
+    estimates: Estimates | None = None
+    tags: tuple[str, ...] = ()
+    requires: dict[str, str] = {}
+    owner: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.requests:
+            raise ModelError("no requests", expected="at least one resource vector")
+
+
+class Synthetic(msgspec.Struct, frozen=True, kw_only=True):
+    span: Time
+    utilisation: Utilisation
+    kinds: dict[str, JobKind]
+
+    def __post_init__(self) -> None:
+        if not self.kinds:
+            raise ModelError("no kinds of jobs", expected="at least one, such as kinds.batch")
+        if self.span <= 0:
+            raise ModelError("a span of no length", expected='a span such as "1h"')
+
+
+def generate(synthetic: Synthetic, capacity: Mapping[str, int], random: Random) -> list[Job]:
+    """Jobs in order of submission that offer `utilisation` of the cell's whole `capacity`."""
+    kinds = [
+        _KindDraws(name, kind, synthetic.span, random.child(name))
+        for name, kind in synthetic.kinds.items()
+    ]
+    room = {name: amount for name, amount in capacity.items() if amount}
+    offered = dict.fromkeys(room, 0)
+    goal = synthetic.utilisation * synthetic.span
+    drawn = 0
+    while max((offered[name] / room[name] for name in room), default=goal) < goal:
+        if drawn == MOST_JOBS_DRAWN:
+            raise ModelError(
+                f"{drawn} jobs do not reach a utilisation of {synthetic.utilisation}",
+                expected="longer or larger tasks, or fewer machines",
+            )
+        kind = min(kinds, key=lambda kind: kind.work / kind.kind.share)
+        work = kind.draw(room)
+        for name in room:
+            offered[name] += work[name]
+        drawn += 1
+    jobs = [job for kind in kinds for job in kind.jobs()]
+    # Stable: kinds in the order of the scenario, and each kind's jobs in the order of their names.
+    jobs.sort(key=lambda job: job.submit)
+    return jobs
+
+
+class _KindDraws:
+    """The jobs of one kind drawn so far; `work` is the sum of their largest shares of the cell."""
+
+    def __init__(self, name: str, kind: JobKind, span: int, random: Random) -> None:
+        self.name = name
+        self.kind = kind
+        self.span = span
+        self.random = random.child("jobs")
+        self.arrivals = random.child("arrivals")
+        self.work = 0.0
+        self.standing: list[tuple[TaskGroup, bool]] = []
+        self.arriving: list[tuple[TaskGroup, bool]] = []
+
+    def draw(self, room: dict[str, int]) -> dict[str, int]:
+        """Draw one job and say how much work of each resource it brings."""
+        stands = self.random.uniform() < self.kind.standing
+        is_gang = self.random.uniform() < self.kind.gang
+        request = self._request()
+        count = min(max(1, self.kind.tasks.draw(self.random)), MOST_TASKS)
+        durations = self._durations(count)
+        group = TaskGroup(
+            count, request, durations, self._estimate(durations), self.kind.tags, self.kind.requires
+        )
+        (self.standing if stands else self.arriving).append((group, is_gang))
+
+        time = self._time_within(durations, count, stands)
+        amounts = dict(request.items())
+        work = {name: amounts.get(name, 0) * time for name in room}
+        self.work += max(work[name] / room[name] for name in room)
+        return work
+
+    def _request(self) -> Resources:
+        total = 0.0
+        # Not `sum`, which rounds floats differently from one Python to the next.
+        for choice in self.kind.requests:
+            total += choice.weight
+        at = self.random.uniform() * total
+        for choice in self.kind.requests:
+            at -= choice.weight
+            if at < 0:
+                return choice.request
+        return self.kind.requests[-1].request
+
+    def _durations(self, count: int) -> tuple[int, ...]:
+        if self.kind.duration is None:
+            return ()
+        # A task takes time: what would round to nothing is a microsecond.
+        whole = max(1, self.kind.duration.draw(self.random))
+        variation = self.kind.variation
+        if not variation:
+            return (whole,)
+        return tuple(
+            min(
+                max(1, int(whole * (1 - variation + 2 * variation * self.random.uniform()))),
+                LARGEST,
+            )
+            for _ in range(count)
+        )
+
+    def _estimate(self, durations: tuple[int, ...]) -> int | None:
+        if self.kind.estimates is None or not durations:
+            return None
+        low, high = self.kind.estimates.low, self.kind.estimates.high
+        mean = sum(durations) // len(durations)
+        return min(max(1, int(mean * (low + (high - low) * self.random.uniform()))), LARGEST)
+
+    def _time_within(self, durations: tuple[int, ...], count: int, stands: bool) -> int:
+        """Running time of all tasks within the span, expected over when they are submitted."""
+        total = 0
+        for duration in durations or (self.span,):
+            within = min(duration, self.span)
+            total += within if stands else within - within * within // (2 * self.span)
+        return total if len(durations) > 1 else total * count
+
+    def jobs(self) -> list[Job]:
+        times = [0] * len(self.standing)
+        times += self.kind.arrivals.times(len(self.arriving), self.span, self.arrivals)
+        drawn = self.standing + self.arriving
+        digits = len(str(len(drawn)))
+        return [
+            Job(
+                f"{self.name}-{index:0{digits}}",
+                (group,),
+                submit,
+                self.name,
+                self.kind.precedence,
+                is_gang,
+                self.kind.owner,
+            )
+            for index, ((group, is_gang), submit) in enumerate(zip(drawn, times, strict=True))
+        ]

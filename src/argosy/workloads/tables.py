@@ -1,0 +1,247 @@
+"""From plain tables (of TOML or JSON) to typed values, with the exact place of whatever is wrong.
+
+`convert` follows the annotations of msgspec structs. Structure is walked here, so that an error
+knows its path and an unknown key its neighbours; plain values are left to `msgspec.convert`. Some
+annotations mean readable text: `Micros` a duration with its unit, `Resources` a table of amounts,
+`Constraint` its text form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NoReturn,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import msgspec
+
+from argosy.model import units
+from argosy.model.constraint_text import parse_constraint
+from argosy.model.constraints import Constraint
+from argosy.model.errors import ArgosyError, UnknownName, did_you_mean
+from argosy.model.resources import Resources
+from argosy.model.units import Micros
+
+#: Keys and indices from the root of the document.
+Path: TypeAlias = tuple[str | int, ...]
+
+_NAMES: Final[dict[object, str]] = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    bool: "true or false",
+}
+
+
+class Misfit(Exception):  # noqa: N818 - a located error on its way to the one who knows the file
+    """`error`, and the path of the value (or of the table that lacks one) it is about."""
+
+    def __init__(self, error: ArgosyError, path: Path) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.path = path
+
+
+def path_text(path: Path) -> str:
+    """``cell.machines[2].capacity.cpu``"""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+class Converter:
+    """Errors of form are of class `form_error`; with `bare_micros`, times may also be whole numbers
+    of microseconds."""
+
+    def __init__(self, form_error: type[ArgosyError], *, bare_micros: bool = False) -> None:
+        self.form_error = form_error
+        self.bare_micros = bare_micros
+
+    def convert(self, value: Any, kind: Any, path: Path = ()) -> Any:
+        """`value` as `kind`, or `Misfit`."""
+        origin, described = get_origin(kind), ""
+        if origin is Annotated:
+            metadata = kind.__metadata__
+            if Micros in metadata:
+                return self._text(value, Micros, path)
+            described = next(
+                (m.description for m in metadata if isinstance(m, msgspec.Meta) and m.description),
+                "",
+            )
+            origin = get_origin(get_args(kind)[0])
+        if kind in (Micros, Resources, Constraint):
+            return self._text(value, kind, path)
+        if _struct_of(kind) is not None:
+            return self._struct(value, kind, path)
+        if origin in (Union, UnionType):
+            return self._union(value, get_args(kind), path)
+        if origin is tuple:
+            return self._items(value, get_args(kind)[0], path)
+        if origin is dict:
+            if not isinstance(value, Mapping):
+                self.refuse(f"{_shown(value)} is not a table", path, "a table")
+            inside = get_args(kind)[1]
+            return {key: self.convert(item, inside, (*path, key)) for key, item in value.items()}
+        if origin is Literal:
+            if value not in (known := get_args(kind)):
+                raise Misfit(
+                    self.form_error(
+                        f"unknown value {value!r}",
+                        expected="one of " + ", ".join(map(str, known)),
+                        hint=did_you_mean(str(value), map(str, known)),
+                    ),
+                    path,
+                )
+            return value
+        if kind is Any:
+            return value
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            expected = described or _NAMES.get(kind) or _expectation(str(error))
+            self.refuse(f"{_shown(value)} does not fit", path, expected)
+
+    def refuse(self, problem: str, path: Path, expected: str, hint: str | None = None) -> NoReturn:
+        raise Misfit(self.form_error(problem, expected=expected, hint=hint), path)
+
+    def _text(self, value: Any, kind: Any, path: Path) -> Any:
+        try:
+            if kind is Micros:
+                if self.bare_micros and type(value) is int:
+                    return units.parse_count(value, "a time in microseconds")
+                return units.parse_duration(value)
+            if kind is Resources:
+                if not isinstance(value, Mapping):
+                    example = 'a table such as {cpu = 500, memory = "2GiB"}'
+                    self.refuse(f"{_shown(value)} is not a resource vector", path, example)
+                return Resources.parse(value)
+            if not isinstance(value, str):
+                example = 'text such as "hb -> {hb, 0, 0} in machine"'
+                self.refuse(f"{_shown(value)} is not a constraint", path, example)
+            return parse_constraint(value)
+        except ArgosyError as error:
+            # A resource vector's error names the dimension; the path takes it over.
+            place = path if error.field is None else (*path, error.field)
+            error.field = None
+            raise Misfit(error, place) from None
+
+    def _struct(self, value: Any, kind: Any, path: Path) -> Any:
+        struct = _struct_of(kind)
+        assert struct is not None
+        if not isinstance(value, Mapping):
+            self.refuse(f"{_shown(value)} is not a table", path, "a table")
+        fields, required = _plan(kind)
+        tag = struct.__struct_config__.tag_field
+        given: dict[str, Any] = {}
+        for key, item in value.items():
+            if key == tag:
+                continue
+            if key not in fields:
+                raise Misfit(
+                    self.form_error(
+                        f"unknown key {key!r}",
+                        expected="one of " + ", ".join(sorted(fields)),
+                        hint=did_you_mean(key, fields),
+                    ),
+                    (*path, key),
+                )
+            given[key] = self.convert(item, fields[key], (*path, key))
+        for key in required:
+            if key not in given:
+                self.refuse(f"missing key {key!r}", path, f"{key} = {_example(fields[key])}")
+        try:
+            return struct(**given)
+        except ArgosyError as error:
+            raise Misfit(error, path) from None
+
+    def _union(self, value: Any, members: tuple[Any, ...], path: Path) -> Any:
+        """Optional values, and structs told apart by their tag; no other unions."""
+        members = tuple(member for member in members if member is not NoneType)
+        if len(members) == 1:
+            return self.convert(value, members[0], path)
+        by_tag = {}
+        for member in members:
+            struct = _struct_of(member)
+            assert struct is not None
+            config = struct.__struct_config__
+            by_tag[str(config.tag)], tag_field = member, str(config.tag_field)
+        if not isinstance(value, Mapping):
+            self.refuse(
+                f"{_shown(value)} is not a table", path, f'a table with {tag_field} = "..."'
+            )
+        if tag_field not in value:
+            self.refuse(
+                f"missing key {tag_field!r}", path, f"{tag_field} = one of {', '.join(by_tag)}"
+            )
+        if value[tag_field] not in by_tag:
+            raise Misfit(
+                _as(self.form_error, UnknownName(tag_field, str(value[tag_field]), by_tag)),
+                (*path, tag_field),
+            )
+        return self.convert(value, by_tag[value[tag_field]], path)
+
+    def _items(self, value: Any, kind: Any, path: Path) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple):
+            self.refuse(f"{_shown(value)} is not an array", path, "an array")
+        return tuple(self.convert(item, kind, (*path, index)) for index, item in enumerate(value))
+
+
+def _struct_of(kind: Any) -> type[msgspec.Struct] | None:
+    bare = get_origin(kind) or kind
+    return bare if isinstance(bare, type) and issubclass(bare, msgspec.Struct) else None
+
+
+@cache
+def _plan(kind: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The annotation of each field, with a generic struct's parameters filled in, and the
+    required."""
+    struct = _struct_of(kind)
+    assert struct is not None
+    hints = get_type_hints(struct, include_extras=True)
+    if struct is not kind:
+        parameters = dict(zip(struct.__parameters__, get_args(kind), strict=True))  # type: ignore[attr-defined]
+        hints = {
+            name: parameters[hint] if isinstance(hint, TypeVar) else hint
+            for name, hint in hints.items()
+        }
+    fields = msgspec.structs.fields(struct)
+    return (
+        {field.name: hints[field.name] for field in fields},
+        tuple(field.name for field in fields if field.required),
+    )
+
+
+def _as(kind: type[ArgosyError], error: ArgosyError) -> ArgosyError:
+    return kind(error.problem, expected=error.expected, hint=error.hint)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _expectation(message: str) -> str:
+    """What `msgspec` expected, out of "Expected `int` >= 1, got `str`"."""
+    return message.removeprefix("Expected ").split(", got")[0].replace("`", "")
+
+
+def _example(kind: Any) -> str:
+    base = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    if kind is Micros or (get_origin(kind) is Annotated and Micros in kind.__metadata__):
+        return '"10s"'
+    if base is Resources:
+        return '{cpu = 500, memory = "2GiB"}'
+    return {str: '"..."', int: "1", float: "0.5", bool: "true"}.get(base, "...")
