@@ -84,12 +84,12 @@ class ModelError(ArgosyError):
 class ConstraintSyntaxError(ArgosyError):
     code = "constraint-syntax"
 
-    def __init__(self, problem: str, *, text: str, column: int, expected: str | None = None) -> None:
+    def __init__(
+        self, problem: str, *, text: str, column: int, expected: str | None = None
+    ) -> None:
         self.text = text
         self.column = column
-        super().__init__(
-            f"{problem} at column {column + 1} of {text!r}", expected=expected
-        )
+        super().__init__(f"{problem} at column {column + 1} of {text!r}", expected=expected)
 
 
 class SettingError(ArgosyError):

@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from argosy.model.explanations import Why
 from argosy.model.jobs import Job
-from argosy.model.transactions import MachineArray, Outcome, ShapeArray, TaskArray, Transaction, VersionArray
+from argosy.model.transactions import (
+    MachineArray,
+    Outcome,
+    ShapeArray,
+    TaskArray,
+    Transaction,
+    VersionArray,
+)
 
 
 class Started(msgspec.Struct, frozen=True):

@@ -65,9 +65,8 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
             case Why.MACHINE_DRAINING:
                 return f"{where} is draining"
             case Why.RESOURCE_LIMIT:
-                return (
-                    "the scheduler's limit would be exceeded by "
-                    + format_amount(self.dimension, self.lacking)
+                return "the scheduler's limit would be exceeded by " + format_amount(
+                    self.dimension, self.lacking
                 )
             case Why.JOB_LIMIT:
                 return "the scheduler already has as many jobs as it may admit"

@@ -46,6 +46,11 @@ def index_of(task: int) -> int:
     return task & _INDEX_MASK
 
 
+def indices_of(tasks: TaskArray) -> list[int]:
+    indices: list[int] = (tasks & _INDEX_MASK).tolist()
+    return indices
+
+
 def task_name(job_id: str, index: int) -> str:
     return f"{job_id}/{index}"
 
@@ -110,7 +115,9 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
         if not self.groups:
             raise ModelError(f"job {self.id} has no tasks", expected="at least one task group")
         if not 0 <= self.submit <= LARGEST:
-            raise ModelError(f"job {self.id} submitted at {self.submit} µs", expected="0 to 2^53 µs")
+            raise ModelError(
+                f"job {self.id} submitted at {self.submit} µs", expected="0 to 2^53 µs"
+            )
         low, high = PRECEDENCE_RANGE
         if not low <= self.precedence <= high:
             raise ModelError(

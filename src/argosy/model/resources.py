@@ -33,11 +33,14 @@ class Resources(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def vector(self, dimensions: tuple[str, ...]) -> tuple[int, ...]:
         """The amounts in the order of `dimensions`, every one of them present."""
+        if not self.extras and dimensions[:2] == BASE_DIMENSIONS:
+            return (self.cpu, self.memory, *(0,) * (len(dimensions) - 2))
         amounts = dict(self.items())
         unknown = [name for name, amount in amounts.items() if amount and name not in dimensions]
         if unknown:
             raise ModelError(
-                f"the cell has no resource {unknown[0]!r}", expected="one of " + ", ".join(dimensions)
+                f"the cell has no resource {unknown[0]!r}",
+                expected="one of " + ", ".join(dimensions),
             )
         return tuple(amounts.get(name, 0) for name in dimensions)
 

@@ -1,7 +1,6 @@
 """The scenario: cell + workload + fleet + faults + seed, as values.
 
-`runs.loader.load` makes one from a TOML file with every error located; `docs/scenarios.md` describes each
-key. A scenario is complete: it says all that a simulated run depends on but the versions of the code.
+`runs.loader.load` makes one from a TOML file; `docs/scenarios.md` describes each key. A scenario is complete: it says all that a simulated run depends on but the versions of the code.
 """
 
 from __future__ import annotations
@@ -118,7 +117,9 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     extra_delay: Time = 0
 
 
-class MachineCrash(msgspec.Struct, frozen=True, kw_only=True, tag="machine-crash", tag_field="kind"):
+class MachineCrash(
+    msgspec.Struct, frozen=True, kw_only=True, tag="machine-crash", tag_field="kind"
+):
     """A machine stops at `at` and is back, empty, `down` later (never, if `down` is none)."""
 
     at: Time

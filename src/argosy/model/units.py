@@ -108,7 +108,11 @@ def format_duration(micros: float) -> str:
     """Three significant digits in the unit a person would choose."""
     for unit, size in (("d", 86_400e6), ("h", 3_600e6), ("min", 60e6), ("s", 1e6), ("ms", 1e3)):
         if abs(micros) >= size:
-            return f"{micros / size:.3g} {unit}" if abs(micros) < 100 * size else f"{micros / size:.0f} {unit}"
+            return (
+                f"{micros / size:.3g} {unit}"
+                if abs(micros) < 100 * size
+                else f"{micros / size:.0f} {unit}"
+            )
     return f"{micros:.3g} µs"
 
 
