@@ -1,0 +1,243 @@
+"""What a run can answer about one task: its story, and why it is where it is.
+
+Both are read off the decision log and the task timeline; nothing is simulated again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from argosy.model.explanations import Explanation, Refusal, Why
+from argosy.model.jobs import task_name
+from argosy.model.units import format_duration
+from argosy.runs.directory import RunDirectory
+
+
+class StoryLine(msgspec.Struct, frozen=True):
+    at: int
+    what: str
+    text: str
+    detail: dict[str, Any] = {}
+
+
+class WhyAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a task is placed where it is, or why it has no machine."""
+
+    task: str
+    state: str
+    sentence: str
+    looked_at: int = 0
+    feasible: int = 0
+    ruled_out: dict[str, int] = {}
+    nearest_miss: str = ""
+    remedy: str = ""
+    placed_on: str = ""
+    rule: str = ""
+    score: int | None = None
+    second: str = ""
+    second_score: int | None = None
+
+
+class TaskAnswers:
+    def __init__(self, run: RunDirectory, task: str) -> None:
+        self._run = run
+        self._job, self._index = run.resolve(task)
+        self.task = task_name(self._job, self._index)
+        scenario = run.scenario()
+        self._machines = [machine.name for machine in scenario.cell.machines]
+        self._dimensions = tuple(run.summary().utilisation)
+        self._number = next(n for n, job in enumerate(scenario.jobs) if job.id == self._job)
+        self._lines = [line for line in run.log_lines() if self._concerns(line)]
+
+    def story(self) -> list[StoryLine]:
+        """The task's life, line by line; attempts that changed nothing are counted, not repeated."""
+        lines = [self._line(line) for line in self._lines]
+        lines.extend(self._timeline())
+        lines.sort(key=lambda line: line.at)
+        return _fold(lines)
+
+    def why(self) -> WhyAnswer:
+        story = self.story()
+        state = next(
+            (_STATES[line.what] for line in reversed(story) if line.what in _STATES), "pending"
+        )
+        decisive = next((line for line in reversed(self._lines) if line["what"] in _DECISIVE), None)
+        if decisive is None:
+            return WhyAnswer(
+                task=self.task,
+                state=state,
+                sentence=f"{self.task} was submitted but no scheduler has decided on it yet.",
+                remedy="more time, or more schedulers: no attempt had begun when the run ended",
+            )
+        if decisive["what"] in ("placed", "enqueued"):
+            return self._why_here(decisive, state)
+        return self._why_not(decisive, state)
+
+    def _concerns(self, line: dict[str, Any]) -> bool:
+        if line.get("job") != self._job:
+            return False
+        indices = line.get("indices")
+        return indices is None or self._index in indices
+
+    def _position(self, line: dict[str, Any]) -> int:
+        position: int = line["indices"].index(self._index)
+        return position
+
+    def _machine(self, line: dict[str, Any]) -> str:
+        return self._name(line["machines"][self._position(line)])
+
+    def _name(self, machine: int) -> str:
+        return self._machines[machine] if 0 <= machine < len(self._machines) else str(machine)
+
+    def _refusal(self, line: dict[str, Any]) -> Refusal:
+        row = self._position(line)
+        detail = line["details"][row]
+        return Refusal(
+            why=Why(line["whys"][row]),
+            machine=line["machines"][row],
+            dimension=self._dimensions[detail] if detail >= 0 else "",
+            lacking=line["amounts"][row],
+        )
+
+    def _line(self, line: dict[str, Any]) -> StoryLine:
+        at, what = line["at"], line["what"]
+        by = f" by {line['scheduler']}" if "scheduler" in line else ""
+        match what:
+            case "submitted":
+                text = f"submitted with {line['tasks']} tasks, goes to {line['scheduler']}"
+            case "resubmitted":
+                text = f"given to {line['scheduler']} again"
+            case "attempt":
+                text = f"{line['scheduler']} begins to decide, for {format_duration(line['takes'])}"
+            case "placed":
+                text = f"placed on {self._machine(line)}{by}"
+            case "enqueued":
+                text = f"sent to the queue of {self._machine(line)}{by}"
+            case "refused":
+                text = "refused: " + self._refusal(line).sentence(self._machine(line))
+            case "lost":
+                text = f"lost {self._machine(line)}: {line['why'].replace('_', ' ')}"
+            case "released":
+                text = f"released{by}"
+            case "explained":
+                explanation = msgspec.convert(line["explanation"], Explanation)
+                text = f"waits: {self._reason(explanation)}"
+            case "abandoned":
+                explanation = msgspec.convert(line["explanation"], Explanation)
+                text = f"abandoned: {self._reason(explanation)}"
+            case _:
+                text = what
+        return StoryLine(at, what, text, {k: v for k, v in line.items() if k not in ("at", "what")})
+
+    def _timeline(self) -> list[StoryLine]:
+        rows = self._run.task_rows()
+        mine = np.flatnonzero(rows["task"] == (self._number << 32 | self._index))
+        lines = []
+        for row in mine.tolist():
+            name = self._name(int(rows["machine"][row]))
+            started, finished = int(rows["started"][row]), int(rows["finished"][row])
+            waited = started - int(rows["placed"][row])
+            queued = (
+                f" after {format_duration(waited)} on the way and in its queue" if waited else ""
+            )
+            lines.append(StoryLine(started, "started", f"starts on {name}{queued}"))
+            lines.append(
+                StoryLine(
+                    finished,
+                    "finished",
+                    f"finished, having run {format_duration(finished - started)}",
+                )
+            )
+        return lines
+
+    def _reason(self, explanation: Explanation) -> str:
+        if explanation.refused is not None:
+            return explanation.refused.sentence(self._name(explanation.refused.machine))
+        if explanation.nearest_miss is not None:
+            miss = explanation.nearest_miss
+            return (
+                f"none of {explanation.looked_at} machines can take it; the nearest, "
+                + miss.sentence(self._name(miss.machine))
+            )
+        return f"{explanation.feasible} of {explanation.looked_at} machines could take it"
+
+    def _why_here(self, line: dict[str, Any], state: str) -> WhyAnswer:
+        explanation = msgspec.convert(line.get("explanation") or {}, Explanation)
+        machine = self._machine(line)
+        second = "" if explanation.second is None else self._name(explanation.second)
+        rule = f" by {explanation.rule}" if explanation.rule else ""
+        return WhyAnswer(
+            task=self.task,
+            state=state,
+            sentence=f"{self.task} is on {machine}: chosen{rule} among the "
+            f"{explanation.feasible} that could take it, of {explanation.looked_at} looked at.",
+            looked_at=explanation.looked_at,
+            feasible=explanation.feasible,
+            ruled_out=explanation.ruled_out,
+            placed_on=machine,
+            rule=explanation.rule,
+            score=explanation.score,
+            second=second,
+            second_score=explanation.second_score,
+        )
+
+    def _why_not(self, line: dict[str, Any], state: str) -> WhyAnswer:
+        if line["what"] in ("explained", "abandoned"):
+            explanation = msgspec.convert(line["explanation"], Explanation)
+        elif line["what"] == "refused":
+            explanation = Explanation(refused=self._refusal(line))
+        else:
+            explanation = Explanation(
+                refused=Refusal(
+                    Why[line["why"].upper()], machine=line["machines"][self._position(line)]
+                )
+            )
+        miss = explanation.nearest_miss
+        return WhyAnswer(
+            task=self.task,
+            state=state,
+            sentence=f"{self.task} has no machine: {self._reason(explanation)}.",
+            looked_at=explanation.looked_at,
+            feasible=explanation.feasible,
+            ruled_out=explanation.ruled_out,
+            nearest_miss="" if miss is None else miss.sentence(self._name(miss.machine)),
+            remedy=explanation.remedy,
+        )
+
+
+#: What a task's state is after each kind of line.
+_STATES = {
+    "submitted": "pending",
+    "resubmitted": "pending",
+    "placed": "running",
+    "enqueued": "queued",
+    "started": "running",
+    "finished": "finished",
+    "lost": "pending",
+    "released": "pending",
+    "abandoned": "abandoned",
+}
+#: Lines that say where the task is, or why it is nowhere; the last one decides.
+_DECISIVE = ("placed", "enqueued", "refused", "explained", "lost", "abandoned")
+
+
+def _fold(lines: list[StoryLine]) -> list[StoryLine]:
+    """Runs of the same text become one line with a count."""
+    folded: list[StoryLine] = []
+    repeats: list[int] = []
+    for line in lines:
+        period = next(
+            (n for n in (1, 2) if len(folded) >= n and folded[-n].text == line.text), None
+        )
+        if period is None:
+            folded.append(line)
+            repeats.append(1)
+        else:
+            repeats[-period] += 1
+    return [
+        line if count == 1 else msgspec.structs.replace(line, text=f"{line.text} ({count} times)")
+        for line, count in zip(folded, repeats, strict=True)
+    ]

@@ -1,0 +1,182 @@
+"""Run directories: what one is made of, how it is written whole, and how it is read again.
+
+A directory is built beside its final place and renamed when it is complete. `manifest.json` names each
+file's size, so that a directory that lost something says so instead of answering wrongly.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model.errors import CommandError, RunDirectoryError, UnknownName
+from argosy.model.jobs import task_name
+from argosy.model.scenario import Scenario
+from argosy.runs.summary import Provenance, Summary
+
+LOG: Final = "decisions.jsonl"
+TASKS: Final = "tasks.npz"
+SCENARIO: Final = "scenario.json"
+SUMMARY: Final = "summary.json"
+PROVENANCE: Final = "provenance.json"
+MANIFEST: Final = "manifest.json"
+#: Of the finished tasks, in the order in which they ended; times in microseconds.
+TASK_COLUMNS: Final = ("task", "machine", "placed", "started", "finished")
+#: Where runs go when the user names no directory.
+DEFAULT_PARENT: Final = Path("runs")
+T = TypeVar("T")
+_HINT: Final = "run the scenario again to get a whole directory"
+
+
+def default_directory(scenario_name: str, label: str = "") -> Path:
+    """``runs/<name>-<n>`` with the first number that is free."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{scenario_name}-{label}" if label else scenario_name)
+    number = 1
+    while (DEFAULT_PARENT / f"{stem}-{number}").exists():
+        number += 1
+    return DEFAULT_PARENT / f"{stem}-{number}"
+
+
+def latest_directory() -> Path:
+    """The run under ``runs/`` that was finished last."""
+    manifests = sorted(
+        DEFAULT_PARENT.glob(f"*/{MANIFEST}"), key=lambda path: path.stat().st_mtime_ns
+    )
+    if not manifests:
+        raise RunDirectoryError(
+            "no run found",
+            file=str(DEFAULT_PARENT),
+            hint="run a scenario first, or name one with --run",
+        )
+    return manifests[-1].parent
+
+
+def begin(directory: Path) -> Path:
+    """An empty directory beside the final one, to be filled and then renamed."""
+    if directory.exists():
+        raise CommandError(f"{directory} exists already", hint="name another directory with --out")
+    partial = directory.parent / f".{directory.name}.partial"
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+    except OSError as error:
+        raise CommandError(
+            f"cannot write to {directory.parent}: {error.strerror}", hint="name another directory"
+        ) from None
+    return partial
+
+
+def finish(
+    partial: Path, directory: Path, scenario: Scenario, summary: Summary, provenance: Provenance
+) -> None:
+    (partial / SCENARIO).write_bytes(msgspec.json.encode(scenario))
+    for name, value in ((SUMMARY, summary), (PROVENANCE, provenance)):
+        (partial / name).write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=2))
+    sizes = {path.name: path.stat().st_size for path in sorted(partial.iterdir())}
+    (partial / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(sizes), indent=2))
+    partial.rename(directory)
+
+
+def open_run(path: Path) -> RunDirectory:
+    """A run that is all there, or an error that says what is missing."""
+    if not path.is_dir():
+        raise RunDirectoryError("no such run directory", file=str(path))
+    try:
+        sizes = msgspec.json.decode((path / MANIFEST).read_bytes(), type=dict[str, int])
+    except FileNotFoundError:
+        raise RunDirectoryError(
+            "not a run directory", file=str(path), expected=f"a {MANIFEST} in it", hint=_HINT
+        ) from None
+    except msgspec.MsgspecError as error:
+        raise RunDirectoryError(str(error), file=str(path / MANIFEST), hint=_HINT) from None
+    for name, size in sizes.items():
+        file = path / name
+        found = file.stat().st_size if file.exists() else None
+        if found != size:
+            raise RunDirectoryError(
+                "missing" if found is None else f"{found} bytes long",
+                file=str(file),
+                expected=f"{size} bytes",
+                hint=_HINT,
+            )
+    return RunDirectory(path, frozenset(sizes))
+
+
+class RunDirectory:
+    """A finished run, read from its files."""
+
+    def __init__(self, path: Path, files: frozenset[str]) -> None:
+        self.path = path
+        self._files = files
+
+    def summary(self) -> Summary:
+        return self._decode(SUMMARY, Summary)
+
+    def provenance(self) -> Provenance:
+        return self._decode(PROVENANCE, Provenance)
+
+    def scenario(self) -> Scenario:
+        return self._decode(SCENARIO, Scenario)
+
+    def log_lines(self) -> Iterator[dict[str, Any]]:
+        if LOG not in self._files:
+            raise RunDirectoryError(
+                "this run kept no decision log",
+                file=str(self.path),
+                hint='run it with output.log = "decisions"',
+            )
+        decoder = msgspec.json.Decoder(dict[str, Any])
+        with open(self.path / LOG, "rb") as stream:
+            for number, line in enumerate(stream, 1):
+                try:
+                    yield decoder.decode(line)
+                except msgspec.MsgspecError as error:
+                    raise RunDirectoryError(
+                        str(error), file=str(self.path / LOG), line=number, hint=_HINT
+                    ) from None
+
+    def task_rows(self) -> dict[str, NDArray[Any]]:
+        """The finished tasks' columns; empty where the run did not keep them."""
+        try:
+            with np.load(self.path / TASKS) as columns:
+                return {name: columns[name] for name in TASK_COLUMNS}
+        except (OSError, ValueError, KeyError) as error:
+            raise RunDirectoryError(str(error), file=str(self.path / TASKS), hint=_HINT) from None
+
+    def resolve(self, task: str) -> tuple[str, int]:
+        """``job/index`` (or ``job`` for its first task), checked against the scenario."""
+        job_id, _, index_text = task.partition("/")
+        jobs = {job.id: job for job in self.scenario().jobs}
+        if job_id not in jobs:
+            raise (
+                UnknownName("job", job_id, jobs) if len(jobs) <= 20 else _unknown_job(job_id, jobs)
+            )
+        count = jobs[job_id].tasks
+        if index_text and not index_text.isdecimal():
+            raise UnknownName("task", task, [task_name(job_id, 0)])
+        index = int(index_text or 0)
+        if index >= count:
+            raise CommandError(
+                f"unknown task {task!r}", expected=f"{job_id}/0 to {job_id}/{count - 1}"
+            )
+        return job_id, index
+
+    def _decode(self, name: str, kind: type[T]) -> T:
+        try:
+            return msgspec.json.decode((self.path / name).read_bytes(), type=kind)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise RunDirectoryError(str(error), file=str(self.path / name), hint=_HINT) from None
+
+
+def _unknown_job(job_id: str, jobs: dict[str, Any]) -> UnknownName:
+    """Without the list of all jobs, which would bury the message."""
+    error = UnknownName("job", job_id, jobs)
+    error.expected = f"one of the run's {len(jobs)} jobs"
+    return error

@@ -1,0 +1,98 @@
+"""Executes a scenario once and keeps what happened in a run directory."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import argosy
+from argosy.engines.registry import all_engines, find_engine
+from argosy.model.scenario import Scenario
+from argosy.runs import directory as layout
+from argosy.runs.measure import summarise
+from argosy.runs.summary import Provenance, Summary
+from argosy.runs.variants import scenario_digest
+from argosy.worlds.log import DecisionLog
+from argosy.worlds.sim import SimulatedWorld
+
+
+def execute(
+    scenario: Scenario,
+    directory: Path | None,
+    *,
+    command: Sequence[str] = (),
+    progress: Callable[[float], None] | None = None,
+) -> Summary:
+    """Runs `scenario` in the simulated world. With a directory, all of it appears there at the end, or
+    nothing does."""
+    engines = all_engines()
+    for entry in scenario.fleet:
+        find_engine(entry.engine, engines)
+    if directory is None:
+        return _run(scenario, None, progress)
+    partial = layout.begin(directory)
+    try:
+        started = datetime.datetime.now(datetime.UTC)
+        clock = time.perf_counter()
+        summary = _run(scenario, partial, progress)
+        provenance = Provenance(
+            argosy=argosy.__version__,
+            python=platform.python_version(),
+            platform=platform.platform(),
+            numpy=np.__version__,
+            command=list(command),
+            started=started.isoformat(timespec="seconds"),
+            seconds=round(time.perf_counter() - clock, 3),
+            scenario_digest=scenario_digest(scenario),
+        )
+        layout.finish(partial, directory, scenario, summary, provenance)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return summary
+
+
+def _run(
+    scenario: Scenario, partial: Path | None, progress: Callable[[float], None] | None
+) -> Summary:
+    if scenario.output.log == "none":
+        log = None
+    elif partial is None:
+        log = DecisionLog(everything=scenario.output.log == "everything")
+    else:
+        with open(partial / layout.LOG, "wb") as stream:
+            log = DecisionLog(stream, everything=scenario.output.log == "everything")
+            summary = _simulate(scenario, log, progress, partial)
+            log.flush()
+        return summary
+    return _simulate(scenario, log, progress, partial)
+
+
+def _simulate(
+    scenario: Scenario,
+    log: DecisionLog | None,
+    progress: Callable[[float], None] | None,
+    partial: Path | None,
+) -> Summary:
+    world = SimulatedWorld(scenario, all_engines(), log)
+    world.run(progress)
+    columns: dict[str, NDArray[Any]] = dict(
+        zip(layout.TASK_COLUMNS, world.simulator.task_columns(), strict=True)
+    )
+    digest = ""
+    if log is not None:
+        for column in columns.values():
+            log.add_to_digest(column.astype(column.dtype.newbyteorder("<")).tobytes())
+        digest = log.digest()
+    if partial is not None:
+        with open(partial / layout.TASKS, "wb") as stream:
+            np.savez(stream, allow_pickle=False, **columns)
+    return summarise(world, digest)

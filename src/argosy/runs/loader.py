@@ -1,0 +1,234 @@
+"""From a TOML file to a scenario, with the file, line, field and remedy of whatever is wrong.
+
+    load            a scenario from its file
+    with_engine     the same scenario under another engine
+    scenario_digest a name for exactly this scenario
+
+The keys are those of `argosy.model.scenario`, except where a few lines stand for many values:
+machine types, node groups and workloads. `docs/scenarios.md` describes them all.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+
+import msgspec
+
+from argosy.model.errors import ArgosyError, ScenarioError, SettingError, UnknownEngine
+from argosy.model.jobs import Job
+from argosy.model.random import Random
+from argosy.model.scenario import (
+    CellSpec,
+    Factor,
+    Fault,
+    FleetEntry,
+    MachineModel,
+    Network,
+    Output,
+    Scenario,
+)
+from argosy.model.units import Time
+from argosy.runs import scenario_checks as checks
+from argosy.runs.cell_tables import CellTable, make_cell
+from argosy.runs.toml_places import find_places, line_of
+from argosy.runs.variants import scenario_digest, with_engine
+from argosy.workloads.job_tables import read_job
+from argosy.workloads.synthetic import Synthetic, generate
+from argosy.workloads.tables import Converter, Misfit, path_text
+from argosy.workloads.tables import Path as Place
+from argosy.workloads.trace import read_trace
+
+if TYPE_CHECKING:
+    from argosy.engines.api import Engine
+
+__all__ = ["load", "scenario_digest", "with_engine"]
+
+Seed: TypeAlias = Annotated[
+    int, msgspec.Meta(ge=0, le=2**63 - 1, description="a whole number from 0 to 2^63 - 1")
+]
+
+_CONVERTER: Final = Converter(ScenarioError)
+_SETTINGS: Final = Converter(SettingError)
+_SYNTAX_LINE: Final = re.compile(r" \(at line (\d+), column (\d+)\)$")
+
+
+class TraceTable(msgspec.Struct, frozen=True, kw_only=True):
+    #: Relative to the scenario file.
+    path: str
+    speedup: Factor = 1.0
+
+
+class WorkloadTable(msgspec.Struct, frozen=True, kw_only=True):
+    synthetic: Synthetic | None = None
+    trace: TraceTable | None = None
+    jobs: tuple[Any, ...] | None = None
+
+
+class ScenarioTable(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    cell: CellTable
+    workload: WorkloadTable
+    fleet: tuple[FleetEntry, ...]
+    seed: Seed = 1
+    network: Network = Network()
+    machines: MachineModel = MachineModel()
+    faults: tuple[Fault, ...] = ()
+    horizon: Time | None = None
+    failover: Time = 1_000_000
+    audit: bool = False
+    output: Output = Output()
+
+
+def load(
+    path: Path, *, seed: int | None = None, also: dict[str, type[Engine]] | None = None
+) -> Scenario:
+    """The scenario in the file at `path`. `seed` overrides the file's own; `also` are engines known
+    beside the registered ones. Every mistake in the file is an `ArgosyError` with its place."""
+    text = _read(path)
+    document = _parse(path, text)
+    try:
+        return _scenario(path, document, seed, also)
+    except Misfit as misfit:
+        raise misfit.error.located(
+            file=str(path),
+            line=line_of(find_places(text), misfit.path),
+            field=path_text(misfit.path) or None,
+        ) from None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        raise ScenarioError(
+            f"cannot be read: {error.strerror}", file=str(path), expected="a scenario in TOML"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ScenarioError(
+            f"is not UTF-8 at byte {error.start}", file=str(path), expected="a scenario in TOML"
+        ) from error
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = str(error)
+        place = _SYNTAX_LINE.search(message)
+        raise ScenarioError(
+            f"not TOML: {_SYNTAX_LINE.sub('', message)}"
+            + (f" at column {place[2]}" if place else ""),
+            file=str(path),
+            line=int(place[1]) if place else text.rstrip().count("\n") + 1,
+            expected="a scenario in TOML",
+        ) from error
+
+
+def _scenario(
+    path: Path,
+    document: dict[str, Any],
+    seed: int | None,
+    also: dict[str, type[Engine]] | None,
+) -> Scenario:
+    table: ScenarioTable = _CONVERTER.convert(document, ScenarioTable)
+    seed = table.seed if seed is None else _CONVERTER.convert(seed, Seed, ("seed",))
+    cell = make_cell(table.cell)
+    fleet = tuple(
+        msgspec.structs.replace(entry, settings=_settings(entry, index, also))
+        for index, entry in enumerate(table.fleet)
+    )
+    schedulers = checks.check_fleet(fleet, checks.cell_dimensions(cell))
+    checks.check_network(table.network, schedulers)
+    checks.check_faults(table.faults, (machine.name for machine in cell.machines), schedulers)
+    jobs = _jobs(path, table.workload, cell, seed)
+    checks.check_kinds(fleet, jobs)
+    checks.check_horizon(table.horizon, jobs)
+    return Scenario(
+        name=table.name,
+        seed=seed,
+        cell=cell,
+        jobs=jobs,
+        fleet=fleet,
+        network=table.network,
+        machines=table.machines,
+        faults=table.faults,
+        horizon=table.horizon,
+        failover=table.failover,
+        audit=table.audit,
+        output=table.output,
+    )
+
+
+def _settings(
+    entry: FleetEntry, index: int, also: dict[str, type[Engine]] | None
+) -> dict[str, Any]:
+    """The settings given, checked against the engine's own and in plain values."""
+    # Engines bring the cell and the core along, which most errors need not wait for.
+    from argosy.engines.registry import find_engine
+
+    try:
+        engine = find_engine(entry.engine, also)
+    except UnknownEngine as error:
+        raise Misfit(error, ("fleet", index, "engine")) from None
+    settings = _SETTINGS.convert(entry.settings, engine.settings_type, ("fleet", index, "settings"))
+    plain: Mapping[str, Any] = msgspec.to_builtins(settings)
+    return {key: plain[key] for key in entry.settings}
+
+
+def _jobs(path: Path, workload: WorkloadTable, cell: CellSpec, seed: int) -> tuple[Job, ...]:
+    given = [name for name in workload.__struct_fields__ if getattr(workload, name) is not None]
+    if len(given) != 1:
+        raise Misfit(
+            ScenarioError(
+                f"both {given[0]} and {given[1]}" if given else "no jobs",
+                expected="exactly one of synthetic, trace and jobs",
+            ),
+            ("workload", *given[1:2]),
+        )
+    root: Place = ("workload", given[0])
+    dimensions = checks.cell_dimensions(cell)
+    if workload.jobs is not None:
+        jobs = _spelled_out(workload.jobs)
+    elif workload.trace is not None:
+        source = path.parent / workload.trace.path
+        jobs = list(read_trace(source, speedup=workload.trace.speedup))
+        root = (*root, "path")
+    else:
+        assert workload.synthetic is not None
+        try:
+            jobs = generate(workload.synthetic, _total(cell), Random(seed).child("workload"))
+        except ArgosyError as error:
+            raise Misfit(error, root) from None
+    for index, job in enumerate(jobs):
+        checks.check_job(job, cell, dimensions, (*root, index) if workload.jobs else root)
+    # Jobs spelled out may stand in any order; those of one instant keep theirs.
+    return tuple(sorted(jobs, key=lambda job: job.submit))
+
+
+def _spelled_out(tables: tuple[Any, ...]) -> list[Job]:
+    jobs: list[Job] = []
+    seen: set[str] = set()
+    for index, table in enumerate(tables):
+        job = read_job(_CONVERTER, table, ("workload", "jobs", index))
+        if job.id in seen:
+            raise Misfit(
+                ScenarioError(f"job {job.id!r} again", expected="each job id once"),
+                ("workload", "jobs", index, "id"),
+            )
+        seen.add(job.id)
+        jobs.append(job)
+    return jobs
+
+
+def _total(cell: CellSpec) -> dict[str, int]:
+    """Whole capacity by dimension: no resource vector, whose amounts are bounded by one
+    machine's."""
+    amounts: dict[str, int] = {}
+    for machine in cell.machines:
+        for name, amount in machine.capacity.items():
+            amounts[name] = amounts.get(name, 0) + amount
+    return amounts

@@ -1,0 +1,99 @@
+"""What a finished world says about itself: the `Summary` of a run."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model.explanations import Why
+from argosy.model.scenario import Scenario
+from argosy.runs.statistics import distribution
+from argosy.runs.summary import Counts, SchedulerSummary, Summary
+from argosy.worlds.sim import SimulatedWorld
+from argosy.worlds.sim.schedulers import Scheduler
+
+
+def summarise(world: SimulatedWorld, log_digest: str) -> Summary:
+    simulator, scenario = world.simulator, world.scenario
+    submit, first_attempt, all_placed, done = simulator.job_columns()
+    tasks, _, _, _, finished = simulator.task_columns()
+    pending, queued, running, ended, abandoned = simulator.counts().tolist()
+    transactions = sum(scheduler.transactions for scheduler in world.schedulers)
+    conflicts = sum(scheduler.conflicts for scheduler in world.schedulers)
+    used, capacity = simulator.integrals()
+    dimensions = world.view.dimensions
+    return Summary(
+        scenario=scenario.name,
+        seed=scenario.seed,
+        fleet=fleet_label(scenario),
+        ended_at=simulator.now,
+        counts=Counts(
+            jobs=len(submit),
+            jobs_finished=int((done >= 0).sum()),
+            tasks=pending + queued + running + ended + abandoned,
+            tasks_finished=ended,
+            tasks_running=running,
+            tasks_queued=queued,
+            tasks_pending=pending,
+            tasks_abandoned=abandoned,
+            preemptions=world.preemptions,
+            losses=world.losses,
+        ),
+        wait_time=distribution(_since(first_attempt, submit)),
+        placement_latency=distribution(_since(all_placed, submit)),
+        jct=distribution(_since(done, submit)),
+        response_time=distribution(finished - submit[tasks >> 32]),
+        utilisation={
+            name: float(used[d] / capacity[d]) if capacity[d] else 0.0
+            for d, name in enumerate(dimensions)
+        },
+        conflict_fraction=conflicts / max(1, transactions - conflicts),
+        messages=dict(world.network.counts),
+        schedulers=tuple(_scheduler(scheduler, simulator.now) for scheduler in world.schedulers),
+        events=world.events,
+        log_digest=log_digest,
+        series=_series(world),
+    )
+
+
+def fleet_label(scenario: Scenario) -> str:
+    """``omega x2 + murmuration``: each engine with its number of schedulers, in fleet order."""
+    replicas: dict[str, int] = {}
+    for entry in scenario.fleet:
+        replicas[entry.engine] = replicas.get(entry.engine, 0) + entry.replicas
+    return " + ".join(
+        engine if count == 1 else f"{engine} x{count}" for engine, count in replicas.items()
+    )
+
+
+def _since(milestone: NDArray[np.int64], submit: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Times from submission to a milestone, of the jobs that reached it."""
+    return (milestone - submit)[milestone >= 0]
+
+
+def _scheduler(scheduler: Scheduler, ended_at: int) -> SchedulerSummary:
+    return SchedulerSummary(
+        name=scheduler.name,
+        engine=scheduler.entry.engine,
+        jobs=scheduler.jobs,
+        busyness=scheduler.busy / ended_at if ended_at else 0.0,
+        transactions=scheduler.transactions,
+        conflicts=scheduler.conflicts,
+        refused={Why(why).name.lower(): count for why, count in sorted(scheduler.refused.items())},
+        messages_sent=scheduler.messages_sent,
+        crashes=scheduler.crashes,
+    )
+
+
+def _series(world: SimulatedWorld) -> dict[str, list[float]]:
+    """Samples over the run: the share in use per dimension, and tasks by where they are."""
+    samples = world.simulator.samples()
+    names = world.view.dimensions
+    count = len(names)
+    series: dict[str, list[float]] = {"at": samples[:, 0].tolist()}
+    for d, name in enumerate(names):
+        capacity = np.maximum(samples[:, 1 + count + d], 1)
+        series[name] = (samples[:, 1 + d] / capacity).tolist()
+    for offset, name in enumerate(("pending", "queued", "running")):
+        series[name] = samples[:, 1 + 2 * count + offset].tolist()
+    return series

@@ -1,0 +1,90 @@
+"""What a run says about itself: counts and distributions, ready for tables and comparison."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Distribution(msgspec.Struct, frozen=True):
+    """Of times in microseconds. All zero where `count` is."""
+
+    count: int = 0
+    mean: float = 0.0
+    p50: float = 0.0
+    p90: float = 0.0
+    p99: float = 0.0
+    largest: float = 0.0
+
+
+class SchedulerSummary(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    engine: str
+    jobs: int
+    #: Share of the run spent deciding.
+    busyness: float
+    #: Transactions sent, and those of which at least one claim was refused.
+    transactions: int
+    conflicts: int
+    #: Refused claims by reason.
+    refused: dict[str, int]
+    messages_sent: int
+    crashes: int
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """Where all tasks are when the run ends; they add up to `tasks`."""
+
+    jobs: int
+    jobs_finished: int
+    tasks: int
+    tasks_finished: int
+    tasks_running: int
+    tasks_queued: int
+    tasks_pending: int
+    tasks_abandoned: int
+    #: Events along the way: a task can be preempted or lost more than once.
+    preemptions: int
+    losses: int
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    scenario: str
+    seed: int
+    #: The fleet in short, such as ``omega x2``: the label in comparisons.
+    fleet: str
+    #: Virtual time at the end, in microseconds.
+    ended_at: int
+    counts: Counts
+    #: Per job: submit to first attempt; submit to last task placed; submit to last task done.
+    wait_time: Distribution
+    placement_latency: Distribution
+    jct: Distribution
+    #: Per task: submit to done.
+    response_time: Distribution
+    #: Mean share of each resource in use over the run.
+    utilisation: dict[str, float]
+    #: Conflicting transactions per successful one, over all schedulers.
+    conflict_fraction: float
+    messages: dict[str, int]
+    schedulers: tuple[SchedulerSummary, ...]
+    #: Events handled by engines, and the digest of the decision log.
+    events: int
+    log_digest: str
+    #: Time series for plots: instants, and used share per dimension and pending tasks at each.
+    series: dict[str, list[float]]
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
+    """What else a reader needs to repeat the run; kept apart, for it differs between machines."""
+
+    argosy: str
+    python: str
+    platform: str
+    numpy: str
+    command: list[str]
+    started: str
+    seconds: float
+    scenario_digest: str
+    extra: dict[str, Any] = {}

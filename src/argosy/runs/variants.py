@@ -1,0 +1,79 @@
+"""Scenarios made from scenarios, and a name for each."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from argosy.model.scenario import (
+    Fault,
+    FleetEntry,
+    Network,
+    PairLatency,
+    Partition,
+    Scenario,
+    SchedulerCrash,
+)
+
+
+def with_engine(scenario: Scenario, engine: str) -> Scenario:
+    """The same scenario with all its schedulers under one engine.
+
+    The fleet becomes one entry with as many replicas as the old fleet had schedulers, taking every
+    kind of job. A fleet of one entry keeps the entry's name, split, takes, limits and decision
+    time. Settings are the engine's defaults, or those of the first entry that runs this engine
+    already. Faults and latencies that name schedulers follow them: the third of the old fleet is
+    the third of the new.
+    """
+    first = scenario.fleet[0]
+    settings: dict[str, Any] = next(
+        (entry.settings for entry in scenario.fleet if entry.engine == engine), {}
+    )
+    if len(scenario.fleet) == 1:
+        entry = msgspec.structs.replace(first, engine=engine, settings=settings)
+    else:
+        entry = FleetEntry(
+            name="scheduler",
+            engine=engine,
+            settings=settings,
+            replicas=sum(entry.replicas for entry in scenario.fleet),
+            split=first.split,
+        )
+    old = [name for entry in scenario.fleet for name in entry.scheduler_names()]
+    renamed = dict(zip(old, entry.scheduler_names(), strict=True))
+    return msgspec.structs.replace(
+        scenario,
+        fleet=(entry,),
+        network=_renamed_network(scenario.network, renamed),
+        faults=tuple(_renamed_fault(fault, renamed) for fault in scenario.faults),
+    )
+
+
+def _renamed_fault(fault: Fault, renamed: dict[str, str]) -> Fault:
+    match fault:
+        case SchedulerCrash(scheduler=name):
+            return msgspec.structs.replace(fault, scheduler=renamed[name])
+        case Partition(isolated=isolated):
+            return msgspec.structs.replace(
+                fault, isolated=tuple(renamed[name] for name in isolated)
+            )
+    return fault
+
+
+def _renamed_network(network: Network, renamed: dict[str, str]) -> Network:
+    if not isinstance(network.latency, PairLatency):
+        return network
+    delays = {
+        ">".join(renamed.get(name, name) for name in pair.split(">")): delay
+        for pair, delay in network.latency.delays.items()
+    }
+    latency = msgspec.structs.replace(network.latency, delays=delays)
+    return msgspec.structs.replace(network, latency=latency)
+
+
+def scenario_digest(scenario: Scenario) -> str:
+    """SHA-256 of the scenario as canonical JSON: equal scenarios, and only they, have equal
+    digests."""
+    return hashlib.sha256(msgspec.json.encode(scenario, order="deterministic")).hexdigest()
