@@ -1,0 +1,113 @@
+"""The command group, and the one place where errors become lines and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import click
+
+from argosy import __version__
+from argosy.model.errors import ArgosyError, UnknownName
+
+#: Every command and its line in `argosy --help`; the module of the same name holds its `command`.
+COMMANDS: Final = {
+    "run": "Execute a scenario and keep what happened.",
+    "compare": "Run engines under the same seeds and say which is best, and why.",
+    "engines": "List engines, or the settings of one.",
+    "story": "Tell a task's life, line by line.",
+    "why": "Explain why a task is where it is, or nowhere.",
+    "doctor": "Check this installation.",
+}
+MISTAKE: Final = 2
+INTERRUPTED: Final = 130
+READER_GONE: Final = 141
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module when the command is called, not to list it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"argosy.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise UnknownName("command", args[0], COMMANDS)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Example: argosy run scenarios/quickstart.toml",
+)
+@click.version_option(__version__, "-V", "--version", message="argosy %(version)s")
+def app() -> None:
+    """One cluster scheduler with a fleet of engines: replay a workload under each, see which is
+    best and why, run it for real."""
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Call the command and return the exit code."""
+    try:
+        code = _called(arguments)
+        # The last lines may still be on their way when the reader leaves.
+        sys.stdout.flush()
+        return code
+    except ArgosyError as error:
+        return _complain(error.code, str(error))
+    except click.ClickException as error:
+        return _complain("usage", error.format_message())
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("argosy: interrupted", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes once more at exit; let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_GONE
+    except OSError as error:
+        return _complain("system", str(error))
+    except Exception as error:
+        if os.environ.get("ARGOSY_DEBUG"):
+            raise
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        _complain("bug", f"{what}; this is a bug in Argosy; ARGOSY_DEBUG=1 shows where")
+        return 1
+
+
+def _called(arguments: Sequence[str] | None) -> int:
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    color = False if os.environ.get("NO_COLOR") else None
+    if os.environ.get("_ARGOSY_COMPLETE"):
+        app.main(given, prog_name="argosy")
+    try:
+        with app.make_context("argosy", given, color=color) as context:
+            app.invoke(context)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return MISTAKE
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    return 0
+
+
+def _complain(code: str, text: str) -> int:
+    line = " ".join(text.split())
+    click.echo(f"argosy: error[{code}]: {line}", err=True)
+    return MISTAKE

@@ -1,0 +1,173 @@
+"""`argosy compare`: engines x seeds, which is best and why."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from argosy.cli.output import emit, output_option
+from argosy.cli.progress import progress
+from argosy.cli.run import LARGEST_SEED
+from argosy.model.errors import CommandError, UnknownEngine
+
+if TYPE_CHECKING:
+    from argosy.report.comparison import Comparison
+    from argosy.runs.summary import Summary
+
+DEFAULT_SEEDS: Final = 5
+#: Wider than this, bars say no more.
+WIDEST_PLOT: Final = 100
+
+
+@click.command(
+    epilog="Example: argosy compare scenarios/quickstart.toml --engine omega --engine murmuration"
+)
+@click.argument("scenario", type=click.Path(path_type=Path))
+@click.option(
+    "--engine", "engines", multiple=True, metavar="NAME", help="Repeatable.  [default: all engines]"
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=f"How many seeds, counted up from the scenario's own.  [default: {DEFAULT_SEEDS}]",
+)
+@click.option(
+    "--seed",
+    "chosen",
+    multiple=True,
+    type=click.IntRange(0, LARGEST_SEED),
+    metavar="N",
+    help="This seed; repeatable.",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME",
+    help="jct, wait, placement, response (each also .mean, .p50, .p90, .p99, .largest), end or "
+    "conflicts; repeatable.  [default: jct]",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes to run in.  [default: one per CPU]",
+)
+@output_option
+def command(
+    scenario: Path,
+    engines: tuple[str, ...],
+    seeds: int | None,
+    chosen: tuple[int, ...],
+    metrics: tuple[str, ...],
+    jobs: int | None,
+    output: str,
+) -> None:
+    """Run SCENARIO under each engine and the same seeds, and say which engine is best and why.
+
+    Less is better for every metric. A metric is taken once per run; the median over the seeds comes
+    with a 95 % bootstrap interval, ratios of medians with their standard error. Nothing is kept.
+    """
+    if seeds is not None and chosen:
+        raise CommandError("--seeds counts, --seed names", expected="one of them")
+
+    from argosy.engines.registry import all_engines
+    from argosy.report.comparison import compare
+    from argosy.report.metrics import find_metric
+
+    known = all_engines()
+    for name in engines:
+        if name not in known:
+            raise UnknownEngine(name, known)
+    names = list(dict.fromkeys(engines)) or list(known)
+    wanted = [find_metric(name) for name in dict.fromkeys(metrics or ("jct",))]
+    numbers = _seeds(scenario, seeds, chosen)
+    runs = _runs(scenario, names, numbers, jobs or os.cpu_count() or 1)
+    comparisons = [compare(runs, metric) for metric in wanted]
+
+    def document() -> dict[str, Any]:
+        import msgspec
+
+        from argosy.report.summaries import flat
+
+        return {
+            "scenario": str(scenario),
+            "seeds": numbers,
+            "comparisons": msgspec.to_builtins(comparisons),
+            "runs": [{"engine": name, **flat(s)} for name, ran in runs.items() for s in ran],
+        }
+
+    emit(
+        output,
+        sections=lambda width: _sections(comparisons, width),
+        document=document,
+        csv=lambda: _csv(runs),
+    )
+
+
+def _seeds(scenario: Path, count: int | None, chosen: tuple[int, ...]) -> list[int]:
+    from argosy.runs.loader import load
+
+    # Loaded even where the seeds are given: a mistake in the file should not come from a process.
+    first = load(scenario).seed
+    if chosen:
+        return list(dict.fromkeys(chosen))
+    first = min(first, LARGEST_SEED + 1 - (count or DEFAULT_SEEDS))
+    return [first + number for number in range(count or DEFAULT_SEEDS)]
+
+
+def _runs(
+    scenario: Path, engines: list[str], seeds: list[int], processes: int
+) -> dict[str, list[Summary]]:
+    from argosy.cli.sweep import Point, run_all
+
+    points = [Point(scenario, engine, seed) for engine in engines for seed in seeds]
+    with progress(f"comparing {len(engines)} engines x {len(seeds)} seeds") as tell:
+        summaries = run_all(points, processes, tell)
+    return {
+        engine: summaries[at * len(seeds) : (at + 1) * len(seeds)]
+        for at, engine in enumerate(engines)
+    }
+
+
+def _csv(runs: dict[str, list[Summary]]) -> str:
+    from argosy.report.summaries import flat
+    from argosy.report.tables import csv_text
+
+    rows = [{"engine": name, **flat(s)} for name, ran in runs.items() for s in ran]
+    # Engines may send different kinds of messages: the header is the union, in order of appearance.
+    return csv_text(rows, list(dict.fromkeys(name for row in rows for name in row)))
+
+
+def _sections(comparisons: list[Comparison], width: int | None) -> list[list[str]]:
+    from argosy.report import comparison as report
+    from argosy.report import verdicts
+    from argosy.report.metrics import find_metric
+
+    room = min(width or 80, WIDEST_PLOT)
+    first = comparisons[0]
+    sections = [[f"{first.scenario}, {_seed_words(first.seeds)}"]]
+    for compared in comparisons:
+        metric = find_metric(compared.metric)
+        lines = report.table(compared, metric).lines(width)
+        sections.append([metric.title, *lines, "", *report.bars(compared, metric, room)])
+        sections.append(verdicts.verdict(compared, metric))
+    sections.append(["spread of JCT", *report.spread(first, room)])
+    sections.append(["where a job's time goes, on average", *report.breakdown(first, room)])
+    reasons = [line for reason in verdicts.reasons(first) for line in textwrap.wrap(reason, room)]
+    heading = "why: parts of the mean JCT, conflicts, messages, share of resources in use"
+    sections.append([heading, *report.causes(first).lines(width), *reasons])
+    return sections
+
+
+def _seed_words(seeds: tuple[int, ...]) -> str:
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    if seeds == tuple(range(seeds[0], seeds[-1] + 1)):
+        return f"seeds {seeds[0]} to {seeds[-1]}"
+    return "seeds " + ", ".join(map(str, seeds))

@@ -1,0 +1,152 @@
+"""`argosy doctor`: what works here and what does not.
+
+Every check stands alone and catches what it finds: a broken installation must not break its doctor.
+"""
+
+from __future__ import annotations
+
+import importlib
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import click
+
+from argosy import __version__
+from argosy.cli.output import emit, output_option, speaks_unicode
+from argosy.report.tables import Column, Table
+
+RUNS: Final = Path("runs")
+OLDEST_PYTHON: Final = (3, 11)
+LIBRARIES: Final = ("click", "msgspec", "numpy", "rich")
+#: The first number of stream 1: the same on every platform, or no run can be repeated.
+FIRST_BITS: Final = 16326800385650405095
+
+
+class Finding(NamedTuple):
+    #: "ok", "note" for what works with less comfort, or "problem".
+    status: str
+    what: str
+    found: str
+    hint: str = ""
+
+
+@click.command(epilog="Example: argosy doctor -o json")
+@output_option
+def command(output: str) -> None:
+    """Check Python, the native core, libraries, engines, write access and the terminal."""
+    findings = [finding for check in CHECKS for finding in _guarded(check)]
+    table = Table(
+        (
+            Column("status", "status"),
+            Column("what", "what"),
+            Column("found", "found"),
+            Column("hint", "hint"),
+        ),
+        tuple(findings),
+    )
+    problems = sum(finding.status == "problem" for finding in findings)
+    verdict = f"{problems or 'no'} problem{'' if problems == 1 else 's'} found"
+
+    def sections(width: int | None) -> list[list[str]]:
+        return [[f"argosy {__version__}", *map(_line, findings)], [verdict]]
+
+    emit(output, sections=sections, document=table.records, csv=table.csv)
+    if problems:
+        raise click.exceptions.Exit(1)
+
+
+def _line(finding: Finding) -> str:
+    line = f"{finding.status:<7}  {finding.what:<13}  {finding.found}"
+    return f"{line}\n{'':<9}hint: {finding.hint}" if finding.hint else line
+
+
+def _guarded(check: Callable[[], Iterator[Finding]]) -> list[Finding]:
+    try:
+        return list(check())
+    except Exception as error:
+        name = check.__name__.strip("_").replace("_", " ")
+        found = " ".join(f"{type(error).__name__}: {error}".split())
+        return [Finding("problem", name, found, HINTS.get(name, ""))]
+
+
+def _python() -> Iterator[Finding]:
+    fits = sys.version_info >= OLDEST_PYTHON
+    needed = ".".join(map(str, OLDEST_PYTHON))
+    yield Finding(
+        "ok" if fits else "problem",
+        "python",
+        f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+        "" if fits else f"Argosy needs Python {needed} or newer",
+    )
+
+
+def _native_core() -> Iterator[Finding]:
+    core = importlib.import_module("argosy._core")
+    version = getattr(core, "__version__", None)
+    if version is not None and version != __version__:
+        raise RuntimeError(f"version {version} beside argosy {__version__}")
+    first = importlib.import_module("argosy.model.random").Random(1).bits()
+    if first != FIRST_BITS:
+        raise RuntimeError(f"random stream 1 begins with {first}, not with {FIRST_BITS}")
+    known = f"version {version}" if version else "loads"
+    yield Finding("ok", "native core", f"{known}, random streams agree")
+
+
+def _libraries() -> Iterator[Finding]:
+    for name in LIBRARIES:
+        try:
+            importlib.import_module(name)
+            yield Finding("ok", name, metadata.version(name))
+        except Exception as error:
+            yield Finding("problem", name, str(error), f"install it: pip install {name}")
+
+
+def _engines() -> Iterator[Finding]:
+    registry = importlib.import_module("argosy.engines.registry")
+    for name, engine in registry.ENGINES.items():
+        registry.check(engine, name)
+    yield Finding("ok", "engines", f"built in: {', '.join(registry.ENGINES)}")
+    for entry in metadata.entry_points(group=registry.ENTRY_POINTS):
+        try:
+            registry.check(entry.load(), entry.value)
+            yield Finding("ok", "engine", f"{entry.name} from {entry.value}")
+        except Exception as error:
+            yield Finding(
+                "problem",
+                "engine",
+                f"{entry.name} from {entry.value}: {error}",
+                "mend or uninstall the package that brings it; until then no engine can be listed",
+            )
+
+
+def _write_access() -> Iterator[Finding]:
+    place = RUNS if RUNS.is_dir() else Path()
+    with tempfile.TemporaryDirectory(prefix=".argosy-", dir=place):
+        pass
+    yield Finding("ok", "write access", f"runs are kept in {RUNS.absolute()}")
+
+
+def _terminal() -> Iterator[Finding]:
+    encoding = getattr(sys.stdout, "encoding", None) or "unknown"
+    if speaks_unicode():
+        yield Finding("ok", "terminal", f"encoding {encoding}")
+    else:
+        yield Finding(
+            "note",
+            "terminal",
+            f"encoding {encoding}: plots are drawn in ASCII",
+            "a UTF-8 locale, or PYTHONUTF8=1, gives smoother plots",
+        )
+
+
+CHECKS: Final = (_python, _native_core, _libraries, _engines, _write_access, _terminal)
+HINTS: Final = {
+    "native core": "install argosy again; the core is compiled for one version of Python",
+    "engines": "mend the problems above first; then install argosy again",
+    "write access": "change to a directory you may write to, or name one with --out",
+}

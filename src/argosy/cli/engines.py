@@ -1,0 +1,101 @@
+"""`argosy engines`: what there is to choose from."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import click
+
+from argosy.cli.output import emit, output_option
+
+if TYPE_CHECKING:
+    from argosy.engines.api import Engine
+
+
+@click.command(epilog="Example: argosy engines omega")
+@click.argument("name", required=False)
+@output_option
+def command(name: str | None, output: str) -> None:
+    """List the engines with what they can do; with NAME, that engine's settings."""
+    from argosy.engines.registry import all_engines, find_engine
+
+    if name is None:
+        _list(all_engines(), output)
+    else:
+        _describe(find_engine(name), output)
+
+
+def _list(engines: dict[str, type[Engine]], output: str) -> None:
+    from argosy.report.catalogue import capabilities
+    from argosy.report.tables import Column, Table
+
+    table = Table(
+        (Column("name", "engine"), Column("capabilities", "capabilities"), Column("summary", "")),
+        tuple(
+            (name, ", ".join(capabilities(engine)), engine.summary)
+            for name, engine in engines.items()
+        ),
+    )
+
+    def sections(width: int | None) -> list[list[str]]:
+        heading, *lines = table.without(["summary"]).lines(width)
+        shown = [heading]
+        # A summary is a sentence: it stands below its engine instead of widening a column.
+        for line, engine in zip(lines, engines.values(), strict=True):
+            shown += [line, *_wrapped(engine.summary, width)]
+        return [shown]
+
+    emit(
+        output,
+        sections=sections,
+        document=lambda: [
+            {"name": name, "summary": engine.summary, "capabilities": capabilities(engine)}
+            for name, engine in engines.items()
+        ],
+        csv=table.csv,
+    )
+
+
+def _describe(engine: type[Engine], output: str) -> None:
+    from argosy.report.catalogue import capabilities, settings
+    from argosy.report.tables import Column, Table
+
+    known = settings(engine)
+    table = Table(
+        (
+            Column("name", "setting"),
+            Column("type", "type"),
+            Column("default", "default"),
+            Column("doc", ""),
+        ),
+        tuple((s.name, s.type, s.default, s.doc) for s in known),
+    )
+
+    def sections(width: int | None) -> list[list[str]]:
+        heading, *lines = table.without(["doc"]).lines(width)
+        shown = [heading]
+        for line, setting in zip(lines, known, strict=True):
+            shown += [line, *_wrapped(setting.doc, width)]
+        about = [engine.name, *_wrapped(engine.summary, width)]
+        return [about, ["capabilities", *_wrapped(", ".join(capabilities(engine)), width)], shown]
+
+    emit(
+        output,
+        sections=sections,
+        document=lambda: {
+            "name": engine.name,
+            "summary": engine.summary,
+            "capabilities": capabilities(engine),
+            "settings": table.records(),
+        },
+        csv=table.csv,
+    )
+
+
+def _wrapped(text: str, width: int | None) -> list[str]:
+    if not text:
+        return []
+    if width is None:
+        return [f"  {text}"]
+    return textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="  ")

@@ -1,0 +1,84 @@
+"""`argosy run`: execute one scenario."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from argosy.cli.output import emit, note, output_option
+from argosy.cli.progress import progress
+from argosy.model.errors import CommandError
+
+#: The largest seed a scenario file can hold as well.
+LARGEST_SEED: Final = 2**63 - 1
+
+
+@click.command(epilog="Example: argosy run scenarios/quickstart.toml --engine murmuration --seed 7")
+@click.argument("scenario", type=click.Path(path_type=Path))
+@click.option(
+    "--seed",
+    type=click.IntRange(0, LARGEST_SEED),
+    metavar="N",
+    help="Instead of the scenario's own.",
+)
+@click.option("--engine", metavar="NAME", help="Replace the whole fleet by this engine.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where to keep the run.  [default: runs/<scenario>-<number>]",
+)
+@click.option("--no-save", is_flag=True, help="Keep nothing.")
+@output_option
+def command(
+    scenario: Path,
+    seed: int | None,
+    engine: str | None,
+    out: Path | None,
+    no_save: bool,
+    output: str,
+) -> None:
+    """Execute SCENARIO and print a summary of what happened.
+
+    The run is kept in a directory with its scenario, decision log and results, for `argosy story`
+    and `argosy why`. The same scenario and seed give the same decision log, byte for byte.
+    """
+    if no_save and out is not None:
+        raise CommandError("--no-save keeps nothing, --out asks to keep it", expected="one of them")
+
+    from argosy.report import summaries
+    from argosy.runs.directory import default_directory
+    from argosy.runs.execute import execute
+    from argosy.runs.loader import load, with_engine
+
+    loaded = load(scenario, seed=seed)
+    if engine is not None:
+        loaded = with_engine(loaded, engine)
+    directory = None if no_save else out or default_directory(loaded.name, engine or "")
+    with progress(f"running {loaded.name}") as tell:
+        summary = execute(loaded, directory, command=["argosy", *sys.argv[1:]], progress=tell)
+
+    def document() -> dict[str, Any]:
+        import msgspec
+
+        kept = None if directory is None else str(directory)
+        return {"directory": kept, **msgspec.to_builtins(summary)}
+
+    def csv() -> str:
+        from argosy.report.tables import csv_text
+
+        row = summaries.flat(summary)
+        return csv_text([row], list(row))
+
+    emit(
+        output,
+        sections=lambda width: summaries.sections(summary, width),
+        document=document,
+        csv=csv,
+    )
+    if directory is not None:
+        note(f"\nkept in {directory}")
+        note(f"next: argosy why TASK --run {directory}, or argosy compare {scenario}")

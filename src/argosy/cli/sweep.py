@@ -1,0 +1,126 @@
+"""Engines x seeds over processes. What comes back does not depend on how many there are."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from argosy.model.errors import ArgosyError, CommandError
+from argosy.runs.execute import execute
+from argosy.runs.loader import load, with_engine
+from argosy.runs.summary import Summary
+
+#: How often the progress bar hears that runs go on.
+_TICK_SECONDS: Final = 0.2
+
+
+class Point(NamedTuple):
+    scenario: Path
+    engine: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.engine}, seed {self.seed}"
+
+
+class Failure(NamedTuple):
+    """An error as values: exceptions with their own constructors do not survive the way back."""
+
+    code: str
+    text: str
+
+
+def run_all(
+    points: Sequence[Point], processes: int, tell: Callable[[float], None]
+) -> list[Summary]:
+    """The summaries in the order of `points`. The first failure ends all of it."""
+    if processes == 1 or len(points) == 1:
+        return _one_by_one(points, tell)
+    with _pool(min(processes, len(points))) as pool:
+        with _uninterrupted():
+            futures = [pool.submit(_attempt, point) for point in points]
+        _await(futures, points, tell)
+        return [_summary(point, future) for point, future in zip(points, futures, strict=True)]
+
+
+def _one_by_one(points: Sequence[Point], tell: Callable[[float], None]) -> list[Summary]:
+    done: list[Summary] = []
+    for number, point in enumerate(points):
+
+        def share(part: float, number: int = number) -> None:
+            tell((number + part) / len(points))
+
+        done.append(_run(point, share))
+    return done
+
+
+def _run(point: Point, tell: Callable[[float], None] | None = None) -> Summary:
+    scenario = with_engine(load(point.scenario, seed=point.seed), point.engine)
+    return execute(scenario, None, progress=tell)
+
+
+def _attempt(point: Point) -> Summary | Failure:
+    try:
+        return _run(point)
+    except ArgosyError as error:
+        return Failure(error.code, str(error))
+
+
+def _await(
+    futures: Sequence[Future[Summary | Failure]],
+    points: Sequence[Point],
+    tell: Callable[[float], None],
+) -> None:
+    pending = set(futures)
+    while pending:
+        done, pending = wait(pending, timeout=_TICK_SECONDS)
+        for number, future in enumerate(futures):
+            if future in done:
+                _summary(points[number], future)
+        tell(1 - len(pending) / len(futures))
+
+
+def _summary(point: Point, future: Future[Summary | Failure]) -> Summary:
+    try:
+        result = future.result()
+    except BrokenProcessPool:
+        raise CommandError(
+            f"{point}: the process was killed", hint="fewer --jobs need less memory"
+        ) from None
+    if isinstance(result, Failure):
+        error = ArgosyError(f"{point}: {result.text}")
+        error.code = result.code
+        raise error
+    return result
+
+
+@contextmanager
+def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
+    """Spawned, not forked: the same on every platform, and no copied locks."""
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"))
+    others = set(multiprocessing.active_children())
+    try:
+        yield pool
+    except BaseException:
+        # Runs in progress can last for minutes: do not wait for them.
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in set(multiprocessing.active_children()) - others:
+            child.terminate()
+        raise
+    pool.shutdown()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Children started here never see Ctrl-C, which a terminal sends to all; we end them."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

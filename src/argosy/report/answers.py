@@ -1,0 +1,42 @@
+"""The answer to *why* in sentences."""
+
+from __future__ import annotations
+
+from argosy.runs.answers import WhyAnswer
+
+
+def sentences(answer: WhyAnswer) -> list[str]:
+    """From the answer itself to what would change it; what is not known is left out."""
+    lines = []
+    if answer.placed_on:
+        lines.append(_choice(answer))
+    elif answer.looked_at:
+        lines.append(
+            f"{answer.looked_at:,} machines were looked at, {answer.feasible:,} could take it."
+        )
+    if answer.ruled_out:
+        most_first = sorted(answer.ruled_out.items(), key=lambda item: (-item[1], item[0]))
+        lines.append(
+            "ruled out: " + ", ".join(f"{count:,} by {name}" for name, count in most_first)
+        )
+    # The answer itself may have named the nearest miss already.
+    if answer.nearest_miss not in answer.sentence:
+        lines.append(f"nearest miss: {answer.nearest_miss}")
+    if answer.remedy:
+        lines.append(f"what would change it: {answer.remedy}")
+    return [answer.sentence, *(_sentence(line) for line in lines if line)]
+
+
+def _choice(answer: WhyAnswer) -> str:
+    parts = []
+    if answer.score is not None:
+        parts.append(f"its score was {answer.score:,}")
+    if answer.second:
+        score = f" with {answer.second_score:,}" if answer.second_score is not None else ""
+        parts.append(f"{answer.second} came second{score}")
+    return "; ".join(parts)
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text[0].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")

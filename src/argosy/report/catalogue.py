@@ -1,0 +1,130 @@
+"""An engine's capabilities and settings as words."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from enum import Enum
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
+
+import msgspec
+
+from argosy.engines.api import Engine, Settings
+from argosy.model.units import Micros
+
+
+class Setting(msgspec.Struct, frozen=True):
+    name: str
+    type: str
+    #: As one would write it in a scenario; "required" where there is none.
+    default: str
+    doc: str
+
+
+def capabilities(engine: type[Engine]) -> list[str]:
+    """What it can do or needs, in the words of `Capabilities`."""
+    words = []
+    for name in engine.capabilities.__struct_fields__:
+        value = getattr(engine.capabilities, name)
+        if isinstance(value, Enum):
+            if value.value != "none":
+                words.append(f"{name}: {value.value}")
+        elif value:
+            words.append(name.replace("_", " "))
+    return words
+
+
+def settings(engine: type[Engine]) -> list[Setting]:
+    comments = _comments(engine.settings_type)
+    return [
+        Setting(
+            name=field.encode_name,
+            type=_type(field.type),
+            default=_default(field),
+            doc=_description(field.type) or comments.get(field.name, ""),
+        )
+        for field in msgspec.structs.fields(engine.settings_type)
+    ]
+
+
+#: Largest first; the first that divides a time exactly is the one to write it in.
+_UNITS: Final = (
+    ("h", 3_600_000_000),
+    ("min", 60_000_000),
+    ("s", 1_000_000),
+    ("ms", 1_000),
+    ("us", 1),
+)
+
+
+def _is_time(annotation: Any) -> bool:
+    return annotation is Micros or Micros in get_args(annotation)
+
+
+def _type(annotation: Any) -> str:
+    if _is_time(annotation):
+        return "time"
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _type(get_args(annotation)[0])
+    if origin is Literal:
+        return " | ".join(f'"{choice}"' for choice in get_args(annotation))
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return " | ".join(f'"{member.value}"' for member in annotation)
+    if annotation is type(None):
+        return "none"
+    if origin is None:
+        return str(getattr(annotation, "__name__", annotation))
+    inner = [_type(argument) for argument in get_args(annotation) if argument is not ...]
+    name = getattr(origin, "__name__", "")
+    return " | ".join(inner) if name in ("Union", "UnionType") else f"{name} of {', '.join(inner)}"
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    value = field.default
+    if value is msgspec.NODEFAULT:
+        if field.default_factory is msgspec.NODEFAULT:
+            return "required"
+        value = field.default_factory()
+    if value is None:
+        return "none"
+    if _is_time(field.type) and value:
+        unit, size = next(unit for unit in _UNITS if value % unit[1] == 0)
+        return f'"{value // size}{unit}"'
+    return '"0s"' if _is_time(field.type) else msgspec.json.encode(value).decode()
+
+
+def _description(annotation: Any) -> str:
+    if get_origin(annotation) is not Annotated:
+        return ""
+    return next(
+        (
+            meta.description
+            for meta in get_args(annotation)[1:]
+            if isinstance(meta, msgspec.Meta) and meta.description
+        ),
+        "",
+    )
+
+
+_FIELD: Final = re.compile(r"^    ([A-Za-z_]\w*)\s*:")
+_COMMENT: Final = re.compile(r"^    #:\s?(.*)$")
+
+
+def _comments(settings_type: type[Settings]) -> dict[str, str]:
+    """The attribute comments (``#:``) above each field, so that it is documented only once."""
+    try:
+        source = textwrap.dedent(inspect.getsource(settings_type))
+    except (OSError, TypeError):
+        return {}
+    found: dict[str, str] = {}
+    gathered: list[str] = []
+    for line in source.splitlines():
+        if comment := _COMMENT.match(line):
+            gathered.append(comment[1].strip())
+            continue
+        if (field := _FIELD.match(line)) and gathered:
+            found[field[1]] = " ".join(gathered)
+        gathered = []
+    return found

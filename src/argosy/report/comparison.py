@@ -1,0 +1,237 @@
+"""Engines x seeds: which is best by a metric, by how much, how surely, and why.
+
+Every engine runs under the same seeds, so runs are paired by seed. The bootstrap's stream is named
+after the metric and the engines compared: a result does not depend on who else took part.
+"""
+
+from __future__ import annotations
+
+import statistics as middle
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from argosy.model.errors import CommandError
+from argosy.model.random import Random
+from argosy.model.units import format_duration
+from argosy.report import plots
+from argosy.report.metrics import Metric
+from argosy.report.tables import Column, Table, Unit, Value
+from argosy.runs.statistics import Estimate, Ratio, median, ratio_of_medians
+from argosy.runs.summary import Summary
+
+_STREAM: Final = 0
+#: An engine that finishes less than this part of the jobs another finishes cannot be best: its
+#: times leave out the jobs it starved.
+NEARLY_ALL: Final = 0.99
+
+
+class Breakdown(msgspec.Struct, frozen=True):
+    """The mean JCT in three parts, in microseconds: means add up where medians do not."""
+
+    waiting: float
+    placing: float
+    #: At the machine: in its queue, and running.
+    executing: float
+
+    def parts(self) -> tuple[float, float, float]:
+        return (self.waiting, self.placing, self.executing)
+
+
+BREAKDOWN_NAMES: Final = ("wait for an attempt", "placing", "at the machine")
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """One engine's place. Numbers are medians over the seeds."""
+
+    engine: str
+    fleet: str
+    #: None where a run had nothing to measure; such engines stand last.
+    estimate: Estimate | None
+    #: How many times the best engine's median; none for the best itself and where unknown.
+    ratio: Ratio | None
+    #: Share of the submitted jobs.
+    finished: float
+    breakdown: Breakdown
+    conflict_fraction: float
+    utilisation: dict[str, float]
+    messages: float
+    #: Median, p90, p99 and largest JCT.
+    quantiles: tuple[float, float, float, float]
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    scenario: str
+    metric: str
+    seeds: tuple[int, ...]
+    #: None where no engine finished anything.
+    best: str | None
+    #: By the metric, least first.
+    standings: tuple[Standing, ...]
+
+    def standing(self, engine: str) -> Standing:
+        return next(s for s in self.standings if s.engine == engine)
+
+
+def compare(runs: Mapping[str, Sequence[Summary]], metric: Metric) -> Comparison:
+    """`runs` holds each engine's summaries under the same seeds in the same order."""
+    seeds = {tuple(summary.seed for summary in summaries) for summaries in runs.values()}
+    if len(seeds) != 1 or seeds == {()}:
+        raise CommandError("the engines did not run under the same seeds")
+    values = {engine: [metric.value(s) for s in summaries] for engine, summaries in runs.items()}
+    known = {
+        engine: [value for value in observed if value is not None]
+        for engine, observed in values.items()
+        if None not in observed
+    }
+    finished = {engine: _finished(summaries) for engine, summaries in runs.items()}
+    best = _best(known, runs, finished)
+    standings = [
+        _standing(engine, summaries, metric, known, best, finished[engine])
+        for engine, summaries in runs.items()
+    ]
+    standings.sort(key=_place)
+    return Comparison(
+        scenario=next(iter(runs.values()))[0].scenario,
+        metric=metric.name,
+        seeds=seeds.pop(),
+        best=best,
+        standings=tuple(standings),
+    )
+
+
+def _place(standing: Standing) -> tuple[bool, float, float, str]:
+    """By the metric; equals by their mean JCT, so that a tie is not decided by the alphabet."""
+    estimate = standing.estimate
+    value = estimate.value if estimate else 0.0
+    return (estimate is None, value, sum(standing.breakdown.parts()), standing.engine)
+
+
+def _best(
+    known: Mapping[str, Sequence[float]],
+    runs: Mapping[str, Sequence[Summary]],
+    finished: Mapping[str, float],
+) -> str | None:
+    most = max(finished.values())
+    able = [engine for engine in known if finished[engine] >= NEARLY_ALL * most]
+
+    def rank(engine: str) -> tuple[float, float, str]:
+        mean = middle.median(summary.jct.mean for summary in runs[engine])
+        return (middle.median(known[engine]), mean, engine)
+
+    return min(able, key=rank, default=None)
+
+
+def _standing(
+    engine: str,
+    summaries: Sequence[Summary],
+    metric: Metric,
+    known: Mapping[str, Sequence[float]],
+    best: str | None,
+    finished: float,
+) -> Standing:
+    stream = Random(_STREAM).child(metric.name).child(engine)
+    ratio = None
+    if best is not None and engine != best and engine in known:
+        ratio = ratio_of_medians(known[engine], known[best], stream.child(best))
+    waits, placed, done = (
+        middle.median(getattr(s, field).mean for s in summaries)
+        for field in ("wait_time", "placement_latency", "jct")
+    )
+    return Standing(
+        engine=engine,
+        fleet=summaries[0].fleet,
+        estimate=median(known[engine], stream) if engine in known else None,
+        ratio=ratio,
+        finished=finished,
+        breakdown=Breakdown(waits, max(0.0, placed - waits), max(0.0, done - max(waits, placed))),
+        conflict_fraction=middle.median(s.conflict_fraction for s in summaries),
+        utilisation={
+            name: middle.median(s.utilisation.get(name, 0.0) for s in summaries)
+            for name in summaries[0].utilisation
+        },
+        messages=middle.median(_sent(s) for s in summaries),
+        quantiles=(
+            middle.median(s.jct.p50 for s in summaries),
+            middle.median(s.jct.p90 for s in summaries),
+            middle.median(s.jct.p99 for s in summaries),
+            middle.median(s.jct.largest for s in summaries),
+        ),
+    )
+
+
+def _finished(summaries: Sequence[Summary]) -> float:
+    submitted = sum(s.counts.jobs for s in summaries)
+    return sum(s.counts.jobs_finished for s in summaries) / submitted if submitted else 1.0
+
+
+def _sent(summary: Summary) -> int:
+    return sum(scheduler.messages_sent for scheduler in summary.schedulers)
+
+
+def table(comparison: Comparison, metric: Metric) -> Table:
+    columns = (
+        Column("engine", "engine"),
+        Column("median", "median", metric.unit),
+        Column("low", "95 % from", metric.unit),
+        Column("high", "to", metric.unit),
+        Column("ratio", "times best", Unit.NUMBER),
+        Column("finished", "jobs finished", Unit.SHARE),
+    )
+    rows: list[tuple[Value, ...]] = []
+    for s in comparison.standings:
+        e = s.estimate
+        numbers = (e.value, e.low, e.high) if e else (None, None, None)
+        ratio = 1.0 if s.engine == comparison.best else s.ratio.value if s.ratio else None
+        rows.append((s.engine, *numbers, ratio, s.finished))
+    return Table(columns, tuple(rows))
+
+
+def causes(comparison: Comparison) -> Table:
+    """What the metric comes from: the parts of the mean JCT, conflicts, messages, utilisation."""
+    dimensions = comparison.standings[0].utilisation
+    columns = (
+        Column("engine", "engine"),
+        Column("waiting", "wait", Unit.TIME),
+        Column("placing", "placing", Unit.TIME),
+        Column("executing", "machine", Unit.TIME),
+        Column("conflict_fraction", "conflicts", Unit.NUMBER),
+        Column("messages", "messages", Unit.COUNT),
+        *(Column(f"utilisation_{name}", name, Unit.SHARE) for name in dimensions),
+    )
+    rows: list[tuple[Value, ...]] = [
+        (
+            s.engine,
+            *s.breakdown.parts(),
+            s.conflict_fraction,
+            s.messages,
+            *(s.utilisation.get(name) for name in dimensions),
+        )
+        for s in comparison.standings
+    ]
+    return Table(columns, tuple(rows))
+
+
+def bars(comparison: Comparison, metric: Metric, width: int) -> list[str]:
+    text = Column("", "", metric.unit).text
+    return plots.bars(
+        [
+            plots.Bar(
+                s.engine, s.estimate.value, s.estimate.low, s.estimate.high, text(s.estimate.value)
+            )
+            for s in comparison.standings
+            if s.estimate is not None
+        ],
+        width,
+    )
+
+
+def breakdown(comparison: Comparison, width: int) -> list[str]:
+    rows = {s.engine: s.breakdown.parts() for s in comparison.standings}
+    return plots.stacked(rows, BREAKDOWN_NAMES, format_duration, width)
+
+
+def spread(comparison: Comparison, width: int) -> list[str]:
+    rows = {s.engine: s.quantiles for s in comparison.standings}
+    return plots.quantiles(rows, ("median", "p90", "p99", "largest"), format_duration, width)

@@ -1,0 +1,67 @@
+"""Metrics by which runs are compared: one number per run, less is better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from argosy.model.errors import UnknownName
+from argosy.report.summaries import STATISTICS
+from argosy.report.tables import Unit
+from argosy.runs.summary import Distribution, Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    name: str
+    title: str
+    unit: Unit
+    #: What a run with less of it is: "1.4 times *faster* than".
+    better: str
+    #: None where the run has nothing to measure, such as the JCT of no finished job.
+    value: Callable[[Summary], float | None]
+
+
+#: Names on the command line, the summary's field, the words, and what less of it is called.
+_TIMES: Final = (
+    ("jct", "jct", "JCT", "faster"),
+    ("wait", "wait_time", "wait time", "shorter"),
+    ("placement", "placement_latency", "placement latency", "faster"),
+    ("response", "response_time", "response time", "faster"),
+)
+
+
+def _of(field: str, statistic: str) -> Callable[[Summary], float | None]:
+    def value(summary: Summary) -> float | None:
+        observed: Distribution = getattr(summary, field)
+        return float(getattr(observed, statistic)) if observed.count else None
+
+    return value
+
+
+def _all() -> dict[str, Metric]:
+    metrics = []
+    for name, field, title, better in _TIMES:
+        metrics.append(Metric(name, f"median {title}", Unit.TIME, better, _of(field, "p50")))
+        for statistic, words in STATISTICS.items():
+            value = _of(field, statistic)
+            metrics.append(
+                Metric(f"{name}.{statistic}", f"{words} {title}", Unit.TIME, better, value)
+            )
+    metrics += [
+        Metric("end", "end of the run", Unit.TIME, "earlier", lambda s: float(s.ended_at)),
+        Metric(
+            "conflicts", "conflict fraction", Unit.NUMBER, "lower", lambda s: s.conflict_fraction
+        ),
+    ]
+    return {metric.name: metric for metric in metrics}
+
+
+METRICS: Final = _all()
+
+
+def find_metric(name: str) -> Metric:
+    if name not in METRICS:
+        raise UnknownName("metric", name, METRICS)
+    return METRICS[name]

@@ -1,0 +1,157 @@
+"""A run's summary as tables, and as one flat row that runs of all engines share."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from argosy.report.tables import Column, Table, Unit, Value
+from argosy.runs.summary import Distribution, Summary
+
+#: The fields of `Summary` that are distributions of times, with the words people use for them.
+TIMES: Final = {
+    "wait_time": "wait time",
+    "placement_latency": "placement latency",
+    "jct": "JCT",
+    "response_time": "response time",
+}
+#: The fields of `Distribution`, but the count, likewise.
+STATISTICS: Final = {
+    "mean": "mean",
+    "p50": "median",
+    "p90": "p90",
+    "p99": "p99",
+    "largest": "largest",
+}
+
+
+def counts(summary: Summary) -> Table:
+    """Where all tasks are when the run ends, and what happened to them on the way."""
+    c = summary.counts
+    columns = (
+        Column("state", "at the end"),
+        Column("jobs", "jobs", Unit.COUNT),
+        Column("tasks", "tasks", Unit.COUNT),
+    )
+    rows: list[tuple[Value, ...]] = [
+        ("submitted", c.jobs, c.tasks),
+        ("finished", c.jobs_finished, c.tasks_finished),
+    ]
+    # States that no task is in would only hide the ones that matter.
+    rows += [
+        (state, None, count)
+        for state, count in (
+            ("running", c.tasks_running),
+            ("queued", c.tasks_queued),
+            ("pending", c.tasks_pending),
+            ("abandoned", c.tasks_abandoned),
+            ("preemptions", c.preemptions),
+            ("losses", c.losses),
+        )
+        if count
+    ]
+    return Table(columns, tuple(rows))
+
+
+def times(summary: Summary) -> Table:
+    columns = (
+        Column("time", "time"),
+        *(Column(name, title, Unit.TIME) for name, title in STATISTICS.items()),
+    )
+    rows = []
+    for field, title in TIMES.items():
+        observed: Distribution = getattr(summary, field)
+        known = observed.count > 0
+        rows.append((title, *(getattr(observed, name) if known else None for name in STATISTICS)))
+    return Table(columns, tuple(rows))
+
+
+def schedulers(summary: Summary) -> Table:
+    """A row per scheduler, without the columns that would say the same in each."""
+    columns = (
+        Column("name", "scheduler"),
+        Column("engine", "engine"),
+        Column("jobs", "jobs", Unit.COUNT),
+        Column("busyness", "busy", Unit.SHARE),
+        Column("transactions", "commits", Unit.COUNT),
+        Column("conflicts", "conflicts", Unit.COUNT),
+        Column("refused", "refused", Unit.COUNT),
+        Column("messages_sent", "sent", Unit.COUNT),
+        Column("crashes", "crashes", Unit.COUNT),
+    )
+    rows = tuple(
+        (
+            s.name,
+            s.engine,
+            s.jobs,
+            s.busyness,
+            s.transactions,
+            s.conflicts,
+            sum(s.refused.values()),
+            s.messages_sent,
+            s.crashes,
+        )
+        for s in summary.schedulers
+    )
+    hidden = set()
+    if len({s.engine for s in summary.schedulers}) == 1:
+        hidden.add("engine")
+    if not any(s.crashes for s in summary.schedulers):
+        hidden.add("crashes")
+    return Table(columns, rows).without(hidden)
+
+
+def totals(summary: Summary) -> Table:
+    """What one number says: how full the cell was, how often schedulers met, what they sent."""
+    used = (
+        (f"{name} used", Column("", "", Unit.SHARE).text(share))
+        for name, share in summary.utilisation.items()
+    )
+    refused: dict[str, int] = {}
+    for scheduler in summary.schedulers:
+        for why, count in scheduler.refused.items():
+            refused[why] = refused.get(why, 0) + count
+    rows: list[tuple[Value, ...]] = [
+        ("virtual time", Column("", "", Unit.TIME).text(summary.ended_at)),
+        *used,
+        ("conflicts", f"{summary.conflict_fraction:.3g} per successful transaction"),
+    ]
+    if refused:
+        rows.append(("refused claims", _listed(refused)))
+    rows.append(("messages", _listed(summary.messages) or "none"))
+    return Table((Column("what", "over the run"), Column("value", "")), tuple(rows))
+
+
+def _listed(amounts: dict[str, int]) -> str:
+    parts = [f"{name.replace('_', ' ')} {count:,}" for name, count in amounts.items() if count]
+    return ", ".join(parts)
+
+
+def sections(summary: Summary, width: int | None = None) -> list[list[str]]:
+    """The whole summary for people; each section begins with its heading."""
+    return [
+        [f"{summary.scenario}, seed {summary.seed}: {summary.fleet}"],
+        *(table(summary).lines(width) for table in (counts, times, totals, schedulers)),
+    ]
+
+
+def flat(summary: Summary) -> dict[str, Value]:
+    """One row of plain values, named after the summary's fields; times in microseconds."""
+    row: dict[str, Value] = {
+        "scenario": summary.scenario,
+        "fleet": summary.fleet,
+        "seed": summary.seed,
+        "ended_at": summary.ended_at,
+    }
+    row.update({name: getattr(summary.counts, name) for name in summary.counts.__struct_fields__})
+    for field in TIMES:
+        observed: Distribution = getattr(summary, field)
+        row.update({f"{field}_{name}": getattr(observed, name) for name in STATISTICS})
+    row.update({f"utilisation_{name}": share for name, share in summary.utilisation.items()})
+    row["conflict_fraction"] = summary.conflict_fraction
+    row["transactions"] = sum(s.transactions for s in summary.schedulers)
+    row["conflicts"] = sum(s.conflicts for s in summary.schedulers)
+    row["busyness_largest"] = max((s.busyness for s in summary.schedulers), default=0.0)
+    row.update({f"messages_{name}": count for name, count in summary.messages.items()})
+    row["events"] = summary.events
+    row["log_digest"] = summary.log_digest
+    return row
