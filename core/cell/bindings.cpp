@@ -2,7 +2,7 @@
 //
 // The global interpreter lock is the live cell's lock: its operations are short and keep it. A
 // snapshot never changes, so searching one lets go of it. Everything that comes from Python is checked
-// here or in the cell; what is wrong becomes a ValueError or TypeError and changes nothing.
+// here or in the cell; what is wrong becomes a ValueError or TypeError and leaves the cell sound.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -471,7 +471,7 @@ void bind_cell(nb::module_& module) {
            [](Cell* self, int dimensions, std::int32_t sets) {
              require(dimensions >= 1 && dimensions <= argosy::most_dimensions,
                      "a cell has 1 to 8 dimensions");
-             require(sets >= 0, "the number of node sets must not be negative");
+             require(sets >= 0 && sets <= argosy::most_sets, "a cell has 0 to 2^24 node sets");
              new (self) Cell(dimensions, sets);
            },
            "dimensions"_a, "sets"_a)

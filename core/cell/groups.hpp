@@ -13,6 +13,9 @@ namespace argosy {
 
 using Bitmap = std::vector<std::uint64_t>;
 
+constexpr std::int32_t most_attributes = std::int32_t{1} << 24;
+constexpr std::int32_t most_sets = std::int32_t{1} << 24;
+
 inline std::size_t bitmap_words(std::int32_t machines) {
   return (static_cast<std::size_t>(machines) + 63) / 64;
 }

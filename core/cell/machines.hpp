@@ -37,7 +37,9 @@ inline std::int32_t Cell::add_machine(const std::int64_t* capacity,
     }
   }
   for (const std::int32_t attribute : attributes) {
-    if (attribute < 0) throw std::invalid_argument("attribute numbers must not be negative");
+    if (attribute < 0 || attribute >= most_attributes) {
+      throw std::invalid_argument("attribute numbers must be from 0 to 2^24");
+    }
   }
   groups_->append(sets, attributes);
   const std::int32_t machine = columns_.append(capacity);

@@ -3,7 +3,8 @@
 // A machine qualifies if it is up, not draining, in the bitmap `within` (if given), and has room; the
 // tasks of one search see each other's room. With `needs_room` off only its capacity must suffice, for
 // engines that queue at machines. `adjust` corrects what is free: less what other parts of the same
-// decision have taken, or more by what preemption would set free. At most `per_machine` tasks go to one machine (0: no limit).
+// decision have taken, or more by what preemption would set free. At most `per_machine` tasks go to
+// one machine (0: no limit).
 //
 //   first         each task scans from its own random start, wrapping round, and takes the first
 //                 machine that fits; the first task to find none ends the search.  O(looks)
@@ -79,6 +80,7 @@ class Search {
       : columns_(columns), query_(query), random_(random), dimensions_(columns.dimensions()) {
     const auto machines = static_cast<std::size_t>(columns.machines());
     if (scratch_.taken.size() < machines) scratch_.taken.resize(machines, 0);
+    taken_ = scratch_.taken.data();
   }
 
   Found run() {
@@ -117,7 +119,7 @@ class Search {
   };
 
   std::int32_t& taken(std::int32_t machine) {
-    return scratch_.taken[static_cast<std::size_t>(machine)];
+    return taken_[static_cast<std::size_t>(machine)];
   }
 
   bool is_within(std::int32_t machine) const {
@@ -144,12 +146,25 @@ class Search {
 
   // `fitting`, or the index into ruled_out.
   int look(std::int32_t machine) {
-    if (columns_.flags(machine) != 0) return dimensions_ + 1;
+    const Page& page = columns_.page(machine);
+    if (page.flags[static_cast<std::size_t>(machine & Page::mask)] != 0) return dimensions_ + 1;
     if (!is_within(machine) || is_exhausted(machine)) return dimensions_;
+    if (query_.adjust != nullptr || !query_.needs_room) {
+      for (int d = 0; d < dimensions_; ++d) {
+        if (lacking(machine, d) > 0) return d;
+      }
+      return fitting;
+    }
+    const std::int64_t* room = page.free.data() + row(machine);
+    const std::int64_t tasks = taken(machine) + 1;
     for (int d = 0; d < dimensions_; ++d) {
-      if (lacking(machine, d) > 0) return d;
+      if (room[d] < query_.request[d] * tasks) return d;
     }
     return fitting;
+  }
+
+  std::size_t row(std::int32_t machine) const {
+    return static_cast<std::size_t>(machine & Page::mask) * static_cast<std::size_t>(dimensions_);
   }
 
   bool note(int verdict) {
@@ -202,16 +217,71 @@ class Search {
   std::int64_t rank(std::int32_t machine, std::int64_t key) {
     if (query_.rule == Rule::smallest_key) return key;
     const Page& page = columns_.page(machine);
-    const std::size_t row = static_cast<std::size_t>(machine & Page::mask) *
-                            static_cast<std::size_t>(dimensions_);
+    const std::size_t from = row(machine);
     const std::int64_t tasks = taken(machine) + 1;
     std::int64_t left = 0;
     for (int d = 0; d < dimensions_; ++d) {
-      const std::size_t at = row + static_cast<std::size_t>(d);
+      const std::size_t at = from + static_cast<std::size_t>(d);
       const std::int64_t after = page.free[at] + adjusted(machine, d) - query_.request[d] * tasks;
       left += static_cast<std::int64_t>(static_cast<double>(after) * page.scale[at]);
     }
     return query_.rule == Rule::best ? left : -left;
+  }
+
+  // offer(machine, rank) for every machine that fits, before any is taken.
+  template <class Offer>
+  void rank_all(Offer offer) {
+    if (query_.adjust == nullptr) {
+      switch (dimensions_) {
+        case 1: return rank_pages<1>(offer);
+        case 2: return rank_pages<2>(offer);
+        case 3: return rank_pages<3>(offer);
+        case 4: return rank_pages<4>(offer);
+        default: break;
+      }
+    }
+    for (std::int32_t machine = 0; machine < columns_.machines(); ++machine) {
+      if (!note(look(machine))) continue;
+      offer(machine, rank(machine, query_.keys ? query_.keys[static_cast<std::size_t>(machine)] : 0));
+    }
+  }
+
+  // The same page by page, without adjustments and with the loop over dimensions unrolled: this pass
+  // is what a ranked search spends its time on.
+  template <int Dimensions, class Offer>
+  void rank_pages(Offer offer) {
+    std::array<std::int64_t, Dimensions> request;
+    std::copy_n(query_.request, Dimensions, request.begin());
+    std::array<std::int64_t, Dimensions + 3> verdicts{};  // as ruled_out, then those that fit
+    const bool is_keyed = query_.rule == Rule::smallest_key;
+    const std::int64_t sign = query_.rule == Rule::worst ? -1 : 1;
+    const std::int32_t machines = columns_.machines();
+    for (std::int32_t first = 0; first < machines; first += Page::size) {
+      const Page& page = columns_.page(first);
+      const std::int64_t* room = (query_.needs_room ? page.free : page.capacity).data();
+      const double* scale = page.scale.data();
+      const std::int32_t end = std::min(machines - first, std::int32_t{Page::size});
+      for (std::int32_t i = 0; i < end; ++i, room += Dimensions, scale += Dimensions) {
+        std::size_t verdict = Dimensions + 2;
+        for (std::size_t d = Dimensions; d-- > 0;) verdict = room[d] < request[d] ? d : verdict;
+        if (!is_within(first + i)) verdict = Dimensions;
+        if (page.flags[static_cast<std::size_t>(i)] != 0) verdict = Dimensions + 1;
+        ++verdicts[verdict];
+        if (verdict != Dimensions + 2) continue;
+        if (is_keyed) {
+          offer(first + i, query_.keys[static_cast<std::size_t>(first + i)]);
+          continue;
+        }
+        std::int64_t left = 0;
+        for (std::size_t d = 0; d < Dimensions; ++d) {
+          left += static_cast<std::int64_t>(static_cast<double>(room[d] - request[d]) * scale[d]);
+        }
+        offer(first + i, sign * left);
+      }
+    }
+    std::copy_n(verdicts.begin(), Dimensions + 2, found_.ruled_out.begin());
+    found_.looked_at = machines;
+    found_.feasible = verdicts[Dimensions + 2];
   }
 
   std::int64_t score_of(const Candidate& candidate) const {
@@ -222,22 +292,22 @@ class Search {
     const std::uint64_t nonce = random_.bits();
     const auto keep = static_cast<std::size_t>(std::max<std::int64_t>(query_.count, 2));
     const std::size_t buffer = std::max<std::size_t>(2 * keep, 64);
-    std::int64_t worst_kept = std::numeric_limits<std::int64_t>::max();
+    Candidate worst_kept{std::numeric_limits<std::int64_t>::max(),
+                         std::numeric_limits<std::uint64_t>::max(), columns_.machines()};
     std::vector<Candidate> candidates;
-    for (std::int32_t machine = 0; machine < columns_.machines(); ++machine) {
-      if (!note(look(machine))) continue;
-      const std::int64_t value =
-          rank(machine, query_.keys ? query_.keys[static_cast<std::size_t>(machine)] : 0);
-      if (value > worst_kept) continue;
-      candidates.push_back(
-          {value, scramble(nonce ^ static_cast<std::uint64_t>(machine)), machine});
+    rank_all([&](std::int32_t machine, std::int64_t value) {
+      if (value > worst_kept.rank) return;
+      const Candidate candidate{value, scramble(nonce ^ static_cast<std::uint64_t>(machine)),
+                                machine};
+      if (!(candidate < worst_kept)) return;
+      candidates.push_back(candidate);
       if (candidates.size() == buffer) {
         const auto last = candidates.begin() + static_cast<std::ptrdiff_t>(keep) - 1;
         std::nth_element(candidates.begin(), last, candidates.end());
-        worst_kept = last->rank;
+        worst_kept = *last;
         candidates.resize(keep);
       }
-    }
+    });
     if (candidates.empty()) return;
     note_scores(candidates);
 
@@ -315,6 +385,8 @@ class Search {
   const Query& query_;
   Random& random_;
   int dimensions_;
+  // Of the scratch space: looking it up per thread at every look would cost more than the look.
+  std::int32_t* taken_;
   Found found_;
 };
 

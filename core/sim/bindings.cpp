@@ -206,8 +206,7 @@ void bind_sim(nb::module_& module) {
           "enqueue",
           [](Simulator& self, std::int64_t at, std::int32_t scheduler, InArray<std::int64_t> tasks,
              InArray<std::int32_t> machines, InArray<std::int32_t> shapes,
-             InArray<std::int64_t> durations, InArray<std::int64_t> estimates,
-             std::int32_t machine_count) {
+             InArray<std::int64_t> durations, InArray<std::int64_t> estimates) {
             const std::size_t n = tasks.size();
             check_lengths(n, {machines.size(), shapes.size(), durations.size(), estimates.size()});
             if (first_misplaced(self.board(), tasks, false) >= 0) {
@@ -216,7 +215,7 @@ void bind_sim(nb::module_& module) {
             std::vector<Simulator::Arrival> batch;
             batch.reserve(n);
             for (std::size_t i = 0; i < n; ++i) {
-              if (machines.data()[i] < 0 || machines.data()[i] >= machine_count) {
+              if (!self.knows_machine(machines.data()[i])) {
                 throw nb::value_error("unknown machine number");
               }
               batch.push_back({tasks.data()[i], durations.data()[i], estimates.data()[i],
@@ -225,7 +224,7 @@ void bind_sim(nb::module_& module) {
             self.enqueue(at, std::move(batch));
           },
           nb::arg("at"), nb::arg("scheduler"), nb::arg("tasks"), nb::arg("machines"),
-          nb::arg("shapes"), nb::arg("durations"), nb::arg("estimates"), nb::arg("machine_count"))
+          nb::arg("shapes"), nb::arg("durations"), nb::arg("estimates"))
       .def(
           "lose_queue",
           [](Simulator& self, std::int32_t machine) {

@@ -65,6 +65,7 @@ class Simulator {
         capacity_integral_(static_cast<std::size_t>(cell.dimensions()), 0.0) {}
 
   std::int64_t now() const { return now_; }
+  bool knows_machine(std::int32_t machine) const { return cell_.knows(machine); }
   Board& board() { return board_; }
   const Board& board() const { return board_; }
 

@@ -35,8 +35,8 @@ class Draft:
         requires: Mapping[str, str] | None = None,
         preempt_below: int | None = None,
     ) -> Found:
-        """Machines for `tasks`, all of one shape. With `preempt_below`, tasks that find no free room
-        may count what claims of a lower precedence hold."""
+        """Machines for `tasks`, all of one shape. With `preempt_below`, tasks that find no room
+        may count what claims of a lower precedence hold as theirs."""
         within = self._view.where(requires) if requires else None
         adjust = self._taken()
         found = self._view.find(shape, len(tasks), rule, random, within=within, adjust=adjust)

@@ -193,7 +193,6 @@ class View:
     def _machine_range(self) -> str:
         return f"0 to {self.machines - 1}" if self.machines else "none yet: the cell is empty"
 
-
     def evictable(self, precedence: int) -> NDArray[np.int64]:
         """What claims below `precedence` hold, a row per machine and a column per dimension."""
         if not isinstance(self._columns, Columns):

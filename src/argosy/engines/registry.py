@@ -38,7 +38,8 @@ def check(engine: object, origin: str) -> None:
     for attribute in ("name", "summary", "settings_type", "capabilities", "handle"):
         if not hasattr(engine, attribute):
             raise EngineFault(
-                f"{origin} has no {attribute!r}", expected="a class that keeps argosy.engines.api.Engine"
+                f"{origin} has no {attribute!r}",
+                expected="a class that keeps argosy.engines.api.Engine",
             )
 
 

@@ -52,9 +52,7 @@ def scenario(engine: str, jobs: list[Job], *, replicas: int = 2, **fields: Any) 
             "seed": 1,
             "cell": cell(),
             "jobs": tuple(sorted(jobs, key=lambda submitted: submitted.submit)),
-            "fleet": (
-                FleetEntry(name="s", engine=engine, settings=settings, replicas=replicas),
-            ),
+            "fleet": (FleetEntry(name="s", engine=engine, settings=settings, replicas=replicas),),
             "audit": True,
             **fields,
         }

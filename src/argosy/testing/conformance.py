@@ -84,21 +84,19 @@ class Trial:
 def workload(jobs: int = 40, seed: int = 7, spacing: float = 0.4) -> list[Job]:
     """A small mixed load that needs about two thirds of the builders' default cell."""
     random = Random(seed)
-    made = []
-    for i in range(jobs):
-        made.append(
-            job(
-                f"j{i}",
-                1 + random.below(6),
-                cpu=250 * (1 + random.below(6)),
-                memory=GIB * (1 + random.below(3)),
-                seconds=1 + random.below(5),
-                submit=i * spacing,
-                kind="service" if i % 5 == 0 else "batch",
-                precedence=random.below(3),
-            )
+    return [
+        job(
+            f"j{i}",
+            1 + random.below(6),
+            cpu=250 * (1 + random.below(6)),
+            memory=GIB * (1 + random.below(3)),
+            seconds=1 + random.below(5),
+            submit=i * spacing,
+            kind="service" if i % 5 == 0 else "batch",
+            precedence=random.below(3),
         )
-    return made
+        for i in range(jobs)
+    ]
 
 
 def nothing_is_oversubscribed_or_lost(engine: type[Engine]) -> None:
@@ -120,7 +118,11 @@ def the_same_seed_gives_the_same_log(engine: type[Engine]) -> None:
 
 
 def what_cannot_be_placed_is_explained(engine: type[Engine]) -> None:
-    jobs = [*workload(10), job("giant", 2, cpu=64_000, submit=1), job("wide", 100, cpu=4_000, submit=2)]
+    jobs = [
+        *workload(10),
+        job("giant", 2, cpu=64_000, submit=1),
+        job("wide", 100, cpu=4_000, submit=2),
+    ]
     trial = Trial(engine, scenario(engine.name, jobs, horizon=60 * SECOND))
     giant = next(
         number for number in range(len(jobs)) if trial.world.workbook.job(number).id == "giant"
@@ -182,9 +184,7 @@ def gangs_start_together(engine: type[Engine]) -> None:
 def _survives(engine: type[Engine], *faults: Fault, network: Network | None = None) -> Trial:
     trial = Trial(
         engine,
-        scenario(
-            engine.name, workload(), replicas=3, faults=faults, network=network or Network()
-        ),
+        scenario(engine.name, workload(), replicas=3, faults=faults, network=network or Network()),
     )
     trial.require_all_finished()
     return trial

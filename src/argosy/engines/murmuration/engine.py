@@ -28,8 +28,7 @@ from argosy.model.transactions import MachineArray, ShapeArray, TaskArray
 from argosy.model.units import Micros
 
 
-
-class MurmurationSettings(Settings):
+class MurmurationSettings(Settings, frozen=True):
     """How a Murmuration scheduler orders and decides."""
 
     #: Decision time is t_job + t_task x tasks.
@@ -42,10 +41,11 @@ class MurmurationSettings(Settings):
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """Gossip: this much expected wait was added to these machines (one row per task)."""
+    """Gossip: tasks of one shape were placed, one row a task, each with the wait it adds."""
 
     machines: MachineArray
     waits: NDArray[np.int64]
+    shape: int
 
 
 class AskWaits(msgspec.Struct, frozen=True):
@@ -54,11 +54,14 @@ class AskWaits(msgspec.Struct, frozen=True):
 
 class Waits(msgspec.Struct, frozen=True):
     waits: NDArray[np.int64]
+    held: NDArray[np.int64]
 
 
 class Murmuration:
     name: ClassVar[str] = "murmuration"
-    summary: ClassVar[str] = "Gossiped expected waits: one attempt per task, queues at the machines."
+    summary: ClassVar[str] = (
+        "Gossiped expected waits: one attempt per task, queues at the machines."
+    )
     settings_type: ClassVar[type[Settings]] = MurmurationSettings
     capabilities: ClassVar[Capabilities] = Capabilities(
         queues=True, gossip=True, finishes=Finishes.ALL, machine_events=True
@@ -68,10 +71,13 @@ class Murmuration:
         assert isinstance(settings, MurmurationSettings)
         self._settings = settings
         self._context = context
-        #: Expected wait of every machine: the sum, over tasks queued and running there, of estimate x
-        #: the share of the machine the task takes. A machine of one slot makes that the paper's sum.
+        #: Work at every machine: the sum, over tasks queued and running there, of estimate x the share
+        #: of the machine the task takes. On a machine of one slot that is the paper's expected wait.
         self._waits = np.zeros(0, np.int64)
+        #: What those tasks ask for, a row a machine: where there is room beside it, a task waits not.
+        self._held = np.zeros((0, 0), np.int64)
         self._capacity = np.zeros((0, 0), np.int64)
+        self._shares: dict[int, NDArray[np.float64]] = {}
         self._requests: dict[int, NDArray[np.int64]] = {}
         #: (rank, number of arrival, job, job's number, tasks): a heap.
         self._queue: list[tuple[int, int, Job, int, TaskArray]] = []
@@ -86,9 +92,9 @@ class Murmuration:
             self._learn_machines(view)
         match event:
             case TaskFinished(machines=machines, estimates=estimates, shapes=shapes):
-                self._add(machines, -self._waits_of(machines, estimates, shapes, view))
+                self._forget(machines, estimates, shapes, view)
             case MessageReceived(sender, payload):
-                return self._hear(sender, payload)
+                return self._hear(sender, payload, view)
             case JobSubmitted(job, number, tasks) | TasksLost(job, number, tasks):
                 self._push(job, number, tasks)
                 return self._begin()
@@ -96,6 +102,7 @@ class Murmuration:
                 return self._decide(view)
             case MachineLost(machine):
                 self._waits[machine] = 0
+                self._held[machine] = 0
             case MachineJoined() | MachineChanged():
                 self._learn_machines(view)
                 for job, number, tasks in self._stuck:
@@ -108,8 +115,13 @@ class Murmuration:
 
     def _learn_machines(self, view: View) -> None:
         known = len(self._waits)
-        self._waits = np.concatenate([self._waits, np.zeros(view.machines - known, np.int64)])
-        self._capacity = np.maximum(view.capacity(), 1)
+        new, width = view.machines - known, len(view.dimensions)
+        self._waits = np.concatenate([self._waits, np.zeros(new, np.int64)])
+        self._held = np.concatenate(
+            [self._held.reshape(known, width), np.zeros((new, width), np.int64)]
+        )
+        self._capacity = view.capacity()
+        self._shares.clear()
 
     def _push(self, job: Job, number: int, tasks: TaskArray) -> None:
         rank = 0
@@ -151,7 +163,7 @@ class Murmuration:
             Rule.SMALLEST_KEY,
             self._context.random,
             within=view.where(group.requires) if group.requires else None,
-            keys=self._waits,
+            keys=np.where(self._has_room(shape, view), 0, self._waits),
             step=steps,
             needs_room=False,
         )
@@ -159,47 +171,70 @@ class Murmuration:
             self._stuck.append((job, number, tasks))
             return (Explain(tasks, found.explanation()),)
         waits = steps[found.machines]
-        self._add(found.machines, waits)
+        self._add(found.machines, waits, shape, view)
         effects: list[Effect] = [Enqueue(tasks, found.machines, found.explanation())]
         if self._context.peers:
-            effects.append(Send(self._context.peers, Placed(found.machines, waits)))
+            effects.append(Send(self._context.peers, Placed(found.machines, waits, shape)))
         return effects
 
     def _steps(self, estimate: int, shape: int, view: View) -> NDArray[np.int64]:
         """What one task of this shape adds to the expected wait of each machine."""
-        share = (self._request(shape, view) / self._capacity).max(axis=1)
-        return (estimate * share).astype(np.int64)
+        return (estimate * self._share(shape, view)).astype(np.int64)
 
-    def _waits_of(
+    def _forget(
         self,
         machines: MachineArray,
         estimates: NDArray[np.int64],
         shapes: ShapeArray,
         view: View,
-    ) -> NDArray[np.int64]:
-        requests = np.stack([self._request(shape, view) for shape in shapes.tolist()])
-        share = (requests / self._capacity[machines]).max(axis=1)
-        return (estimates * share).astype(np.int64)
+    ) -> None:
+        """Tasks ended: mostly one at a time, so plain numbers beat array operations. Nothing falls
+        below zero: notices may come twice, or before what they answer."""
+        waits = self._waits
+        for machine, estimate, shape in zip(
+            machines.tolist(), estimates.tolist(), shapes.tolist(), strict=True
+        ):
+            left = waits.item(machine) - int(estimate * self._share(shape, view).item(machine))
+            waits[machine] = max(left, 0)
+            row = self._held[machine]
+            np.maximum(row - self._request(shape, view), 0, out=row)
+
+    def _share(self, shape: int, view: View) -> NDArray[np.float64]:
+        """The share of each machine that a task of this shape takes, in its scarcest dimension."""
+        share = self._shares.get(shape)
+        if share is None:
+            request = self._request(shape, view)
+            share = self._shares[shape] = (request / np.maximum(self._capacity, 1)).max(axis=1)
+        return share
 
     def _request(self, shape: int, view: View) -> NDArray[np.int64]:
-        if shape not in self._requests:
-            self._requests[shape] = np.array(view.shape_request(shape), np.int64)
-        return self._requests[shape]
+        request = self._requests.get(shape)
+        if request is None:
+            request = self._requests[shape] = np.array(view.shape_request(shape), np.int64)
+        return request
 
-    def _add(self, machines: MachineArray, waits: NDArray[np.int64]) -> None:
-        """A wait never falls below zero: notices may come twice, or before what they answer."""
+    def _has_room(self, shape: int, view: View) -> NDArray[np.bool_]:
+        """Machines that could start one more task of this shape at once, as far as is known."""
+        fits = self._held + self._request(shape, view) <= self._capacity
+        room: NDArray[np.bool_] = np.all(fits, axis=1)
+        return room
+
+    def _add(
+        self, machines: MachineArray, waits: NDArray[np.int64], shape: int, view: View
+    ) -> None:
         np.add.at(self._waits, machines, waits)
-        self._waits[machines] = np.maximum(self._waits[machines], 0)
+        np.add.at(self._held, machines, self._request(shape, view))
 
-    def _hear(self, sender: str, payload: object) -> Sequence[Effect]:
+    def _hear(self, sender: str, payload: object, view: View) -> Sequence[Effect]:
         match payload:
-            case Placed(machines, waits):
-                self._add(machines, waits)
+            case Placed(machines, waits, shape):
+                self._add(machines, waits, shape, view)
             case AskWaits() if not self._is_asking:
-                return (Send((sender,), Waits(self._waits.copy())),)
-            case Waits(waits) if self._is_asking:
+                return (Send((sender,), Waits(self._waits.copy(), self._held.copy())),)
+            case Waits(waits, held) if self._is_asking:
                 self._is_asking = False
                 self._waits[: len(waits)] = waits[: len(self._waits)]
+                self._held[: len(held)] = held[: len(self._held)]
         return ()
 
     def _ask_two_peers(self) -> Sequence[Effect]:

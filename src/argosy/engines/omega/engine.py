@@ -19,13 +19,13 @@ from argosy.model.events import (
 )
 from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import Job
-from argosy.model.transactions import Claims, TaskArray, Transaction
+from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import Micros
 
 _RULES = {"first-fit": Rule.FIRST, "best-fit": Rule.BEST, "worst-fit": Rule.WORST}
 
 
-class OmegaSettings(Settings):
+class OmegaSettings(Settings, frozen=True):
     """How an Omega scheduler decides and commits."""
 
     #: Decision time is t_job + t_task x tasks.
@@ -78,7 +78,9 @@ class Omega:
         #: Jobs that wait for room, by the name of the timer that will bring them back.
         self._waiting: dict[str, _Work] = {}
         self._deciding: _Work | None = None
+        #: The claims of the decision under way, and the tasks it found no machine for.
         self._claims: Claims | None = None
+        self._unplaced = np.empty(0, np.int64)
         self._decision = 0
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
@@ -90,18 +92,7 @@ class Omega:
             case DecisionDue(token):
                 return self._decided(now, view) if token == self._decision else ()
             case Committed(transaction, outcome) if transaction.claims is self._claims:
-                assert self._claims is not None
-                refused = ~outcome.accepted
-                work, left = self._deciding, self._claims.tasks[refused]
-                assert work is not None
-                work.tasks = np.setdiff1d(work.tasks, self._claims.tasks[~refused])
-                if len(left):
-                    first = int(np.flatnonzero(refused)[0])
-                    work.explanation = Explanation(
-                        refused=outcome.refusal(self._claims, first),
-                        remedy="another attempt, on a fresh view of the cell",
-                    )
-                return self._conclude(now, view, found=True)
+                return self._committed(outcome, now, view)
             case TimerFired(name) if name in self._waiting:
                 return self._accept(self._waiting.pop(name), view)
         return ()
@@ -110,9 +101,7 @@ class Omega:
         self._queue.append(work)
         return self._begin(view) if self._deciding is None else ()
 
-    def _take_again(
-        self, job: Job, number: int, tasks: TaskArray, view: View
-    ) -> Sequence[Effect]:
+    def _take_again(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
         """Lost tasks join what is left of their job, or come back as a job of their own."""
         for work in (*self._queue, *self._waiting.values()):
             if work.number == number:
@@ -149,6 +138,7 @@ class Omega:
             is_short = is_short or not found.is_complete
         if not draft.count or (self._needs_all(work) and draft.count < len(work.tasks)):
             return None
+        self._unplaced = draft.unplaced()
         return draft.claims()
 
     def _needs_all(self, work: _Work) -> bool:
@@ -167,6 +157,20 @@ class Omega:
             preempt=self._settings.preempt,
         )
         return (Commit(transaction, work.explanation),)
+
+    def _committed(self, outcome: Outcome, now: int, view: View) -> Sequence[Effect]:
+        work, claims = self._deciding, self._claims
+        assert work is not None
+        assert claims is not None
+        work.tasks = self._unplaced
+        if outcome.has_conflict:
+            refused = np.flatnonzero(~outcome.accepted)
+            work.tasks = np.sort(np.concatenate([work.tasks, claims.tasks[refused]]))
+            work.explanation = Explanation(
+                refused=outcome.refusal(claims, int(refused[0])),
+                remedy="another attempt, on a fresh view of the cell",
+            )
+        return self._conclude(now, view, found=True)
 
     def _conclude(self, now: int, view: View, *, found: bool) -> Sequence[Effect]:
         """The attempt is over: put back what is left of the job, then begin with the next."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from argosy.model.errors import UnknownName
 from argosy.model.events import MachineJoined, MachineLost
 from argosy.model.scenario import MachineCrash, RandomCrashes, SchedulerCrash
 from argosy.model.transactions import OPERATOR, RemoveMachine, ReviveMachine, Transaction
+from argosy.worlds.sim.schedulers import Scheduler
 
 if TYPE_CHECKING:
     from argosy.worlds.sim.world import SimulatedWorld
@@ -29,7 +31,7 @@ class FaultPlan:
                     number = self._world.view.machine_number(name)
                     self._world.post_fault(at, "machine", number, down)
                 case SchedulerCrash(at=at, scheduler=name, down=down):
-                    self._world.post_fault(at, "scheduler", name, down)
+                    self._world.post_fault(at, "scheduler", self._named(name), down)
                 case RandomCrashes(start=start):
                     self._post_next(fault, start)
 
@@ -39,15 +41,13 @@ class FaultPlan:
                 self._crash_machine(machine, down, now)
             case ("machine-back", int(machine)):
                 self._revive_machine(machine, now)
-            case ("scheduler", str(name), down):
-                self._crash_scheduler(name, down, now)
-            case ("scheduler-back", str(name), int(epoch)):
-                scheduler = self._world.scheduler(name)
+            case ("scheduler", Scheduler() as scheduler, down):
+                self._crash_scheduler(scheduler, down, now)
+            case ("scheduler-back", Scheduler() as scheduler, int(epoch)):
                 if not scheduler.is_alive and scheduler.epoch == epoch:
-                    self._write(now, "restarted", scheduler=name)
+                    self._world.journal.fault(now, "restarted", scheduler=scheduler.name)
                     self._world.restart(scheduler, now)
-            case ("failover", str(name), int(epoch)):
-                scheduler = self._world.scheduler(name)
+            case ("failover", Scheduler() as scheduler, int(epoch)):
                 if not scheduler.is_alive and scheduler.epoch == epoch:
                     self._world.hand_over(scheduler, now)
             case ("random", RandomCrashes() as fault):
@@ -56,26 +56,34 @@ class FaultPlan:
     def _crash_machine(self, machine: int, down: int | None, now: int) -> None:
         if not self._world.view.is_up(machine):
             return
-        self._write(now, "machine-lost", machine=machine)
+        self._world.journal.fault(now, "machine-lost", machine=machine)
         transaction = Transaction(OPERATOR, machines=(RemoveMachine(machine),))
         self._world.change_machines(transaction, MachineLost(machine), now)
         if down is not None:
             self._world.post_fault(now + down, "machine-back", machine)
 
     def _revive_machine(self, machine: int, now: int) -> None:
-        self._write(now, "machine-back", machine=machine)
+        self._world.journal.fault(now, "machine-back", machine=machine)
         transaction = Transaction(OPERATOR, machines=(ReviveMachine(machine),))
         self._world.change_machines(transaction, MachineJoined(machine), now)
 
-    def _crash_scheduler(self, name: str, down: int | None, now: int) -> None:
+    def _named(self, name: str) -> Scheduler:
         scheduler = self._world.scheduler(name)
+        if scheduler is None:
+            known = [other.name for other in self._world.schedulers]
+            raise UnknownName("scheduler", name, known)
+        return scheduler
+
+    def _crash_scheduler(self, scheduler: Scheduler, down: int | None, now: int) -> None:
         if not scheduler.is_alive:
             return
-        self._write(now, "crashed", scheduler=name)
+        self._world.journal.fault(now, "crashed", scheduler=scheduler.name)
         scheduler.crash()
-        self._world.post_fault(now + self._world.scenario.failover, "failover", name, scheduler.epoch)
+        self._world.post_fault(
+            now + self._world.scenario.failover, "failover", scheduler, scheduler.epoch
+        )
         if down is not None:
-            self._world.post_fault(now + down, "scheduler-back", name, scheduler.epoch)
+            self._world.post_fault(now + down, "scheduler-back", scheduler, scheduler.epoch)
 
     def _strike_at_random(self, fault: RandomCrashes, now: int) -> None:
         if fault.what == "machines":
@@ -84,14 +92,10 @@ class FaultPlan:
         else:
             schedulers = self._world.schedulers
             victim = schedulers[self._random.below(len(schedulers))]
-            self._crash_scheduler(victim.name, fault.down, now)
+            self._crash_scheduler(victim, fault.down, now)
         self._post_next(fault, now)
 
     def _post_next(self, fault: RandomCrashes, after: int) -> None:
         at = after + int(self._random.exponential() * fault.every)
         if fault.end is None or at <= fault.end:
             self._world.post_fault(at, "random", fault)
-
-    def _write(self, now: int, what: str, **fields: Any) -> None:
-        if self._world.log:
-            self._world.log.write(now, what, **fields)

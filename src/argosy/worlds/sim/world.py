@@ -12,53 +12,39 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argosy._core import Simulator
-from argosy.cell import Cell, Rule
+from argosy.cell import Cell
 from argosy.engines.api import Engine, Finishes
-from argosy.model.effects import (
-    Abandon,
-    Commit,
-    Effect,
-    Enqueue,
-    Explain,
-    Sample,
-    Send,
-    Think,
-    WakeMe,
-)
+from argosy.model.effects import Effect
 from argosy.model.errors import EngineFault, ScenarioError
 from argosy.model.events import (
-    Committed,
-    DecisionDue,
     Event,
     JobSubmitted,
     MachineChanged,
     MachineJoined,
     MachineLost,
-    MessageReceived,
-    SampleReturned,
     Started,
     TaskFinished,
     TasksLost,
-    TimerFired,
 )
-from argosy.model.explanations import Explanation, Why
+from argosy.model.explanations import Why
 from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.resources import dimensions_of
-from argosy.model.scenario import Jittered, Partition, Scaled, Scenario
+from argosy.model.scenario import Partition, Scenario
 from argosy.model.transactions import (
     OPERATOR,
     AddMachine,
-    Claims,
+    MachineArray,
     Outcome,
     TaskArray,
     Transaction,
 )
 from argosy.worlds.log import DecisionLog
+from argosy.worlds.sim.carrier import CELL, MACHINES, Carrier
 from argosy.worlds.sim.faults import FaultPlan
+from argosy.worlds.sim.journal import Journal
 from argosy.worlds.sim.network import SimulatedNetwork
 from argosy.worlds.sim.schedulers import Router, Scheduler, make_settings
 from argosy.worlds.sim.workbook import TaskFacts, Workbook, by_job
@@ -74,9 +60,6 @@ FAULT: Final = 19
 #: States of the job board, as in core/sim/board.hpp.
 PENDING: Final = 0
 FOREVER: Final = 2**62
-CELL: Final = "cell"
-MACHINES: Final = "machines"
-_INDEX_MASK: Final = 0xFFFFFFFF
 
 
 class SimulatedWorld:
@@ -90,7 +73,6 @@ class SimulatedWorld:
         jobs: Iterable[Job] | None = None,
     ) -> None:
         self.scenario = scenario
-        self.log = log
         self.random = Random(scenario.seed)
         self.cell = build_cell(scenario)
         self.view = self.cell.view()
@@ -102,28 +84,22 @@ class SimulatedWorld:
         self.schedulers = self._make_schedulers(engines)
         self._by_name = {scheduler.name: scheduler for scheduler in self.schedulers}
         self._listeners = [scheduler for scheduler in self.schedulers if scheduler.hears_all]
+        self._any_hears_own = any(
+            scheduler.capabilities.finishes is Finishes.OWN for scheduler in self.schedulers
+        )
         self._router = Router(self.schedulers, self.random.child("split"))
         self.workbook = Workbook()
+        self.journal = Journal(log, self.workbook)
+        self._carrier = Carrier(self)
         self._jobs: Iterator[Job] = iter(scenario.jobs if jobs is None else jobs)
         self._next_job: Job | None = None
         self._job_count = len(scenario.jobs) if jobs is None else 0
         self._payloads: dict[int, tuple[Any, ...]] = {}
         self._token = 0
-        self._agent_random = self.random.child("agent")
         self.faults = FaultPlan(self)
         self.events = 0
         self.preemptions = 0
         self.losses = 0
-        self._effects: dict[type[Any], Callable[[Scheduler, Any, int], None]] = {
-            Think: self._think,
-            Commit: self._commit,
-            Enqueue: self._enqueue,
-            Sample: self._sample,
-            Send: self._send,
-            WakeMe: self._wake_me,
-            Explain: self._explain,
-            Abandon: self._abandon,
-        }
 
     def _make_schedulers(self, engines: Mapping[str, type[Engine]]) -> list[Scheduler]:
         schedulers: list[Scheduler] = []
@@ -137,17 +113,13 @@ class SimulatedWorld:
                 self.cell.set_limits(name, entry.limits.resources, entry.limits.jobs)
                 index = len(schedulers)
                 schedulers.append(
-                    Scheduler(
-                        index, name, entry, engine, settings, peers, number, self.random
-                    )
+                    Scheduler(index, name, entry, engine, settings, peers, number, self.random)
                 )
                 if engine.capabilities.finishes is Finishes.OWN:
                     self.simulator.hear_own(index)
                 elif engine.capabilities.finishes is Finishes.ALL:
                     self.simulator.hear_all()
         return schedulers
-
-    # The loop
 
     def run(self, progress: Callable[[float], None] | None = None) -> None:
         for scheduler in self.schedulers:
@@ -157,13 +129,13 @@ class SimulatedWorld:
         horizon = FOREVER if self.scenario.horizon is None else self.scenario.horizon
         simulator, payloads = self.simulator, self._payloads
         while (item := simulator.next(horizon)) is not None:
-            kind, now, a, b = item
+            kind, now, _, token = item
             if kind == DELIVER:
-                scheduler, epoch, event = payloads.pop(b)
+                scheduler, epoch, event = payloads.pop(token)
                 if scheduler.epoch == epoch:
                     self._handle(scheduler, event, now)
             elif kind == ARRIVE:
-                scheduler, epoch, action, effect = payloads.pop(b)
+                scheduler, epoch, action, effect = payloads.pop(token)
                 if scheduler.epoch == epoch:
                     action(scheduler, effect, now)
             elif kind == SUBMIT:
@@ -176,7 +148,7 @@ class SimulatedWorld:
                 tasks, machines, _, _ = simulator.take_lost()
                 self.lose(tasks, machines, Why.MACHINE_GONE, now)
             elif kind == FAULT:
-                self.faults.strike(payloads.pop(b), now)
+                self.faults.strike(payloads.pop(token), now)
             if self._next_job is None and simulator.open_tasks == 0:
                 break
         if self.scenario.horizon is not None and simulator.open_tasks:
@@ -200,13 +172,7 @@ class SimulatedWorld:
                 f"{type(error).__name__}: {error}"
             ) from error
         for effect in effects:
-            carry_out = self._effects.get(type(effect))
-            if carry_out is None:
-                raise EngineFault(
-                    f"{scheduler.name} ({engine.name}) returned {type(effect).__name__}",
-                    expected="one of the effects of argosy.model.effects",
-                )
-            carry_out(scheduler, effect, now)
+            self._carrier.carry_out(scheduler, effect, now)
 
     def post(self, at: int, scheduler: Scheduler, event: Event) -> None:
         self._token = token = self._token + 1
@@ -218,14 +184,16 @@ class SimulatedWorld:
         self._payloads[token] = what
         self.simulator.push(at, FAULT, 0, token)
 
-    def _request(
-        self, at: int, scheduler: Scheduler, action: Callable[[Scheduler, Any, int], None], what: Any
+    def request(
+        self,
+        at: int,
+        scheduler: Scheduler,
+        action: Callable[[Scheduler, Any, int], None],
+        what: Any,
     ) -> None:
         self._token = token = self._token + 1
         self._payloads[token] = (scheduler, scheduler.epoch, action, what)
         self.simulator.push(at, ARRIVE, 0, token)
-
-    # Jobs
 
     def _schedule_next_job(self) -> None:
         self._next_job = next(self._jobs, None)
@@ -244,10 +212,7 @@ class SimulatedWorld:
         number = self.simulator.add_job(now, job.tasks, scheduler.index)
         self.workbook.add(TaskFacts(job, number, self.cell))
         scheduler.jobs += 1
-        if self.log:
-            self.log.write(
-                now, "submitted", job=job.id, tasks=job.tasks, kind=job.kind, scheduler=scheduler.name
-            )
+        self.journal.submitted(now, job, scheduler.name)
         if scheduler.is_alive:
             tasks = np.arange(job.tasks, dtype=np.int64) | (number << 32)
             self.post(now, scheduler, JobSubmitted(job, number, tasks))
@@ -270,13 +235,8 @@ class SimulatedWorld:
     def _resubmit(self, scheduler: Scheduler, number: int, now: int) -> None:
         job = self.workbook.job(number)
         tasks = self.simulator.tasks_in(number, PENDING)
-        if self.log:
-            self.log.write(
-                now, "resubmitted", job=job.id, indices=_indices(tasks), scheduler=scheduler.name
-            )
+        self.journal.tasks(now, "resubmitted", tasks, scheduler=scheduler.name)
         self.post(now, scheduler, JobSubmitted(job, number, tasks))
-
-    # Schedulers and machines coming and going
 
     def _start(self, scheduler: Scheduler, *, again: bool) -> None:
         try:
@@ -289,23 +249,26 @@ class SimulatedWorld:
         self._start(scheduler, again=True)
         self.take_back(scheduler, now)
 
-    def scheduler(self, name: str) -> Scheduler:
-        return self._by_name[name]
+    def scheduler(self, name: str) -> Scheduler | None:
+        return self._by_name.get(name)
 
     def change_machines(
-        self, transaction: Transaction, event: MachineJoined | MachineLost | MachineChanged, now: int
+        self,
+        transaction: Transaction,
+        event: MachineJoined | MachineLost | MachineChanged,
+        now: int,
     ) -> None:
         """Commits a machine change and tells everyone concerned."""
         outcome = self.cell.commit(transaction)
         if isinstance(event, MachineLost):
             queued = self.simulator.lose_queue(event.machine)
             self.lose(queued, np.full(len(queued), event.machine, np.int32), Why.MACHINE_GONE, now)
-        self._evict(outcome, Why.MACHINE_GONE, now)
+        self.evict(outcome, Why.MACHINE_GONE, now)
         for scheduler in self.schedulers:
             if scheduler.capabilities.machine_events and scheduler.is_alive:
                 self.post(now + self.network.hop(CELL, scheduler.name), scheduler, event)
 
-    def _evict(self, outcome: Outcome, why: Why, now: int) -> None:
+    def evict(self, outcome: Outcome, why: Why, now: int) -> None:
         if not len(outcome.evicted):
             return
         self.simulator.set_pending(outcome.evicted)
@@ -313,7 +276,7 @@ class SimulatedWorld:
             self.simulator.pump(machine)
         self.lose(outcome.evicted, outcome.evicted_from, why, now)
 
-    def lose(self, tasks: TaskArray, machines: NDArray[np.int32], why: Why, now: int) -> None:
+    def lose(self, tasks: TaskArray, machines: MachineArray, why: Why, now: int) -> None:
         """Tasks that had a machine have none: their schedulers are told, a hop later."""
         if why is Why.PREEMPTED:
             self.preemptions += len(tasks)
@@ -322,15 +285,7 @@ class SimulatedWorld:
         for number, where in by_job(tasks):
             job, lost = self.workbook.job(number), tasks[where]
             owner = self.schedulers[self.simulator.owner(number)]
-            if self.log:
-                self.log.write(
-                    now,
-                    "lost",
-                    job=job.id,
-                    indices=_indices(lost),
-                    machines=machines[where].tolist(),
-                    why=why.name.lower(),
-                )
+            self.journal.lost(now, number, lost, machines[where], why)
             if owner.is_alive:
                 event = TasksLost(job, number, lost, machines[where], why)
                 self.post(now + self.network.hop(CELL, owner.name), owner, event)
@@ -341,7 +296,9 @@ class SimulatedWorld:
             event = TaskFinished(tasks, machines, estimates, shapes)
             for scheduler in self._listeners:
                 if scheduler.is_alive:
-                    self._deliver(MACHINES, scheduler, event, now)
+                    self.deliver(MACHINES, scheduler, event, now)
+        if not self._any_hears_own:
+            return
         owners = np.fromiter(
             (self.simulator.owner(job) for job in (tasks >> 32).tolist()), np.int64, len(tasks)
         )
@@ -352,242 +309,9 @@ class SimulatedWorld:
                 event = TaskFinished(tasks[mine], machines[mine], estimates[mine], shapes[mine])
                 self.post(now, scheduler, event)
 
-    def _deliver(self, sender: str, receiver: Scheduler, event: Event, now: int) -> None:
+    def deliver(self, sender: str, receiver: Scheduler, event: Event, now: int) -> None:
         for delay in self.network.deliveries(sender, receiver.name, now):
             self.post(now + delay, receiver, event)
-
-    # Effects
-
-    def _think(self, scheduler: Scheduler, effect: Think, now: int) -> None:
-        duration = effect.duration
-        if duration < 0:
-            raise EngineFault(f"{scheduler.name} wants to think for {duration} µs")
-        match scheduler.entry.decision_time:
-            case Scaled(factor=factor):
-                duration = int(duration * factor)
-            case Jittered(low=low, high=high):
-                duration = int(duration * (low + (high - low) * scheduler.decision_random.uniform()))
-        scheduler.busy += duration
-        if effect.job >= 0:
-            self.simulator.attempt(effect.job)
-            if self.log:
-                self.log.write(
-                    now,
-                    "attempt",
-                    job=self.workbook.job(effect.job).id,
-                    scheduler=scheduler.name,
-                    takes=duration,
-                )
-        self.post(now + duration, scheduler, DecisionDue(effect.token))
-
-    def _commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
-        if effect.transaction.scheduler != scheduler.name:
-            raise EngineFault(
-                f"{scheduler.name} commits in the name of {effect.transaction.scheduler!r}"
-            )
-        if effect.transaction.machines:
-            raise EngineFault(f"{scheduler.name} tries to change machines", expected="claims only")
-        delay = self.network.request_hop(scheduler.name, CELL, now)
-        self._request(now + delay, scheduler, self._arrive_commit, effect)
-
-    def _arrive_commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
-        transaction, claims = effect.transaction, effect.transaction.claims
-        if claims is not None:
-            self._check_placeable(scheduler, claims.tasks, may_run=transaction.move)
-        outcome = self.cell.commit(transaction)
-        scheduler.transactions += 1
-        if transaction.releases is not None:
-            self._give_up(transaction.releases, outcome, now)
-        if claims is not None and len(claims):
-            self._evict(outcome, Why.PREEMPTED, now)
-            self._launch(scheduler, claims, outcome, effect.explanation, now)
-        delay = self.network.hop(CELL, scheduler.name)
-        self.post(now + delay, scheduler, Committed(transaction, outcome))
-
-    def _launch(
-        self,
-        scheduler: Scheduler,
-        claims: Claims,
-        outcome: Outcome,
-        explanation: Explanation | None,
-        now: int,
-    ) -> None:
-        accepted = outcome.accepted
-        tasks, machines = claims.tasks, claims.machines
-        if outcome.has_conflict:
-            scheduler.conflicts += 1
-            refused = ~accepted
-            for why, count in zip(
-                *np.unique(outcome.whys[refused], return_counts=True), strict=True
-            ):
-                scheduler.refused[int(why)] += int(count)
-            if self.log:
-                self._log_refused(scheduler, claims, outcome, refused, now)
-            tasks, machines = tasks[accepted], machines[accepted]
-        if len(tasks):
-            _, durations, estimates = self.workbook.rows(tasks)
-            self.simulator.launch(tasks, machines, durations, estimates)
-            if self.log:
-                self._log_placed("placed", scheduler, tasks, machines, explanation, now)
-
-    def _give_up(self, releases: TaskArray, outcome: Outcome, now: int) -> None:
-        """Tasks a scheduler released by itself are pending again, and its own to place."""
-        kept = {refusal.task for refusal in outcome.unreleased}
-        released = np.array([task for task in releases.tolist() if task not in kept], np.int64)
-        claimed_again = np.fromiter(
-            (self.cell.machine_of(task) is not None for task in released.tolist()),
-            np.bool_,
-            len(released),
-        )
-        self.simulator.set_pending(released[~claimed_again])
-        if self.log:
-            for number, where in by_job(released):
-                self.log.write(
-                    now,
-                    "released",
-                    job=self.workbook.job(number).id,
-                    indices=_indices(released[where]),
-                )
-
-    def _enqueue(self, scheduler: Scheduler, effect: Enqueue, now: int) -> None:
-        tasks, machines = effect.tasks, effect.machines
-        self._check_placeable(scheduler, tasks, may_run=False)
-        shapes, durations, estimates = self.workbook.rows(tasks)
-        delay = self.network.request_hop(scheduler.name, MACHINES, now)
-        try:
-            self.simulator.enqueue(
-                now + delay,
-                scheduler.number,
-                tasks,
-                machines,
-                shapes,
-                durations,
-                estimates,
-                self.view.machines,
-            )
-        except ValueError as error:
-            raise EngineFault(f"{scheduler.name} enqueued badly: {error}") from error
-        if self.log:
-            self._log_placed("enqueued", scheduler, tasks, machines, effect.explanation, now)
-
-    def _check_placeable(self, scheduler: Scheduler, tasks: TaskArray, *, may_run: bool) -> None:
-        bad = self.simulator.first_misplaced(tasks, may_run)
-        if bad >= 0:
-            raise EngineFault(
-                f"{scheduler.name} places task {int(tasks[bad]) >> 32}/{int(tasks[bad]) & _INDEX_MASK},"
-                " which is not pending"
-            )
-
-    def _sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
-        delay = self.network.request_hop(scheduler.name, CELL, now)
-        self._request(now + delay, scheduler, self._arrive_sample, effect)
-
-    def _arrive_sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
-        view = self.view
-        shape = view.shape(effect.request)
-        found = view.find(shape, effect.count, Rule.SAMPLE, self._agent_random)
-        free = view.free(found.machines)
-        event = SampleReturned(effect.token, found.machines, free, found.versions)
-        self.post(now + self.network.hop(CELL, scheduler.name), scheduler, event)
-
-    def _send(self, scheduler: Scheduler, effect: Send, now: int) -> None:
-        event = MessageReceived(scheduler.name, effect.payload)
-        for name in effect.peers:
-            peer = self._by_name.get(name)
-            if peer is None:
-                raise EngineFault(f"{scheduler.name} sends to {name!r}, which is no scheduler")
-            scheduler.messages_sent += 1
-            if self.log and self.log.everything:
-                self.log.write(
-                    now,
-                    "sent",
-                    scheduler=scheduler.name,
-                    to=name,
-                    message=type(effect.payload).__name__,
-                )
-            self._deliver(scheduler.name, peer, event, now)
-
-    def _wake_me(self, scheduler: Scheduler, effect: WakeMe, now: int) -> None:
-        if self.log and self.log.everything:
-            self.log.write(
-                now, "timer", scheduler=scheduler.name, name=effect.name, due=effect.at
-            )
-        self.post(max(effect.at, now), scheduler, TimerFired(effect.name))
-
-    def _explain(self, scheduler: Scheduler, effect: Explain, now: int) -> None:
-        self._log_waiting("explained", scheduler, effect, now)
-
-    def _abandon(self, scheduler: Scheduler, effect: Abandon, now: int) -> None:
-        try:
-            self.simulator.set_abandoned(effect.tasks)
-        except ValueError as error:
-            raise EngineFault(f"{scheduler.name} abandons: {error}") from error
-        self._log_waiting("abandoned", scheduler, effect, now)
-
-    # The log
-
-    def _log_placed(
-        self,
-        what: str,
-        scheduler: Scheduler,
-        tasks: TaskArray,
-        machines: NDArray[np.int32],
-        explanation: Explanation | None,
-        now: int,
-    ) -> None:
-        assert self.log is not None
-        for number, where in by_job(tasks):
-            fields: dict[str, Any] = {
-                "job": self.workbook.job(number).id,
-                "indices": _indices(tasks[where]),
-                "machines": machines[where].tolist(),
-                "scheduler": scheduler.name,
-            }
-            if explanation is not None:
-                fields["explanation"] = explanation
-            self.log.write(now, what, **fields)
-
-    def _log_refused(
-        self,
-        scheduler: Scheduler,
-        claims: Claims,
-        outcome: Outcome,
-        refused: NDArray[np.bool_],
-        now: int,
-    ) -> None:
-        assert self.log is not None
-        rows = np.flatnonzero(refused)
-        for number, where in by_job(claims.tasks[rows]):
-            mine = rows[where]
-            self.log.write(
-                now,
-                "refused",
-                job=self.workbook.job(number).id,
-                indices=_indices(claims.tasks[mine]),
-                machines=claims.machines[mine].tolist(),
-                scheduler=scheduler.name,
-                whys=outcome.whys[mine].tolist(),
-                details=outcome.details[mine].tolist(),
-                amounts=outcome.amounts[mine].tolist(),
-            )
-
-    def _log_waiting(
-        self, what: str, scheduler: Scheduler, effect: Explain | Abandon, now: int
-    ) -> None:
-        if self.log:
-            for number, where in by_job(effect.tasks):
-                self.log.write(
-                    now,
-                    what,
-                    job=self.workbook.job(number).id,
-                    indices=_indices(effect.tasks[where]),
-                    scheduler=scheduler.name,
-                    explanation=effect.explanation,
-                )
-
-
-def _indices(tasks: TaskArray) -> list[int]:
-    return (tasks & _INDEX_MASK).tolist()
 
 
 def build_cell(scenario: Scenario) -> Cell:

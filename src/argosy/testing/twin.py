@@ -1,0 +1,371 @@
+"""The cell's twin: slow, plain and obviously right.
+
+Dictionaries and lists, no native code, nothing kept that could be counted. All or nothing is done
+by copying the whole state before and putting the copy back. Tests drive a `Cell` and its `TwinCell`
+with the same transactions and compare every outcome and the whole state.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from argosy.model.errors import ModelError
+from argosy.model.explanations import Refusal, Why
+from argosy.model.jobs import job_of
+from argosy.model.machines import MACHINE_GROUP, Machine
+from argosy.model.resources import Resources
+from argosy.model.transactions import (
+    OPERATOR,
+    AddMachine,
+    Claims,
+    DrainMachine,
+    MachineChange,
+    RemoveMachine,
+    ResizeMachine,
+    ReviveMachine,
+    Transaction,
+)
+
+_VERSIONS = 2**32
+
+
+class TwinMachine(msgspec.Struct):
+    description: Machine
+    capacity: tuple[int, ...]
+    version: int = 0
+    is_draining: bool = False
+    is_gone: bool = False
+
+
+class TwinClaim(msgspec.Struct, frozen=True):
+    task: int
+    machine: int
+    shape: int
+    scheduler: str
+    sequence: int
+
+
+class TwinShape(msgspec.Struct, frozen=True):
+    request: tuple[int, ...]
+    tags: frozenset[str]
+    precedence: int
+
+
+class TwinOutcome(msgspec.Struct, frozen=True):
+    """As `Outcome`, in lists."""
+
+    accepted: list[bool]
+    whys: list[int]
+    details: list[int]
+    amounts: list[int]
+    evicted: list[int]
+    evicted_from: list[int]
+    unreleased: tuple[Refusal, ...]
+    added: tuple[int, ...]
+
+
+class _State(msgspec.Struct):
+    """What a failed all-or-nothing group puts back."""
+
+    machines: list[TwinMachine]
+    claims: dict[int, TwinClaim]
+    last_sequence: int
+    changed: set[int]
+    evicted: list[tuple[int, int]]
+
+
+class TwinCell:
+    def __init__(self, dimensions: tuple[str, ...], groups: Mapping[str, Sequence[str]]) -> None:
+        self.dimensions = dimensions
+        self.groups = groups
+        self.shapes: list[TwinShape] = []
+        self.limits: dict[str, tuple[tuple[int, ...] | None, int | None]] = {}
+        self.state = _State([], {}, 0, set(), [])
+
+    def shape(self, request: Resources, tags: Iterable[str] = (), precedence: int = 0) -> int:
+        shape = TwinShape(request.vector(self.dimensions), frozenset(tags), precedence)
+        if shape not in self.shapes:
+            self.shapes.append(shape)
+        return self.shapes.index(shape)
+
+    def set_limits(self, scheduler: str, resources: Resources | None, jobs: int | None) -> None:
+        vector = resources.vector(self.dimensions) if resources is not None else None
+        self.limits[scheduler] = (vector, jobs)
+
+    # Counting.
+
+    def on(self, machine: int) -> list[TwinClaim]:
+        """Oldest first."""
+        mine = [claim for claim in self.state.claims.values() if claim.machine == machine]
+        return sorted(mine, key=lambda claim: claim.sequence)
+
+    def of(self, scheduler: str) -> list[TwinClaim]:
+        return [claim for claim in self.state.claims.values() if claim.scheduler == scheduler]
+
+    def used(self, claims: Iterable[TwinClaim]) -> list[int]:
+        held = [self.shapes[claim.shape].request for claim in claims]
+        return [sum(amounts[d] for amounts in held) for d in range(len(self.dimensions))]
+
+    def free(self, machine: int) -> list[int]:
+        capacity = self.state.machines[machine].capacity
+        used = self.used(self.on(machine))
+        return [whole - part for whole, part in zip(capacity, used, strict=True)]
+
+    def capacity_total(self) -> list[int]:
+        up = [machine.capacity for machine in self.state.machines if not machine.is_gone]
+        return [sum(amounts[d] for amounts in up) for d in range(len(self.dimensions))]
+
+    def tag_count(self, tag: str, machine: int) -> int:
+        return sum(tag in self.shapes[claim.shape].tags for claim in self.on(machine))
+
+    def tag_count_in(self, tag: str, group: str, set_name: str) -> int:
+        return sum(
+            self.tag_count(tag, number)
+            for number, machine in enumerate(self.state.machines)
+            if set_name in machine.description.joins.get(group, ())
+        )
+
+    # Judging.
+
+    def commit(self, transaction: Transaction) -> TwinOutcome:
+        self._check(transaction)
+        state = self.state
+        state.changed, state.evicted = set(), []
+        first = len(state.machines)
+        for change in transaction.machines:
+            self._change(change)
+        added = tuple(range(first, len(state.machines)))
+
+        beginning = copy.deepcopy(self.state)
+        releases = [] if transaction.releases is None else transaction.releases.tolist()
+        unreleased = self._release(releases, transaction.scheduler)
+        claims = transaction.claims
+        verdicts: list[Refusal] = []
+        for group in self._groups(transaction):
+            before = copy.deepcopy(self.state)
+            judged = [Refusal(Why.TOGETHER)] * len(group)
+            for at, row in enumerate(group):
+                assert claims is not None
+                judged[at] = self._claim(claims, row, transaction)
+                if judged[at].why != Why.NONE:
+                    judged = [Refusal(Why.TOGETHER)] * at + judged[at : at + 1] + judged[at + 1 :]
+                    self.state = beginning if transaction.atomic else before
+                    if transaction.atomic:
+                        unreleased = [Refusal(Why.TOGETHER, task=task) for task in releases]
+                    break
+            verdicts.extend(judged)
+        return TwinOutcome(
+            [verdict.why == Why.NONE for verdict in verdicts],
+            [int(verdict.why) for verdict in verdicts],
+            [self.dimensions.index(v.dimension) if v.dimension else -1 for v in verdicts],
+            [verdict.lacking for verdict in verdicts],
+            [task for task, _ in self.state.evicted],
+            [machine for _, machine in self.state.evicted],
+            tuple(unreleased),
+            added,
+        )
+
+    @staticmethod
+    def _groups(transaction: Transaction) -> list[list[int]]:
+        """The rows of the claims, by what stands or falls together."""
+        claims = transaction.claims
+        if claims is None or not len(claims):
+            return []
+        if transaction.atomic:
+            return [list(range(len(claims)))]
+        groups: list[list[int]] = []
+        for row in range(len(claims)):
+            gangs = claims.gangs
+            if gangs is not None and row and gangs[row] >= 0 and gangs[row] == gangs[row - 1]:
+                groups[-1].append(row)
+            else:
+                groups.append([row])
+        return groups
+
+    def _check(self, transaction: Transaction) -> None:
+        if transaction.atomic and transaction.machines:
+            raise ModelError("machine changes in an atomic transaction")
+        names = {machine.description.name for machine in self.state.machines}
+        machines = len(self.state.machines)
+        for change in transaction.machines:
+            if isinstance(change, AddMachine):
+                if change.machine.name in names:
+                    raise ModelError("a second machine of that name")
+                for group, sets in change.machine.joins.items():
+                    if not set(sets) <= set(self.groups.get(group, ())):
+                        raise ModelError("an unknown node set")
+                names.add(change.machine.name)
+                machines += 1
+            elif not 0 <= change.machine < machines:
+                raise ModelError("an unknown machine")
+        if transaction.releases is not None and any(task < 0 for task in transaction.releases):
+            raise ModelError("a negative task")
+        claims = transaction.claims
+        if claims is None:
+            return
+        columns = (claims.machines, claims.shapes, claims.versions)
+        if any(len(column) != len(claims.tasks) for column in columns):
+            raise ModelError("arrays of different length")
+        if any(task < 0 for task in claims.tasks):
+            raise ModelError("a negative task")
+        if any(not 0 <= shape < len(self.shapes) for shape in claims.shapes):
+            raise ModelError("an unknown shape")
+        if claims.gangs is not None:
+            if len(claims.gangs) != len(claims):
+                raise ModelError("arrays of different length")
+            firsts = [
+                gang
+                for row, gang in enumerate(claims.gangs)
+                if gang >= 0 and (row == 0 or claims.gangs[row - 1] != gang)
+            ]
+            if len(set(firsts)) < len(firsts):
+                raise ModelError("a gang in two places")
+
+    def _touch(self, machine: int) -> None:
+        if machine not in self.state.changed:
+            self.state.changed.add(machine)
+            changed = self.state.machines[machine]
+            changed.version = (changed.version + 1) % _VERSIONS
+
+    def _remove(self, task: int) -> None:
+        self._touch(self.state.claims[task].machine)
+        del self.state.claims[task]
+
+    def _evict(self, claim: TwinClaim) -> None:
+        self.state.evicted.append((claim.task, claim.machine))
+        self._remove(claim.task)
+
+    def _victims(self, machine: int) -> list[TwinClaim]:
+        """Least precedence first, among equals the youngest."""
+        return sorted(
+            self.on(machine), key=lambda c: (self.shapes[c.shape].precedence, -c.sequence)
+        )
+
+    def _change(self, change: MachineChange) -> None:
+        machines = self.state.machines
+        if isinstance(change, AddMachine):
+            added = change.machine
+            machines.append(TwinMachine(added, added.capacity.vector(self.dimensions)))
+            self._touch(len(machines) - 1)
+            return
+        number = change.machine
+        machine = machines[number]
+        match change:
+            case DrainMachine(draining=draining):
+                if machine.is_gone or machine.is_draining == draining:
+                    return
+                machine.is_draining = draining
+            case RemoveMachine():
+                if machine.is_gone:
+                    return
+                for claim in self._victims(number):
+                    self._evict(claim)
+                machine.is_gone, machine.is_draining = True, False
+            case ReviveMachine():
+                if not machine.is_gone:
+                    return
+                machine.is_gone = False
+            case ResizeMachine(capacity=capacity):
+                if machine.capacity == capacity.vector(self.dimensions):
+                    return
+                machine.capacity = capacity.vector(self.dimensions)
+                for claim in self._victims(number):
+                    if min(self.free(number)) < 0:
+                        self._evict(claim)
+        self._touch(number)
+
+    def _release(self, tasks: Iterable[int], scheduler: str) -> list[Refusal]:
+        refused = []
+        for task in tasks:
+            claim = self.state.claims.get(task)
+            if claim is None:
+                refused.append(Refusal(Why.NOT_CLAIMED, task=task))
+            elif scheduler not in (OPERATOR, claim.scheduler):
+                refused.append(Refusal(Why.NOT_YOURS, task=task))
+            else:
+                self._remove(task)
+        return refused
+
+    def _claim(self, claims: Claims, row: int, transaction: Transaction) -> Refusal:
+        before = copy.deepcopy(self.state)
+        refusal = self._judge(claims, row, transaction)
+        if refusal.why != Why.NONE:
+            self.state = before
+        return refusal
+
+    def _judge(self, claims: Claims, row: int, transaction: Transaction) -> Refusal:
+        task, number = int(claims.tasks[row]), int(claims.machines[row])
+        shape_number, scheduler = int(claims.shapes[row]), transaction.scheduler
+        if not 0 <= number < len(self.state.machines):
+            return Refusal(Why.MACHINE_UNKNOWN)
+        machine = self.state.machines[number]
+        if machine.is_gone:
+            return Refusal(Why.MACHINE_GONE)
+        if machine.is_draining:
+            return Refusal(Why.MACHINE_DRAINING)
+        held = self.state.claims.get(task)
+        if held is not None and not transaction.move:
+            return Refusal(Why.DUPLICATE)
+        if held is not None and held.scheduler != scheduler:
+            return Refusal(Why.NOT_YOURS)
+        found = machine.version - (number in self.state.changed)
+        if transaction.coarse and (moved := (found - int(claims.versions[row])) % _VERSIONS):
+            return Refusal(Why.STALE, lacking=moved)
+        if held is not None:
+            self._remove(task)
+
+        shape = self.shapes[shape_number]
+        if scheduler != OPERATOR:
+            resources, most_jobs = self.limits.get(scheduler, (None, None))
+            jobs = {job_of(claim.task) for claim in self.of(scheduler)}
+            if most_jobs is not None and len(jobs | {job_of(task)}) > max(most_jobs, len(jobs)):
+                return Refusal(Why.JOB_LIMIT)
+            used = self.used(self.of(scheduler))
+            for d, name in enumerate(self.dimensions):
+                over = used[d] + shape.request[d] - resources[d] if resources is not None else 0
+                if over > 0:
+                    return Refusal(Why.RESOURCE_LIMIT, dimension=name, lacking=over)
+
+        lower = [
+            claim
+            for claim in self._victims(number)
+            if self.shapes[claim.shape].precedence < shape.precedence
+        ]
+        chosen: list[TwinClaim] = []
+        while self._lacking(number, shape, chosen) and transaction.preempt and lower:
+            chosen.append(lower.pop(0))
+        if (lacking := self._lacking(number, shape, chosen)) is not None:
+            return lacking
+        for claim in reversed(list(chosen)):
+            others = [other for other in chosen if other is not claim]
+            if self._lacking(number, shape, others) is None:
+                chosen = others
+        for claim in chosen:
+            self._evict(claim)
+        self._touch(number)
+        self.state.last_sequence += 1
+        self.state.claims[task] = TwinClaim(
+            task, number, shape_number, scheduler, self.state.last_sequence
+        )
+        return Refusal(Why.NONE)
+
+    def _lacking(
+        self, machine: int, shape: TwinShape, without: Sequence[TwinClaim]
+    ) -> Refusal | None:
+        """What the machine lacks for the shape if `without` were not there."""
+        room = self.free(machine)
+        freed = self.used(without)
+        for d, name in enumerate(self.dimensions):
+            lacking = shape.request[d] - room[d] - freed[d]
+            if lacking > 0:
+                return Refusal(Why.NO_ROOM, dimension=name, lacking=lacking)
+        return None
+
+    def sets_of(self, machine: int, group: str) -> tuple[str, ...]:
+        description = self.state.machines[machine].description
+        if group == MACHINE_GROUP:
+            return (description.name,)
+        return tuple(dict.fromkeys(description.joins.get(group, ())))

@@ -1,0 +1,225 @@
+"""Carries out what engines ask for: one method an effect, and one for what arrives after a hop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from argosy.cell import Rule
+from argosy.model.effects import (
+    Abandon,
+    Commit,
+    Effect,
+    Enqueue,
+    Explain,
+    Sample,
+    Send,
+    Think,
+    WakeMe,
+)
+from argosy.model.errors import EngineFault
+from argosy.model.events import (
+    Committed,
+    DecisionDue,
+    MessageReceived,
+    SampleReturned,
+    TimerFired,
+)
+from argosy.model.explanations import Explanation, Why
+from argosy.model.jobs import index_of, job_of, task_name
+from argosy.model.scenario import Jittered, Scaled
+from argosy.model.transactions import Claims, Outcome, TaskArray
+from argosy.worlds.sim.schedulers import Scheduler
+
+if TYPE_CHECKING:
+    from argosy.worlds.sim.world import SimulatedWorld
+
+CELL: Final = "cell"
+MACHINES: Final = "machines"
+#: Refusals that come from others having changed the cell; limits are not conflicts.
+_CONFLICTS: Final = np.array(
+    [Why.NO_ROOM, Why.STALE, Why.MACHINE_GONE, Why.MACHINE_DRAINING], np.uint8
+)
+
+
+class Carrier:
+    def __init__(self, world: SimulatedWorld) -> None:
+        self._world = world
+        self._simulator = world.simulator
+        self._network = world.network
+        self._workbook = world.workbook
+        self._journal = world.journal
+        self._agent_random = world.random.child("agent")
+        self._methods: dict[type[Any], Callable[[Scheduler, Any, int], None]] = {
+            Think: self._think,
+            Commit: self._commit,
+            Enqueue: self._enqueue,
+            Sample: self._sample,
+            Send: self._send,
+            WakeMe: self._wake_me,
+            Explain: self._explain,
+            Abandon: self._abandon,
+        }
+
+    def carry_out(self, scheduler: Scheduler, effect: Effect, now: int) -> None:
+        method = self._methods.get(type(effect))
+        if method is None:
+            raise EngineFault(
+                f"{scheduler.name} ({scheduler.entry.engine}) returned {type(effect).__name__}",
+                expected="one of the effects of argosy.model.effects",
+            )
+        method(scheduler, effect, now)
+
+    def _think(self, scheduler: Scheduler, effect: Think, now: int) -> None:
+        duration = effect.duration
+        if duration < 0:
+            raise EngineFault(f"{scheduler.name} wants to think for {duration} µs")
+        match scheduler.entry.decision_time:
+            case Scaled(factor=factor):
+                duration = int(duration * factor)
+            case Jittered(low=low, high=high):
+                share = scheduler.decision_random.uniform()
+                duration = int(duration * (low + (high - low) * share))
+        scheduler.busy += duration
+        if effect.job >= 0:
+            self._simulator.attempt(effect.job)
+            self._journal.attempt(now, effect.job, scheduler.name, duration)
+        self._world.post(now + duration, scheduler, DecisionDue(effect.token))
+
+    def _commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
+        transaction = effect.transaction
+        if transaction.scheduler != scheduler.name:
+            raise EngineFault(f"{scheduler.name} commits as {transaction.scheduler!r}")
+        if transaction.machines:
+            raise EngineFault(f"{scheduler.name} tries to change machines", expected="claims only")
+        delay = self._network.request_hop(scheduler.name, CELL, now)
+        self._world.request(now + delay, scheduler, self._arrive_commit, effect)
+
+    def _arrive_commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
+        transaction, claims = effect.transaction, effect.transaction.claims
+        if claims is not None:
+            self._check_placeable(scheduler, claims.tasks, may_run=transaction.move)
+        outcome = self._world.cell.commit(transaction)
+        scheduler.transactions += 1
+        if transaction.releases is not None:
+            self._release(scheduler, transaction.releases, outcome, now)
+        if claims is not None and len(claims):
+            self._world.evict(outcome, Why.PREEMPTED, now)
+            self._launch(scheduler, claims, outcome, effect.explanation, now)
+        delay = self._network.hop(CELL, scheduler.name)
+        self._world.post(now + delay, scheduler, Committed(transaction, outcome))
+
+    def _launch(
+        self,
+        scheduler: Scheduler,
+        claims: Claims,
+        outcome: Outcome,
+        explanation: Explanation | None,
+        now: int,
+    ) -> None:
+        tasks, machines = claims.tasks, claims.machines
+        if not outcome.all_accepted:
+            rows = np.flatnonzero(~outcome.accepted)
+            whys, counts = np.unique(outcome.whys[rows], return_counts=True)
+            scheduler.refused.update(dict(zip(whys.tolist(), counts.tolist(), strict=True)))
+            scheduler.conflicts += bool(np.isin(whys, _CONFLICTS).any())
+            self._journal.refused(now, claims, outcome, rows, scheduler.name)
+            tasks, machines = tasks[outcome.accepted], machines[outcome.accepted]
+        if len(tasks):
+            _, durations, estimates = self._workbook.rows(tasks)
+            self._simulator.launch(tasks, machines, durations, estimates)
+            self._journal.placed(now, "placed", tasks, machines, scheduler.name, explanation)
+
+    def _release(
+        self, scheduler: Scheduler, releases: TaskArray, outcome: Outcome, now: int
+    ) -> None:
+        """Tasks a scheduler released, and did not place elsewhere at once, are its to place again."""
+        cell = self._world.cell
+        kept = {refusal.task for refusal in outcome.unreleased}
+        freed = [task for task in dict.fromkeys(releases.tolist()) if task not in kept]
+        homeless = np.array([task for task in freed if cell.machine_of(task) is None], np.int64)
+        self._simulator.set_pending(homeless)
+        self._journal.tasks(now, "released", homeless, scheduler=scheduler.name)
+
+    def _enqueue(self, scheduler: Scheduler, effect: Enqueue, now: int) -> None:
+        tasks, machines = effect.tasks, effect.machines
+        self._check_placeable(scheduler, tasks, may_run=False)
+        shapes, durations, estimates = self._workbook.rows(tasks)
+        at = now + self._network.request_hop(scheduler.name, MACHINES, now)
+        try:
+            self._simulator.enqueue(
+                at, scheduler.number, tasks, machines, shapes, durations, estimates
+            )
+        except ValueError as error:
+            raise EngineFault(f"{scheduler.name} enqueued badly: {error}") from error
+        self._journal.placed(now, "enqueued", tasks, machines, scheduler.name, effect.explanation)
+
+    def _check_placeable(self, scheduler: Scheduler, tasks: TaskArray, *, may_run: bool) -> None:
+        bad = self._simulator.first_misplaced(tasks, may_run)
+        if bad >= 0:
+            task = int(tasks[bad])
+            known = 0 <= job_of(task) < len(self._workbook)
+            name = self._workbook.job(job_of(task)).id if known else "unknown"
+            raise EngineFault(
+                f"{scheduler.name} places task {task_name(name, index_of(task))}, "
+                "which is not its to place"
+            )
+
+    def _sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
+        delay = self._network.request_hop(scheduler.name, CELL, now)
+        self._world.request(now + delay, scheduler, self._arrive_sample, effect)
+
+    def _arrive_sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
+        view = self._world.view
+        shape = view.shape(effect.request)
+        found = view.find(shape, effect.count, Rule.SAMPLE, self._agent_random)
+        event = SampleReturned(
+            effect.token, found.machines, view.free(found.machines), found.versions
+        )
+        self._world.post(now + self._network.hop(CELL, scheduler.name), scheduler, event)
+
+    def _send(self, scheduler: Scheduler, effect: Send, now: int) -> None:
+        event = MessageReceived(scheduler.name, effect.payload)
+        for name in effect.peers:
+            peer = self._world.scheduler(name)
+            if peer is None:
+                raise EngineFault(f"{scheduler.name} sends to {name!r}, which is no scheduler")
+            scheduler.messages_sent += 1
+            self._journal.detail(
+                now,
+                "sent",
+                scheduler=scheduler.name,
+                to=name,
+                message=type(effect.payload).__name__,
+            )
+            self._world.deliver(scheduler.name, peer, event, now)
+
+    def _wake_me(self, scheduler: Scheduler, effect: WakeMe, now: int) -> None:
+        self._journal.detail(
+            now, "timer", scheduler=scheduler.name, name=effect.name, due=effect.at
+        )
+        self._world.post(max(effect.at, now), scheduler, TimerFired(effect.name))
+
+    def _explain(self, scheduler: Scheduler, effect: Explain, now: int) -> None:
+        self._journal.tasks(
+            now,
+            "explained",
+            effect.tasks,
+            scheduler=scheduler.name,
+            explanation=effect.explanation,
+        )
+
+    def _abandon(self, scheduler: Scheduler, effect: Abandon, now: int) -> None:
+        try:
+            self._simulator.set_abandoned(effect.tasks)
+        except ValueError as error:
+            raise EngineFault(f"{scheduler.name} abandons: {error}") from error
+        self._journal.tasks(
+            now,
+            "abandoned",
+            effect.tasks,
+            scheduler=scheduler.name,
+            explanation=effect.explanation,
+        )
