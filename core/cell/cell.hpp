@@ -88,8 +88,6 @@ class Cell : public CellView {
 
   Cell(int dimensions, std::int32_t sets) : CellView(dimensions, sets), schedulers_(1) {}
 
-  // --- schedulers
-
   std::int32_t add_scheduler() {
     if (schedulers_.size() >= most_schedulers) throw std::invalid_argument("too many schedulers");
     schedulers_.emplace_back();
@@ -107,7 +105,7 @@ class Cell : public CellView {
     changed.most_jobs = most_jobs;
   }
 
-  // --- claims, as the simulated machines see them
+  // Claims, as the simulated machines see them.
 
   std::uint64_t claim_sequence(std::int64_t task) const {
     const Claim* claim = claims_.of(task);
@@ -173,8 +171,7 @@ class Cell : public CellView {
     return true;
   }
 
-  // --- transactions: begin, machine changes, then one commit of releases and claims (commit.hpp)
-
+  // A transaction is `begin`, machine changes, then one `commit` of releases and claims.
   void begin() {
     ++transaction_;
     log_.clear();

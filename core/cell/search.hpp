@@ -14,10 +14,9 @@
 //                 machine it takes
 //   sample        up to `count` distinct machines in random order, one look each
 //
-// best, worst and smallest_key make one pass over M machines and keep the n = max(count, 2) best in a
-// buffer of 2n cut by nth_element. That suffices: while fewer than n tasks are placed, one of the kept
-// machines is untouched and beats every machine left out. A heap then hands out tasks, so all takes
-// O(M + n log n). Ties fall by scramble(nonce ^ machine), with one nonce drawn per search.
+// best, worst and smallest_key make one pass over M machines, keep the `count` best (shortlist.hpp) and
+// hand out n tasks from a heap of these: O(M + n log n). Ties fall by scramble(nonce ^ machine), with
+// one nonce drawn per search.
 //
 // Numbers. s is computed in doubles: free - request < 2^53 is exact, the quotient 2^20 / capacity is
 // stored correctly rounded, and one multiplication follows, so s is the same everywhere; it is within
@@ -31,48 +30,15 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "cell/columns.hpp"
+#include "cell/query.hpp"
+#include "cell/shortlist.hpp"
 #include "random.hpp"
 
 namespace argosy {
-
-enum class Rule : int { first = 0, best = 1, worst = 2, smallest_key = 3, sample = 4 };
-
-struct Query {
-  Rule rule = Rule::first;
-  std::int64_t count = 0;
-  const std::int64_t* request = nullptr;  // D amounts
-  const std::uint64_t* within = nullptr;  // may be null: all machines
-  std::size_t within_words = 0;           // machines beyond the bitmap are not in it
-  const std::int64_t* keys = nullptr;     // one per machine; smallest_key only
-  std::int64_t step = 0;
-  const std::int64_t* steps = nullptr;    // instead of step: one per machine
-  const std::int64_t* adjust = nullptr;   // M x D amounts to add to what is free
-  bool needs_room = true;
-  std::int32_t per_machine = 0;
-};
-
-struct Found {
-  std::vector<std::int32_t> machines;
-  std::vector<std::uint32_t> versions;
-  // Looks, and looks that found room.
-  std::int64_t looked_at = 0;
-  std::int64_t feasible = 0;
-  // Looks by the first dimension that lacked; then filtered; then down or draining.
-  std::array<std::int64_t, most_dimensions + 2> ruled_out{};
-  // Where fewer than `count` were placed: the machine with the smallest max over d of
-  // lacking_d / request_d, and that d. -1 if there is none.
-  std::int32_t miss_machine = -1;
-  int miss_dimension = -1;
-  std::int64_t miss_lacking = 0;
-  // The first placement's left-over or key, and who came second to it; ranked rules only.
-  bool has_score = false;
-  std::int64_t score = 0;
-  std::int32_t second = -1;
-  std::int64_t second_score = 0;
-};
 
 class Search {
  public:
@@ -106,17 +72,6 @@ class Search {
     std::vector<std::int32_t> order;
   };
   static inline thread_local Scratch scratch_;
-
-  struct Candidate {
-    std::int64_t rank;
-    std::uint64_t tie;
-    std::int32_t machine;
-
-    bool operator<(const Candidate& other) const {
-      if (rank != other.rank) return rank < other.rank;
-      return tie != other.tie ? tie < other.tie : machine < other.machine;
-    }
-  };
 
   std::int32_t& taken(std::int32_t machine) {
     return taken_[static_cast<std::size_t>(machine)];
@@ -228,28 +183,28 @@ class Search {
     return query_.rule == Rule::best ? left : -left;
   }
 
-  // offer(machine, rank) for every machine that fits, before any is taken.
-  template <class Offer>
-  void rank_all(Offer offer) {
+  // Offers every machine that fits, before any is taken.
+  void rank_all(Shortlist& shortlist) {
     if (query_.adjust == nullptr) {
       switch (dimensions_) {
-        case 1: return rank_pages<1>(offer);
-        case 2: return rank_pages<2>(offer);
-        case 3: return rank_pages<3>(offer);
-        case 4: return rank_pages<4>(offer);
+        case 1: return rank_pages<1>(shortlist);
+        case 2: return rank_pages<2>(shortlist);
+        case 3: return rank_pages<3>(shortlist);
+        case 4: return rank_pages<4>(shortlist);
         default: break;
       }
     }
     for (std::int32_t machine = 0; machine < columns_.machines(); ++machine) {
       if (!note(look(machine))) continue;
-      offer(machine, rank(machine, query_.keys ? query_.keys[static_cast<std::size_t>(machine)] : 0));
+      const std::int64_t key = query_.keys ? query_.keys[static_cast<std::size_t>(machine)] : 0;
+      shortlist.offer(machine, rank(machine, key));
     }
   }
 
   // The same page by page, without adjustments and with the loop over dimensions unrolled: this pass
   // is what a ranked search spends its time on.
-  template <int Dimensions, class Offer>
-  void rank_pages(Offer offer) {
+  template <int Dimensions>
+  void rank_pages(Shortlist& shortlist) {
     std::array<std::int64_t, Dimensions> request;
     std::copy_n(query_.request, Dimensions, request.begin());
     std::array<std::int64_t, Dimensions + 3> verdicts{};  // as ruled_out, then those that fit
@@ -269,14 +224,14 @@ class Search {
         ++verdicts[verdict];
         if (verdict != Dimensions + 2) continue;
         if (is_keyed) {
-          offer(first + i, query_.keys[static_cast<std::size_t>(first + i)]);
+          shortlist.offer(first + i, query_.keys[static_cast<std::size_t>(first + i)]);
           continue;
         }
         std::int64_t left = 0;
         for (std::size_t d = 0; d < Dimensions; ++d) {
           left += static_cast<std::int64_t>(static_cast<double>(room[d] - request[d]) * scale[d]);
         }
-        offer(first + i, sign * left);
+        shortlist.offer(first + i, sign * left);
       }
     }
     std::copy_n(verdicts.begin(), Dimensions + 2, found_.ruled_out.begin());
@@ -284,66 +239,31 @@ class Search {
     found_.feasible = verdicts[Dimensions + 2];
   }
 
-  std::int64_t score_of(const Candidate& candidate) const {
-    return query_.rule == Rule::worst ? -candidate.rank : candidate.rank;
+  void ranked() {
+    Shortlist shortlist(static_cast<std::size_t>(query_.count), random_.bits());
+    rank_all(shortlist);
+    if (shortlist.is_empty()) return;
+    note_scores(shortlist.best_two());
+    shortlist.make_heap();
+    for (std::int64_t task = 0; task < query_.count && !shortlist.is_empty(); ++task) {
+      Candidate best = shortlist.take_best();
+      take(best.machine);
+      if (look(best.machine) != fitting) continue;
+      best.rank = rank(best.machine, saturating_sum(best.rank, step(best.machine)));
+      shortlist.put_back(best);
+    }
   }
 
-  void ranked() {
-    const std::uint64_t nonce = random_.bits();
-    const auto keep = static_cast<std::size_t>(std::max<std::int64_t>(query_.count, 2));
-    const std::size_t buffer = std::max<std::size_t>(2 * keep, 64);
-    Candidate worst_kept{std::numeric_limits<std::int64_t>::max(),
-                         std::numeric_limits<std::uint64_t>::max(), columns_.machines()};
-    std::vector<Candidate> candidates;
-    rank_all([&](std::int32_t machine, std::int64_t value) {
-      if (value > worst_kept.rank) return;
-      const Candidate candidate{value, scramble(nonce ^ static_cast<std::uint64_t>(machine)),
-                                machine};
-      if (!(candidate < worst_kept)) return;
-      candidates.push_back(candidate);
-      if (candidates.size() == buffer) {
-        const auto last = candidates.begin() + static_cast<std::ptrdiff_t>(keep) - 1;
-        std::nth_element(candidates.begin(), last, candidates.end());
-        worst_kept = *last;
-        candidates.resize(keep);
-      }
-    });
-    if (candidates.empty()) return;
-    note_scores(candidates);
-
-    const auto worse = [](const Candidate& a, const Candidate& b) { return b < a; };
-    std::make_heap(candidates.begin(), candidates.end(), worse);
-    for (std::int64_t task = 0; task < query_.count && !candidates.empty(); ++task) {
-      std::pop_heap(candidates.begin(), candidates.end(), worse);
-      Candidate& best = candidates.back();
-      take(best.machine);
-      if (look(best.machine) != fitting) {
-        candidates.pop_back();
-        continue;
-      }
-      best.rank = rank(best.machine, saturating_sum(best.rank, step(best.machine)));
-      std::push_heap(candidates.begin(), candidates.end(), worse);
-    }
+  void note_scores(const std::pair<Candidate, Candidate>& best) {
+    const std::int64_t sign = query_.rule == Rule::worst ? -1 : 1;
+    found_.has_score = true;
+    found_.score = sign * best.first.rank;
+    found_.second = best.second.machine;
+    if (found_.second >= 0) found_.second_score = sign * best.second.rank;
   }
 
   std::int64_t step(std::int32_t machine) const {
     return query_.steps ? query_.steps[static_cast<std::size_t>(machine)] : query_.step;
-  }
-
-  void note_scores(const std::vector<Candidate>& candidates) {
-    const Candidate* best = &candidates[0];
-    const Candidate* second = nullptr;
-    for (std::size_t i = 1; i < candidates.size(); ++i) {
-      const Candidate* other = &candidates[i];
-      if (*other < *best) std::swap(other, best);
-      if (second == nullptr || *other < *second) second = other;
-    }
-    found_.has_score = true;
-    found_.score = score_of(*best);
-    if (second != nullptr) {
-      found_.second = second->machine;
-      found_.second_score = score_of(*second);
-    }
   }
 
   static std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {

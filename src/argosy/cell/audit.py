@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 
-class AuditFailure(AssertionError):  # noqa: N818
+class AuditFailure(AssertionError):
     """The cell's counts differ from a recount: a bug in the cell, never in its input."""
 
     def __init__(self, discrepancies: Sequence[str]) -> None:

@@ -86,6 +86,3 @@ class Names:
 
     def tag(self, name: str) -> int:
         return self._tags.setdefault(name, len(self._tags))
-
-    def tag_name(self, number: int) -> str:
-        return list(self._tags)[number]

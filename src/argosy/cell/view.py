@@ -190,14 +190,14 @@ class View:
             second_score if second >= 0 else None,
         )
 
-    def _machine_range(self) -> str:
-        return f"0 to {self.machines - 1}" if self.machines else "none yet: the cell is empty"
-
     def evictable(self, precedence: int) -> NDArray[np.int64]:
         """What claims below `precedence` hold, a row per machine and a column per dimension."""
         if not isinstance(self._columns, Columns):
             raise ModelError("a snapshot does not know who holds what", hint="ask the live view")
         return self._columns.evictable(precedence)
+
+    def _machine_range(self) -> str:
+        return f"0 to {self.machines - 1}" if self.machines else "none yet: the cell is empty"
 
 
 class Snapshot(View):

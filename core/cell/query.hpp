@@ -1,0 +1,48 @@
+// What a fit search is asked, and what it answers; search.hpp says how.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "cell/columns.hpp"
+
+namespace argosy {
+
+enum class Rule : int { first = 0, best = 1, worst = 2, smallest_key = 3, sample = 4 };
+
+struct Query {
+  Rule rule = Rule::first;
+  std::int64_t count = 0;
+  const std::int64_t* request = nullptr;  // D amounts
+  const std::uint64_t* within = nullptr;  // may be null: all machines
+  std::size_t within_words = 0;           // machines beyond the bitmap are not in it
+  const std::int64_t* keys = nullptr;     // one per machine; smallest_key only
+  std::int64_t step = 0;
+  const std::int64_t* steps = nullptr;    // instead of step: one per machine
+  const std::int64_t* adjust = nullptr;   // M x D amounts to add to what is free
+  bool needs_room = true;
+  std::int32_t per_machine = 0;
+};
+
+struct Found {
+  std::vector<std::int32_t> machines;
+  std::vector<std::uint32_t> versions;
+  // Looks, and looks that found room.
+  std::int64_t looked_at = 0;
+  std::int64_t feasible = 0;
+  // Looks by the first dimension that lacked; then filtered; then down or draining.
+  std::array<std::int64_t, most_dimensions + 2> ruled_out{};
+  // Where fewer than `count` were placed: the machine with the smallest max over d of
+  // lacking_d / request_d, and that d. -1 if there is none.
+  std::int32_t miss_machine = -1;
+  int miss_dimension = -1;
+  std::int64_t miss_lacking = 0;
+  // The first placement's left-over or key, and who came second to it; ranked rules only.
+  bool has_score = false;
+  std::int64_t score = 0;
+  std::int32_t second = -1;
+  std::int64_t second_score = 0;
+};
+
+}  // namespace argosy

@@ -1,0 +1,236 @@
+"""The cell and its slow twin get the same transactions and must agree on everything."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.cell.cell import Cell
+from argosy.cell.view import View
+from argosy.model.errors import ModelError
+from argosy.model.jobs import task_number
+from argosy.model.machines import Machine
+from argosy.model.random import Random
+from argosy.model.resources import Resources
+from argosy.model.transactions import (
+    OPERATOR,
+    AddMachine,
+    Claims,
+    DrainMachine,
+    MachineChange,
+    RemoveMachine,
+    ResizeMachine,
+    ReviveMachine,
+    Transaction,
+)
+from argosy.testing.twin import TwinCell
+
+DIMENSIONS = ("cpu", "memory", "gpu")
+GROUPS = {"rack": ["r0", "r1", "r2"], "zone": ["z0", "z1"]}
+SCHEDULERS = (OPERATOR, "anna", "bert", "carl")
+TAGS = ("web", "db", "cache")
+
+
+class Twins:
+    """A cell and its twin, driven together from one random stream."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed).child("twins")
+        self.cell = Cell(DIMENSIONS, GROUPS, audited=True)
+        self.twin = TwinCell(DIMENSIONS, GROUPS)
+        self.commit(Transaction(OPERATOR, machines=tuple(self.machine(i) for i in range(4))))
+        for _ in range(12):
+            self.shape()
+
+    def below(self, n: int) -> int:
+        return self.random.below(n)
+
+    def chance(self, percent: int) -> bool:
+        return self.below(100) < percent
+
+    def machine(self, number: int) -> AddMachine:
+        joins = {}
+        if self.chance(80):
+            joins["rack"] = tuple(f"r{self.below(3)}" for _ in range(1 + self.below(2)))
+        if self.chance(50):
+            joins["zone"] = (f"z{self.below(2)}",)
+        return AddMachine(Machine(f"m{number}", self.capacity(), {}, joins))
+
+    def capacity(self) -> Resources:
+        return Resources(self.below(12), 2 + self.below(16), {"gpu": self.below(3)})
+
+    def shape(self) -> None:
+        request = Resources(self.below(5), self.below(6), {"gpu": int(self.chance(15))})
+        tags = tuple(tag for tag in TAGS if self.chance(30))
+        precedence = self.below(4) - 1
+        assert self.cell.shape(request, tags, precedence) == self.twin.shape(
+            request, tags, precedence
+        )
+
+    def task(self) -> int:
+        return -1 if self.below(400) == 0 else task_number(self.below(8), self.below(6))
+
+    def number(self) -> int:
+        """A machine, now and then one that is not there."""
+        machines = self.cell.machines
+        return self.below(machines + 2) - 1 if self.chance(5) else self.below(machines)
+
+    def change(self) -> MachineChange:
+        number = self.number() if self.chance(3) else self.below(self.cell.machines)
+        match self.below(8):
+            case 0:
+                return self.machine(self.cell.machines - self.chance(5))
+            case 1 | 2:
+                return DrainMachine(number, self.chance(40))
+            case 3:
+                return RemoveMachine(number)
+            case 4 | 5:
+                return ReviveMachine(number)
+            case _:
+                return ResizeMachine(number, self.capacity())
+
+    def claims(self) -> Claims:
+        count = 1 + self.below(8)
+        machines = np.array([self.number() for _ in range(count)], np.int32)
+        known = (machines >= 0) & (machines < self.cell.machines)
+        versions = np.zeros(count, np.uint32)
+        versions[known] = self.cell.versions(machines[known])
+        if self.chance(30):
+            versions -= np.array([self.below(3) for _ in range(count)], np.uint32)
+        shapes = np.array([self.below(len(self.twin.shapes)) for _ in range(count)], np.int32)
+        if self.chance(1):
+            shapes[self.below(count)] = len(self.twin.shapes)
+        gangs = None
+        if self.chance(40):
+            steps = np.array([self.chance(40) for _ in range(count)], np.int32)
+            gangs = np.cumsum(steps, dtype=np.int32)
+            gangs[[self.chance(20) for _ in range(count)]] = -1
+        if self.chance(1):
+            versions = versions[1:]
+        tasks = np.array([self.task() for _ in range(count)], np.int64)
+        return Claims(tasks, machines, shapes, versions, gangs)
+
+    def transaction(self) -> Transaction:
+        changes: tuple[MachineChange, ...] = ()
+        if self.chance(20):
+            changes = tuple(self.change() for _ in range(1 + self.below(3)))
+        releases = None
+        if self.chance(40):
+            releases = np.array([self.task() for _ in range(self.below(5))], np.int64)
+        return Transaction(
+            SCHEDULERS[self.below(len(SCHEDULERS))],
+            self.claims() if self.chance(85) else None,
+            releases,
+            changes,
+            atomic=self.chance(30) and (not changes or self.chance(10)),
+            coarse=self.chance(30),
+            preempt=self.chance(50),
+            move=self.chance(40),
+        )
+
+    def limits(self) -> None:
+        scheduler = SCHEDULERS[1 + self.below(len(SCHEDULERS) - 1)]
+        resources = None
+        if self.chance(60):
+            resources = Resources(self.below(14), self.below(20), {"gpu": 1})
+        jobs = self.below(5) if self.chance(60) else None
+        self.cell.set_limits(scheduler, resources, jobs)
+        self.twin.set_limits(scheduler, resources, jobs)
+
+    def commit(self, transaction: Transaction) -> None:
+        try:
+            expected = self.twin.commit(transaction)
+        except ModelError:
+            with pytest.raises(ModelError):
+                self.cell.commit(transaction)
+            self.compare()
+            return
+        outcome = self.cell.commit(transaction)
+        assert outcome.accepted.tolist() == expected.accepted
+        assert outcome.whys.tolist() == expected.whys
+        assert outcome.details.tolist() == expected.details
+        assert outcome.amounts.tolist() == expected.amounts
+        assert outcome.evicted.tolist() == expected.evicted
+        assert outcome.evicted_from.tolist() == expected.evicted_from
+        assert outcome.unreleased == expected.unreleased
+        assert outcome.added == expected.added
+        self.compare()
+
+    def compare(self) -> None:
+        cell, twin = self.cell, self.twin
+        numbers = range(len(twin.state.machines))
+        assert cell.machines == len(numbers)
+        assert cell.free().tolist() == [twin.free(number) for number in numbers]
+        assert cell.capacity().tolist() == [list(m.capacity) for m in twin.state.machines]
+        assert cell.versions().tolist() == [m.version for m in twin.state.machines]
+        assert [cell.is_up(n) for n in numbers] == [not m.is_gone for m in twin.state.machines]
+        assert [cell.is_draining(n) for n in numbers] == [
+            m.is_draining for m in twin.state.machines
+        ]
+        assert list(cell.used_total().values()) == twin.used(twin.state.claims.values())
+        assert list(cell.capacity_total().values()) == twin.capacity_total()
+        assert cell.claims() == len(twin.state.claims)
+        for number in numbers:
+            assert cell.tasks_on(number).tolist() == [claim.task for claim in twin.on(number)]
+        for task, claim in twin.state.claims.items():
+            machine, shape, number, sequence = cell.native.claim(task)
+            assert (machine, shape, sequence) == (claim.machine, claim.shape, claim.sequence)
+            assert cell.scheduler_name(number) == claim.scheduler
+        for scheduler, usage in cell.usage().items():
+            own = twin.of(scheduler)
+            assert list(usage.resources.values()) == twin.used(own)
+            assert usage.tasks == len(own)
+            assert usage.jobs == len({claim.task >> 32 for claim in own})
+        for tag in TAGS:
+            for number in numbers:
+                assert cell.tag_count(tag, number) == twin.tag_count(tag, number)
+            for group, sets in GROUPS.items():
+                for name in sets:
+                    count = twin.tag_count_in(tag, group, name)
+                    assert cell.tag_count_in(tag, group, name) == count
+
+
+def picture(view: View) -> object:
+    """All that a view shows, as plain values."""
+    numbers = range(view.machines)
+    return (
+        view.free().tolist(),
+        view.capacity().tolist(),
+        view.versions().tolist(),
+        [(view.is_up(n), view.is_draining(n), view.sets_of(n, "rack")) for n in numbers],
+        view.used_total(),
+        view.capacity_total(),
+        [view.tag_count(tag, n) for tag in TAGS for n in numbers],
+        [view.tag_count_in(tag, g, name) for tag in TAGS for g in GROUPS for name in GROUPS[g]],
+        [view.where_tags(tag, g, 1, 2).tolist() for tag in TAGS for g in ("machine", *GROUPS)],
+        view.where({}).tolist(),
+    )
+
+
+@settings(max_examples=250)
+@given(st.integers(0, 2**32))
+def test_the_cell_agrees_with_its_slow_twin(seed: int) -> None:
+    twins = Twins(seed)
+    for _ in range(40):
+        if twins.chance(10):
+            twins.limits()
+        if twins.chance(10):
+            twins.shape()
+        twins.commit(twins.transaction())
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**32))
+def test_a_snapshot_stays_as_it_was_whatever_is_committed_later(seed: int) -> None:
+    twins = Twins(seed)
+    kept: list[tuple[View, object]] = []
+    for _ in range(30):
+        twins.commit(twins.transaction())
+        if twins.chance(30):
+            snapshot = twins.cell.snapshot()
+            kept.append((snapshot, picture(snapshot)))
+            assert kept[-1][1] == picture(twins.cell)
+    for view, seen in kept:
+        assert picture(view) == seen

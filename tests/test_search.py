@@ -1,0 +1,302 @@
+"""Fit search against a plain reading of its rules, and the explanations it leaves."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from argosy.cell.cell import Cell
+from argosy.cell.search import Found, Rule
+from argosy.model.explanations import Why
+from argosy.model.machines import Machine
+from argosy.model.random import Random
+from argosy.model.resources import Resources
+from argosy.model.transactions import OPERATOR, AddMachine, Claims, DrainMachine, Transaction
+
+RANKED = (Rule.BEST, Rule.WORST, Rule.SMALLEST_KEY)
+
+
+def cell_of(*capacities: tuple[int, ...], dimensions: tuple[str, ...] = ("cpu", "memory")) -> Cell:
+    cell = Cell(dimensions)
+    machines = [
+        Machine(
+            f"m{number}",
+            Resources(
+                capacity[0], capacity[1], dict(zip(dimensions[2:], capacity[2:], strict=True))
+            ),
+        )
+        for number, capacity in enumerate(capacities)
+    ]
+    cell.commit(Transaction(OPERATOR, machines=tuple(AddMachine(machine) for machine in machines)))
+    return cell
+
+
+def drain(cell: Cell, *machines: int) -> None:
+    changes = tuple(DrainMachine(machine) for machine in machines)
+    cell.commit(Transaction(OPERATOR, machines=changes))
+
+
+def bitmap(machines: int, chosen: set[int]) -> NDArray[np.uint64]:
+    words = [0] * ((machines + 63) // 64)
+    for machine in chosen:
+        words[machine // 64] |= 1 << machine % 64
+    return np.array(words, np.uint64)
+
+
+def commit(cell: Cell, found: Found, shape: int, first_task: int) -> None:
+    tasks = np.arange(first_task, first_task + len(found), dtype=np.int64)
+    shapes = np.full(len(found), shape, np.int32)
+    outcome = cell.commit(
+        Transaction("s", Claims(tasks, found.machines, shapes, found.versions), coarse=True)
+    )
+    assert outcome.all_accepted
+
+
+def left_over(free: list[int], request: tuple[int, ...], capacity: list[int]) -> int:
+    return sum(
+        int((have - want) * (2**20 / whole))
+        for have, want, whole in zip(free, request, capacity, strict=True)
+        if whole
+    )
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> tuple[Cell, int, dict[str, object], Rule, int]:
+    """A cell with some machines drained, a shape, and a search over it."""
+    dimensions = draw(st.sampled_from([("cpu", "memory"), ("cpu", "memory", "a", "b", "c")]))
+    amounts = st.tuples(*[st.integers(0, 9)] * len(dimensions))
+    capacities = draw(st.lists(amounts, min_size=1, max_size=90))
+    cell = cell_of(*capacities, dimensions=dimensions)
+    numbers = st.integers(0, len(capacities) - 1)
+    drain(cell, *draw(st.sets(numbers, max_size=5)))
+    wanted = draw(st.tuples(*[st.integers(0, 4)] * len(dimensions)))
+    extras = dict(zip(dimensions[2:], wanted[2:], strict=True))
+    shape = cell.shape(Resources(wanted[0], wanted[1], extras))
+    rule = draw(st.sampled_from(list(Rule)))
+    options: dict[str, object] = {"per_machine": draw(st.sampled_from([0, 0, 1, 2]))}
+    if draw(st.booleans()):
+        options["within"] = bitmap(len(capacities), draw(st.sets(numbers)))
+    if rule == Rule.SMALLEST_KEY:
+        keys = st.lists(st.integers(-5, 5), min_size=len(capacities), max_size=len(capacities))
+        options["keys"] = np.array(draw(keys), np.int64)
+        options["step"] = draw(st.integers(-2, 3))
+        options["needs_room"] = draw(st.booleans())
+    return cell, shape, options, rule, draw(st.integers(0, 60))
+
+
+@settings(max_examples=300)
+@given(questions(), st.integers(0, 2**32))
+def test_every_placement_is_one_the_rule_allows(
+    question: tuple[Cell, int, dict[str, object], Rule, int], seed: int
+) -> None:
+    cell, shape, options, rule, count = question
+    found = cell.find(shape, count, rule, Random(seed), **options)  # type: ignore[arg-type]
+    request = cell.shape_request(shape)
+    capacity, room = cell.capacity().tolist(), cell.free().tolist()
+    within = options.get("within")
+    most = int(options["per_machine"]) if rule != Rule.SAMPLE else 1  # type: ignore[call-overload]
+    keys = [int(key) for key in options.get("keys", ())]  # type: ignore[attr-defined]
+    taken = [0] * cell.machines
+
+    def fits(machine: int) -> bool:
+        if cell.is_draining(machine) or (most and taken[machine] >= most):
+            return False
+        if isinstance(within, np.ndarray) and not int(within[machine // 64]) >> machine % 64 & 1:
+            return False
+        have = room[machine] if options.get("needs_room", True) else capacity[machine]
+        return all(amount >= want for amount, want in zip(have, request, strict=True))
+
+    def rank(machine: int) -> int:
+        if rule == Rule.SMALLEST_KEY:
+            return keys[machine]
+        left = left_over(room[machine], request, capacity[machine])
+        return left if rule == Rule.BEST else -left
+
+    assert found.versions.tolist() == cell.versions()[found.machines].tolist()
+    for machine in found.machines.tolist():
+        assert fits(machine)
+        if rule in RANKED:
+            best = min(rank(other) for other in range(cell.machines) if fits(other))
+            assert rank(machine) == best
+        if keys:
+            keys[machine] += int(options["step"])  # type: ignore[call-overload]
+        taken[machine] += 1
+        room[machine] = [
+            amount - (want if rule != Rule.SAMPLE else 0)
+            for amount, want in zip(room[machine], request, strict=True)
+        ]
+    if not found.is_complete:
+        assert not any(fits(machine) for machine in range(cell.machines))
+    assert found.looked_at == found.feasible + sum(found.ruled_out.values())
+
+
+@pytest.mark.parametrize("rule", Rule)
+def test_the_same_stream_gives_the_same_answer_and_leaves_no_trace(rule: Rule) -> None:
+    cell = cell_of(*[(8, 8)] * 300)
+    shape = cell.shape(Resources(2, 1))
+    keys = np.zeros(300, np.int64)
+    before = cell.free().tolist()
+    answers = [
+        cell.find(shape, 100, rule, Random(5), keys=keys, step=1).machines.tolist()
+        for _ in range(3)
+    ]
+    assert answers[0] == answers[1] == answers[2]
+    frozen = cell.snapshot().find(shape, 100, rule, Random(5), keys=keys, step=1)
+    assert frozen.machines.tolist() == answers[0]
+    assert cell.free().tolist() == before
+
+
+@pytest.mark.parametrize("rule", [Rule.FIRST, *RANKED, Rule.SAMPLE])
+def test_ties_fall_differently_for_different_streams(rule: Rule) -> None:
+    cell = cell_of(*[(8, 8)] * 300)
+    shape = cell.shape(Resources(2, 1))
+    keys = np.zeros(300, np.int64)
+    first = {
+        int(cell.find(shape, 1, rule, Random(seed), keys=keys).machines[0]) for seed in range(40)
+    }
+    assert len(first) > 30
+
+
+def test_tasks_of_one_search_see_each_other() -> None:
+    cell = cell_of((4, 4), (4, 4))
+    shape = cell.shape(Resources(3, 1))
+    for rule in (Rule.FIRST, Rule.BEST, Rule.WORST):
+        found = cell.find(shape, 5, rule, Random(1))
+        assert sorted(found.machines.tolist()) == [0, 1]
+        assert not found.is_complete
+
+
+def test_what_is_found_can_be_committed_until_the_cell_is_full() -> None:
+    cell = cell_of(*[(10, 10)] * 20)
+    shape = cell.shape(Resources(3, 1))
+    random = Random(2)
+    for round_ in range(6):
+        commit(cell, cell.find(shape, 10, Rule.FIRST, random), shape, 100 * round_)
+    assert cell.claims() == 60
+    assert len(cell.find(shape, 1, Rule.FIRST, random)) == 0
+
+
+def test_a_search_that_fails_names_the_nearest_miss_and_a_remedy() -> None:
+    cell = cell_of((1_000, 2**33), (1_500, 2**33), (4_000, 2**30), (9_000, 2**40))
+    drain(cell, 3)
+    shape = cell.shape(Resources(2_000, 2**32))
+    explanation = cell.find(shape, 1, Rule.BEST, Random(1)).explanation()
+    assert explanation.ruled_out == {"cpu": 2, "memory": 1, "down": 1}
+    assert (explanation.looked_at, explanation.feasible) == (4, 0)
+    miss = explanation.nearest_miss
+    assert miss is not None
+    assert (miss.why, miss.machine, miss.dimension, miss.lacking) == (Why.NO_ROOM, 1, "cpu", 500)
+    assert explanation.remedy == (
+        "free 0.5 cores on the nearest machine, or ask for 0.5 cores less"
+    )
+
+
+def test_remedies_fit_what_stood_in_the_way() -> None:
+    cell = cell_of((4, 4))
+    shape = cell.shape(Resources(1, 1))
+    nobody = bitmap(1, set())
+    filtered = cell.find(shape, 1, Rule.FIRST, Random(1), within=nobody)
+    assert filtered.ruled_out == {"filtered": 1}
+    assert filtered.explanation().remedy.startswith("relax")
+    drain(cell, 0)
+    assert cell.find(shape, 1, Rule.BEST, Random(1)).explanation().remedy.startswith("bring back")
+    empty = Cell(("cpu", "memory"))
+    found = empty.find(empty.shape(Resources(1, 1)), 1, Rule.BEST, Random(1))
+    assert found.explanation().remedy == "add a machine"
+
+
+def test_a_placement_says_why_here_and_who_came_second() -> None:
+    cell = cell_of((4, 4), (8, 8), (16, 16))
+    shape = cell.shape(Resources(4, 4))
+    explanation = cell.find(shape, 1, Rule.BEST, Random(1)).explanation()
+    assert (explanation.rule, explanation.score, explanation.second) == ("best", 0, 1)
+    assert explanation.second_score == 2**20
+    assert cell.find(shape, 1, Rule.WORST, Random(1)).machines.tolist() == [2]
+
+
+def test_keys_do_not_overflow() -> None:
+    cell = cell_of((4, 4))
+    shape = cell.shape(Resources(0, 0))
+    keys = np.array([2**63 - 1], np.int64)
+    found = cell.find(shape, 3, Rule.SMALLEST_KEY, Random(1), keys=keys, step=2**62)
+    assert (found.machines.tolist(), found.score) == ([0, 0, 0], 2**63 - 1)
+
+
+def test_adjustments_correct_what_is_free() -> None:
+    cell = cell_of((4, 4), (4, 4))
+    shape = cell.shape(Resources(4, 4))
+    adjust = np.array([[-1, 0], [4, 4]], np.int64)
+    for rule in (Rule.FIRST, Rule.BEST, Rule.WORST):
+        found = cell.find(shape, 5, rule, Random(1), adjust=adjust)
+        assert found.machines.tolist() == [1, 1]
+
+
+def test_questions_that_make_no_sense_are_refused() -> None:
+    cell = cell_of((4, 4), (4, 4))
+    shape, random = cell.shape(Resources(1, 1)), Random(1)
+    with pytest.raises(ValueError, match="no such shape"):
+        cell.find(99, 1, Rule.FIRST, random)
+    with pytest.raises(ValueError, match="0 to 2"):
+        cell.find(shape, -1, Rule.FIRST, random)
+    with pytest.raises(ValueError, match="one key per machine"):
+        cell.find(shape, 1, Rule.SMALLEST_KEY, random)
+    with pytest.raises(ValueError, match="one key per machine"):
+        cell.find(shape, 1, Rule.SMALLEST_KEY, random, keys=np.zeros(1, np.int64))
+    with pytest.raises(ValueError, match="need room"):
+        cell.find(shape, 1, Rule.BEST, random, needs_room=False)
+    with pytest.raises(ValueError, match="per_machine"):
+        cell.find(shape, 1, Rule.FIRST, random, per_machine=-1)
+    with pytest.raises(ValueError, match="no such rule"):
+        cell.native.find(shape, 1, 9, random)
+    with pytest.raises(TypeError):
+        cell.find(shape, 1, Rule.FIRST, random, within=np.zeros(1))  # type: ignore[arg-type]
+
+
+def test_a_snapshot_is_searched_while_the_cell_changes() -> None:
+    cell = cell_of(*[(100, 100)] * 2_000)
+    shape = cell.shape(Resources(1, 1))
+    snapshot = cell.snapshot()
+    answers: list[list[int]] = []
+
+    def search() -> None:
+        answers.extend(
+            snapshot.find(shape, 50, Rule.WORST, Random(9)).machines.tolist() for _ in range(20)
+        )
+
+    threads = [threading.Thread(target=search) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for round_ in range(40):
+        commit(cell, cell.find(shape, 50, Rule.BEST, Random(round_)), shape, 1_000 * round_)
+    for thread in threads:
+        thread.join()
+    assert all(answer == answers[0] for answer in answers)
+
+
+def test_each_machine_may_have_a_step_of_its_own() -> None:
+    cell = cell_of((9, 9), (9, 9))
+    shape = cell.shape(Resources(1, 1))
+    steps = np.array([1, 10], np.int64)
+    keys = np.array([0, 5], np.int64)
+    found = cell.find(shape, 8, Rule.SMALLEST_KEY, Random(1), keys=keys, step=steps)
+    # Machine 0 at keys 0 to 5 and machine 1 at 5 tie once; then 0 is the smaller until 15.
+    assert sorted(found.machines.tolist()) == [0] * 7 + [1]
+
+
+def test_what_lower_precedences_hold_is_told_per_machine() -> None:
+    cell = cell_of((9, 9), (9, 9))
+    low, high = (cell.shape(Resources(2, 1), precedence=p) for p in (0, 5))
+    claims = Claims(
+        np.array([1, 2, 3], np.int64),
+        np.array([0, 0, 1], np.int32),
+        np.array([low, low, high], np.int32),
+        cell.versions(np.array([0, 0, 1], np.int32)),
+    )
+    assert cell.commit(Transaction("s", claims)).all_accepted
+    assert cell.view().evictable(5).tolist() == [[4, 2], [0, 0]]
+    assert cell.view().evictable(6).tolist() == [[4, 2], [2, 1]]
