@@ -105,8 +105,9 @@ class Random {
   // Uniform on 0 .. n-1, without bias (Lemire's multiply and reject); n >= 1.
   std::uint64_t below(std::uint64_t n) {
     const std::uint64_t threshold = (0 - n) % n;
+    __extension__ using Wide = unsigned __int128;
     for (;;) {
-      const unsigned __int128 product = static_cast<unsigned __int128>(bits()) * n;
+      const Wide product = static_cast<Wide>(bits()) * n;
       if (static_cast<std::uint64_t>(product) >= threshold) {
         return static_cast<std::uint64_t>(product >> 64);
       }

@@ -1,4 +1,7 @@
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <tuple>
 
 #include "bindings.hpp"
 #include "random.hpp"
@@ -29,6 +32,13 @@ void bind_random(nb::module_& module) {
              return self.bounded_pareto(low, high, alpha);
            },
            nb::arg("low"), nb::arg("high"), nb::arg("alpha"));
+  module.def(
+      "philox_block",
+      [](std::uint64_t counter, std::uint64_t key) {
+        const auto block = argosy::philox_block(counter, key);
+        return std::make_tuple(block[0], block[1], block[2], block[3]);
+      },
+      nb::arg("counter"), nb::arg("key"));
   module.def("exact_exp", &argosy::exact_exp, nb::arg("x"));
   module.def("exact_log", [](double x) {
     if (!(x > 0)) throw nb::value_error("exact_log() needs a positive number");

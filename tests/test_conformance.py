@@ -11,7 +11,5 @@ from argosy.testing import conformance
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=lambda engine: engine.name)
 @pytest.mark.parametrize("check", conformance.CHECKS, ids=lambda check: check.__name__)
-def test_every_engine_conforms(
-    engine: type[Engine], check: Callable[[type[Engine]], None]
-) -> None:
+def test_every_engine_conforms(engine: type[Engine], check: Callable[[type[Engine]], None]) -> None:
     check(engine)

@@ -87,13 +87,9 @@ void bind_sim(nb::module_& module) {
       .def(
           "next",
           [](Simulator& self, std::int64_t horizon) -> nb::object {
+            // The interpreter's lock is kept: it is what guards the live cell.
             Event event;
-            bool found;
-            {
-              nb::gil_scoped_release release;
-              found = self.next(horizon, event);
-            }
-            if (!found) return nb::none();
+            if (!self.next(horizon, event)) return nb::none();
             return nb::make_tuple(event.kind, event.at, event.a, event.b);
           },
           nb::arg("horizon"))

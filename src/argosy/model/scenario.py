@@ -1,6 +1,7 @@
 """The scenario: cell + workload + fleet + faults + seed, as values.
 
-`runs.loader.load` makes one from a TOML file; `docs/scenarios.md` describes each key. A scenario is complete: it says all that a simulated run depends on but the versions of the code.
+`runs.loader.load` makes one from a TOML file; `docs/scenarios.md` describes each key. A
+scenario is complete: it says all that a simulated run depends on but the versions of the code.
 """
 
 from __future__ import annotations

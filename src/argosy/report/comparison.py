@@ -162,8 +162,9 @@ def _standing(
 
 
 def _finished(summaries: Sequence[Summary]) -> float:
-    submitted = sum(s.counts.jobs for s in summaries)
-    return sum(s.counts.jobs_finished for s in summaries) / submitted if submitted else 1.0
+    """The share of the jobs that can finish at all which did."""
+    able = sum(s.counts.jobs - s.counts.jobs_endless for s in summaries)
+    return sum(s.counts.jobs_finished for s in summaries) / able if able else 1.0
 
 
 def _sent(summary: Summary) -> int:

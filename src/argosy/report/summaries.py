@@ -36,6 +36,8 @@ def counts(summary: Summary) -> Table:
         ("submitted", c.jobs, c.tasks),
         ("finished", c.jobs_finished, c.tasks_finished),
     ]
+    if c.jobs_endless:
+        rows.append(("run until stopped", c.jobs_endless, None))
     # States that no task is in would only hide the ones that matter.
     rows += [
         (state, None, count)

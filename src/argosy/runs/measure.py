@@ -30,6 +30,7 @@ def summarise(world: SimulatedWorld, log_digest: str) -> Summary:
         counts=Counts(
             jobs=len(submit),
             jobs_finished=int((done >= 0).sum()),
+            jobs_endless=world.workbook.endless_jobs,
             tasks=pending + queued + running + ended + abandoned,
             tasks_finished=ended,
             tasks_running=running,

@@ -38,6 +38,8 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
     jobs: int
     jobs_finished: int
+    #: Jobs with tasks that run until they are stopped, which no run finishes.
+    jobs_endless: int = 0
     tasks: int
     tasks_finished: int
     tasks_running: int

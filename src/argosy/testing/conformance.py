@@ -182,42 +182,49 @@ def gangs_start_together(engine: type[Engine]) -> None:
 
 
 def _survives(engine: type[Engine], *faults: Fault, network: Network | None = None) -> Trial:
+    """Jobs come faster than three schedulers decide, so that a fault finds work under way."""
     trial = Trial(
         engine,
-        scenario(engine.name, workload(), replicas=3, faults=faults, network=network or Network()),
+        scenario(
+            engine.name,
+            workload(90, spacing=0.02),
+            replicas=3,
+            faults=faults,
+            network=network or Network(),
+        ),
     )
     trial.require_all_finished()
     return trial
 
 
 def survives_a_machine_crash(engine: type[Engine]) -> None:
-    _survives(engine, MachineCrash(at=3 * SECOND, machine="m2", down=10 * SECOND))
+    _survives(engine, MachineCrash(at=SECOND, machine="m2", down=10 * SECOND))
 
 
 def survives_a_machine_that_never_returns(engine: type[Engine]) -> None:
-    _survives(engine, MachineCrash(at=3 * SECOND, machine="m2"))
+    _survives(engine, MachineCrash(at=SECOND, machine="m2"))
 
 
 def survives_a_scheduler_crash(engine: type[Engine]) -> None:
-    _survives(engine, SchedulerCrash(at=4 * SECOND, scheduler="s-1", down=10 * SECOND))
+    _survives(engine, SchedulerCrash(at=SECOND, scheduler="s-1", down=10 * SECOND))
 
 
 def survives_a_scheduler_that_never_returns(engine: type[Engine]) -> None:
-    _survives(engine, SchedulerCrash(at=4 * SECOND, scheduler="s-1"))
+    _survives(engine, SchedulerCrash(at=SECOND, scheduler="s-1"))
 
 
 def survives_all_schedulers_crashing(engine: type[Engine]) -> None:
     _survives(
         engine,
-        *(SchedulerCrash(at=4 * SECOND, scheduler=f"s-{i}", down=3 * SECOND) for i in range(3)),
+        *(SchedulerCrash(at=SECOND, scheduler=f"s-{i}", down=3 * SECOND) for i in range(3)),
     )
 
 
 def survives_random_crashes(engine: type[Engine]) -> None:
     _survives(
         engine,
-        RandomCrashes(what="machines", every=2 * SECOND, down=3 * SECOND, end=30 * SECOND),
-        RandomCrashes(what="schedulers", every=3 * SECOND, down=2 * SECOND, end=30 * SECOND),
+        RandomCrashes(what="machines", every=SECOND, down=3 * SECOND, end=30 * SECOND),
+        RandomCrashes(what="schedulers", every=SECOND, down=2 * SECOND, end=30 * SECOND),
     )
 
 
@@ -239,14 +246,14 @@ def survives_late_and_reordered_messages(engine: type[Engine]) -> None:
 
 
 def survives_a_partition(engine: type[Engine]) -> None:
-    _survives(engine, Partition(at=2 * SECOND, lasts=6 * SECOND, isolated=("s-0",)))
+    _survives(engine, Partition(at=SECOND, lasts=6 * SECOND, isolated=("s-0",)))
 
 
 def faults_do_not_break_determinism(engine: type[Engine]) -> None:
     first, again = (
         _survives(
             engine,
-            RandomCrashes(what="schedulers", every=3 * SECOND, down=2 * SECOND, end=30 * SECOND),
+            RandomCrashes(what="schedulers", every=SECOND, down=2 * SECOND, end=30 * SECOND),
             network=Network(loss=0.1, duplication=0.1, reordering=0.2, extra_delay=SECOND),
         )
         for _ in range(2)

@@ -45,7 +45,7 @@ _NAMES: Final[dict[object, str]] = {
 }
 
 
-class Misfit(Exception):  # noqa: N818 - a located error on its way to the one who knows the file
+class Misfit(Exception):
     """`error`, and the path of the value (or of the table that lacks one) it is about."""
 
     def __init__(self, error: ArgosyError, path: Path) -> None:

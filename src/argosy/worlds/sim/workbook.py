@@ -38,12 +38,15 @@ class Workbook:
 
     def __init__(self) -> None:
         self._facts: list[TaskFacts] = []
+        #: Jobs with tasks that run until they are stopped.
+        self.endless_jobs = 0
 
     def __len__(self) -> int:
         return len(self._facts)
 
     def add(self, facts: TaskFacts) -> None:
         self._facts.append(facts)
+        self.endless_jobs += any(not group.durations for group in facts.job.groups)
 
     def job(self, number: int) -> Job:
         return self._facts[number].job
