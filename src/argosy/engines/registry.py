@@ -22,7 +22,13 @@ def all_engines() -> dict[str, type[Engine]]:
     """Built-in engines and installed third-party ones, by name."""
     engines = dict(ENGINES)
     for entry in metadata.entry_points(group=ENTRY_POINTS):
-        engine = entry.load()
+        try:
+            engine = entry.load()
+        except Exception as error:
+            raise EngineFault(
+                f"{entry.value} cannot be imported: {error}",
+                hint="mend or uninstall the package that brings it",
+            ) from error
         check(engine, entry.value)
         if engine.name in engines:
             raise EngineFault(

@@ -1,0 +1,46 @@
+"""What import-linter cannot see: who imports the native core, and what importing Argosy costs."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import argosy
+
+PACKAGE = Path(argosy.__file__).parent
+#: The facades of the native core. Everything else goes through them.
+FACADES = ("model/random.py", "cell/", "solvers/", "worlds/sim/", "cli/doctor.py")
+
+
+def modules_importing(name: str) -> set[str]:
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            if name in names:
+                found.add(path.relative_to(PACKAGE).as_posix())
+    return found
+
+
+def test_only_the_facades_import_the_native_core() -> None:
+    importers = modules_importing("argosy._core")
+    assert importers, "the test looks for the wrong name"
+    assert [path for path in importers if not path.startswith(FACADES)] == []
+
+
+def test_importing_argosy_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, argosy, argosy.cli; print([m for m in ('numpy', 'rich') if m in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+def test_every_package_states_its_charter() -> None:
+    for init in PACKAGE.glob("*/__init__.py"):
+        docstring = ast.get_docstring(ast.parse(init.read_text(encoding="utf-8"))) or ""
+        assert "Charter:" in docstring, f"{init.parent.name} has no charter"
