@@ -9,7 +9,13 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 demo: $(VENV)/.installed
 	@$(BIN)/argosy compare scenarios/demo.toml --engine omega --engine murmuration --seeds 3
-	@$(BIN)/python -m argosy.report.next_steps
+	@printf '%s\n' '' 'Try next:' \
+	  '  $(BIN)/argosy run scenarios/demo.toml            one run, kept under runs/' \
+	  '  $(BIN)/argosy story batch-05000/0                the life of one of its tasks' \
+	  '  $(BIN)/argosy why batch-05000/0                  why it is where it is' \
+	  '  $(BIN)/argosy compare scenarios/faults.toml      the engines under every kind of fault' \
+	  '  $(BIN)/argosy engines omega                      an engine and its settings' \
+	  '  docs/scenarios.md                                   to describe a cluster of your own'
 
 test: $(VENV)/.dev lint
 	$(BIN)/python -m pytest
