@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from argosy.cell import View
+from argosy.cell import Draft, Rule, View
 from argosy.engines.api import Capabilities, Context, Finishes, Settings
 from argosy.engines.registry import ENGINES
 from argosy.model.effects import Abandon, Commit, Effect, Enqueue, Sample, Send, Think, WakeMe
@@ -19,6 +19,7 @@ from argosy.model.events import (
     Committed,
     Event,
     JobSubmitted,
+    MachineChanged,
     MachineJoined,
     MachineLost,
     MessageReceived,
@@ -37,7 +38,9 @@ from argosy.model.scenario import (
     Jittered,
     Limits,
     MachineCrash,
+    MachineDrain,
     MachineModel,
+    MachineResize,
     Network,
     PairLatency,
     Partition,
@@ -106,8 +109,12 @@ def to_machine(machine: int) -> Script:
     return script
 
 
-def nothing(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-    return ()
+def first_fit(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
+    if not isinstance(event, JobSubmitted):
+        return ()
+    draft, group = Draft(view), event.job.groups[0]
+    draft.place(event.tasks, view.shape(group.request), Rule.FIRST, engine.context.random)
+    return [Commit(Transaction(engine.context.name, draft.claims()))]
 
 
 def claim(view: View, event: JobSubmitted, machine: int, scheduler: str) -> Commit:
@@ -299,6 +306,53 @@ def test_tasks_that_arrive_at_a_lost_machine_come_back() -> None:
     world, _ = world_of(script, [job("a", 3, submit=1)], faults=(crash,))
     assert world.losses == 3
     assert set(world.simulator.task_columns()[1].tolist()) == {1}
+
+
+def test_a_draining_machine_takes_nothing_new_and_keeps_what_it_has() -> None:
+    jobs = [job("stays", 1, seconds=20), *(job(f"j{i}", 2, submit=5 + i) for i in range(4))]
+    drain = MachineDrain(at=2 * SECOND, machine="m0", lasts=60 * SECOND)
+    world, heard = world_of(first_fit, jobs, cell=cell(3), faults=(drain,))
+    rows = list(zip(*(column.tolist() for column in world.simulator.task_columns()), strict=True))
+    late = [machine for _, machine, placed, _, _ in rows if placed > 2 * SECOND]
+    assert late
+    assert 0 not in late
+    assert [type(event) for at, _, event in heard if at == 2 * SECOND] == [MachineChanged]
+    assert world.losses == 0
+
+
+def test_a_machine_that_shrinks_gives_back_what_no_longer_fits() -> None:
+    jobs = [job("runs", 4, cpu=1_000, seconds=10), job("waits", 1, cpu=4_000, seconds=1, submit=1)]
+    shrink = MachineResize(at=2 * SECOND, machine="m0", capacity=Resources(2_000, 16 * GIB))
+
+    def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
+        match event:
+            case JobSubmitted(_, _, tasks):
+                return [Enqueue(tasks, np.zeros(len(tasks), np.int32))]
+            case TasksLost(_, _, tasks):
+                return [Enqueue(tasks, np.ones(len(tasks), np.int32))]
+        return ()
+
+    world, heard = world_of(script, jobs, faults=(shrink,))
+    lost = {event.job.id: event for _, _, event in heard if isinstance(event, TasksLost)}
+    assert {name: (len(event.tasks), event.why) for name, event in lost.items()} == {
+        "runs": (2, Why.NO_ROOM),
+        "waits": (1, Why.NO_ROOM),
+    }
+    assert world.simulator.counts().tolist() == [0, 0, 0, 5, 0]
+
+
+def test_a_task_sent_to_a_machine_too_small_for_it_comes_back() -> None:
+    def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
+        match event:
+            case JobSubmitted(_, _, tasks):
+                return [Enqueue(tasks, np.zeros(len(tasks), np.int32))]
+            case TasksLost(_, _, tasks):
+                return [Abandon(tasks, Explanation(remedy="a larger machine"))]
+        return ()
+
+    world, heard = world_of(script, [job("giant", 1, cpu=64_000)])
+    assert [event.why for _, _, event in heard if isinstance(event, TasksLost)] == [Why.NO_ROOM]
+    assert world.simulator.counts().tolist() == [0, 0, 0, 0, 1]
 
 
 def test_a_crashed_schedulers_tasks_go_to_its_peers_after_the_failover_time() -> None:

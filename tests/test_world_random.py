@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 
 from argosy.engines.registry import ENGINES
 from argosy.model.jobs import Job
+from argosy.model.resources import Resources
 from argosy.model.scenario import (
     Fault,
     MachineCrash,
+    MachineDrain,
+    MachineResize,
     Network,
     Partition,
     RandomCrashes,
@@ -26,6 +29,13 @@ names = st.sampled_from(["s-0", "s-1", "s-2"])
 
 faults: st.SearchStrategy[Fault] = st.one_of(
     st.builds(MachineCrash, at=moments, machine=st.sampled_from(["m0", "m3", "m7"]), down=spans),
+    st.builds(MachineDrain, at=moments, machine=st.sampled_from(["m1", "m2"]), lasts=spans),
+    st.builds(
+        MachineResize,
+        at=moments,
+        machine=st.sampled_from(["m1", "m4"]),
+        capacity=st.builds(Resources, st.sampled_from([0, 2_000, 8_000]), st.just(16 * GIB)),
+    ),
     st.builds(SchedulerCrash, at=moments, scheduler=names, down=spans),
     st.builds(Partition, at=moments, lasts=spans, isolated=st.lists(names, max_size=2).map(tuple)),
     st.builds(

@@ -33,7 +33,7 @@ enum EventKind : std::int32_t {
   arrive_kind = 1,
   //: Handed out when tasks ended whose end somebody wants to hear of.
   finished_report = 2,
-  //: Handed out when tasks arrived at a machine that is gone.
+  //: Handed out when tasks arrived at a machine that is gone, or too small for them.
   lost_report = 3,
   first_python_kind = 16,
 };
@@ -131,7 +131,7 @@ class Simulator {
     heap_.push(std::max(at, now_), arrive_kind, 0, slot);
   }
 
-  // The machine is gone: the tasks in its queue are handed back in queue order, pending again.
+  // The machine is gone or smaller than it was: the tasks in its queue are handed back in queue order, pending again.
   void lose_queue(std::int32_t machine, std::vector<std::int64_t>& out) {
     if (static_cast<std::size_t>(machine) >= queues_.size()) return;
     auto& queue = queues_[machine];
@@ -242,7 +242,7 @@ class Simulator {
     batches_[slot].clear();
     free_batches_.push_back(slot);
     for (Arrival& item : batch) {
-      if (!cell_.is_up(item.machine)) {
+      if (!cell_.is_up(item.machine) || !could_ever_fit(item.machine, item.shape)) {
         board_.move(item.task, TaskState::pending, now_);
         lost_.push_back({item.task, item.estimate, item.machine, item.shape});
         continue;
@@ -257,6 +257,15 @@ class Simulator {
       std::push_heap(queue.begin(), queue.end(), later);
       pump(item.machine);
     }
+  }
+
+  bool could_ever_fit(std::int32_t machine, std::int32_t shape) const {
+    const std::int64_t* request = cell_.request(shape);
+    const std::int64_t* capacity = cell_.columns().capacity(machine);
+    for (int d = 0; d < cell_.dimensions(); ++d) {
+      if (request[d] > capacity[d]) return false;
+    }
+    return true;
   }
 
   // Keeps at most `most_samples` evenly spaced rows: when full, every other one goes.

@@ -72,6 +72,9 @@ class Draft:
         return np.concatenate(self._unplaced) if self._unplaced else np.empty(0, np.int64)
 
     def claims(self) -> Claims:
+        if not self._parts:
+            empty = np.empty(0, np.int32)
+            return Claims(np.empty(0, np.int64), empty, empty, np.empty(0, np.uint32))
         if len(self._parts) == 1:
             return self._parts[0]
         return Claims(

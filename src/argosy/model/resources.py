@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from argosy.model import units
-from argosy.model.errors import ArgosyError, ModelError
+from argosy.model.errors import ArgosyError, ModelError, did_you_mean
 
 #: Every cell has these two, in this order; extras follow in the order of their names.
 BASE_DIMENSIONS: Final = ("cpu", "memory")
@@ -57,6 +57,8 @@ class Resources(msgspec.Struct, frozen=True, omit_defaults=True):
                 else:
                     amounts[name] = units.parse_count(value, f"an amount of {name}")
             except ArgosyError as error:
+                if name not in BASE_DIMENSIONS:
+                    error.hint = error.hint or did_you_mean(name, BASE_DIMENSIONS)
                 raise error.located(field=name) from None
         cpu, memory = amounts.pop("cpu", 0), amounts.pop("memory", 0)
         return Resources(cpu, memory, amounts)

@@ -128,6 +128,27 @@ class MachineCrash(
     down: Time | None = None
 
 
+class MachineDrain(
+    msgspec.Struct, frozen=True, kw_only=True, tag="machine-drain", tag_field="kind"
+):
+    """A machine takes no new tasks from `at` on, for `lasts` (for good, if that is none); what runs
+    there, or is queued there, stays."""
+
+    at: Time
+    machine: str
+    lasts: Time | None = None
+
+
+class MachineResize(
+    msgspec.Struct, frozen=True, kw_only=True, tag="machine-resize", tag_field="kind"
+):
+    """A machine has another capacity from `at` on; tasks that no longer fit lose their place."""
+
+    at: Time
+    machine: str
+    capacity: Resources
+
+
 class SchedulerCrash(
     msgspec.Struct, frozen=True, kw_only=True, tag="scheduler-crash", tag_field="kind"
 ):
@@ -157,7 +178,9 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, tag="partition", tag_
     isolated: tuple[str, ...]
 
 
-Fault: TypeAlias = MachineCrash | SchedulerCrash | RandomCrashes | Partition
+Fault: TypeAlias = (
+    MachineCrash | MachineDrain | MachineResize | SchedulerCrash | RandomCrashes | Partition
+)
 
 
 class MachineModel(msgspec.Struct, frozen=True, kw_only=True):

@@ -143,7 +143,7 @@ def _scenario(
     )
     schedulers = checks.check_fleet(fleet, checks.cell_dimensions(cell))
     checks.check_network(table.network, schedulers)
-    checks.check_faults(table.faults, (machine.name for machine in cell.machines), schedulers)
+    checks.check_faults(table.faults, cell.machines, schedulers)
     jobs = _jobs(path, table.workload, cell, seed)
     checks.check_kinds(fleet, jobs)
     checks.check_horizon(table.horizon, jobs)

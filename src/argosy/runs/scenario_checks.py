@@ -5,13 +5,13 @@ Each raises `Misfit` with the path in the scenario file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from argosy.model.constraints import AllOf, AnyOf, PlacementConstraint, Rule
 from argosy.model.errors import ScenarioError, UnknownName
 from argosy.model.jobs import Job
-from argosy.model.machines import MACHINE_GROUP
+from argosy.model.machines import MACHINE_GROUP, Machine
 from argosy.model.resources import dimensions_of
 from argosy.model.scenario import (
     CellSpec,
@@ -19,6 +19,8 @@ from argosy.model.scenario import (
     FleetEntry,
     Jittered,
     MachineCrash,
+    MachineDrain,
+    MachineResize,
     Network,
     PairLatency,
     Partition,
@@ -143,14 +145,19 @@ def check_network(network: Network, schedulers: tuple[str, ...]) -> None:
 
 
 def check_faults(
-    faults: tuple[Fault, ...], machines: Iterable[str], schedulers: tuple[str, ...]
+    faults: tuple[Fault, ...], machines: Sequence[Machine], schedulers: tuple[str, ...]
 ) -> None:
-    known = frozenset(machines)
+    known = frozenset(machine.name for machine in machines)
+    dimensions = dimensions_of([machine.capacity for machine in machines])
     for index, fault in enumerate(faults):
         path: Path = ("faults", index)
         match fault:
-            case MachineCrash(machine=name):
+            case MachineCrash(machine=name) | MachineDrain(machine=name):
                 _check_known("machine", name, known, (*path, "machine"))
+            case MachineResize(machine=name, capacity=capacity):
+                _check_known("machine", name, known, (*path, "machine"))
+                for extra in capacity.extras:
+                    _check_known("resource", extra, dimensions, (*path, "capacity", extra))
             case SchedulerCrash(scheduler=name):
                 _check_known("scheduler", name, schedulers, (*path, "scheduler"))
             case Partition(isolated=isolated):

@@ -21,9 +21,12 @@ import msgspec
 from argosy.engines.api import Engine
 from argosy.model.jobs import Job
 from argosy.model.random import Random
+from argosy.model.resources import Resources
 from argosy.model.scenario import (
     Fault,
     MachineCrash,
+    MachineDrain,
+    MachineResize,
     Network,
     Partition,
     RandomCrashes,
@@ -205,6 +208,14 @@ def survives_a_machine_that_never_returns(engine: type[Engine]) -> None:
     _survives(engine, MachineCrash(at=SECOND, machine="m2"))
 
 
+def survives_a_drain_and_a_resize(engine: type[Engine]) -> None:
+    _survives(
+        engine,
+        MachineDrain(at=SECOND, machine="m2", lasts=20 * SECOND),
+        MachineResize(at=SECOND, machine="m5", capacity=Resources(1_000, 4 * GIB)),
+    )
+
+
 def survives_a_scheduler_crash(engine: type[Engine]) -> None:
     _survives(engine, SchedulerCrash(at=SECOND, scheduler="s-1", down=10 * SECOND))
 
@@ -273,6 +284,7 @@ CHECKS: Final[tuple[Callable[[type[Engine]], None], ...]] = (
     gangs_start_together,
     survives_a_machine_crash,
     survives_a_machine_that_never_returns,
+    survives_a_drain_and_a_resize,
     survives_a_scheduler_crash,
     survives_a_scheduler_that_never_returns,
     survives_all_schedulers_crashing,

@@ -1,13 +1,28 @@
-"""Faults of a scenario: crashes and restarts of machines and schedulers, at given or random times."""
+"""Faults of a scenario: machines and schedulers that crash and come back, at given or random times, and
+machines that an operator drains or resizes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from argosy.model.errors import UnknownName
-from argosy.model.events import MachineJoined, MachineLost
-from argosy.model.scenario import MachineCrash, RandomCrashes, SchedulerCrash
-from argosy.model.transactions import OPERATOR, RemoveMachine, ReviveMachine, Transaction
+from argosy.model.events import MachineChanged, MachineJoined, MachineLost
+from argosy.model.resources import Resources
+from argosy.model.scenario import (
+    MachineCrash,
+    MachineDrain,
+    MachineResize,
+    RandomCrashes,
+    SchedulerCrash,
+)
+from argosy.model.transactions import (
+    OPERATOR,
+    DrainMachine,
+    RemoveMachine,
+    ResizeMachine,
+    ReviveMachine,
+    Transaction,
+)
 from argosy.worlds.sim.schedulers import Scheduler
 
 if TYPE_CHECKING:
@@ -30,6 +45,14 @@ class FaultPlan:
                 case MachineCrash(at=at, machine=name, down=down):
                     number = self._world.view.machine_number(name)
                     self._world.post_fault(at, "machine", number, down)
+                case MachineDrain(at=at, machine=name, lasts=lasts):
+                    number = self._world.view.machine_number(name)
+                    self._world.post_fault(at, "drain", number, True)
+                    if lasts is not None:
+                        self._world.post_fault(at + lasts, "drain", number, False)
+                case MachineResize(at=at, machine=name, capacity=capacity):
+                    number = self._world.view.machine_number(name)
+                    self._world.post_fault(at, "resize", number, capacity)
                 case SchedulerCrash(at=at, scheduler=name, down=down):
                     self._world.post_fault(at, "scheduler", self._named(name), down)
                 case RandomCrashes(start=start):
@@ -41,6 +64,10 @@ class FaultPlan:
                 self._crash_machine(machine, down, now)
             case ("machine-back", int(machine)):
                 self._revive_machine(machine, now)
+            case ("drain", int(machine), bool(draining)):
+                self._change_machine(DrainMachine(machine, draining), now)
+            case ("resize", int(machine), Resources() as capacity):
+                self._change_machine(ResizeMachine(machine, capacity), now)
             case ("scheduler", Scheduler() as scheduler, down):
                 self._crash_scheduler(scheduler, down, now)
             case ("scheduler-back", Scheduler() as scheduler, int(epoch)):
@@ -66,6 +93,11 @@ class FaultPlan:
         self._world.journal.fault(now, "machine-back", machine=machine)
         transaction = Transaction(OPERATOR, machines=(ReviveMachine(machine),))
         self._world.change_machines(transaction, MachineJoined(machine), now)
+
+    def _change_machine(self, change: DrainMachine | ResizeMachine, now: int) -> None:
+        self._world.journal.fault(now, "machine-changed", machine=change.machine)
+        transaction = Transaction(OPERATOR, machines=(change,))
+        self._world.change_machines(transaction, MachineChanged(change.machine), now)
 
     def _named(self, name: str) -> Scheduler:
         scheduler = self._world.scheduler(name)

@@ -15,22 +15,37 @@ _ENDLESS = -1
 
 
 class TaskFacts:
-    """Per-task columns of one job: shape, duration and estimate."""
+    """One job, with each group's shape and running times; a column is kept only where tasks differ."""
 
-    __slots__ = ("durations", "estimates", "job", "number", "shapes")
+    __slots__ = ("_groups", "job")
 
-    def __init__(self, job: Job, number: int, cell: Cell) -> None:
+    def __init__(self, job: Job, cell: Cell) -> None:
         self.job = job
-        self.number = number
-        count = job.tasks
-        self.shapes = np.empty(count, np.int32)
-        self.durations = np.empty(count, np.int64)
-        self.estimates = np.empty(count, np.int64)
+        self._groups: list[tuple[int, int, int, NDArray[np.int64] | int, int]] = []
         for start, group in zip(job.group_starts(), job.groups, strict=True):
-            rows = slice(start, start + group.count)
-            self.shapes[rows] = cell.shape(group.request, group.tags, job.precedence)
-            self.durations[rows] = group.durations or _ENDLESS
-            self.estimates[rows] = group.expected or 0
+            shape = cell.shape(group.request, group.tags, job.precedence)
+            durations: NDArray[np.int64] | int = group.durations[0] if group.durations else _ENDLESS
+            if len(group.durations) > 1:
+                durations = np.array(group.durations, np.int64)
+            end = start + group.count
+            self._groups.append((start, end, shape, durations, group.expected or 0))
+
+    def fill(
+        self,
+        tasks: TaskArray,
+        shapes: NDArray[np.int32],
+        durations: NDArray[np.int64],
+        estimates: NDArray[np.int64],
+    ) -> None:
+        """Writes what is known of `tasks`, all of this job, into the other arrays."""
+        for start, end, shape, times, estimate in self._groups:
+            if isinstance(times, int) and len(self._groups) == 1:
+                shapes[:], durations[:], estimates[:] = shape, times, estimate
+                return
+            indices = tasks & _INDEX_MASK
+            mine = (indices >= start) & (indices < end)
+            shapes[mine], estimates[mine] = shape, estimate
+            durations[mine] = times if isinstance(times, int) else times[indices[mine] - start]
 
 
 class Workbook:
@@ -59,11 +74,12 @@ class Workbook:
         durations = np.empty(len(tasks), np.int64)
         estimates = np.empty(len(tasks), np.int64)
         for number, where in by_job(tasks):
-            facts = self._facts[number]
-            indices = tasks[where] & _INDEX_MASK
-            shapes[where] = facts.shapes[indices]
-            durations[where] = facts.durations[indices]
-            estimates[where] = facts.estimates[indices]
+            if isinstance(where, slice):
+                self._facts[number].fill(tasks, shapes, durations, estimates)
+                break
+            part = shapes[where], durations[where], estimates[where]
+            self._facts[number].fill(tasks[where], *part)
+            shapes[where], durations[where], estimates[where] = part
         return shapes, durations, estimates
 
 

@@ -38,6 +38,7 @@ from argosy.model.transactions import (
     AddMachine,
     MachineArray,
     Outcome,
+    ResizeMachine,
     TaskArray,
     Transaction,
 )
@@ -145,8 +146,7 @@ class SimulatedWorld:
             elif kind == FINISHED_REPORT:
                 self._report_finished(now)
             elif kind == LOST_REPORT:
-                tasks, machines, _, _ = simulator.take_lost()
-                self.lose(tasks, machines, Why.MACHINE_GONE, now)
+                self._report_lost(now)
             elif kind == FAULT:
                 self.faults.strike(payloads.pop(token), now)
             if self._next_job is None and simulator.open_tasks == 0:
@@ -210,7 +210,7 @@ class SimulatedWorld:
                 hint="add the kind to a fleet entry's `takes`",
             )
         number = self.simulator.add_job(now, job.tasks, scheduler.index)
-        self.workbook.add(TaskFacts(job, number, self.cell))
+        self.workbook.add(TaskFacts(job, self.cell))
         scheduler.jobs += 1
         self.journal.submitted(now, job, scheduler.name)
         if scheduler.is_alive:
@@ -260,10 +260,12 @@ class SimulatedWorld:
     ) -> None:
         """Commits a machine change and tells everyone concerned."""
         outcome = self.cell.commit(transaction)
-        if isinstance(event, MachineLost):
+        is_resized = any(isinstance(change, ResizeMachine) for change in transaction.machines)
+        why = Why.NO_ROOM if is_resized else Why.MACHINE_GONE
+        if is_resized or isinstance(event, MachineLost):
             queued = self.simulator.lose_queue(event.machine)
-            self.lose(queued, np.full(len(queued), event.machine, np.int32), Why.MACHINE_GONE, now)
-        self.evict(outcome, Why.MACHINE_GONE, now)
+            self.lose(queued, np.full(len(queued), event.machine, np.int32), why, now)
+        self.evict(outcome, why, now)
         for scheduler in self.schedulers:
             if scheduler.capabilities.machine_events and scheduler.is_alive:
                 self.post(now + self.network.hop(CELL, scheduler.name), scheduler, event)
@@ -289,6 +291,13 @@ class SimulatedWorld:
             if owner.is_alive:
                 event = TasksLost(job, number, lost, machines[where], why)
                 self.post(now + self.network.hop(CELL, owner.name), owner, event)
+
+    def _report_lost(self, now: int) -> None:
+        """Tasks that came to a machine that is gone, or is too small for them by now."""
+        tasks, machines, _, _ = self.simulator.take_lost()
+        is_up = np.fromiter(map(self.view.is_up, machines.tolist()), np.bool_, len(machines))
+        for why, which in ((Why.MACHINE_GONE, ~is_up), (Why.NO_ROOM, is_up)):
+            self.lose(tasks[which], machines[which], why, now)
 
     def _report_finished(self, now: int) -> None:
         tasks, machines, estimates, shapes = self.simulator.take_finished()
