@@ -70,11 +70,12 @@ class Trial:
         assert self.world.cell.audit() == []
 
     def require_accounted_for(self) -> None:
-        """Every task is placed, queued, finished, or said to be waiting or abandoned, with a reason."""
+        """Every task is placed, queued or finished, or the log says why it is not: in the scheduler's
+        words or in the cell's refusal."""
         explained: set[tuple[str, int]] = set()
         for line in self.lines:
-            if line["what"] in ("explained", "abandoned"):
-                assert line["explanation"], f"an empty explanation: {line}"
+            if line["what"] in ("explained", "abandoned", "refused"):
+                assert line.get("explanation") or line.get("whys"), f"no reason: {line}"
                 explained.update((line["job"], index) for index in line["indices"])
         for number in range(len(self.world.workbook)):
             name = self.world.workbook.job(number).id

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
+from msgspec import structs
 
 from argosy.cell import Draft, Rule, View
 from argosy.engines.api import Capabilities, Context, Settings
@@ -22,6 +23,7 @@ from argosy.model.jobs import Job
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import Micros
 
+_LIMITS = np.array([Why.RESOURCE_LIMIT, Why.JOB_LIMIT], np.uint8)
 _RULES = {"first-fit": Rule.FIRST, "best-fit": Rule.BEST, "worst-fit": Rule.WORST}
 
 
@@ -39,7 +41,8 @@ class OmegaSettings(Settings, frozen=True):
     preempt: bool = False
     #: A job is abandoned after this many attempts.
     attempts: int = 1_000
-    #: How long a job waits after an attempt that found no room at all; it doubles up to 64 times this.
+    #: How long a job waits after an attempt that found no room, or met the scheduler's limit. It doubles
+    #: up to 64 times this, until an attempt comes further.
     #: Zero retries at once, as the paper's simulator does.
     backoff: Micros = Micros(1_000_000)
 
@@ -55,7 +58,7 @@ class _Work:
         #: In ascending order.
         self.tasks = tasks
         self.attempts = 0
-        #: Attempts in a row that found no room.
+        #: Attempts in a row that ended in waiting.
         self.waits = 0
         self.explanation = Explanation()
 
@@ -75,7 +78,8 @@ class Omega:
         self._rule = _RULES[settings.placement]
         #: All and only jobs that wait for their next attempt; one job is decided on at a time.
         self._queue: deque[_Work] = deque()
-        #: Jobs that wait for room, by the name of the timer that will bring them back.
+        #: Jobs that wait for room, by the timer that brings them back: the number of the decision that
+        #: found none, for a job may be here in two parts.
         self._waiting: dict[str, _Work] = {}
         self._deciding: _Work | None = None
         #: The claims of the decision under way, and the tasks it found no machine for.
@@ -123,7 +127,7 @@ class Omega:
 
     def _choose(self, work: _Work, view: View) -> Claims | None:
         draft = Draft(view)
-        is_short = False
+        seen: Explanation | None = None
         for group, tasks in work.job.tasks_by_group(work.tasks):
             found = draft.place(
                 tasks,
@@ -133,12 +137,14 @@ class Omega:
                 requires=group.requires,
                 preempt_below=work.job.precedence if self._settings.preempt else None,
             )
-            if not is_short:
-                work.explanation = found.explanation()
-            is_short = is_short or not found.is_complete
-        if not draft.count or (self._needs_all(work) and draft.count < len(work.tasks)):
-            return None
+            if seen is None or not found.is_complete:
+                seen = found.explanation()
+        assert seen is not None
+        work.explanation = seen
         self._unplaced = draft.unplaced()
+        if not draft.count or (self._needs_all(work) and len(self._unplaced)):
+            self._unplaced = work.tasks
+            return None
         return draft.claims()
 
     def _needs_all(self, work: _Work) -> bool:
@@ -148,7 +154,7 @@ class Omega:
         work = self._deciding
         assert work is not None
         if self._claims is None:
-            return self._conclude(now, view, found=False)
+            return self._conclude(now, view, should_wait=True)
         transaction = Transaction(
             self._context.name,
             self._claims,
@@ -163,44 +169,37 @@ class Omega:
         assert work is not None
         assert claims is not None
         work.tasks = self._unplaced
-        if outcome.has_conflict:
-            refused = np.flatnonzero(~outcome.accepted)
-            work.tasks = np.sort(np.concatenate([work.tasks, claims.tasks[refused]]))
-            work.explanation = Explanation(
-                refused=outcome.refusal(claims, int(refused[0])),
-                remedy="another attempt, on a fresh view of the cell",
-            )
-        return self._conclude(now, view, found=True)
+        if outcome.all_accepted:
+            return self._conclude(now, view, should_wait=False)
+        refused = np.flatnonzero(~outcome.accepted)
+        work.tasks = np.sort(np.concatenate([work.tasks, claims.tasks[refused]]))
+        # A conflict is worth another try at once; a limit is not, until something ends.
+        is_limited = bool(np.isin(outcome.whys[refused], _LIMITS).any())
+        return self._conclude(now, view, should_wait=is_limited and not outcome.accepted.any())
 
-    def _conclude(self, now: int, view: View, *, found: bool) -> Sequence[Effect]:
+    def _conclude(self, now: int, view: View, *, should_wait: bool) -> Sequence[Effect]:
         """The attempt is over: put back what is left of the job, then begin with the next."""
         work = self._deciding
         assert work is not None
-        self._claims = None
         effects: list[Effect] = []
+        if len(self._unplaced):
+            effects.append(Explain(self._unplaced, work.explanation))
         if len(work.tasks):
-            work.waits = 0 if found else work.waits + 1
-            if work.attempts >= self._settings.attempts:
-                given_up = Refusal(Why.ATTEMPTS, lacking=work.attempts)
-                effects.append(
-                    Abandon(
-                        work.tasks,
-                        Explanation(
-                            refused=given_up,
-                            nearest_miss=work.explanation.nearest_miss,
-                            looked_at=work.explanation.looked_at,
-                            remedy=work.explanation.remedy,
-                        ),
-                    )
-                )
-            else:
-                effects.append(Explain(work.tasks, work.explanation))
-                if found or self._settings.backoff == 0:
-                    self._queue.append(work)
-                else:
-                    name = f"{work.number}.{work.attempts}"
-                    self._waiting[name] = work
-                    delay = self._settings.backoff << min(work.waits - 1, 6)
-                    effects.append(WakeMe(now + delay, name))
+            effects.extend(self._put_back(work, now, should_wait=should_wait))
+        self._claims = None
         effects.extend(self._begin(view))
         return effects
+
+    def _put_back(self, work: _Work, now: int, *, should_wait: bool) -> Sequence[Effect]:
+        if work.attempts >= self._settings.attempts:
+            given_up = Refusal(Why.ATTEMPTS, lacking=work.attempts)
+            return (Abandon(work.tasks, structs.replace(work.explanation, refused=given_up)),)
+        if not should_wait or self._settings.backoff == 0:
+            work.waits = 0
+            self._queue.append(work)
+            return ()
+        timer = str(self._decision)
+        self._waiting[timer] = work
+        delay = self._settings.backoff << min(work.waits, 6)
+        work.waits += 1
+        return (WakeMe(now + delay, timer),)
