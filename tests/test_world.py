@@ -97,13 +97,16 @@ def world_of(
     return world, heard
 
 
-def to_machine(machine: int) -> Script:
-    """Enqueues every task at one machine."""
+def to_machine(machine: int, after_loss: int | None = None) -> Script:
+    """Enqueues every task at one machine, and lost ones at another."""
+    other = machine if after_loss is None else after_loss
 
     def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
-            case JobSubmitted(_, _, tasks) | TasksLost(_, _, tasks):
+            case JobSubmitted(_, _, tasks):
                 return [Enqueue(tasks, np.full(len(tasks), machine, np.int32))]
+            case TasksLost(_, _, tasks):
+                return [Enqueue(tasks, np.full(len(tasks), other, np.int32))]
         return ()
 
     return script
@@ -273,15 +276,7 @@ def test_a_lost_machine_gives_back_what_ran_and_what_waited() -> None:
     ]
     crash = MachineCrash(at=2 * SECOND, machine="m0", down=3 * SECOND)
 
-    def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-        match event:
-            case JobSubmitted(_, _, tasks):
-                return [Enqueue(tasks, np.zeros(len(tasks), np.int32))]
-            case TasksLost(_, _, tasks):
-                return [Enqueue(tasks, np.ones(len(tasks), np.int32))]
-        return ()
-
-    world, heard = world_of(script, jobs, faults=(crash,))
+    world, heard = world_of(to_machine(0, after_loss=1), jobs, faults=(crash,))
     lost = [event for _, _, event in heard if isinstance(event, TasksLost)]
     assert {event.job.id for event in lost} == {"runs", "waits"}
     assert all(event.why is Why.MACHINE_GONE for event in lost)
@@ -295,15 +290,7 @@ def test_a_lost_machine_gives_back_what_ran_and_what_waited() -> None:
 def test_tasks_that_arrive_at_a_lost_machine_come_back() -> None:
     crash = MachineCrash(at=0, machine="m0", down=60 * SECOND)
 
-    def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-        match event:
-            case JobSubmitted(_, _, tasks):
-                return [Enqueue(tasks, np.zeros(len(tasks), np.int32))]
-            case TasksLost(_, _, tasks):
-                return [Enqueue(tasks, np.ones(len(tasks), np.int32))]
-        return ()
-
-    world, _ = world_of(script, [job("a", 3, submit=1)], faults=(crash,))
+    world, _ = world_of(to_machine(0, after_loss=1), [job("a", 3, submit=1)], faults=(crash,))
     assert world.losses == 3
     assert set(world.simulator.task_columns()[1].tolist()) == {1}
 
@@ -324,15 +311,7 @@ def test_a_machine_that_shrinks_gives_back_what_no_longer_fits() -> None:
     jobs = [job("runs", 4, cpu=1_000, seconds=10), job("waits", 1, cpu=4_000, seconds=1, submit=1)]
     shrink = MachineResize(at=2 * SECOND, machine="m0", capacity=Resources(2_000, 16 * GIB))
 
-    def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-        match event:
-            case JobSubmitted(_, _, tasks):
-                return [Enqueue(tasks, np.zeros(len(tasks), np.int32))]
-            case TasksLost(_, _, tasks):
-                return [Enqueue(tasks, np.ones(len(tasks), np.int32))]
-        return ()
-
-    world, heard = world_of(script, jobs, faults=(shrink,))
+    world, heard = world_of(to_machine(0, after_loss=1), jobs, faults=(shrink,))
     lost = {event.job.id: event for _, _, event in heard if isinstance(event, TasksLost)}
     assert {name: (len(event.tasks), event.why) for name, event in lost.items()} == {
         "runs": (2, Why.NO_ROOM),

@@ -126,7 +126,7 @@ def format_bytes(amount: float) -> str:
 def format_amount(dimension: str, amount: int) -> str:
     """An amount of one resource dimension, for people."""
     if dimension == "cpu":
-        return f"{amount / 1000:g} cores"
+        return "1 core" if amount == 1000 else f"{amount / 1000:g} cores"
     if dimension == "memory":
         return format_bytes(amount)
     return f"{amount} {dimension}"

@@ -1,0 +1,242 @@
+"""Runs: what is kept of one, that it is whole or absent, and what it can answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from argosy.model.errors import (
+    CommandError,
+    EngineFault,
+    RunDirectoryError,
+    UnknownEngine,
+    UnknownName,
+)
+from argosy.model.scenario import MachineCrash, Output, Scenario
+from argosy.runs import directory
+from argosy.runs.answers import TaskAnswers
+from argosy.runs.directory import open_run
+from argosy.runs.execute import execute
+from argosy.runs.measure import fleet_label
+from argosy.testing.builders import SECOND, cell, job, scenario
+
+FAST = {"t_job": 1_000, "t_task": 0}
+
+
+def small(**fields: object) -> Scenario:
+    jobs = [job("a", 2, seconds=10), job("b", 1, seconds=5, submit=1)]
+    return scenario("omega", jobs, replicas=1, settings=FAST, **fields)
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    execute(small(), tmp_path / "run", command=["argosy", "run"])
+    return tmp_path / "run"
+
+
+def answers(spec: Scenario, tmp_path: Path, task: str) -> TaskAnswers:
+    execute(spec, tmp_path / "asked")
+    return TaskAnswers(open_run(tmp_path / "asked"), task)
+
+
+def test_a_run_is_measured_by_the_book() -> None:
+    summary = execute(small(), None)
+    hop = 500
+    assert summary.counts.jobs == summary.counts.jobs_finished == 2
+    assert summary.counts.tasks == summary.counts.tasks_finished == 3
+    assert summary.wait_time.largest == 0
+    assert summary.placement_latency.p50 == 1_000 + hop
+    assert sorted([summary.jct.largest, 2 * summary.jct.mean - summary.jct.largest]) == [
+        5 * SECOND + 1_000 + hop,
+        10 * SECOND + 1_000 + hop,
+    ]
+    assert summary.response_time.count == 3
+    used = 2 * 1_000 * 10 * SECOND + 1_000 * 5 * SECOND
+    assert summary.utilisation["cpu"] == pytest.approx(used / (8 * 4_000 * summary.ended_at))
+    assert summary.schedulers[0].busyness == pytest.approx(2_000 / summary.ended_at)
+    assert summary.conflict_fraction == 0
+
+
+def test_a_run_directory_can_be_read_again(kept: Path) -> None:
+    run = open_run(kept)
+    assert run.summary().counts.tasks == 3
+    assert run.scenario() == small()
+    assert run.provenance().command == ["argosy", "run"]
+    assert [line["what"] for line in run.log_lines()].count("placed") == 2
+    assert len(run.task_rows()["task"]) == 3
+
+
+def test_the_same_scenario_keeps_the_same_bytes(tmp_path: Path, kept: Path) -> None:
+    execute(small(), tmp_path / "again")
+    for name in (directory.LOG, directory.SUMMARY, directory.SCENARIO, directory.TASKS):
+        assert (tmp_path / "again" / name).read_bytes() == (kept / name).read_bytes()
+
+
+def test_a_run_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    broken = msgspec.structs.replace(small(), jobs=(job("a", 1, kind="nobody's"),))
+    fleet = tuple(
+        msgspec.structs.replace(entry, takes=msgspec.structs.replace(entry.takes, kinds=("batch",)))
+        for entry in broken.fleet
+    )
+    with pytest.raises(Exception, match="no scheduler takes"):
+        execute(msgspec.structs.replace(broken, fleet=fleet), tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_over_an_existing_directory_is_refused(kept: Path) -> None:
+    before = sorted(path.name for path in kept.iterdir())
+    with pytest.raises(CommandError, match="exists already"):
+        execute(small(), kept)
+    assert sorted(path.name for path in kept.iterdir()) == before
+
+
+def test_an_unknown_engine_stops_a_run_before_it_begins(tmp_path: Path) -> None:
+    spec = scenario("omgea", [job("a")])
+    with pytest.raises(UnknownEngine, match="did you mean 'omega'"):
+        execute(spec, tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [directory.LOG, directory.TASKS, directory.SCENARIO, directory.SUMMARY, directory.PROVENANCE],
+)
+@pytest.mark.parametrize("damage", ["gone", "cut"])
+def test_a_directory_that_lost_something_says_what(kept: Path, name: str, damage: str) -> None:
+    file = kept / name
+    if damage == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:-10])
+    with pytest.raises(RunDirectoryError, match=name) as caught:
+        open_run(kept)
+    assert "run the scenario again" in str(caught.value)
+
+
+def test_a_log_whose_bytes_changed_names_the_line(kept: Path) -> None:
+    log = kept / directory.LOG
+    lines = log.read_bytes().splitlines(keepends=True)
+    lines[1] = b"x" * (len(lines[1]) - 1) + b"\n"
+    log.write_bytes(b"".join(lines))
+    with pytest.raises(RunDirectoryError, match=rf"{directory.LOG}:2"):
+        list(open_run(kept).log_lines())
+
+
+def test_a_run_without_a_log_says_how_to_get_one(tmp_path: Path) -> None:
+    execute(small(output=Output(log="none")), tmp_path / "run")
+    with pytest.raises(RunDirectoryError, match=r"output\.log"):
+        TaskAnswers(open_run(tmp_path / "run"), "a/0")
+
+
+def test_a_log_of_everything_holds_messages_and_timers(tmp_path: Path) -> None:
+    jobs = [job("a", 2), job("giant", 1, cpu=64_000)]
+    options = {"output": Output(log="everything"), "horizon": 20 * SECOND}
+    whats = set()
+    for engine in ("omega", "murmuration"):
+        execute(scenario(engine, jobs, **options), tmp_path / engine)
+        whats |= {line["what"] for line in open_run(tmp_path / engine).log_lines()}
+    assert {"sent", "timer"} <= whats
+
+
+def test_a_story_goes_from_submission_to_the_end(tmp_path: Path) -> None:
+    story = answers(small(), tmp_path, "a/1").story()
+    assert [line.what for line in story] == [
+        "submitted",
+        "attempt",
+        "placed",
+        "started",
+        "finished",
+    ]
+    assert story[-1].text == "finished, having run 10 s"
+    assert [line.at for line in story] == sorted(line.at for line in story)
+
+
+def test_a_story_tells_of_a_lost_machine(tmp_path: Path) -> None:
+    crash = MachineCrash(at=3 * SECOND, machine="m0")
+    spec = scenario("omega", [job("a", 1, cpu=4_000)], cell=cell(1), settings=FAST, faults=(crash,))
+    spec = msgspec.structs.replace(spec, horizon=10 * SECOND)
+    asked = answers(spec, tmp_path, "a")
+    assert "lost m0: machine gone" in [line.text for line in asked.story()]
+    why = asked.why()
+    assert why.state == "pending"
+    assert why.ruled_out == {"down": 1}
+    assert why.remedy == "bring back a machine that is gone or draining"
+
+
+def test_why_not_names_the_nearest_miss_and_what_would_help(tmp_path: Path) -> None:
+    spec = scenario(
+        "omega", [job("giant", 1, cpu=5_000)], settings=FAST, horizon=10 * SECOND, replicas=1
+    )
+    why = answers(spec, tmp_path, "giant/0").why()
+    assert why.state == "pending"
+    assert why.looked_at == 8
+    assert why.feasible == 0
+    assert why.ruled_out == {"cpu": 8}
+    assert why.nearest_miss.endswith("lacks 1 core")
+    assert "free 1 core on the nearest machine" in why.remedy
+
+
+def test_why_here_names_the_rule_and_who_came_second(tmp_path: Path) -> None:
+    settings = {**FAST, "placement": "best-fit"}
+    jobs = [job("filler", 1, cpu=2_000, seconds=60), job("a", 1, submit=1)]
+    spec = scenario("omega", jobs, cell=cell(3), settings=settings, replicas=1)
+    why = answers(spec, tmp_path, "a/0").why()
+    assert why.rule == "best"
+    assert why.feasible == 3
+    assert why.score is not None
+    assert why.second_score is not None
+    assert why.score < why.second_score
+    assert why.second != why.placed_on
+
+
+def test_why_of_a_task_nobody_has_looked_at_yet(tmp_path: Path) -> None:
+    jobs = [job("slow", 1), job("behind", 1)]
+    settings = {"t_job": 100 * SECOND}
+    spec = scenario("omega", jobs, replicas=1, settings=settings, horizon=SECOND)
+    why = answers(spec, tmp_path, "behind/0").why()
+    assert why.state == "pending"
+    assert "no scheduler has decided" in why.sentence
+
+
+@pytest.mark.parametrize("task", ["a/7", "a/x", "nobody/0", ""])
+def test_an_unknown_task_is_refused(kept: Path, task: str) -> None:
+    with pytest.raises((UnknownName, CommandError)):
+        TaskAnswers(open_run(kept), task)
+
+
+def test_fleets_have_a_short_name() -> None:
+    spec = small()
+    entry = spec.fleet[0]
+    others = tuple(
+        msgspec.structs.replace(entry, name=name, engine=engine, replicas=replicas)
+        for name, engine, replicas in (("x", "omega", 2), ("y", "murmuration", 1))
+    )
+    assert fleet_label(spec) == "omega"
+    assert fleet_label(msgspec.structs.replace(spec, fleet=others)) == "omega x2 + murmuration"
+
+
+def test_a_manifest_that_is_not_json_is_one_error(kept: Path) -> None:
+    (kept / directory.MANIFEST).write_text("{")
+    with pytest.raises(RunDirectoryError, match=directory.MANIFEST):
+        open_run(kept)
+
+
+def test_a_summary_is_plain_json(kept: Path) -> None:
+    assert json.loads((kept / directory.SUMMARY).read_text())["counts"]["tasks"] == 3
+
+
+def test_an_engine_that_breaks_mid_run_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from argosy.engines.omega import Omega
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(Omega, "_committed", fail)
+    with pytest.raises(EngineFault, match="boom"):
+        execute(small(), tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
