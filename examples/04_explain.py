@@ -1,0 +1,68 @@
+"""Keeps a run and asks it about one task: its story, and why a task has no machine.
+
+Output:
+
+    report/0 in a cell of two machines:
+           0 µs  submitted with 3 tasks, goes to scheduler
+           0 µs  scheduler begins to decide, for 115 ms
+         116 ms  placed on m-0 by scheduler
+         116 ms  starts on m-0
+         10.1 s  finished, having run 10 s
+    giant/0 has no machine: none of 2 machines can take it; the nearest, m-0 lacks 5 cores.
+    What would change it: free 5 cores on the nearest machine, or ask for 5 cores less
+"""
+
+import tempfile
+from pathlib import Path
+
+from argosy.model.units import format_duration
+from argosy.runs.answers import TaskAnswers
+from argosy.runs.directory import open_run
+from argosy.runs.execute import execute
+from argosy.runs.loader import load
+
+SCENARIO = """
+name = "two machines"
+horizon = "1min"
+
+[[cell.machines]]
+name = "m"
+count = 2
+capacity = { cpu = 4000, memory = "16GiB" }
+
+[[workload.jobs]]
+id = "report"
+count = 3
+request = { cpu = 1000, memory = "1GiB" }
+duration = "10s"
+
+[[workload.jobs]]
+id = "giant"
+submit = "1s"
+request = { cpu = 9000, memory = "1GiB" }
+duration = "10s"
+
+[[fleet]]
+name = "scheduler"
+engine = "omega"
+"""
+
+
+def main(directory: Path) -> None:
+    file = directory / "scenario.toml"
+    file.write_text(SCENARIO, "utf-8")
+    execute(load(file), directory / "run")
+    run = open_run(directory / "run")
+
+    print("report/0 in a cell of two machines:")
+    for line in TaskAnswers(run, "report/0").story():
+        print(f"  {format_duration(line.at):>9}  {line.text}")
+
+    answer = TaskAnswers(run, "giant/0").why()
+    print(answer.sentence)
+    print(f"What would change it: {answer.remedy}")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        main(Path(scratch))
