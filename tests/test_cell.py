@@ -222,6 +222,17 @@ def test_a_move_takes_the_old_place_off_and_puts_it_back_if_refused() -> None:
     assert cell.free(np.array([0], np.int32)).tolist() == [[4, 4]]
 
 
+def test_a_limit_of_one_resource_says_nothing_of_the_others() -> None:
+    cell = Cell(("cpu", "memory"))
+    machine = Machine("m", Resources(10, 10))
+    cell.commit(Transaction(OPERATOR, machines=(AddMachine(machine),)))
+    cell.set_limits("anna", Resources(cpu=5), None)
+    shape = np.full(1, cell.shape(Resources(4, 10)), np.int32)
+    nought = np.zeros(1, np.int32)
+    claims = Claims(np.zeros(1, np.int64), nought, shape, np.zeros(1, np.uint32))
+    assert cell.commit(Transaction("anna", claims)).all_accepted
+
+
 def test_a_scheduler_is_held_to_its_limits_and_the_operator_is_not() -> None:
     cell = cell_of((100, 100))
     shape = cell.shape(Resources(2, 3))

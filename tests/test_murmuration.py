@@ -9,7 +9,7 @@ import numpy as np
 from argosy.cell import Cell
 from argosy.engines.api import Context
 from argosy.engines.murmuration import Murmuration, MurmurationSettings
-from argosy.model.effects import Effect, Enqueue, Explain, Send, Think
+from argosy.model.effects import Effect, Enqueue, Explain, Send, Think, WakeMe
 from argosy.model.events import (
     DecisionDue,
     JobSubmitted,
@@ -18,7 +18,10 @@ from argosy.model.events import (
     MessageReceived,
     Started,
     TaskFinished,
+    TasksLost,
+    TimerFired,
 )
+from argosy.model.explanations import Why
 from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -151,3 +154,35 @@ def test_a_lost_machine_holds_nothing_when_it_comes_back() -> None:
     engine.handle(MachineLost(1), cell, 0)
     chosen = only(place(engine, cell, whole("b", 1, 10), 1), Enqueue).machines.tolist()
     assert chosen == [1]
+
+
+def test_lost_tasks_are_taken_off_everybodys_view() -> None:
+    engine, peer, cell = a_murmuration(), a_murmuration(), a_cell(2)
+    whole_cell = whole("a", 2, 50)
+    effects = place(engine, cell, whole_cell, 0)
+    placed = only(effects, Enqueue)
+    peer.handle(MessageReceived("s-0", only(effects, Send).payload), cell, 0)
+    lost = TasksLost(whole_cell, 0, placed.tasks[:1], placed.machines[:1], Why.NO_ROOM)
+    removed = only(engine.handle(lost, cell, 0), Send)
+    peer.handle(MessageReceived("s-0", removed.payload), cell, 0)
+    chosen = only(place(peer, cell, whole("b", 1, 10), 1), Enqueue).machines.tolist()
+    assert chosen == placed.machines[:1].tolist()
+
+
+def test_a_scheduler_whose_questions_were_lost_goes_on_and_answers_others() -> None:
+    engine, cell = a_murmuration(), a_cell(2)
+    asked = engine.handle(Started(again=True), cell, 0)
+    question = only(asked, Send).payload
+    assert engine.handle(MessageReceived("s-1", question), cell, 0) == ()
+    wake = only(asked, WakeMe)
+    engine.handle(TimerFired(wake.name), cell, wake.at)
+    assert only(engine.handle(MessageReceived("s-1", question), cell, wake.at), Send)
+
+
+def test_an_answer_does_not_wipe_out_what_was_placed_since() -> None:
+    peer, engine, cell = a_murmuration(), a_murmuration(), a_cell(2)
+    question = only(engine.handle(Started(again=True), cell, 0), Send).payload
+    answer = only(peer.handle(MessageReceived("s-0", question), cell, 0), Send).payload
+    own = only(place(engine, cell, whole("a", 1, 50), 0), Enqueue).machines.tolist()
+    engine.handle(MessageReceived("s-1", answer), cell, 0)
+    assert only(place(engine, cell, whole("b", 1, 10), 1), Enqueue).machines.tolist() != own

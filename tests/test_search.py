@@ -300,3 +300,10 @@ def test_what_lower_precedences_hold_is_told_per_machine() -> None:
     assert cell.commit(Transaction("s", claims)).all_accepted
     assert cell.view().evictable(5).tolist() == [[4, 2], [0, 0]]
     assert cell.view().evictable(6).tolist() == [[4, 2], [2, 1]]
+
+
+def test_a_first_fit_that_falls_short_counts_each_machine_once() -> None:
+    cell = cell_of(*[(4, 4)] * 15, *[(1, 4)] * 5)
+    found = cell.find(cell.shape(Resources(2, 1)), 100, Rule.FIRST, Random(1))
+    assert len(found) == 30
+    assert (found.looked_at, found.feasible, found.ruled_out) == (20, 15, {"cpu": 5})

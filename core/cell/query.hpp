@@ -28,7 +28,7 @@ struct Query {
 struct Found {
   std::vector<std::int32_t> machines;
   std::vector<std::uint32_t> versions;
-  // Looks, and looks that found room.
+  // Looks, and looks that found room; of a first-fit search that fell short, machines instead.
   std::int64_t looked_at = 0;
   std::int64_t feasible = 0;
   // Looks by the first dimension that lacked; then filtered; then down or draining.

@@ -147,8 +147,17 @@ class Search {
         ++looks;
         if (++machine == machines) machine = 0;
       }
-      if (looks == machines) return;
+      if (looks == machines) return recount();
       take(machine);
+    }
+  }
+
+  // When a search ends for want of room, what was seen is told per machine, each counted once.
+  void recount() {
+    found_.looked_at = found_.feasible = 0;
+    found_.ruled_out.fill(0);
+    for (std::int32_t machine = 0; machine < columns_.machines(); ++machine) {
+      note(taken(machine) > 0 ? fitting : look(machine));
     }
   }
 

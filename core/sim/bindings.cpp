@@ -41,11 +41,34 @@ Notices notices(const std::vector<Notice>& rows) {
           to_numpy(std::move(estimates)), to_numpy(std::move(shapes))};
 }
 
-// A task may be placed when it is pending; moving one that runs is for migrations.
-std::int64_t first_misplaced(const Board& board, const InArray<std::int64_t>& tasks, bool may_run) {
+using TaskColumns = std::tuple<OutArray<std::int64_t>, OutArray<std::int32_t>,
+                               OutArray<std::int64_t>, OutArray<std::int64_t>,
+                               OutArray<std::int64_t>>;
+
+TaskColumns task_columns(const std::vector<TaskRow>& rows) {
+  std::vector<std::int64_t> tasks, placed, started, finished;
+  std::vector<std::int32_t> machines;
+  for (const TaskRow& row : rows) {
+    tasks.push_back(row.task);
+    machines.push_back(row.machine);
+    placed.push_back(row.placed);
+    started.push_back(row.started);
+    finished.push_back(row.finished);
+  }
+  return {to_numpy(std::move(tasks)), to_numpy(std::move(machines)), to_numpy(std::move(placed)),
+          to_numpy(std::move(started)), to_numpy(std::move(finished))};
+}
+
+// A task may be placed by its owner when it is pending; moving one that runs is for migrations. An
+// owner below zero stands for anybody.
+std::int64_t first_misplaced(const Board& board, const InArray<std::int64_t>& tasks,
+                             std::int32_t owner, bool may_run) {
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const std::int64_t task = tasks.data()[i];
     if (!board.has_task(task)) return static_cast<std::int64_t>(i);
+    if (owner >= 0 && board.owner(Board::job_of(task)) != owner) {
+      return static_cast<std::int64_t>(i);
+    }
     const TaskState state = board.state(task);
     if (state != TaskState::pending && !(may_run && state == TaskState::running)) {
       return static_cast<std::int64_t>(i);
@@ -131,10 +154,10 @@ void bind_sim(nb::module_& module) {
           nb::arg("job"), nb::arg("owner"))
       .def(
           "first_misplaced",
-          [](const Simulator& self, InArray<std::int64_t> tasks, bool may_run) {
-            return first_misplaced(self.board(), tasks, may_run);
+          [](const Simulator& self, InArray<std::int64_t> tasks, std::int32_t owner, bool may_run) {
+            return first_misplaced(self.board(), tasks, owner, may_run);
           },
-          nb::arg("tasks"), nb::arg("may_run"))
+          nb::arg("tasks"), nb::arg("owner"), nb::arg("may_run"))
       .def(
           "state",
           [](const Simulator& self, std::int64_t task) {
@@ -177,7 +200,7 @@ void bind_sim(nb::module_& module) {
       .def(
           "set_abandoned",
           [](Simulator& self, InArray<std::int64_t> tasks) {
-            if (first_misplaced(self.board(), tasks, false) >= 0) {
+            if (first_misplaced(self.board(), tasks, -1, false) >= 0) {
               throw nb::value_error("only pending tasks can be abandoned");
             }
             move_all(self, tasks, TaskState::abandoned);
@@ -189,7 +212,7 @@ void bind_sim(nb::module_& module) {
              InArray<std::int64_t> durations, InArray<std::int64_t> estimates) {
             const std::size_t n = tasks.size();
             check_lengths(n, {machines.size(), durations.size(), estimates.size()});
-            if (first_misplaced(self.board(), tasks, true) >= 0) {
+            if (first_misplaced(self.board(), tasks, -1, true) >= 0) {
               throw nb::value_error("only pending or running tasks can be launched");
             }
             for (std::size_t i = 0; i < n; ++i) {
@@ -205,7 +228,7 @@ void bind_sim(nb::module_& module) {
              InArray<std::int64_t> durations, InArray<std::int64_t> estimates) {
             const std::size_t n = tasks.size();
             check_lengths(n, {machines.size(), shapes.size(), durations.size(), estimates.size()});
-            if (first_misplaced(self.board(), tasks, false) >= 0) {
+            if (first_misplaced(self.board(), tasks, -1, false) >= 0) {
               throw nb::value_error("only pending tasks can be enqueued");
             }
             std::vector<Simulator::Arrival> batch;
@@ -248,22 +271,8 @@ void bind_sim(nb::module_& module) {
                  to_numpy(std::vector<std::int64_t>(board.all_placed())),
                  to_numpy(std::vector<std::int64_t>(board.done())));
            })
-      .def("task_columns",
-           [](const Simulator& self) {
-             const auto& rows = self.rows();
-             std::vector<std::int64_t> tasks, placed, started, finished;
-             std::vector<std::int32_t> machines;
-             for (const TaskRow& row : rows) {
-               tasks.push_back(row.task);
-               machines.push_back(row.machine);
-               placed.push_back(row.placed);
-               started.push_back(row.started);
-               finished.push_back(row.finished);
-             }
-             return std::make_tuple(to_numpy(std::move(tasks)), to_numpy(std::move(machines)),
-                                    to_numpy(std::move(placed)), to_numpy(std::move(started)),
-                                    to_numpy(std::move(finished)));
-           })
+      .def("task_columns", [](const Simulator& self) { return task_columns(self.rows()); })
+      .def("running_columns", [](const Simulator& self) { return task_columns(self.running()); })
       .def("integrals",
            [](const Simulator& self) {
              return std::make_tuple(to_numpy(std::vector<double>(self.used_integral())),

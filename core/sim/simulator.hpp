@@ -84,7 +84,6 @@ class Simulator {
   void launch(std::int64_t task, std::int32_t machine, std::int64_t duration, std::int64_t estimate,
               std::int64_t placed) {
     board_.move(task, TaskState::running, now_);
-    if (duration < 0) return;
     std::int32_t slot;
     const Run run{task, cell_.claim_sequence(task), placed, now_, estimate, machine,
                   cell_.claim_shape(task)};
@@ -96,7 +95,18 @@ class Simulator {
       free_runs_.pop_back();
       runs_[slot] = run;
     }
-    heap_.push(now_ + duration, finish_kind, slot, 0);
+    if (duration >= 0) heap_.push(now_ + duration, finish_kind, slot, 0);
+  }
+
+  // Of tasks that run now, in the order of their slots; `finished` is -1.
+  std::vector<TaskRow> running() const {
+    std::vector<TaskRow> rows;
+    for (const Run& run : runs_) {
+      if (run.claim != 0 && cell_.claim_sequence(run.task) == run.claim) {
+        rows.push_back({run.task, run.placed, run.started, -1, run.machine});
+      }
+    }
+    return rows;
   }
 
   struct Arrival {
@@ -222,7 +232,7 @@ class Simulator {
   }
 
   void finish(std::int32_t slot) {
-    const Run run = runs_[slot];
+    const Run run = std::exchange(runs_[slot], Run{});
     free_runs_.push_back(slot);
     if (cell_.claim_sequence(run.task) != run.claim) return;
     cell_.finish(run.task);

@@ -42,11 +42,11 @@ class Roomiest:
         draft, effects = Draft(view), [WakeMe(now + self.settings.retry, str(number))]
         for group, mine in job.tasks_by_group(np.union1d(tasks, others).astype(np.int64)):
             shape = view.shape(group.request, group.tags, job.precedence)
-            found = draft.place(
+            found, left = draft.place(
                 mine, shape, Rule.WORST, self.context.random, requires=group.requires
             )
-            if not found.is_complete:
-                effects.append(Explain(mine[len(found) :], found.explanation()))
+            if len(left):
+                effects.append(Explain(left, found.explanation()))
         self.waiting[number] = (job, draft.unplaced())
         if draft.count:
             effects.append(Commit(Transaction(self.context.name, draft.claims())))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from argosy._core import Cell as Columns
 from argosy.cell.audit import AuditFailure, Usage
@@ -13,6 +14,9 @@ from argosy.model.errors import ModelError
 from argosy.model.explanations import Refusal, Why
 from argosy.model.resources import MOST_DIMENSIONS, Resources
 from argosy.model.transactions import OPERATOR, Outcome, TaskArray, Transaction
+
+#: More than any cell can hold.
+UNLIMITED: Final = 2**62
 
 
 class Cell(View):
@@ -61,12 +65,14 @@ class Cell(View):
         return list(self._schedulers)[number]
 
     def set_limits(self, scheduler: str, resources: Resources | None, jobs: int | None) -> None:
-        """What the scheduler may hold from now on; None means no limit. Nothing is taken away."""
+        """What the scheduler may hold from now on. None means no limit, and so does an amount of 0: a
+        limit of some resources says nothing of the others. Nothing is taken away."""
         if scheduler == OPERATOR:
             raise ModelError("the operator has no limits", hint="name a scheduler")
         if jobs is not None and jobs < 0:
             raise ModelError(f"a limit of {jobs} jobs", expected="zero or more")
         vector = resources.vector(self.dimensions) if resources is not None else ()
+        vector = tuple(amount or UNLIMITED for amount in vector)
         self._native.set_limits(
             self.scheduler_number(scheduler), vector, -1 if jobs is None else jobs
         )

@@ -34,9 +34,9 @@ class Draft:
         *,
         requires: Mapping[str, str] | None = None,
         preempt_below: int | None = None,
-    ) -> Found:
-        """Machines for `tasks`, all of one shape. With `preempt_below`, tasks that find no room
-        may count what claims of a lower precedence hold as theirs."""
+    ) -> tuple[Found, TaskArray]:
+        """Machines for `tasks`, all of one shape, and the tasks that found none. With `preempt_below`,
+        tasks that find no free room may count what claims of a lower precedence hold."""
         within = self._view.where(requires) if requires else None
         adjust = self._taken()
         found = self._view.find(shape, len(tasks), rule, random, within=within, adjust=adjust)
@@ -50,7 +50,7 @@ class Draft:
             self._add(left[: len(found)], shape, found)
             left = left[len(found) :]
         self._unplaced.append(left)
-        return found
+        return found, left
 
     def _add(self, tasks: TaskArray, shape: int, found: Found) -> None:
         if len(tasks):

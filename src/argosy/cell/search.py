@@ -43,7 +43,7 @@ class Found(msgspec.Struct, frozen=True):
     versions: VersionArray
     asked: int
     rule: Rule
-    #: Looks, and looks that found room.
+    #: Looks, and looks that found room. Only first fit, if it finds all, looks at a machine twice.
     looked_at: int
     feasible: int
     #: Looks without room: by the first dimension lacking, ``filtered`` or ``down``. No zeros.

@@ -46,6 +46,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     gossip: bool = False
     gang: bool = False
     preemption: bool = False
+    #: Acts on the placement constraints of jobs.
+    constraints: bool = False
     finishes: Finishes = Finishes.NONE
     #: Also woken for `MachineJoined`, `MachineLost` and `MachineChanged`.
     machine_events: bool = False

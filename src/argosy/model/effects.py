@@ -36,11 +36,13 @@ class Enqueue(msgspec.Struct, frozen=True):
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """Ask a cluster's agent for `count` random machines that fit; `SampleReturned(token)` answers."""
+    """Ask a cluster's agent for up to `count` random machines that fit and have the attributes in
+    `requires`; `SampleReturned(token)` answers. A cell on its own is the cluster without a name."""
 
     request: Resources
     count: int
     token: int
+    requires: dict[str, str] = {}
     cluster: str = ""
 
 

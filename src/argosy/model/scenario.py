@@ -35,7 +35,7 @@ class CellSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one scheduler may hold at most; none means unlimited."""
+    """What one scheduler may hold at most. What is left out, or 0, is not limited."""
 
     resources: Resources | None = None
     jobs: Positive | None = None

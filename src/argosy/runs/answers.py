@@ -54,16 +54,16 @@ class TaskAnswers:
 
     def story(self) -> list[StoryLine]:
         """The task's life, line by line; attempts that changed nothing are counted, not repeated."""
+        return _fold(self._all_lines())
+
+    def _all_lines(self) -> list[StoryLine]:
         lines = [self._line(line) for line in self._lines]
         lines.extend(self._timeline())
-        lines.sort(key=lambda line: line.at)
-        return _fold(lines)
+        return sorted(lines, key=lambda line: line.at)
 
     def why(self) -> WhyAnswer:
-        story = self.story()
-        state = next(
-            (_STATES[line.what] for line in reversed(story) if line.what in _STATES), "pending"
-        )
+        whats = [line.what for line in self._all_lines()]
+        state = next((_STATES[what] for what in reversed(whats) if what in _STATES), "pending")
         decisive = next((line for line in reversed(self._lines) if line["what"] in _DECISIVE), None)
         if decisive is None:
             return WhyAnswer(
@@ -144,13 +144,9 @@ class TaskAnswers:
                 f" after {format_duration(waited)} on the way and in its queue" if waited else ""
             )
             lines.append(StoryLine(started, "started", f"starts on {name}{queued}"))
-            lines.append(
-                StoryLine(
-                    finished,
-                    "finished",
-                    f"finished, having run {format_duration(finished - started)}",
-                )
-            )
+            if finished >= 0:
+                ran = format_duration(finished - started)
+                lines.append(StoryLine(finished, "finished", f"finished, having run {ran}"))
         return lines
 
     def _reason(self, explanation: Explanation) -> str:
@@ -168,12 +164,10 @@ class TaskAnswers:
         explanation = msgspec.convert(line.get("explanation") or {}, Explanation)
         machine = self._machine(line)
         second = "" if explanation.second is None else self._name(explanation.second)
-        rule = f" by {explanation.rule}" if explanation.rule else ""
         return WhyAnswer(
             task=self.task,
             state=state,
-            sentence=f"{self.task} is on {machine}: chosen{rule} among the "
-            f"{explanation.feasible} that could take it, of {explanation.looked_at} looked at.",
+            sentence=f"{self.task} {_PLACES[state]} {machine}: {_choice(explanation)}.",
             looked_at=explanation.looked_at,
             feasible=explanation.feasible,
             ruled_out=explanation.ruled_out,
@@ -190,10 +184,11 @@ class TaskAnswers:
         elif line["what"] == "refused":
             explanation = Explanation(refused=self._refusal(line))
         else:
-            explanation = Explanation(
-                refused=Refusal(
-                    Why[line["why"].upper()], machine=line["machines"][self._position(line)]
-                )
+            return WhyAnswer(
+                task=self.task,
+                state=state,
+                sentence=f"{self.task} has no machine: {self._line(line).text}, and no scheduler has "
+                "decided on it again.",
             )
         miss = explanation.nearest_miss
         return WhyAnswer(
@@ -206,6 +201,24 @@ class TaskAnswers:
             nearest_miss="" if miss is None else miss.sentence(self._name(miss.machine)),
             remedy=explanation.remedy,
         )
+
+
+_PLACES = {"finished": "ran on", "running": "runs on", "queued": "waits in the queue of"}
+
+
+def _choice(explanation: Explanation) -> str:
+    """How the machine was chosen, as far as the scheduler said."""
+    if not explanation.rule:
+        return "its scheduler chose it"
+    if explanation.rule == "first":
+        return (
+            "the first machine with room from a random start; the tasks decided on together needed "
+            f"{explanation.looked_at} looks"
+        )
+    return (
+        f"{explanation.rule} of the {explanation.feasible} that could take it, "
+        f"of {explanation.looked_at} looked at"
+    )
 
 
 #: What a task's state is after each kind of line.
@@ -221,7 +234,7 @@ _STATES = {
     "abandoned": "abandoned",
 }
 #: Lines that say where the task is, or why it is nowhere; the last one decides.
-_DECISIVE = ("placed", "enqueued", "refused", "explained", "lost", "abandoned")
+_DECISIVE = ("placed", "enqueued", "refused", "explained", "lost", "released", "abandoned")
 
 
 def _fold(lines: list[StoryLine]) -> list[StoryLine]:

@@ -6,8 +6,10 @@ file's size, so that a directory that lost something says so instead of answerin
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -27,7 +29,8 @@ SCENARIO: Final = "scenario.json"
 SUMMARY: Final = "summary.json"
 PROVENANCE: Final = "provenance.json"
 MANIFEST: Final = "manifest.json"
-#: Of the finished tasks, in the order in which they ended; times in microseconds.
+#: Of finished tasks in the order in which they ended, then of those that run when the run ends, with
+#: -1 for the time they finished. Times in microseconds.
 TASK_COLUMNS: Final = ("task", "machine", "placed", "started", "finished")
 #: Where runs go when the user names no directory.
 DEFAULT_PARENT: Final = Path("runs")
@@ -59,18 +62,26 @@ def latest_directory() -> Path:
 
 
 def begin(directory: Path) -> Path:
-    """An empty directory beside the final one, to be filled and then renamed."""
-    if directory.exists():
-        raise CommandError(f"{directory} exists already", hint="name another directory with --out")
-    partial = directory.parent / f".{directory.name}.partial"
+    """Takes the final name with an empty directory, so that no other run can, and returns another
+    empty directory beside it, to be filled and then renamed."""
     try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
+        directory.mkdir(parents=True)
+        return Path(tempfile.mkdtemp(".partial", f".{directory.name}.", directory.parent))
+    except FileExistsError:
+        raise CommandError(
+            f"{directory} exists already", hint="name another directory with --out"
+        ) from None
     except OSError as error:
         raise CommandError(
             f"cannot write to {directory.parent}: {error.strerror}", hint="name another directory"
         ) from None
-    return partial
+
+
+def abandon(partial: Path, directory: Path) -> None:
+    """Leaves nothing of a run that did not end."""
+    shutil.rmtree(partial, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        directory.rmdir()
 
 
 def finish(
@@ -81,6 +92,8 @@ def finish(
         (partial / name).write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=2))
     sizes = {path.name: path.stat().st_size for path in sorted(partial.iterdir())}
     (partial / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(sizes), indent=2))
+    # A temporary directory is private; a run is as readable as anything else one makes.
+    partial.chmod(directory.stat().st_mode)
     partial.rename(directory)
 
 
@@ -143,7 +156,7 @@ class RunDirectory:
                     ) from None
 
     def task_rows(self) -> dict[str, NDArray[Any]]:
-        """The finished tasks' columns; empty where the run did not keep them."""
+        """The columns of tasks that started; finished ones are missing where they were not kept."""
         try:
             with np.load(self.path / TASKS) as columns:
                 return {name: columns[name] for name in TASK_COLUMNS}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import datetime
 import platform
-import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import argosy
-from argosy.engines.registry import all_engines, find_engine
+from argosy.engines.api import Engine
+from argosy.engines.registry import all_engines
+from argosy.model.errors import UnknownEngine
 from argosy.model.scenario import Scenario
 from argosy.runs import directory as layout
 from argosy.runs.measure import summarise
@@ -30,19 +31,21 @@ def execute(
     *,
     command: Sequence[str] = (),
     progress: Callable[[float], None] | None = None,
+    also: Mapping[str, type[Engine]] | None = None,
 ) -> Summary:
     """Runs `scenario` in the simulated world. With a directory, all of it appears there at the end, or
-    nothing does."""
-    engines = all_engines()
+    nothing does. `also` adds engines to the registered ones."""
+    engines = {**all_engines(), **(also or {})}
     for entry in scenario.fleet:
-        find_engine(entry.engine, engines)
+        if entry.engine not in engines:
+            raise UnknownEngine(entry.engine, engines)
     if directory is None:
-        return _run(scenario, None, progress)
+        return _run(scenario, engines, None, progress)
     partial = layout.begin(directory)
     try:
         started = datetime.datetime.now(datetime.UTC)
         clock = time.perf_counter()
-        summary = _run(scenario, partial, progress)
+        summary = _run(scenario, engines, partial, progress)
         provenance = Provenance(
             argosy=argosy.__version__,
             python=platform.python_version(),
@@ -55,13 +58,16 @@ def execute(
         )
         layout.finish(partial, directory, scenario, summary, provenance)
     except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
+        layout.abandon(partial, directory)
         raise
     return summary
 
 
 def _run(
-    scenario: Scenario, partial: Path | None, progress: Callable[[float], None] | None
+    scenario: Scenario,
+    engines: Mapping[str, type[Engine]],
+    partial: Path | None,
+    progress: Callable[[float], None] | None,
 ) -> Summary:
     if scenario.output.log == "none":
         log = None
@@ -70,23 +76,27 @@ def _run(
     else:
         with open(partial / layout.LOG, "wb") as stream:
             log = DecisionLog(stream, everything=scenario.output.log == "everything")
-            summary = _simulate(scenario, log, progress, partial)
+            summary = _simulate(scenario, engines, log, progress, partial)
             log.flush()
         return summary
-    return _simulate(scenario, log, progress, partial)
+    return _simulate(scenario, engines, log, progress, partial)
 
 
 def _simulate(
     scenario: Scenario,
+    engines: Mapping[str, type[Engine]],
     log: DecisionLog | None,
     progress: Callable[[float], None] | None,
     partial: Path | None,
 ) -> Summary:
-    world = SimulatedWorld(scenario, all_engines(), log)
+    world = SimulatedWorld(scenario, engines, log)
     world.run(progress)
-    columns: dict[str, NDArray[Any]] = dict(
-        zip(layout.TASK_COLUMNS, world.simulator.task_columns(), strict=True)
-    )
+    ended: tuple[NDArray[Any], ...] = world.simulator.task_columns()
+    running: tuple[NDArray[Any], ...] = world.simulator.running_columns()
+    columns = {
+        name: np.concatenate([done, under_way])
+        for name, done, under_way in zip(layout.TASK_COLUMNS, ended, running, strict=True)
+    }
     digest = ""
     if log is not None:
         for column in columns.values():

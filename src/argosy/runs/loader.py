@@ -146,7 +146,7 @@ def _scenario(
     checks.check_faults(table.faults, cell.machines, schedulers)
     jobs = _jobs(path, table.workload, cell, seed)
     checks.check_kinds(fleet, jobs)
-    checks.check_horizon(table.horizon, jobs)
+    checks.check_horizon(table.horizon, jobs, table.faults)
     return Scenario(
         name=table.name,
         seed=seed,

@@ -18,7 +18,7 @@ def summarise(world: SimulatedWorld, log_digest: str) -> Summary:
     submit, first_attempt, all_placed, done = simulator.job_columns()
     tasks, _, _, _, finished = simulator.task_columns()
     pending, queued, running, ended, abandoned = simulator.counts().tolist()
-    transactions = sum(scheduler.transactions for scheduler in world.schedulers)
+    successes = sum(scheduler.successes for scheduler in world.schedulers)
     conflicts = sum(scheduler.conflicts for scheduler in world.schedulers)
     used, capacity = simulator.integrals()
     dimensions = world.view.dimensions
@@ -48,7 +48,7 @@ def summarise(world: SimulatedWorld, log_digest: str) -> Summary:
             name: float(used[d] / capacity[d]) if capacity[d] else 0.0
             for d, name in enumerate(dimensions)
         },
-        conflict_fraction=conflicts / max(1, transactions - conflicts),
+        conflict_fraction=conflicts / max(1, successes),
         messages=dict(world.network.counts),
         schedulers=tuple(_scheduler(scheduler, simulator.now) for scheduler in world.schedulers),
         events=world.events,
@@ -77,7 +77,7 @@ def _scheduler(scheduler: Scheduler, ended_at: int) -> SchedulerSummary:
         name=scheduler.name,
         engine=scheduler.entry.engine,
         jobs=scheduler.jobs,
-        busyness=scheduler.busy / ended_at if ended_at else 0.0,
+        busyness=scheduler.busy_time(ended_at) / ended_at if ended_at else 0.0,
         transactions=scheduler.transactions,
         conflicts=scheduler.conflicts,
         refused={Why(why).name.lower(): count for why, count in sorted(scheduler.refused.items())},

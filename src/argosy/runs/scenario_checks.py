@@ -104,11 +104,20 @@ def cell_dimensions(cell: CellSpec) -> tuple[str, ...]:
     return dimensions_of(machine.capacity for machine in cell.machines)
 
 
-def check_horizon(horizon: int | None, jobs: Iterable[Job]) -> None:
+def check_horizon(horizon: int | None, jobs: Iterable[Job], faults: tuple[Fault, ...]) -> None:
     if horizon == 0:
         raise Misfit(ScenarioError("a horizon of 0", expected='such as "2h"'), ("horizon",))
     if horizon is not None:
         return
+    for index, fault in enumerate(faults):
+        if isinstance(fault, RandomCrashes) and fault.end is None:
+            raise Misfit(
+                ScenarioError(
+                    "crashes without an end, so the run might never end",
+                    expected='an `end`, or a horizon for the run such as "2h"',
+                ),
+                ("faults", index),
+            )
     for job in jobs:
         if any(not group.durations for group in job.groups):
             raise Misfit(

@@ -92,7 +92,9 @@ class TwinCell:
         return self.shapes.index(shape)
 
     def set_limits(self, scheduler: str, resources: Resources | None, jobs: int | None) -> None:
-        vector = resources.vector(self.dimensions) if resources is not None else None
+        vector = None
+        if resources is not None:
+            vector = tuple(amount or 2**62 for amount in resources.vector(self.dimensions))
         self.limits[scheduler] = (vector, jobs)
 
     # Counting.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from argosy.cell import Rule, View
 from argosy.engines.api import Capabilities, Context, Finishes, Settings
-from argosy.model.effects import Effect, Enqueue, Explain, Send, Think
+from argosy.model.effects import Effect, Enqueue, Explain, Send, Think, WakeMe
 from argosy.model.events import (
     DecisionDue,
     Event,
@@ -22,6 +22,7 @@ from argosy.model.events import (
     Started,
     TaskFinished,
     TasksLost,
+    TimerFired,
 )
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.transactions import MachineArray, ShapeArray, TaskArray
@@ -36,12 +37,22 @@ class MurmurationSettings(Settings, frozen=True):
     t_task: Micros = Micros(5_000)
     #: Which job comes next: the earliest, or the one with the least estimated work.
     order: Literal["fcfs", "shortest-job"] = "fcfs"
-    #: What a task without an estimate is taken to run for.
-    unknown_estimate: Micros = Micros(60_000_000)
+    #: What a task without an estimate is taken to run for: such tasks mostly run until stopped.
+    unknown_estimate: Micros = Micros(3_600_000_000)
+    #: How long a scheduler that starts again waits for a peer's view before it goes on without.
+    ask_timeout: Micros = Micros(1_000_000)
 
 
 class Placed(msgspec.Struct, frozen=True):
     """Gossip: tasks of one shape were placed, one row a task, each with the wait it adds."""
+
+    machines: MachineArray
+    waits: NDArray[np.int64]
+    shape: int
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """Gossip: tasks of one shape lost their place, each with the wait it had added."""
 
     machines: MachineArray
     waits: NDArray[np.int64]
@@ -95,9 +106,12 @@ class Murmuration:
                 self._forget(machines, estimates, shapes, view)
             case MessageReceived(sender, payload):
                 return self._hear(sender, payload, view)
-            case JobSubmitted(job, number, tasks) | TasksLost(job, number, tasks):
+            case JobSubmitted(job, number, tasks):
                 self._push(job, number, tasks)
                 return self._begin()
+            case TasksLost(job, number, tasks, machines):
+                self._push(job, number, tasks)
+                return [*self._take_off(job, tasks, machines, view), *self._begin()]
             case DecisionDue():
                 return self._decide(view)
             case MachineLost(machine):
@@ -110,7 +124,9 @@ class Murmuration:
                 self._stuck.clear()
                 return self._begin()
             case Started(again=True) if self._context.peers:
-                return self._ask_two_peers()
+                return self._ask_two_peers(now)
+            case TimerFired():
+                self._is_asking = False
         return ()
 
     def _learn_machines(self, view: View) -> None:
@@ -181,6 +197,30 @@ class Murmuration:
         """What one task of this shape adds to the expected wait of each machine."""
         return (estimate * self._share(shape, view)).astype(np.int64)
 
+    def _take_off(
+        self, job: Job, tasks: TaskArray, machines: MachineArray, view: View
+    ) -> Sequence[Effect]:
+        """Lost tasks no longer wait where they were; peers heard of them from here alone."""
+        effects: list[Effect] = []
+        where = dict(zip(tasks.tolist(), machines.tolist(), strict=True))
+        for group, mine in job.tasks_by_group(tasks):
+            shape = view.shape(group.request, group.tags, job.precedence)
+            left = np.array([where[task] for task in mine.tolist()], np.int32)
+            waits = self._steps(self._estimate(group), shape, view)[left]
+            self._remove(left, waits, shape, view)
+            if self._context.peers:
+                effects.append(Send(self._context.peers, Removed(left, waits, shape)))
+        return effects
+
+    def _remove(
+        self, machines: MachineArray, waits: NDArray[np.int64], shape: int, view: View
+    ) -> None:
+        """Nothing falls below zero: notices may come twice, or before what they answer."""
+        np.subtract.at(self._waits, machines, waits)
+        np.subtract.at(self._held, machines, self._request(shape, view))
+        self._waits[machines] = np.maximum(self._waits[machines], 0)
+        self._held[machines] = np.maximum(self._held[machines], 0)
+
     def _forget(
         self,
         machines: MachineArray,
@@ -229,18 +269,23 @@ class Murmuration:
         match payload:
             case Placed(machines, waits, shape):
                 self._add(machines, waits, shape, view)
+            case Removed(machines, waits, shape):
+                self._remove(machines, waits, shape, view)
             case AskWaits() if not self._is_asking:
                 return (Send((sender,), Waits(self._waits.copy(), self._held.copy())),)
             case Waits(waits, held) if self._is_asking:
                 self._is_asking = False
-                self._waits[: len(waits)] = waits[: len(self._waits)]
-                self._held[: len(held)] = held[: len(self._held)]
+                # What was placed since the start may be in the answer already: the larger is right.
+                known = min(len(waits), len(self._waits))
+                np.maximum(self._waits[:known], waits[:known], out=self._waits[:known])
+                np.maximum(self._held[:known], held[:known], out=self._held[:known])
         return ()
 
-    def _ask_two_peers(self) -> Sequence[Effect]:
+    def _ask_two_peers(self, now: int) -> Sequence[Effect]:
         self._is_asking = True
         peers = list(self._context.peers)
         chosen = [peers.pop(self._context.random.below(len(peers)))]
         if peers:
             chosen.append(peers.pop(self._context.random.below(len(peers))))
-        return (Send(tuple(chosen), AskWaits()),)
+        timeout = now + self._settings.ask_timeout
+        return (Send(tuple(chosen), AskWaits()), WakeMe(timeout, "ask"))

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from msgspec import structs
 
-from argosy.cell import Draft, Rule, View
+from argosy.cell import Draft, Found, Rule, View
 from argosy.engines.api import Capabilities, Context, Settings
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
@@ -85,6 +85,8 @@ class Omega:
         #: The claims of the decision under way, and the tasks it found no machine for.
         self._claims: Claims | None = None
         self._unplaced = np.empty(0, np.int64)
+        #: Why, for those tasks, by group.
+        self._explains: list[Explain] = []
         self._decision = 0
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
@@ -127,9 +129,10 @@ class Omega:
 
     def _choose(self, work: _Work, view: View) -> Claims | None:
         draft = Draft(view)
-        seen: Explanation | None = None
+        seen: list[Found] = []
+        self._explains = []
         for group, tasks in work.job.tasks_by_group(work.tasks):
-            found = draft.place(
+            found, short = draft.place(
                 tasks,
                 view.shape(group.request, group.tags, work.job.precedence),
                 self._rule,
@@ -137,10 +140,12 @@ class Omega:
                 requires=group.requires,
                 preempt_below=work.job.precedence if self._settings.preempt else None,
             )
-            if seen is None or not found.is_complete:
-                seen = found.explanation()
-        assert seen is not None
-        work.explanation = seen
+            seen.append(found)
+            if len(short):
+                waiting = tasks if self._needs_all(work) else short
+                self._explains.append(Explain(waiting, found.explanation()))
+        # A transaction has one explanation: that of its tasks, if they were searched for as one.
+        work.explanation = seen[0].explanation() if len(seen) == 1 else Explanation()
         self._unplaced = draft.unplaced()
         if not draft.count or (self._needs_all(work) and len(self._unplaced)):
             self._unplaced = work.tasks
@@ -181,9 +186,7 @@ class Omega:
         """The attempt is over: put back what is left of the job, then begin with the next."""
         work = self._deciding
         assert work is not None
-        effects: list[Effect] = []
-        if len(self._unplaced):
-            effects.append(Explain(self._unplaced, work.explanation))
+        effects: list[Effect] = list(self._explains)
         if len(work.tasks):
             effects.extend(self._put_back(work, now, should_wait=should_wait))
         self._claims = None
@@ -192,8 +195,9 @@ class Omega:
 
     def _put_back(self, work: _Work, now: int, *, should_wait: bool) -> Sequence[Effect]:
         if work.attempts >= self._settings.attempts:
+            last = self._explains[0].explanation if self._explains else Explanation()
             given_up = Refusal(Why.ATTEMPTS, lacking=work.attempts)
-            return (Abandon(work.tasks, structs.replace(work.explanation, refused=given_up)),)
+            return (Abandon(work.tasks, structs.replace(last, refused=given_up)),)
         if not should_wait or self._settings.backoff == 0:
             work.waits = 0
             self._queue.append(work)

@@ -30,7 +30,7 @@ from argosy.model.events import (
 from argosy.model.explanations import Explanation, Why
 from argosy.model.jobs import index_of, job_of, task_name
 from argosy.model.scenario import Jittered, Scaled
-from argosy.model.transactions import Claims, Outcome, TaskArray
+from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.worlds.sim.schedulers import Scheduler
 
 if TYPE_CHECKING:
@@ -70,7 +70,13 @@ class Carrier:
                 f"{scheduler.name} ({scheduler.entry.engine}) returned {type(effect).__name__}",
                 expected="one of the effects of argosy.model.effects",
             )
-        method(scheduler, effect, now)
+        try:
+            method(scheduler, effect, now)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise EngineFault(
+                f"{scheduler.name} ({scheduler.entry.engine}) returned a malformed "
+                f"{type(effect).__name__}: {str(error).splitlines()[0]}"
+            ) from error
 
     def _think(self, scheduler: Scheduler, effect: Think, now: int) -> None:
         duration = effect.duration
@@ -82,7 +88,7 @@ class Carrier:
             case Jittered(low=low, high=high):
                 share = scheduler.decision_random.uniform()
                 duration = int(duration * (low + (high - low) * share))
-        scheduler.busy += duration
+        scheduler.think(now, duration)
         if effect.job >= 0:
             self._simulator.attempt(effect.job)
             self._journal.attempt(now, effect.job, scheduler.name, duration)
@@ -94,13 +100,14 @@ class Carrier:
             raise EngineFault(f"{scheduler.name} commits as {transaction.scheduler!r}")
         if transaction.machines:
             raise EngineFault(f"{scheduler.name} tries to change machines", expected="claims only")
-        delay = self._network.request_hop(scheduler.name, CELL, now)
+        delay = self._network.sure_hop(scheduler.name, CELL, now)
         self._world.request(now + delay, scheduler, self._arrive_commit, effect)
 
     def _arrive_commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
         transaction, claims = effect.transaction, effect.transaction.claims
         if claims is not None:
             self._check_placeable(scheduler, claims.tasks, may_run=transaction.move)
+        vacated = self._machines_left(transaction)
         outcome = self._world.cell.commit(transaction)
         scheduler.transactions += 1
         if transaction.releases is not None:
@@ -108,8 +115,18 @@ class Carrier:
         if claims is not None and len(claims):
             self._world.evict(outcome, Why.PREEMPTED, now)
             self._launch(scheduler, claims, outcome, effect.explanation, now)
-        delay = self._network.hop(CELL, scheduler.name)
+        for machine in vacated:
+            self._simulator.pump(machine)
+        delay = self._network.sure_hop(CELL, scheduler.name, now)
         self._world.post(now + delay, scheduler, Committed(transaction, outcome))
+
+    def _machines_left(self, transaction: Transaction) -> list[int]:
+        """The machines that releases and moves would leave: their queues may go on afterwards."""
+        leaving = [] if transaction.releases is None else transaction.releases.tolist()
+        if transaction.move and transaction.claims is not None:
+            leaving.extend(transaction.claims.tasks.tolist())
+        machines = map(self._world.cell.machine_of, leaving)
+        return sorted({machine for machine in machines if machine is not None})
 
     def _launch(
         self,
@@ -120,7 +137,9 @@ class Carrier:
         now: int,
     ) -> None:
         tasks, machines = claims.tasks, claims.machines
-        if not outcome.all_accepted:
+        if outcome.all_accepted:
+            scheduler.successes += 1
+        else:
             rows = np.flatnonzero(~outcome.accepted)
             whys, counts = np.unique(outcome.whys[rows], return_counts=True)
             scheduler.refused.update(dict(zip(whys.tolist(), counts.tolist(), strict=True)))
@@ -147,17 +166,12 @@ class Carrier:
         tasks, machines = effect.tasks, effect.machines
         self._check_placeable(scheduler, tasks, may_run=False)
         shapes, durations, estimates = self._workbook.rows(tasks)
-        at = now + self._network.request_hop(scheduler.name, MACHINES, now)
-        try:
-            self._simulator.enqueue(
-                at, scheduler.number, tasks, machines, shapes, durations, estimates
-            )
-        except ValueError as error:
-            raise EngineFault(f"{scheduler.name} enqueued badly: {error}") from error
+        at = now + self._network.sure_hop(scheduler.name, MACHINES, now)
+        self._simulator.enqueue(at, scheduler.number, tasks, machines, shapes, durations, estimates)
         self._journal.placed(now, "enqueued", tasks, machines, scheduler.name, effect.explanation)
 
     def _check_placeable(self, scheduler: Scheduler, tasks: TaskArray, *, may_run: bool) -> None:
-        bad = self._simulator.first_misplaced(tasks, may_run)
+        bad = self._simulator.first_misplaced(tasks, scheduler.index, may_run)
         if bad >= 0:
             task = int(tasks[bad])
             known = 0 <= job_of(task) < len(self._workbook)
@@ -168,17 +182,24 @@ class Carrier:
             )
 
     def _sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
-        delay = self._network.request_hop(scheduler.name, CELL, now)
+        if effect.cluster:
+            raise EngineFault(
+                f"{scheduler.name} samples a cluster of another name: there is no cluster "
+                f"{effect.cluster!r}",
+                expected="the one cluster, which has no name",
+            )
+        delay = self._network.sure_hop(scheduler.name, CELL, now)
         self._world.request(now + delay, scheduler, self._arrive_sample, effect)
 
     def _arrive_sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
         view = self._world.view
         shape = view.shape(effect.request)
-        found = view.find(shape, effect.count, Rule.SAMPLE, self._agent_random)
+        within = view.where(effect.requires) if effect.requires else None
+        found = view.find(shape, effect.count, Rule.SAMPLE, self._agent_random, within=within)
         event = SampleReturned(
             effect.token, found.machines, view.free(found.machines), found.versions
         )
-        self._world.post(now + self._network.hop(CELL, scheduler.name), scheduler, event)
+        self._world.post(now + self._network.sure_hop(CELL, scheduler.name, now), scheduler, event)
 
     def _send(self, scheduler: Scheduler, effect: Send, now: int) -> None:
         event = MessageReceived(scheduler.name, effect.payload)
@@ -212,10 +233,7 @@ class Carrier:
         )
 
     def _abandon(self, scheduler: Scheduler, effect: Abandon, now: int) -> None:
-        try:
-            self._simulator.set_abandoned(effect.tasks)
-        except ValueError as error:
-            raise EngineFault(f"{scheduler.name} abandons: {error}") from error
+        self._simulator.set_abandoned(effect.tasks)
         self._journal.tasks(
             now,
             "abandoned",

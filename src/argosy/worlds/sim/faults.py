@@ -110,7 +110,7 @@ class FaultPlan:
         if not scheduler.is_alive:
             return
         self._world.journal.fault(now, "crashed", scheduler=scheduler.name)
-        scheduler.crash()
+        scheduler.crash(now)
         self._world.post_fault(
             now + self._world.scenario.failover, "failover", scheduler, scheduler.epoch
         )

@@ -1,8 +1,8 @@
 """The simulated network: how long a hop takes, and what goes wrong on the way.
 
 Messages between schedulers, and machines' notices to them, may be lost, doubled, delayed past others,
-or cut off by a partition. Requests to the cell and to machines are retransmitted by their transport:
-they only take time, and wait while a partition holds.
+or cut off by a partition. What passes between a scheduler and the cell or machines, either way, is
+retransmitted by its transport: it only takes time, and waits while a partition holds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from argosy.model.scenario import ConstantLatency, Network, PairLatency, Partiti
 class SimulatedNetwork:
     def __init__(self, spec: Network, partitions: tuple[Partition, ...], random: Random) -> None:
         self._spec = spec
-        self._partitions = partitions
+        self._partitions = sorted(partitions, key=lambda partition: partition.at)
         self._random = random
         self._constant = spec.latency.delay if isinstance(spec.latency, ConstantLatency) else None
         self._is_faultless = not (
@@ -33,12 +33,14 @@ class SimulatedNetwork:
             case ConstantLatency(delay=delay):
                 return delay
 
-    def request_hop(self, sender: str, receiver: str, now: int) -> int:
-        """The delay of a retransmitted request: the hop, after any partition around `sender` heals."""
+    def sure_hop(self, sender: str, receiver: str, now: int) -> int:
+        """The delay of what is retransmitted until it arrives: the hop, once no partition isolates the
+        scheduler at either end."""
         wait = 0
         for partition in self._partitions:
             ends = partition.at + partition.lasts
-            if sender in partition.isolated and partition.at <= now + wait < ends:
+            is_isolated = sender in partition.isolated or receiver in partition.isolated
+            if is_isolated and partition.at <= now + wait < ends:
                 wait = ends - now
         return wait + self.hop(sender, receiver)
 

@@ -42,10 +42,15 @@ class Scheduler:
         self.number = number
         self.capabilities = engine_type.capabilities
         self.engine: Engine | None = None
+        #: Dead for longer than the fail-over time: its jobs are for others to take.
+        self.is_given_up = False
         self.epoch = 0
         self.jobs = 0
         self.busy = 0
+        self._busy_until = 0
         self.transactions = 0
+        #: Transactions of which nothing was refused, and those that met a conflict.
+        self.successes = 0
         self.conflicts = 0
         self.refused: Counter[int] = Counter()
         self.messages_sent = 0
@@ -61,12 +66,22 @@ class Scheduler:
     def hears_all(self) -> bool:
         return self.capabilities.finishes is Finishes.ALL
 
+    def think(self, now: int, duration: int) -> None:
+        self.busy += duration
+        self._busy_until = now + duration
+
+    def busy_time(self, now: int) -> int:
+        """Time spent deciding until now: of a decision under way, only what has passed."""
+        return self.busy - max(0, self._busy_until - now)
+
     def start(self) -> None:
         """A fresh engine: nothing is remembered, and the random stream is the epoch's own."""
+        self.is_given_up = False
         random = self._random.child(f"{self.name}, epoch {self.epoch}")
         self.engine = self.engine_type(self.settings, Context(self.name, self.peers, random))
 
-    def crash(self) -> None:
+    def crash(self, now: int) -> None:
+        self.busy, self._busy_until = self.busy_time(now), now
         self.engine = None
         self.epoch += 1
         self.crashes += 1

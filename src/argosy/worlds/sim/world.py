@@ -219,18 +219,18 @@ class SimulatedWorld:
         self._schedule_next_job()
 
     def hand_over(self, scheduler: Scheduler, now: int) -> None:
-        """A stopped scheduler's pending tasks go to living schedulers that take their jobs."""
+        """A scheduler is given up: its pending tasks go to living ones that take their jobs, now and
+        whenever such a one returns."""
+        scheduler.is_given_up = True
         for number in self.simulator.jobs_with_pending(scheduler.index).tolist():
-            heir = self._router.route(self.workbook.job(number))
-            if heir is not None and heir.is_alive:
-                self.simulator.set_owner(number, heir.index)
-                heir.jobs += 1
-                self._resubmit(heir, number, now)
+            self._inherit(number, now)
 
-    def take_back(self, scheduler: Scheduler, now: int) -> None:
-        """A restarted scheduler is told again of its jobs that have pending tasks."""
-        for number in self.simulator.jobs_with_pending(scheduler.index).tolist():
-            self._resubmit(scheduler, number, now)
+    def _inherit(self, number: int, now: int) -> None:
+        heir = self._router.route(self.workbook.job(number))
+        if heir is not None and heir.is_alive:
+            self.simulator.set_owner(number, heir.index)
+            heir.jobs += 1
+            self._resubmit(heir, number, now)
 
     def _resubmit(self, scheduler: Scheduler, number: int, now: int) -> None:
         job = self.workbook.job(number)
@@ -246,8 +246,13 @@ class SimulatedWorld:
         self.post(self.simulator.now, scheduler, Started(again))
 
     def restart(self, scheduler: Scheduler, now: int) -> None:
+        """The scheduler is back, and is told of all pending tasks that are its own or nobody's."""
         self._start(scheduler, again=True)
-        self.take_back(scheduler, now)
+        for number in self.simulator.jobs_with_pending(scheduler.index).tolist():
+            self._resubmit(scheduler, number, now)
+        for other in self.schedulers:
+            if other.is_given_up:
+                self.hand_over(other, now)
 
     def scheduler(self, name: str) -> Scheduler | None:
         return self._by_name.get(name)
@@ -268,7 +273,8 @@ class SimulatedWorld:
         self.evict(outcome, why, now)
         for scheduler in self.schedulers:
             if scheduler.capabilities.machine_events and scheduler.is_alive:
-                self.post(now + self.network.hop(CELL, scheduler.name), scheduler, event)
+                hop = self.network.sure_hop(CELL, scheduler.name, now)
+                self.post(now + hop, scheduler, event)
 
     def evict(self, outcome: Outcome, why: Why, now: int) -> None:
         if not len(outcome.evicted):
@@ -290,7 +296,9 @@ class SimulatedWorld:
             self.journal.lost(now, number, lost, machines[where], why)
             if owner.is_alive:
                 event = TasksLost(job, number, lost, machines[where], why)
-                self.post(now + self.network.hop(CELL, owner.name), owner, event)
+                self.post(now + self.network.sure_hop(CELL, owner.name, now), owner, event)
+            elif owner.is_given_up:
+                self._inherit(number, now)
 
     def _report_lost(self, now: int) -> None:
         """Tasks that came to a machine that is gone, or is too small for them by now."""
@@ -324,7 +332,7 @@ class SimulatedWorld:
 
 
 def build_cell(scenario: Scenario) -> Cell:
-    """An audited or plain cell with the scenario's machines and every dimension its jobs name."""
+    """An audited or plain cell with the scenario's machines and every dimension they have."""
     machines = scenario.cell.machines
     cell = Cell(
         dimensions_of([machine.capacity for machine in machines]),
