@@ -15,7 +15,8 @@ from argosy.model.errors import (
     UnknownEngine,
     UnknownName,
 )
-from argosy.model.scenario import MachineCrash, Output, Scenario
+from argosy.model.resources import Resources
+from argosy.model.scenario import FleetEntry, Limits, MachineCrash, Output, Scenario
 from argosy.runs import directory
 from argosy.runs.answers import TaskAnswers
 from argosy.runs.directory import open_run
@@ -116,13 +117,14 @@ def test_a_directory_that_lost_something_says_what(kept: Path, name: str, damage
     assert "run the scenario again" in str(caught.value)
 
 
-def test_a_log_whose_bytes_changed_names_the_line(kept: Path) -> None:
-    log = kept / directory.LOG
-    lines = log.read_bytes().splitlines(keepends=True)
-    lines[1] = b"x" * (len(lines[1]) - 1) + b"\n"
-    log.write_bytes(b"".join(lines))
-    with pytest.raises(RunDirectoryError, match=rf"{directory.LOG}:2"):
-        list(open_run(kept).log_lines())
+@pytest.mark.parametrize("name", [directory.LOG, directory.TASKS, directory.SUMMARY])
+def test_a_file_whose_bytes_changed_is_named(kept: Path, name: str) -> None:
+    file = kept / name
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(RunDirectoryError, match=rf"{name}: changed since"):
+        open_run(kept)
 
 
 def test_a_run_without_a_log_says_how_to_get_one(tmp_path: Path) -> None:
@@ -176,7 +178,57 @@ def test_why_not_names_the_nearest_miss_and_what_would_help(tmp_path: Path) -> N
     assert why.feasible == 0
     assert why.ruled_out == {"cpu": 8}
     assert why.nearest_miss.endswith("lacks 1 core")
-    assert "free 1 core on the nearest machine" in why.remedy
+    assert why.remedy.startswith("no machine is large enough, even if empty: ask for 1 core less")
+
+
+def test_why_not_says_what_a_full_machine_would_have_to_free(tmp_path: Path) -> None:
+    jobs = [job("fills", 8, cpu=3_500, seconds=60), job("waits", 1, cpu=1_000, submit=1)]
+    spec = scenario("omega", jobs, settings=FAST, horizon=10 * SECOND, replicas=1)
+    why = answers(spec, tmp_path, "waits/0").why()
+    assert why.remedy == "free 0.5 cores on the nearest machine, or ask for 0.5 cores less"
+    assert "none of 8 machines can take it; the nearest is m" in why.sentence
+    assert why.sentence.endswith(", which lacks 0.5 cores.")
+
+
+def test_why_not_of_a_gang_says_how_many_find_a_machine(tmp_path: Path) -> None:
+    wide = job("gang", 12, cpu=4_000, gang=True)
+    spec = scenario("omega", [wide], settings=FAST, horizon=10 * SECOND, replicas=1)
+    why = answers(spec, tmp_path, "gang/11").why()
+    assert why.remedy == "room for all 12 tasks at once: 8 find a machine"
+
+
+def test_why_not_names_the_attributes_nobody_has(tmp_path: Path) -> None:
+    picky = job("picky")
+    group = msgspec.structs.replace(picky.groups[0], requires={"arch": "arm"})
+    picky = msgspec.structs.replace(picky, groups=(group,))
+    spec = scenario("omega", [picky], settings=FAST, horizon=10 * SECOND, replicas=1)
+    assert "(arch=arm)" in answers(spec, tmp_path, "picky/0").why().remedy
+
+
+def test_why_given_up_says_what_stood_in_the_way_at_last(tmp_path: Path) -> None:
+    entry = FleetEntry(
+        name="s",
+        engine="omega",
+        settings={**FAST, "attempts": 3},
+        limits=Limits(resources=Resources(500, 0)),
+    )
+    spec = scenario("omega", [job("a", 1)], fleet=(entry,))
+    asked = answers(spec, tmp_path, "a/0")
+    why = asked.why()
+    assert why.state == "abandoned"
+    assert why.sentence == (
+        "a/0 has no machine: given up after 3 attempts; at last, the scheduler's limit would be "
+        "exceeded by 0.5 cores."
+    )
+    assert why.remedy.startswith("raise the scheduler's limit")
+    assert [line.what for line in asked.story()] == ["submitted", "attempt", "refused", "abandoned"]
+
+
+def test_a_task_that_was_enqueued_and_runs_is_running(tmp_path: Path) -> None:
+    spec = scenario("murmuration", [job("web", 1, seconds=None)], horizon=10 * SECOND)
+    asked = answers(spec, tmp_path, "web/0")
+    assert asked.why().state == "running"
+    assert asked.story()[-1].what == "started"
 
 
 def test_why_here_names_the_rule_and_who_came_second(tmp_path: Path) -> None:
@@ -201,7 +253,7 @@ def test_why_of_a_task_nobody_has_looked_at_yet(tmp_path: Path) -> None:
     assert "no scheduler has decided" in why.sentence
 
 
-@pytest.mark.parametrize("task", ["a/7", "a/x", "nobody/0", ""])
+@pytest.mark.parametrize("task", ["a/7", "a/x", "a/", "a/\u0663", "nobody/0", ""])
 def test_an_unknown_task_is_refused(kept: Path, task: str) -> None:
     with pytest.raises((UnknownName, CommandError)):
         TaskAnswers(open_run(kept), task)

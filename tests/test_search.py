@@ -192,8 +192,18 @@ def test_a_search_that_fails_names_the_nearest_miss_and_a_remedy() -> None:
     assert miss is not None
     assert (miss.why, miss.machine, miss.dimension, miss.lacking) == (Why.NO_ROOM, 1, "cpu", 500)
     assert explanation.remedy == (
-        "free 0.5 cores on the nearest machine, or ask for 0.5 cores less"
+        "no machine is large enough, even if empty: ask for 0.5 cores less, or add one"
     )
+
+
+def test_the_nearest_miss_is_where_room_could_be_made() -> None:
+    cell = cell_of((2_000, 2**30), (8_000, 2**30))
+    filler = cell.shape(Resources(8_000, 0))
+    commit(cell, cell.find(filler, 1, Rule.FIRST, Random(1)), filler, 0)
+    explanation = cell.find(cell.shape(Resources(2_500, 0)), 1, Rule.BEST, Random(1)).explanation()
+    assert explanation.nearest_miss is not None
+    assert (explanation.nearest_miss.machine, explanation.nearest_miss.lacking) == (1, 2_500)
+    assert explanation.remedy.startswith("free 2.5 cores")
 
 
 def test_remedies_fit_what_stood_in_the_way() -> None:

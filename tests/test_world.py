@@ -735,6 +735,6 @@ def test_small_runs_are_pinned_to_the_byte(engine: str) -> None:
 
 
 GOLDEN = {
-    "omega": "68fd05e3a24e497b08bf633ad0a2c60b",
-    "murmuration": "f6d4927ade4435959b1797427eda74c4",
+    "omega": "6c10c3ea7f1336332ae46895fe7fbeaf",
+    "murmuration": "362a92635593a3cc3f466509a2b55fcf",
 }

@@ -114,7 +114,7 @@ using Table = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::dev
 
 using FoundTuple =
     std::tuple<OutArray<std::int32_t>, OutArray<std::uint32_t>, std::int64_t, std::int64_t,
-               std::vector<std::int64_t>, std::tuple<std::int32_t, int, std::int64_t>,
+               std::vector<std::int64_t>, std::tuple<std::int32_t, int, std::int64_t, bool>,
                std::tuple<bool, std::int64_t, std::int32_t, std::int64_t>>;
 
 FoundTuple find(const CellView& view, bool is_frozen, std::int64_t shape, std::int64_t count, int rule,
@@ -185,7 +185,7 @@ FoundTuple find(const CellView& view, bool is_frozen, std::int64_t shape, std::i
           found.looked_at,
           found.feasible,
           std::move(ruled_out),
-          {found.miss_machine, found.miss_dimension, found.miss_lacking},
+          {found.miss_machine, found.miss_dimension, found.miss_lacking, found.could_fit},
           {found.has_score, found.score, found.second, found.second_score}};
 }
 

@@ -38,6 +38,8 @@ struct Found {
   std::int32_t miss_machine = -1;
   int miss_dimension = -1;
   std::int64_t miss_lacking = 0;
+  // Where fewer were placed: whether some machine would be large enough if it were empty.
+  bool could_fit = false;
   // The first placement's left-over or key, and who came second to it; ranked rules only.
   bool has_score = false;
   std::int64_t score = 0;

@@ -282,10 +282,25 @@ class Search {
                  : std::numeric_limits<std::int64_t>::min();
   }
 
-  // Over all machines that are up and not filtered, as this search left them.
+  bool is_large_enough(std::int32_t machine) const {
+    const std::int64_t* capacity = columns_.capacity(machine);
+    for (int d = 0; d < dimensions_; ++d) {
+      if (query_.request[d] > capacity[d]) return false;
+    }
+    return true;
+  }
+
+  // Over all machines that are up and not filtered, as this search left them. Machines that would be
+  // large enough if they were empty come before all others: on those, room can be made.
   void find_nearest_miss() {
     for (std::int32_t machine = 0; machine < columns_.machines(); ++machine) {
       if (columns_.flags(machine) != 0 || !is_within(machine) || is_exhausted(machine)) continue;
+      const bool could_fit = is_large_enough(machine);
+      if (found_.could_fit && !could_fit) continue;
+      if (could_fit && !found_.could_fit) {
+        found_.could_fit = true;
+        found_.miss_machine = -1;
+      }
       int largest = -1;
       for (int d = 0; d < dimensions_; ++d) {
         if (lacking(machine, d) <= 0) continue;

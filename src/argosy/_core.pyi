@@ -64,7 +64,7 @@ class CellView:
         int,
         int,
         list[int],
-        tuple[int, int, int],
+        tuple[int, int, int, bool],
         tuple[bool, int, int, int],
     ]: ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from argosy.cell.search import Found, Rule
@@ -50,6 +51,8 @@ class Draft:
             self._add(left[: len(found)], shape, found)
             left = left[len(found) :]
         self._unplaced.append(left)
+        if requires:
+            found = structs.replace(found, requires=dict(requires))
         return found, left
 
     def _add(self, tasks: TaskArray, shape: int, found: Found) -> None:

@@ -54,6 +54,10 @@ class Found(msgspec.Struct, frozen=True):
     score: int | None = None
     second: int | None = None
     second_score: int | None = None
+    #: Where fewer were found: whether some machine would be large enough if it were empty.
+    could_fit: bool = False
+    #: Attributes the machines had to have, for the explanation.
+    requires: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self.machines)
@@ -78,9 +82,17 @@ class Found(msgspec.Struct, frozen=True):
     def _remedy(self) -> str:
         if (miss := self.nearest_miss) is not None:
             amount = format_amount(miss.dimension, miss.lacking)
+            if not self.could_fit:
+                return (
+                    f"no machine is large enough, even if empty: ask for {amount} less, or add one"
+                )
             return f"free {amount} on the nearest machine, or ask for {amount} less"
         if self.ruled_out.get(FILTERED):
-            return "relax what the task requires of its machine, or add a machine that has it"
+            wanted = ", ".join(f"{key}={value}" for key, value in self.requires.items())
+            named = f" ({wanted})" if wanted else ""
+            return (
+                f"relax what the task requires of its machine{named}, or add a machine that has it"
+            )
         if self.ruled_out.get(DOWN):
             return "bring back a machine that is gone or draining"
         return "add a machine"

@@ -174,7 +174,7 @@ class View:
             None if isinstance(step, int) else step,
             adjust,
         )
-        near, dimension, lacking = nearest
+        near, dimension, lacking, could_fit = nearest
         is_ranked, score, second, second_score = scores
         return Found(
             machines,
@@ -188,6 +188,7 @@ class View:
             score if is_ranked else None,
             second if second >= 0 else None,
             second_score if second >= 0 else None,
+            could_fit,
         )
 
     def evictable(self, precedence: int) -> NDArray[np.int64]:

@@ -89,6 +89,18 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
         return "no reason was recorded"
 
 
+    def remedy(self) -> str:
+        """What would have to change for this not to be refused again."""
+        match self.why:
+            case Why.RESOURCE_LIMIT | Why.JOB_LIMIT:
+                return "raise the scheduler's limit, or wait until some of its tasks end"
+            case Why.NO_ROOM | Why.STALE | Why.TOGETHER:
+                return "another attempt, on a fresh view of the cell"
+            case Why.MACHINE_GONE | Why.MACHINE_DRAINING | Why.MACHINE_UNKNOWN:
+                return "another machine"
+        return ""
+
+
 class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a scheduler saw when it decided about a task (or about identical tasks at once)."""
 

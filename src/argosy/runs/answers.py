@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import structs
 
 from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import task_name
@@ -152,18 +153,22 @@ class TaskAnswers:
     def _reason(self, explanation: Explanation) -> str:
         if explanation.refused is not None:
             return explanation.refused.sentence(self._name(explanation.refused.machine))
-        if explanation.nearest_miss is not None:
-            miss = explanation.nearest_miss
-            return (
-                f"none of {explanation.looked_at} machines can take it; the nearest, "
-                + miss.sentence(self._name(miss.machine))
-            )
-        return f"{explanation.feasible} of {explanation.looked_at} machines could take it"
+        if explanation.feasible:
+            room = f"only {explanation.feasible} of {explanation.looked_at} machines have room"
+        else:
+            room = f"none of {explanation.looked_at} machines can take it"
+        miss = explanation.nearest_miss
+        if miss is None:
+            return room
+        return f"{room}; the nearest is {miss.sentence(self._name(miss.machine) + ', which')}"
 
     def _why_here(self, line: dict[str, Any], state: str) -> WhyAnswer:
         explanation = msgspec.convert(line.get("explanation") or {}, Explanation)
         machine = self._machine(line)
         second = "" if explanation.second is None else self._name(explanation.second)
+        if second == machine:
+            # The explanation is that of tasks placed together: another of them took the best machine.
+            second = ""
         return WhyAnswer(
             task=self.task,
             state=state,
@@ -175,14 +180,24 @@ class TaskAnswers:
             rule=explanation.rule,
             score=explanation.score,
             second=second,
-            second_score=explanation.second_score,
+            second_score=explanation.second_score if second else None,
         )
 
     def _why_not(self, line: dict[str, Any], state: str) -> WhyAnswer:
-        if line["what"] in ("explained", "abandoned"):
+        """The line's own reason; for a task given up, also that of the last attempt."""
+        given_up = ""
+        if line["what"] == "abandoned":
             explanation = msgspec.convert(line["explanation"], Explanation)
-        elif line["what"] == "refused":
-            explanation = Explanation(refused=self._refusal(line))
+            if explanation.refused is not None:
+                given_up = explanation.refused.sentence() + "; at last, "
+                explanation = structs.replace(explanation, refused=None)
+            earlier = [x for x in self._lines if x["what"] in ("refused", "explained")]
+            line = earlier[-1] if earlier else line
+        if line["what"] == "refused":
+            refusal = self._refusal(line)
+            explanation = Explanation(refused=refusal, remedy=refusal.remedy())
+        elif line["what"] in ("explained", "abandoned"):
+            explanation = msgspec.convert(line["explanation"], Explanation)
         else:
             return WhyAnswer(
                 task=self.task,
@@ -194,7 +209,7 @@ class TaskAnswers:
         return WhyAnswer(
             task=self.task,
             state=state,
-            sentence=f"{self.task} has no machine: {self._reason(explanation)}.",
+            sentence=f"{self.task} has no machine: {given_up}{self._reason(explanation)}.",
             looked_at=explanation.looked_at,
             feasible=explanation.feasible,
             ruled_out=explanation.ruled_out,
@@ -238,19 +253,31 @@ _DECISIVE = ("placed", "enqueued", "refused", "explained", "lost", "released", "
 
 
 def _fold(lines: list[StoryLine]) -> list[StoryLine]:
-    """Runs of the same text become one line with a count."""
+    """Lines that say the same as one of the three before them become one, with a count."""
     folded: list[StoryLine] = []
     repeats: list[int] = []
     for line in lines:
-        period = next(
-            (n for n in (1, 2) if len(folded) >= n and folded[-n].text == line.text), None
-        )
-        if period is None:
+        recent = range(1, min(3, len(folded)) + 1)
+        same = next((n for n in recent if _gist(folded[-n]) == _gist(line)), None)
+        if same is None:
             folded.append(line)
             repeats.append(1)
         else:
-            repeats[-period] += 1
+            repeats[-same] += 1
     return [
-        line if count == 1 else msgspec.structs.replace(line, text=f"{line.text} ({count} times)")
+        line if count == 1 else structs.replace(line, text=f"{line.text} ({count} times)")
         for line, count in zip(folded, repeats, strict=True)
     ]
+
+
+def _gist(line: StoryLine) -> tuple[Any, ...]:
+    """What makes two lines the same to a reader: not which machine refused, nor how long one thought."""
+    detail = line.detail
+    match line.what:
+        case "attempt":
+            return line.what, detail["scheduler"]
+        case "refused":
+            return line.what, *sorted(set(detail["whys"]))
+        case "explained":
+            return line.what, *sorted(detail["explanation"].get("ruled_out", {}))
+    return line.what, line.at, line.text

@@ -1,12 +1,14 @@
 """Run directories: what one is made of, how it is written whole, and how it is read again.
 
-A directory is built beside its final place and renamed when it is complete. `manifest.json` names each
-file's size, so that a directory that lost something says so instead of answering wrongly.
+A directory is built beside its final place and renamed when it is complete. `manifest.json` holds each
+file's size and digest, so that a directory that lost or changed something says so instead of answering
+wrongly.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 import shutil
 import tempfile
@@ -36,6 +38,17 @@ TASK_COLUMNS: Final = ("task", "machine", "placed", "started", "finished")
 DEFAULT_PARENT: Final = Path("runs")
 T = TypeVar("T")
 _HINT: Final = "run the scenario again to get a whole directory"
+
+
+class FileEntry(msgspec.Struct, frozen=True):
+    bytes: int
+    digest: str
+
+
+def _entry(path: Path) -> FileEntry:
+    with open(path, "rb") as stream:
+        digest = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16))
+    return FileEntry(path.stat().st_size, digest.hexdigest())
 
 
 def default_directory(scenario_name: str, label: str = "") -> Path:
@@ -90,8 +103,8 @@ def finish(
     (partial / SCENARIO).write_bytes(msgspec.json.encode(scenario))
     for name, value in ((SUMMARY, summary), (PROVENANCE, provenance)):
         (partial / name).write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=2))
-    sizes = {path.name: path.stat().st_size for path in sorted(partial.iterdir())}
-    (partial / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(sizes), indent=2))
+    entries = {path.name: _entry(path) for path in sorted(partial.iterdir())}
+    (partial / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(entries), indent=2))
     # A temporary directory is private; a run is as readable as anything else one makes.
     partial.chmod(directory.stat().st_mode)
     partial.rename(directory)
@@ -102,24 +115,28 @@ def open_run(path: Path) -> RunDirectory:
     if not path.is_dir():
         raise RunDirectoryError("no such run directory", file=str(path))
     try:
-        sizes = msgspec.json.decode((path / MANIFEST).read_bytes(), type=dict[str, int])
+        entries = msgspec.json.decode((path / MANIFEST).read_bytes(), type=dict[str, FileEntry])
     except FileNotFoundError:
         raise RunDirectoryError(
             "not a run directory", file=str(path), expected=f"a {MANIFEST} in it", hint=_HINT
         ) from None
-    except msgspec.MsgspecError as error:
+    except (OSError, msgspec.MsgspecError) as error:
         raise RunDirectoryError(str(error), file=str(path / MANIFEST), hint=_HINT) from None
-    for name, size in sizes.items():
+    for name, entry in entries.items():
         file = path / name
-        found = file.stat().st_size if file.exists() else None
-        if found != size:
+        if not file.is_file():
+            raise RunDirectoryError("missing", file=str(file), hint=_HINT)
+        found = _entry(file)
+        if found.bytes != entry.bytes:
             raise RunDirectoryError(
-                "missing" if found is None else f"{found} bytes long",
+                f"{found.bytes} bytes long",
                 file=str(file),
-                expected=f"{size} bytes",
+                expected=f"{entry.bytes} bytes",
                 hint=_HINT,
             )
-    return RunDirectory(path, frozenset(sizes))
+        if found.digest != entry.digest:
+            raise RunDirectoryError("changed since the run was kept", file=str(file), hint=_HINT)
+    return RunDirectory(path, frozenset(entries))
 
 
 class RunDirectory:
@@ -172,9 +189,8 @@ class RunDirectory:
                 UnknownName("job", job_id, jobs) if len(jobs) <= 20 else _unknown_job(job_id, jobs)
             )
         count = jobs[job_id].tasks
-        if index_text and not index_text.isdecimal():
-            raise UnknownName("task", task, [task_name(job_id, 0)])
-        index = int(index_text or 0)
+        is_number = index_text.isascii() and index_text.isdecimal()
+        index = int(index_text) if is_number else 0 if task == job_id else count
         if index >= count:
             raise CommandError(
                 f"unknown task {task!r}", expected=f"{job_id}/0 to {job_id}/{count - 1}"

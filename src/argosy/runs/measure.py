@@ -43,6 +43,7 @@ def summarise(world: SimulatedWorld, log_digest: str) -> Summary:
         wait_time=distribution(_since(first_attempt, submit)),
         placement_latency=distribution(_since(all_placed, submit)),
         jct=distribution(_since(done, submit)),
+        breakdown=_breakdown(submit, first_attempt, all_placed, done),
         response_time=distribution(finished - submit[tasks >> 32]),
         utilisation={
             name: float(used[d] / capacity[d]) if capacity[d] else 0.0
@@ -70,6 +71,25 @@ def fleet_label(scenario: Scenario) -> str:
 def _since(milestone: NDArray[np.int64], submit: NDArray[np.int64]) -> NDArray[np.int64]:
     """Times from submission to a milestone, of the jobs that reached it."""
     return (milestone - submit)[milestone >= 0]
+
+
+def _breakdown(
+    submit: NDArray[np.int64],
+    first_attempt: NDArray[np.int64],
+    all_placed: NDArray[np.int64],
+    done: NDArray[np.int64],
+) -> dict[str, float]:
+    finished = done >= 0
+    if not finished.any():
+        return {}
+    # An engine that never thinks begins its first attempt when it places the job.
+    begun = np.where(first_attempt >= 0, first_attempt, all_placed)
+    parts = {
+        "waiting": begun - submit,
+        "placing": all_placed - begun,
+        "running": done - all_placed,
+    }
+    return {name: float(part[finished].mean()) for name, part in parts.items()}
 
 
 def _scheduler(scheduler: Scheduler, ended_at: int) -> SchedulerSummary:

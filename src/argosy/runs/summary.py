@@ -63,6 +63,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     wait_time: Distribution
     placement_latency: Distribution
     jct: Distribution
+    #: The mean JCT of finished jobs in its parts: until the first attempt began (``waiting``), until the
+    #: last task was placed (``placing``), and until the last was done (``running``). Empty without any.
+    breakdown: dict[str, float]
     #: Per task: submit to done.
     response_time: Distribution
     #: Mean share of each resource in use over the run.

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from msgspec import structs
+from msgspec import Meta, structs
 
 from argosy.cell import Draft, Found, Rule, View
 from argosy.engines.api import Capabilities, Context, Settings
@@ -40,7 +40,7 @@ class OmegaSettings(Settings, frozen=True):
     detection: Literal["fine", "coarse"] = "fine"
     preempt: bool = False
     #: A job is abandoned after this many attempts.
-    attempts: int = 1_000
+    attempts: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000
     #: How long a job waits after an attempt that found no room, or met the scheduler's limit. It doubles
     #: up to 64 times this, until an attempt comes further.
     #: Zero retries at once, as the paper's simulator does.
@@ -50,7 +50,7 @@ class OmegaSettings(Settings, frozen=True):
 class _Work:
     """What is left to place of one job."""
 
-    __slots__ = ("attempts", "explanation", "job", "number", "tasks", "waits")
+    __slots__ = ("attempts", "job", "number", "tasks", "waits")
 
     def __init__(self, job: Job, number: int, tasks: TaskArray) -> None:
         self.job = job
@@ -60,7 +60,6 @@ class _Work:
         self.attempts = 0
         #: Attempts in a row that ended in waiting.
         self.waits = 0
-        self.explanation = Explanation()
 
 
 class Omega:
@@ -85,7 +84,8 @@ class Omega:
         #: The claims of the decision under way, and the tasks it found no machine for.
         self._claims: Claims | None = None
         self._unplaced = np.empty(0, np.int64)
-        #: Why, for those tasks, by group.
+        #: What was seen when the claims were chosen, and why others have no machine, by group.
+        self._explanation: Explanation | None = None
         self._explains: list[Explain] = []
         self._decision = 0
 
@@ -142,13 +142,18 @@ class Omega:
             )
             seen.append(found)
             if len(short):
-                waiting = tasks if self._needs_all(work) else short
-                self._explains.append(Explain(waiting, found.explanation()))
+                self._explains.append(Explain(short, found.explanation()))
         # A transaction has one explanation: that of its tasks, if they were searched for as one.
-        work.explanation = seen[0].explanation() if len(seen) == 1 else Explanation()
+        self._explanation = seen[0].explanation() if len(seen) == 1 else None
         self._unplaced = draft.unplaced()
-        if not draft.count or (self._needs_all(work) and len(self._unplaced)):
-            self._unplaced = work.tasks
+        if self._needs_all(work) and draft.count and len(self._unplaced):
+            together = structs.replace(
+                self._explains[0].explanation,
+                remedy=f"room for all {len(work.tasks)} tasks at once: {draft.count} find a machine",
+            )
+            self._explains = [Explain(work.tasks, together)]
+            return None
+        if not draft.count:
             return None
         return draft.claims()
 
@@ -167,7 +172,7 @@ class Omega:
             coarse=self._settings.detection == "coarse",
             preempt=self._settings.preempt,
         )
-        return (Commit(transaction, work.explanation),)
+        return (Commit(transaction, self._explanation),)
 
     def _committed(self, outcome: Outcome, now: int, view: View) -> Sequence[Effect]:
         work, claims = self._deciding, self._claims
