@@ -8,8 +8,8 @@ Output:
          116 ms  placed on m-0 by scheduler
          116 ms  starts on m-0
          10.1 s  finished, having run 10 s
-    giant/0 has no machine: none of 2 machines can take it; the nearest, m-0 lacks 5 cores.
-    What would change it: free 5 cores on the nearest machine, or ask for 5 cores less
+    giant/0 has no machine: none of 2 machines can take it; the nearest is m-0, which lacks 5 cores.
+    What would change it: no machine is large enough, even if empty: ask for 5 cores less, or add one
 """
 
 import tempfile
@@ -22,7 +22,7 @@ from argosy.runs.execute import execute
 from argosy.runs.loader import load
 
 SCENARIO = """
-name = "two machines"
+name = "two-machines"
 horizon = "1min"
 
 [[cell.machines]]

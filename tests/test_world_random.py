@@ -74,7 +74,11 @@ def workloads(draw: st.DrawFn) -> list[Job]:
     ]
 
 
-@pytest.mark.parametrize("engine", ENGINES.values(), ids=lambda engine: engine.name)
+#: A partition may lose all its machines that are large enough, and then nobody can help.
+WHOLE_CELL = [engine for engine in ENGINES.values() if engine.name != "partitioned"]
+
+
+@pytest.mark.parametrize("engine", WHOLE_CELL, ids=lambda engine: engine.name)
 @settings(max_examples=300)
 @given(jobs=workloads(), chosen=st.lists(faults, max_size=3), network=networks, data=st.data())
 def test_every_task_finishes_once_the_faults_are_over(
@@ -92,10 +96,12 @@ def test_every_task_finishes_once_the_faults_are_over(
                 }
             )
         )
-        # What does not fit as a whole into the empty cell can never be placed all or nothing.
-        if options["transaction"] == "atomic" or any(j.gang for j in jobs):
-            jobs = [j for j in jobs if j.tasks * j.groups[0].request.cpu <= 8_000]
-            jobs = [j for j in jobs if j.tasks * j.groups[0].request.memory <= 32 * GIB]
+    # What does not fit as a whole into the empty cell can never be placed all or nothing.
+    if options.get("transaction") == "atomic" or (
+        engine.capabilities.gang and any(j.gang for j in jobs)
+    ):
+        jobs = [j for j in jobs if j.tasks * j.groups[0].request.cpu <= 8_000]
+        jobs = [j for j in jobs if j.tasks * j.groups[0].request.memory <= 32 * GIB]
     spec = scenario(
         engine.name, jobs, replicas=3, faults=tuple(chosen), network=network, settings=options
     )

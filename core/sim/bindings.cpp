@@ -260,6 +260,60 @@ void bind_sim(nb::module_& module) {
             self.pump(machine);
           },
           nb::arg("machine"))
+      .def(
+          "probe",
+          [](Simulator& self, std::int64_t at, std::int64_t job, std::int32_t owner,
+             std::int32_t scheduler, std::int32_t shape, std::int64_t estimate,
+             InArray<std::int32_t> machines) {
+            known_job(self.board(), job);
+            for (std::size_t i = 0; i < machines.size(); ++i) {
+              if (!self.knows_machine(machines.data()[i])) {
+                throw nb::value_error("unknown machine number");
+              }
+            }
+            self.probe(at, job, owner, scheduler, shape, estimate,
+                       {machines.data(), machines.size()});
+          },
+          nb::arg("at"), nb::arg("job"), nb::arg("owner"), nb::arg("scheduler"), nb::arg("shape"),
+          nb::arg("estimate"), nb::arg("machines"))
+      .def("is_held", &Simulator::is_held, nb::arg("probe"))
+      .def(
+          "bind",
+          [](Simulator& self, std::int64_t probe, std::int64_t task, std::int64_t duration,
+             std::int64_t estimate) {
+            if (!self.is_held(probe)) throw nb::value_error("that probe holds no slot");
+            if (!self.board().has_task(task) ||
+                self.board().state(task) != TaskState::pending) {
+              throw nb::value_error("only pending tasks can be bound");
+            }
+            return self.bind(probe, task, duration, estimate);
+          },
+          nb::arg("probe"), nb::arg("task"), nb::arg("duration"), nb::arg("estimate"))
+      .def(
+          "cancel",
+          [](Simulator& self, std::int64_t probe) {
+            if (!self.is_held(probe)) throw nb::value_error("that probe holds no slot");
+            self.cancel(probe);
+          },
+          nb::arg("probe"))
+      .def("cancel_all", &Simulator::cancel_all, nb::arg("owner"))
+      .def("is_hold", [](const Simulator&, std::int64_t task) { return Simulator::is_hold(task); },
+           nb::arg("task"))
+      .def("take_ready",
+           [](Simulator& self) {
+             nb::list notices;
+             for (const ProbeNotice& notice : self.take_ready()) {
+               notices.append(
+                   nb::make_tuple(notice.probe, notice.job, notice.machine, notice.owner));
+             }
+             return notices;
+           })
+      .def("queue_state",
+           [](const Simulator& self) {
+             std::vector<std::int64_t> lengths, waits;
+             self.queue_state(lengths, waits);
+             return std::make_tuple(to_numpy(std::move(lengths)), to_numpy(std::move(waits)));
+           })
       .def("take_finished", [](Simulator& self) { return notices(self.take_finished()); })
       .def("take_lost", [](Simulator& self) { return notices(self.take_lost()); })
       .def("job_columns",

@@ -8,6 +8,10 @@
 // Machine queues are strict: the head starts when it fits, and nothing overtakes it. FCFS orders by
 // arrival, shortest-first by estimate, then arrival. Draining machines still run what is queued.
 //
+// A probe is a queue entry without a task. At the head, and with room, it leaves the queue and holds its
+// room by a claim of a task number that no job has, until it is answered with a task or with none. What a
+// scheduler has probed goes with it when it stops.
+//
 // A running task is remembered by the sequence number of its claim. A claim that was evicted or moved
 // has another number, or none, when its finish event comes up, and the event is dropped.
 //
@@ -18,6 +22,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -35,6 +40,8 @@ enum EventKind : std::int32_t {
   finished_report = 2,
   //: Handed out when tasks arrived at a machine that is gone, or too small for them.
   lost_report = 3,
+  //: Handed out when probes came to the head of their queues.
+  probe_report = 4,
   first_python_kind = 16,
 };
 
@@ -46,6 +53,13 @@ struct TaskRow {
   std::int64_t started;
   std::int64_t finished;
   std::int32_t machine;
+};
+
+struct ProbeNotice {
+  std::int64_t probe;
+  std::int64_t job;
+  std::int32_t machine;
+  std::int32_t owner;
 };
 
 struct Notice {
@@ -129,16 +143,76 @@ class Simulator {
       }
       board_.move(item.task, TaskState::queued, now_);
     }
-    std::int64_t slot;
-    if (free_batches_.empty()) {
-      slot = static_cast<std::int64_t>(batches_.size());
-      batches_.push_back(std::move(batch));
-    } else {
-      slot = free_batches_.back();
-      free_batches_.pop_back();
-      batches_[slot] = std::move(batch);
+    push_batch(at, std::move(batch));
+  }
+
+  // The task number by which a probe holds its room: of a job number that is never given out.
+  static std::int64_t hold(std::int64_t probe) { return Board::task(0x7FFF'FFFF, probe); }
+  static bool is_hold(std::int64_t task) { return Board::job_of(task) == 0x7FFF'FFFF; }
+
+  // A place-holder in each machine's queue from `at` on; `scheduler` is the cell's number for `owner`.
+  void probe(std::int64_t at, std::int64_t job, std::int32_t owner, std::int32_t scheduler,
+             std::int32_t shape, std::int64_t estimate, std::span<const std::int32_t> machines) {
+    std::vector<Arrival> batch;
+    for (const std::int32_t machine : machines) {
+      const auto number = static_cast<std::int64_t>(probes_.size());
+      probes_.push_back({job, machine, shape, scheduler, owner, Probe::queued});
+      batch.push_back({hold(number), -1, estimate, now_, 0, 0, machine, shape, scheduler});
     }
-    heap_.push(std::max(at, now_), arrive_kind, 0, slot);
+    push_batch(at, std::move(batch));
+  }
+
+  bool is_held(std::int64_t probe) const {
+    return probe >= 0 && probe < static_cast<std::int64_t>(probes_.size()) &&
+           probes_[static_cast<std::size_t>(probe)].state == Probe::held;
+  }
+
+  // Gives the slot that a probe holds to a pending task; false if its machine is gone.
+  bool bind(std::int64_t probe, std::int64_t task, std::int64_t duration, std::int64_t estimate) {
+    Probe& held = probes_[static_cast<std::size_t>(probe)];
+    held.state = Probe::over;
+    if (!cell_.finish(hold(probe))) return false;
+    if (!cell_.start(task, held.machine, held.shape, held.scheduler)) return false;
+    launch(task, held.machine, duration, estimate, now_);
+    return true;
+  }
+
+  void cancel(std::int64_t probe) {
+    Probe& held = probes_[static_cast<std::size_t>(probe)];
+    held.state = Probe::over;
+    if (cell_.finish(hold(probe))) pump(held.machine);
+  }
+
+  // The owner stopped: nobody will answer its probes.
+  void cancel_all(std::int32_t owner) {
+    // All are over before a queue goes on, or the next of them would come up.
+    std::vector<std::size_t> held;
+    for (std::size_t probe = 0; probe < probes_.size(); ++probe) {
+      if (probes_[probe].owner != owner) continue;
+      if (probes_[probe].state == Probe::held) held.push_back(probe);
+      probes_[probe].state = Probe::over;
+    }
+    for (const std::size_t probe : held) {
+      if (cell_.finish(hold(static_cast<std::int64_t>(probe)))) pump(probes_[probe].machine);
+    }
+  }
+
+  // Per machine: entries in its queue, and the estimates of what is queued and still to run there.
+  void queue_state(std::vector<std::int64_t>& lengths, std::vector<std::int64_t>& waits) const {
+    lengths.assign(static_cast<std::size_t>(cell_.machines()), 0);
+    waits.assign(static_cast<std::size_t>(cell_.machines()), 0);
+    for (std::size_t machine = 0; machine < queues_.size(); ++machine) {
+      for (const Arrival& item : queues_[machine]) {
+        if (is_hold(item.task) && !is_queued_probe(item.task)) continue;
+        ++lengths[machine];
+        waits[machine] += item.estimate;
+      }
+    }
+    for (const Run& run : runs_) {
+      if (run.claim == 0 || cell_.claim_sequence(run.task) != run.claim) continue;
+      waits[static_cast<std::size_t>(run.machine)] +=
+          std::max<std::int64_t>(0, run.estimate - (now_ - run.started));
+    }
   }
 
   // The machine is gone or smaller than it was: the tasks in its queue are handed back in queue order, pending again.
@@ -147,9 +221,14 @@ class Simulator {
     auto& queue = queues_[machine];
     while (!queue.empty()) {
       std::pop_heap(queue.begin(), queue.end(), later);
-      out.push_back(queue.back().task);
-      board_.move(queue.back().task, TaskState::pending, now_);
+      const std::int64_t task = queue.back().task;
       queue.pop_back();
+      if (is_hold(task)) {
+        probes_[Board::index_of(task)].state = Probe::over;
+      } else {
+        out.push_back(task);
+        board_.move(task, TaskState::pending, now_);
+      }
     }
   }
 
@@ -158,11 +237,20 @@ class Simulator {
     if (static_cast<std::size_t>(machine) >= queues_.size()) return;
     auto& queue = queues_[machine];
     while (!queue.empty()) {
-      const Arrival& head = queue.front();
-      if (!cell_.start(head.task, machine, head.shape, head.scheduler)) return;
-      launch(head.task, machine, head.duration, head.estimate, head.placed);
+      const Arrival head = queue.front();
+      const bool is_probe = is_hold(head.task);
+      const bool is_over = is_probe && !is_queued_probe(head.task);
+      if (!is_over && !cell_.start(head.task, machine, head.shape, head.scheduler)) return;
       std::pop_heap(queue.begin(), queue.end(), later);
       queue.pop_back();
+      if (is_over) continue;
+      if (is_probe) {
+        Probe& probe = probes_[Board::index_of(head.task)];
+        probe.state = Probe::held;
+        ready_.push_back({Board::index_of(head.task), probe.job, machine, probe.owner});
+      } else {
+        launch(head.task, machine, head.duration, head.estimate, head.placed);
+      }
     }
   }
 
@@ -178,6 +266,10 @@ class Simulator {
       }
       if (instant_over && !lost_.empty()) {
         out = Event{now_, 0, lost_report, 0, 0};
+        return true;
+      }
+      if (instant_over && !ready_.empty()) {
+        out = Event{now_, 0, probe_report, 0, 0};
         return true;
       }
       if (!has_event) return false;
@@ -207,6 +299,7 @@ class Simulator {
   }
 
   std::vector<Notice> take_finished() { return std::exchange(finished_, {}); }
+  std::vector<ProbeNotice> take_ready() { return std::exchange(ready_, {}); }
   std::vector<Notice> take_lost() { return std::exchange(lost_, {}); }
 
   const std::vector<TaskRow>& rows() const { return rows_; }
@@ -226,6 +319,33 @@ class Simulator {
     std::int32_t machine;
     std::int32_t shape;
   };
+
+  struct Probe {
+    enum State : std::uint8_t { queued, held, over };
+    std::int64_t job;
+    std::int32_t machine;
+    std::int32_t shape;
+    std::int32_t scheduler;
+    std::int32_t owner;
+    State state;
+  };
+
+  bool is_queued_probe(std::int64_t task) const {
+    return probes_[Board::index_of(task)].state == Probe::queued;
+  }
+
+  void push_batch(std::int64_t at, std::vector<Arrival> batch) {
+    std::int64_t slot;
+    if (free_batches_.empty()) {
+      slot = static_cast<std::int64_t>(batches_.size());
+      batches_.push_back(std::move(batch));
+    } else {
+      slot = free_batches_.back();
+      free_batches_.pop_back();
+      batches_[slot] = std::move(batch);
+    }
+    heap_.push(std::max(at, now_), arrive_kind, 0, slot);
+  }
 
   static bool later(const Arrival& x, const Arrival& y) {
     return x.key != y.key ? x.key > y.key : x.sequence > y.sequence;
@@ -253,6 +373,10 @@ class Simulator {
     free_batches_.push_back(slot);
     for (Arrival& item : batch) {
       if (!cell_.is_up(item.machine) || !could_ever_fit(item.machine, item.shape)) {
+        if (is_hold(item.task)) {
+          probes_[Board::index_of(item.task)].state = Probe::over;
+          continue;
+        }
         board_.move(item.task, TaskState::pending, now_);
         lost_.push_back({item.task, item.estimate, item.machine, item.shape});
         continue;
@@ -317,6 +441,8 @@ class Simulator {
   std::vector<std::vector<Arrival>> queues_;
   std::uint64_t next_arrival_ = 0;
   std::vector<Notice> finished_, lost_;
+  std::vector<Probe> probes_;
+  std::vector<ProbeNotice> ready_;
   std::vector<TaskRow> rows_;
   std::vector<double> used_integral_, capacity_integral_;
   std::vector<std::int64_t> samples_;

@@ -9,7 +9,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from argosy.cell.search import Found, Rule
-from argosy.cell.view import View
+from argosy.cell.view import Bitmap, View
 from argosy.model.random import Random
 from argosy.model.transactions import Claims, TaskArray
 
@@ -34,11 +34,14 @@ class Draft:
         random: Random,
         *,
         requires: Mapping[str, str] | None = None,
+        within: Bitmap | None = None,
         preempt_below: int | None = None,
     ) -> tuple[Found, TaskArray]:
         """Machines for `tasks`, all of one shape, and the tasks that found none. With `preempt_below`,
         tasks that find no free room may count what claims of a lower precedence hold."""
-        within = self._view.where(requires) if requires else None
+        if requires:
+            having = self._view.where(requires)
+            within = having if within is None else within & having
         adjust = self._taken()
         found = self._view.find(shape, len(tasks), rule, random, within=within, adjust=adjust)
         self._add(tasks[: len(found)], shape, found)

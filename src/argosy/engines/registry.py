@@ -6,14 +6,18 @@ from importlib import metadata
 from typing import Final
 
 from argosy.engines.api import Engine
+from argosy.engines.monolithic import Monolithic
 from argosy.engines.murmuration import Murmuration
 from argosy.engines.omega import Omega
+from argosy.engines.partitioned import Partitioned
 from argosy.model.errors import EngineFault, UnknownEngine
 
 ENTRY_POINTS: Final = "argosy.engines"
 
 ENGINES: Final[dict[str, type[Engine]]] = {
     Omega.name: Omega,
+    Monolithic.name: Monolithic,
+    Partitioned.name: Partitioned,
     Murmuration.name: Murmuration,
 }
 

@@ -35,6 +35,29 @@ class Enqueue(msgspec.Struct, frozen=True):
     explanation: Explanation | None = None
 
 
+class Probe(msgspec.Struct, frozen=True):
+    """Put a place-holder for any task of `job` into each machine's queue (late binding). When one has
+    come to the head and has room, its slot is held and `ProbeReady` asks for a task."""
+
+    job: int
+    machines: MachineArray
+    request: Resources
+    estimate: int = 0
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """Give the slot that a probe holds to `task`, or give it back with none."""
+
+    probe: int
+    task: int | None = None
+
+
+class AskQueues(msgspec.Struct, frozen=True):
+    """Ask all machines how long their queues are; `QueuesReported(token)` answers."""
+
+    token: int
+
+
 class Sample(msgspec.Struct, frozen=True):
     """Ask a cluster's agent for up to `count` random machines that fit and have the attributes in
     `requires`; `SampleReturned(token)` answers. A cell on its own is the cluster without a name."""
@@ -74,4 +97,16 @@ class Abandon(msgspec.Struct, frozen=True):
     explanation: Explanation
 
 
-Effect: TypeAlias = Think | Commit | Enqueue | Sample | Send | WakeMe | Explain | Abandon
+Effect: TypeAlias = (
+    Think
+    | Commit
+    | Enqueue
+    | Probe
+    | Answer
+    | AskQueues
+    | Sample
+    | Send
+    | WakeMe
+    | Explain
+    | Abandon
+)

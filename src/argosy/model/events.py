@@ -86,6 +86,23 @@ class SampleReturned(msgspec.Struct, frozen=True):
     versions: VersionArray
 
 
+class ProbeReady(msgspec.Struct, frozen=True):
+    """A probe came to the head of its machine's queue and holds a slot until `Answer(probe)`."""
+
+    probe: int
+    job: int
+    machine: int
+
+
+class QueuesReported(msgspec.Struct, frozen=True):
+    """The answer to `AskQueues`: per machine, tasks and probes in the queue, and the estimated work of
+    what is queued and running there, in microseconds."""
+
+    token: int
+    lengths: NDArray[np.int64]
+    waits: NDArray[np.int64]
+
+
 class MessageReceived(msgspec.Struct, frozen=True):
     sender: str
     payload: Any
@@ -111,6 +128,8 @@ Event: TypeAlias = (
     | MachineChanged
     | Committed
     | SampleReturned
+    | ProbeReady
+    | QueuesReported
     | MessageReceived
     | TimerFired
     | DecisionDue

@@ -164,8 +164,12 @@ def required_attributes_are_obeyed(engine: type[Engine]) -> None:
     picky = msgspec.structs.replace(
         picky, groups=(msgspec.structs.replace(picky.groups[0], requires={"gpu": "yes"}),)
     )
+    # One scheduler: an engine that partitions the machines may give a second none that qualifies.
     built = scenario(
-        engine.name, [picky, *workload(10)], cell=msgspec.structs.replace(spec, machines=with_gpu)
+        engine.name,
+        [picky, *workload(10)],
+        cell=msgspec.structs.replace(spec, machines=with_gpu),
+        replicas=1,
     )
     trial = Trial(engine, built)
     trial.require_all_finished()

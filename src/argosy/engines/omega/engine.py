@@ -1,68 +1,23 @@
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
-import numpy as np
-from msgspec import Meta, structs
-
-from argosy.cell import Draft, Found, Rule, View
 from argosy.engines.api import Capabilities, Context, Settings
-from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
-from argosy.model.events import (
-    Committed,
-    DecisionDue,
-    Event,
-    JobSubmitted,
-    TasksLost,
-    TimerFired,
-)
-from argosy.model.explanations import Explanation, Refusal, Why
-from argosy.model.jobs import Job
-from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
-from argosy.model.units import Micros
-
-_LIMITS = np.array([Why.RESOURCE_LIMIT, Why.JOB_LIMIT], np.uint8)
-_RULES = {"first-fit": Rule.FIRST, "best-fit": Rule.BEST, "worst-fit": Rule.WORST}
+from argosy.engines.serial import SerialScheduler, SerialSettings, Terms, Work
 
 
-class OmegaSettings(Settings, frozen=True):
+class OmegaSettings(SerialSettings, frozen=True):
     """How an Omega scheduler decides and commits."""
 
-    #: Decision time is t_job + t_task x tasks.
-    t_job: Micros = Micros(100_000)
-    t_task: Micros = Micros(5_000)
-    placement: Literal["first-fit", "best-fit", "worst-fit"] = "first-fit"
     #: Whether a transaction is taken claim by claim or all or nothing. Gang jobs are always the latter.
     transaction: Literal["incremental", "atomic"] = "incremental"
     #: Whether a conflict is lack of room, or any change of the machine since the decision began.
     detection: Literal["fine", "coarse"] = "fine"
+    #: Whether jobs may push out tasks of lower precedence.
     preempt: bool = False
-    #: A job is abandoned after this many attempts.
-    attempts: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000
-    #: How long a job waits after an attempt that found no room, or met the scheduler's limit. It doubles
-    #: up to 64 times this, until an attempt comes further.
-    #: Zero retries at once, as the paper's simulator does.
-    backoff: Micros = Micros(1_000_000)
 
 
-class _Work:
-    """What is left to place of one job."""
-
-    __slots__ = ("attempts", "job", "number", "tasks", "waits")
-
-    def __init__(self, job: Job, number: int, tasks: TaskArray) -> None:
-        self.job = job
-        self.number = number
-        #: In ascending order.
-        self.tasks = tasks
-        self.attempts = 0
-        #: Attempts in a row that ended in waiting.
-        self.waits = 0
-
-
-class Omega:
+class Omega(SerialScheduler):
     name: ClassVar[str] = "omega"
     summary: ClassVar[str] = "Shared state: decide on the whole cell, commit optimistically, retry."
     settings_type: ClassVar[type[Settings]] = OmegaSettings
@@ -72,143 +27,12 @@ class Omega:
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, OmegaSettings)
+        super().__init__(settings, context)
         self._settings = settings
-        self._context = context
-        self._rule = _RULES[settings.placement]
-        #: All and only jobs that wait for their next attempt; one job is decided on at a time.
-        self._queue: deque[_Work] = deque()
-        #: Jobs that wait for room, by the timer that brings them back: the number of the decision that
-        #: found none, for a job may be here in two parts.
-        self._waiting: dict[str, _Work] = {}
-        self._deciding: _Work | None = None
-        #: The claims of the decision under way, and the tasks it found no machine for.
-        self._claims: Claims | None = None
-        self._unplaced = np.empty(0, np.int64)
-        #: What was seen when the claims were chosen, and why others have no machine, by group.
-        self._explanation: Explanation | None = None
-        self._explains: list[Explain] = []
-        self._decision = 0
 
-    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
-        match event:
-            case JobSubmitted(job, number, tasks):
-                return self._accept(_Work(job, number, tasks), view)
-            case TasksLost(job, number, tasks):
-                return self._take_again(job, number, tasks, view)
-            case DecisionDue(token):
-                return self._decided(now, view) if token == self._decision else ()
-            case Committed(transaction, outcome) if transaction.claims is self._claims:
-                return self._committed(outcome, now, view)
-            case TimerFired(name) if name in self._waiting:
-                return self._accept(self._waiting.pop(name), view)
-        return ()
-
-    def _accept(self, work: _Work, view: View) -> Sequence[Effect]:
-        self._queue.append(work)
-        return self._begin(view) if self._deciding is None else ()
-
-    def _take_again(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
-        """Lost tasks join what is left of their job, or come back as a job of their own."""
-        for work in (*self._queue, *self._waiting.values()):
-            if work.number == number:
-                work.tasks = np.union1d(work.tasks, tasks)
-                return ()
-        return self._accept(_Work(job, number, tasks), view)
-
-    def _begin(self, view: View) -> Sequence[Effect]:
-        """Decide on the next job, on the cell as it is now; the commit comes when time has passed."""
-        if not self._queue:
-            self._deciding = None
-            return ()
-        work = self._deciding = self._queue.popleft()
-        work.attempts += 1
-        self._claims = self._choose(work, view)
-        self._decision += 1
-        duration = self._settings.t_job + self._settings.t_task * len(work.tasks)
-        return (Think(duration, self._decision, work.number),)
-
-    def _choose(self, work: _Work, view: View) -> Claims | None:
-        draft = Draft(view)
-        seen: list[Found] = []
-        self._explains = []
-        for group, tasks in work.job.tasks_by_group(work.tasks):
-            found, short = draft.place(
-                tasks,
-                view.shape(group.request, group.tags, work.job.precedence),
-                self._rule,
-                self._context.random,
-                requires=group.requires,
-                preempt_below=work.job.precedence if self._settings.preempt else None,
-            )
-            seen.append(found)
-            if len(short):
-                self._explains.append(Explain(short, found.explanation()))
-        # A transaction has one explanation: that of its tasks, if they were searched for as one.
-        self._explanation = seen[0].explanation() if len(seen) == 1 else None
-        self._unplaced = draft.unplaced()
-        if self._needs_all(work) and draft.count and len(self._unplaced):
-            together = structs.replace(
-                self._explains[0].explanation,
-                remedy=f"room for all {len(work.tasks)} tasks at once: {draft.count} find a machine",
-            )
-            self._explains = [Explain(work.tasks, together)]
-            return None
-        if not draft.count:
-            return None
-        return draft.claims()
-
-    def _needs_all(self, work: _Work) -> bool:
-        return work.job.gang or self._settings.transaction == "atomic"
-
-    def _decided(self, now: int, view: View) -> Sequence[Effect]:
-        work = self._deciding
-        assert work is not None
-        if self._claims is None:
-            return self._conclude(now, view, should_wait=True)
-        transaction = Transaction(
-            self._context.name,
-            self._claims,
-            atomic=self._needs_all(work),
+    def terms(self, work: Work) -> Terms:
+        return Terms(
+            atomic=work.job.gang or self._settings.transaction == "atomic",
             coarse=self._settings.detection == "coarse",
             preempt=self._settings.preempt,
         )
-        return (Commit(transaction, self._explanation),)
-
-    def _committed(self, outcome: Outcome, now: int, view: View) -> Sequence[Effect]:
-        work, claims = self._deciding, self._claims
-        assert work is not None
-        assert claims is not None
-        work.tasks = self._unplaced
-        if outcome.all_accepted:
-            return self._conclude(now, view, should_wait=False)
-        refused = np.flatnonzero(~outcome.accepted)
-        work.tasks = np.sort(np.concatenate([work.tasks, claims.tasks[refused]]))
-        # A conflict is worth another try at once; a limit is not, until something ends.
-        is_limited = bool(np.isin(outcome.whys[refused], _LIMITS).any())
-        return self._conclude(now, view, should_wait=is_limited and not outcome.accepted.any())
-
-    def _conclude(self, now: int, view: View, *, should_wait: bool) -> Sequence[Effect]:
-        """The attempt is over: put back what is left of the job, then begin with the next."""
-        work = self._deciding
-        assert work is not None
-        effects: list[Effect] = list(self._explains)
-        if len(work.tasks):
-            effects.extend(self._put_back(work, now, should_wait=should_wait))
-        self._claims = None
-        effects.extend(self._begin(view))
-        return effects
-
-    def _put_back(self, work: _Work, now: int, *, should_wait: bool) -> Sequence[Effect]:
-        if work.attempts >= self._settings.attempts:
-            last = self._explains[0].explanation if self._explains else Explanation()
-            given_up = Refusal(Why.ATTEMPTS, lacking=work.attempts)
-            return (Abandon(work.tasks, structs.replace(last, refused=given_up)),)
-        if not should_wait or self._settings.backoff == 0:
-            work.waits = 0
-            self._queue.append(work)
-            return ()
-        timer = str(self._decision)
-        self._waiting[timer] = work
-        delay = self._settings.backoff << min(work.waits, 6)
-        work.waits += 1
-        return (WakeMe(now + delay, timer),)

@@ -10,10 +10,13 @@ import numpy as np
 from argosy.cell import Rule
 from argosy.model.effects import (
     Abandon,
+    Answer,
+    AskQueues,
     Commit,
     Effect,
     Enqueue,
     Explain,
+    Probe,
     Sample,
     Send,
     Think,
@@ -24,6 +27,8 @@ from argosy.model.events import (
     Committed,
     DecisionDue,
     MessageReceived,
+    ProbeReady,
+    QueuesReported,
     SampleReturned,
     TimerFired,
 )
@@ -56,6 +61,9 @@ class Carrier:
             Think: self._think,
             Commit: self._commit,
             Enqueue: self._enqueue,
+            Probe: self._probe,
+            Answer: self._answer,
+            AskQueues: self._ask_queues,
             Sample: self._sample,
             Send: self._send,
             WakeMe: self._wake_me,
@@ -180,6 +188,64 @@ class Carrier:
                 f"{scheduler.name} places task {task_name(name, index_of(task))}, "
                 "which is not its to place"
             )
+
+    def _probe(self, scheduler: Scheduler, effect: Probe, now: int) -> None:
+        at = now + self._network.sure_hop(scheduler.name, MACHINES, now)
+        precedence = self._workbook.job(effect.job).precedence
+        shape = self._world.view.shape(effect.request, (), precedence)
+        self._simulator.probe(
+            at,
+            effect.job,
+            scheduler.index,
+            scheduler.number,
+            shape,
+            effect.estimate,
+            effect.machines,
+        )
+
+    def report_ready(self, now: int) -> None:
+        """Machines ask the schedulers whose probes came up; the dead do not answer."""
+        for probe, job, machine, owner in self._simulator.take_ready():
+            scheduler = self._world.schedulers[owner]
+            if not self._simulator.is_held(probe):
+                continue
+            if scheduler.is_alive:
+                hop = self._network.sure_hop(MACHINES, scheduler.name, now)
+                self._world.post(now + hop, scheduler, ProbeReady(probe, job, machine))
+            else:
+                self._simulator.cancel(probe)
+
+    def _answer(self, scheduler: Scheduler, effect: Answer, now: int) -> None:
+        if effect.task is not None:
+            self._check_placeable(scheduler, np.array([effect.task], np.int64), may_run=False)
+        delay = self._network.sure_hop(scheduler.name, MACHINES, now)
+        self._world.request(now + delay, scheduler, self._arrive_answer, effect)
+
+    def _arrive_answer(self, scheduler: Scheduler, effect: Answer, now: int) -> None:
+        """A slot that was held on a machine that is gone is gone too: its task comes back."""
+        if not self._simulator.is_held(effect.probe):
+            raise EngineFault(f"{scheduler.name} answers probe {effect.probe}, which holds no slot")
+        if effect.task is None:
+            self._simulator.cancel(effect.probe)
+            return
+        tasks = np.array([effect.task], np.int64)
+        _, durations, estimates = self._workbook.rows(tasks)
+        duration, estimate = int(durations[0]), int(estimates[0])
+        if self._simulator.bind(effect.probe, effect.task, duration, estimate):
+            machine = self._world.cell.machine_of(effect.task)
+            machines = np.array([machine], np.int32)
+            self._journal.placed(now, "placed", tasks, machines, scheduler.name, None)
+        else:
+            self._world.lose(tasks, np.full(1, -1, np.int32), Why.MACHINE_GONE, now)
+
+    def _ask_queues(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
+        delay = self._network.sure_hop(scheduler.name, MACHINES, now)
+        self._world.request(now + delay, scheduler, self._arrive_ask_queues, effect)
+
+    def _arrive_ask_queues(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
+        lengths, waits = self._simulator.queue_state()
+        hop = self._network.sure_hop(MACHINES, scheduler.name, now)
+        self._world.post(now + hop, scheduler, QueuesReported(effect.token, lengths, waits))
 
     def _sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
         if effect.cluster:

@@ -111,6 +111,7 @@ class FaultPlan:
             return
         self._world.journal.fault(now, "crashed", scheduler=scheduler.name)
         scheduler.crash(now)
+        self._world.simulator.cancel_all(scheduler.index)
         self._world.post_fault(
             now + self._world.scenario.failover, "failover", scheduler, scheduler.epoch
         )

@@ -52,6 +52,7 @@ from argosy.worlds.sim.workbook import TaskFacts, Workbook, by_job
 
 FINISHED_REPORT: Final = 2
 LOST_REPORT: Final = 3
+PROBE_REPORT: Final = 4
 #: Kinds of events that come back from the native heap; the rest of each is in `_payloads`.
 DELIVER: Final = 16
 SUBMIT: Final = 17
@@ -147,6 +148,8 @@ class SimulatedWorld:
                 self._report_finished(now)
             elif kind == LOST_REPORT:
                 self._report_lost(now)
+            elif kind == PROBE_REPORT:
+                self._carrier.report_ready(now)
             elif kind == FAULT:
                 self.faults.strike(payloads.pop(token), now)
             if self._next_job is None and simulator.open_tasks == 0:
@@ -277,12 +280,17 @@ class SimulatedWorld:
                 self.post(now + hop, scheduler, event)
 
     def evict(self, outcome: Outcome, why: Why, now: int) -> None:
-        if not len(outcome.evicted):
-            return
-        self.simulator.set_pending(outcome.evicted)
+        """Evicted tasks are pending again; slots that probes held are simply gone."""
+        is_task = np.fromiter(
+            (not self.simulator.is_hold(task) for task in outcome.evicted.tolist()),
+            np.bool_,
+            len(outcome.evicted),
+        )
+        evicted, machines = outcome.evicted[is_task], outcome.evicted_from[is_task]
+        self.simulator.set_pending(evicted)
         for machine in set(outcome.evicted_from.tolist()):
             self.simulator.pump(machine)
-        self.lose(outcome.evicted, outcome.evicted_from, why, now)
+        self.lose(evicted, machines, why, now)
 
     def lose(self, tasks: TaskArray, machines: MachineArray, why: Why, now: int) -> None:
         """Tasks that had a machine have none: their schedulers are told, a hop later."""

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.serial import SerialScheduler, SerialSettings, Work
+from argosy.model.units import Micros
+
+
+class PathTime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The decision time of one code path."""
+
+    t_job: Micros = Micros(100_000)
+    t_task: Micros = Micros(5_000)
+
+
+class MonolithicSettings(SerialSettings, frozen=True):
+    """How long a monolithic scheduler decides, for all jobs alike or by kind."""
+
+    #: Kinds of jobs with a code path of their own; all others take t_job and t_task.
+    paths: dict[str, PathTime] = msgspec.field(default_factory=dict)
+
+
+class Monolithic(SerialScheduler):
+    name: ClassVar[str] = "monolithic"
+    summary: ClassVar[str] = "One scheduler, one queue; slow decisions block the jobs behind them."
+    settings_type: ClassVar[type[Settings]] = MonolithicSettings
+    capabilities: ClassVar[Capabilities] = Capabilities(transactions=True, gang=True)
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        assert isinstance(settings, MonolithicSettings)
+        super().__init__(settings, context)
+        self._paths = settings.paths
+
+    def decision_time(self, work: Work) -> int:
+        path = self._paths.get(work.job.kind)
+        if path is None:
+            return super().decision_time(work)
+        return path.t_job + path.t_task * len(work.tasks)

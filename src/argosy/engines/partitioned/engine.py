@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+from msgspec import Meta
+
+from argosy.cell import Bitmap, View
+from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.serial import SerialScheduler, SerialSettings
+
+Share = Annotated[float, Meta(ge=0, le=1, description="a share from 0 to 1")]
+
+
+class PartitionedSettings(SerialSettings, frozen=True):
+    """Which part of the machines a fleet entry's schedulers have; replicas share it out evenly."""
+
+    #: The part begins and ends at these shares of the machines, in the order of their numbers.
+    begin: Share = 0.0
+    end: Share = 1.0
+
+
+class Partitioned(SerialScheduler):
+    name: ClassVar[str] = "partitioned"
+    summary: ClassVar[str] = "A fixed part of the machines for every scheduler; no interference."
+    settings_type: ClassVar[type[Settings]] = PartitionedSettings
+    capabilities: ClassVar[Capabilities] = Capabilities(transactions=True, gang=True)
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        assert isinstance(settings, PartitionedSettings)
+        super().__init__(settings, context)
+        self._settings = settings
+        replicas = sorted((context.name, *context.peers))
+        self._replica, self._replicas = replicas.index(context.name), len(replicas)
+        self._part = np.zeros(0, np.uint64)
+        self._known = 0
+
+    def machines(self, view: View) -> Bitmap | None:
+        if self._known != view.machines:
+            self._known = view.machines
+            self._part = self._cut(view.machines)
+        return self._part
+
+    def _cut(self, machines: int) -> Bitmap:
+        """This replica's part of the entry's part, as a bitmap."""
+        begin, end = (
+            round(share * machines) for share in (self._settings.begin, self._settings.end)
+        )
+        span = max(0, end - begin)
+        first = begin + span * self._replica // self._replicas
+        last = begin + span * (self._replica + 1) // self._replicas
+        bits = np.zeros((machines + 63) // 64 * 64, np.uint8)
+        bits[first:last] = 1
+        return np.packbits(bits, bitorder="little").view(np.uint64)
