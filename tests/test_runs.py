@@ -292,3 +292,28 @@ def test_an_engine_that_breaks_mid_run_leaves_nothing_behind(
     with pytest.raises(EngineFault, match="boom"):
         execute(small(), tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_busyness_is_booked_on_the_days_it_falls_on() -> None:
+    hour = 3_600 * SECOND
+    jobs = [job("a", 1, submit=23 * 3600), job("b", 1, submit=47.5 * 3600)]
+    settings = {"t_job": 2 * hour, "t_task": 0}
+    spec = scenario("omega", jobs, replicas=1, settings=settings, horizon=60 * hour)
+    busy = execute(spec, None).schedulers[0].daily_busyness
+    # Job b ends at 49.5 h and with it the run: of the third day an hour and a half were decided on.
+    assert busy.days == pytest.approx([1 / 24, 1.5 / 24, 1.0], abs=0.002)
+    assert busy.median == pytest.approx(1.5 / 24)
+    assert busy.mad == pytest.approx(0.5 / 24)
+
+
+def test_kinds_are_measured_apart() -> None:
+    jobs = [
+        job("a", 1, seconds=10),
+        job("b", 1, seconds=20, kind="service"),
+        job("giant", 1, cpu=64_000, kind="service"),
+    ]
+    settings = {**FAST, "attempts": 2, "backoff": 0}
+    kinds = execute(scenario("omega", jobs, replicas=1, settings=settings), None).kinds
+    assert (kinds["batch"].jobs, kinds["batch"].jobs_abandoned) == (1, 0)
+    assert (kinds["service"].jobs, kinds["service"].jobs_abandoned) == (2, 1)
+    assert kinds["service"].jct.p50 > kinds["batch"].jct.p50

@@ -171,7 +171,7 @@ def test_decision_time_models_change_what_the_engine_says(
     world, lines = run_log(scenario("omega", [job("a", 4)], fleet=(entry,)))
     takes = next(line["takes"] for line in lines if line["what"] == "attempt")
     assert least <= takes <= most
-    assert world.schedulers[0].busy == takes
+    assert world.schedulers[0].busy_time(world.simulator.now) == takes
 
 
 def test_two_slow_deciders_conflict_and_the_loser_tries_again() -> None:
@@ -738,6 +738,7 @@ GOLDEN = {
     # With one path and no partition, a monolithic scheduler decides as an Omega scheduler does.
     "monolithic": "6c10c3ea7f1336332ae46895fe7fbeaf",
     "partitioned": "4a52636c4049cfb169e48324ea3cb105",
+    "mesos": "12bf53a8e1237e7d5e9f64df2ea42b27",
     "omega": "6c10c3ea7f1336332ae46895fe7fbeaf",
     "murmuration": "362a92635593a3cc3f466509a2b55fcf",
 }

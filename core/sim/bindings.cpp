@@ -325,6 +325,10 @@ void bind_sim(nb::module_& module) {
                  to_numpy(std::vector<std::int64_t>(board.all_placed())),
                  to_numpy(std::vector<std::int64_t>(board.done())));
            })
+      .def("abandoned_by_job",
+           [](const Simulator& self) {
+             return to_numpy(std::vector<std::int64_t>(self.board().abandoned()));
+           })
       .def("task_columns", [](const Simulator& self) { return task_columns(self.rows()); })
       .def("running_columns", [](const Simulator& self) { return task_columns(self.running()); })
       .def("integrals",

@@ -32,6 +32,7 @@ class Board {
     total_.push_back(static_cast<std::int32_t>(tasks));
     pending_.push_back(static_cast<std::int32_t>(tasks));
     finished_.push_back(0);
+    abandoned_.push_back(0);
     placed_.push_back(0);
     first_attempt_.push_back(-1);
     all_placed_.push_back(-1);
@@ -66,6 +67,7 @@ class Board {
     pending_[job] += (to == TaskState::pending) - (from == TaskState::pending);
     placed_[job] += has_machine(to) - has_machine(from);
     if (to == TaskState::finished) ++finished_[job];
+    if (to == TaskState::abandoned) ++abandoned_[job];
     if (all_placed_[job] < 0 && placed_[job] == total_[job]) all_placed_[job] = now;
     if (finished_[job] == total_[job]) done_[job] = now;
   }
@@ -90,6 +92,7 @@ class Board {
   const std::vector<std::int64_t>& first_attempt() const { return first_attempt_; }
   const std::vector<std::int64_t>& all_placed() const { return all_placed_; }
   const std::vector<std::int64_t>& done() const { return done_; }
+  const std::vector<std::int64_t>& abandoned() const { return abandoned_; }
 
  private:
   static int has_machine(TaskState state) {
@@ -97,7 +100,7 @@ class Board {
   }
 
   std::vector<std::vector<TaskState>> states_;
-  std::vector<std::int64_t> submit_, first_attempt_, all_placed_, done_;
+  std::vector<std::int64_t> submit_, first_attempt_, all_placed_, done_, abandoned_;
   std::vector<std::int32_t> owner_, total_, pending_, finished_, placed_;
   std::int64_t counts_[task_states] = {0, 0, 0, 0, 0};
 };

@@ -195,6 +195,7 @@ class Simulator:
     def job_columns(
         self,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
+    def abandoned_by_job(self) -> NDArray[np.int64]: ...
     def task_columns(
         self,
     ) -> tuple[

@@ -35,8 +35,6 @@ class Cell(View):
         names = Names(dimensions, groups or {})
         self._native = Columns(len(dimensions), len(names.sets))
         self._audited = audited
-        #: The operator is number 0: the native core exempts it.
-        self._schedulers = {OPERATOR: 0}
         super().__init__(self._native, names)
 
     @property
@@ -53,16 +51,16 @@ class Cell(View):
 
     def scheduler_number(self, name: str) -> int:
         """A scheduler is known from the first mention of its name."""
-        number = self._schedulers.get(name)
+        number = self._names.schedulers.get(name)
         if number is None:
             try:
-                number = self._schedulers[name] = self._native.add_scheduler()
+                number = self._names.schedulers[name] = self._native.add_scheduler()
             except ValueError as error:
                 raise ModelError(str(error)) from None
         return number
 
     def scheduler_name(self, number: int) -> str:
-        return list(self._schedulers)[number]
+        return list(self._names.schedulers)[number]
 
     def set_limits(self, scheduler: str, resources: Resources | None, jobs: int | None) -> None:
         """What the scheduler may hold from now on. None means no limit, and so does an amount of 0: a
@@ -153,7 +151,7 @@ class Cell(View):
     def usage(self) -> dict[str, Usage]:
         """Who holds what: for reports on schedulers that share a cell."""
         used = {}
-        for name, number in self._schedulers.items():
+        for name, number in self._names.schedulers.items():
             resources, tasks, jobs = self._native.usage(number)
             used[name] = Usage(dict(zip(self.dimensions, resources, strict=True)), tasks, jobs)
         return used

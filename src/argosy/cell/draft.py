@@ -17,8 +17,10 @@ from argosy.model.transactions import Claims, TaskArray
 class Draft:
     """Collects claims over one view. Each `place` counts the room that earlier ones have taken."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, adjust: NDArray[np.int64] | None = None) -> None:
         self._view = view
+        #: What to add to the room the view shows, per machine and dimension.
+        self._adjust = adjust
         self._parts: list[Claims] = []
         self._unplaced: list[TaskArray] = []
 
@@ -66,8 +68,11 @@ class Draft:
     def _taken(self) -> NDArray[np.int64] | None:
         """What earlier placements leave of the room the view shows, as a correction to it."""
         if not self._parts:
-            return None
-        taken = np.zeros((self._view.machines, len(self._view.dimensions)), np.int64)
+            return self._adjust
+        if self._adjust is None:
+            taken = np.zeros((self._view.machines, len(self._view.dimensions)), np.int64)
+        else:
+            taken = self._adjust.copy()
         for part in self._parts:
             request = np.array(self._view.shape_request(int(part.shapes[0])), np.int64)
             np.subtract.at(taken, part.machines, request)

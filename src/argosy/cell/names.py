@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from argosy.model.errors import ModelError, did_you_mean
 from argosy.model.machines import MACHINE_GROUP, Machine
+from argosy.model.transactions import OPERATOR
 
 
 class Names:
@@ -26,6 +27,8 @@ class Names:
         self._group_of_set: list[str] = []
         self._attributes: dict[tuple[str, str], int] = {}
         self._tags: dict[str, int] = {}
+        #: The operator is number 0: the native core exempts it.
+        self.schedulers = {OPERATOR: 0}
         for group, sets in groups.items():
             if group == MACHINE_GROUP:
                 raise ModelError(

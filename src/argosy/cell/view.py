@@ -191,6 +191,15 @@ class View:
             could_fit,
         )
 
+    def held_by(self, scheduler: str) -> dict[str, int]:
+        """What the claims of a scheduler hold, by dimension."""
+        if not isinstance(self._columns, Columns):
+            raise ModelError("a snapshot does not know who holds what", hint="ask the live view")
+        number = self._names.schedulers.get(scheduler)
+        if number is None:
+            return dict.fromkeys(self.dimensions, 0)
+        return dict(zip(self.dimensions, self._columns.usage(number)[0], strict=True))
+
     def evictable(self, precedence: int) -> NDArray[np.int64]:
         """What claims below `precedence` hold, a row per machine and a column per dimension."""
         if not isinstance(self._columns, Columns):

@@ -6,6 +6,7 @@ from importlib import metadata
 from typing import Final
 
 from argosy.engines.api import Engine
+from argosy.engines.mesos import Mesos
 from argosy.engines.monolithic import Monolithic
 from argosy.engines.murmuration import Murmuration
 from argosy.engines.omega import Omega
@@ -18,6 +19,7 @@ ENGINES: Final[dict[str, type[Engine]]] = {
     Omega.name: Omega,
     Monolithic.name: Monolithic,
     Partitioned.name: Partitioned,
+    Mesos.name: Mesos,
     Murmuration.name: Murmuration,
 }
 

@@ -13,11 +13,13 @@ from argosy.model.transactions import MachineArray, TaskArray, Transaction
 
 class Think(msgspec.Struct, frozen=True):
     """Deciding takes `duration`; `DecisionDue(token)` follows. `job` is what is being decided on: its
-    first `Think` ends the job's wait time. Busyness is the sum of these durations."""
+    first `Think` ends the job's wait time. Busyness is the sum of these durations; an engine that thinks
+    along several lines at once names the `lane` of each."""
 
     duration: int
     token: int
     job: int = -1
+    lane: str = ""
 
 
 class Commit(msgspec.Struct, frozen=True):

@@ -82,6 +82,7 @@ class Transaction(msgspec.Struct, frozen=True):
 
     `atomic` takes all claims or none; otherwise each claim (or gang) stands for itself. `coarse`
     refuses any machine whose version moved on since the decision; otherwise only fit is checked.
+    `scheduler` may have a part after a colon (``mesos:batch``): claims are then counted under that name.
     `preempt` lets claims push out tasks of strictly lower precedence; `move` lets a claim replace the
     claim its task already holds.
     """

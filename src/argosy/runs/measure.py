@@ -8,14 +8,16 @@ from numpy.typing import NDArray
 from argosy.model.explanations import Why
 from argosy.model.scenario import Scenario
 from argosy.runs.statistics import distribution
-from argosy.runs.summary import Counts, SchedulerSummary, Summary
+from argosy.runs.summary import Counts, Daily, KindSummary, SchedulerSummary, Summary
 from argosy.worlds.sim import SimulatedWorld
+from argosy.worlds.sim.busy import DAY
 from argosy.worlds.sim.schedulers import Scheduler
 
 
 def summarise(world: SimulatedWorld, log_digest: str) -> Summary:
     simulator, scenario = world.simulator, world.scenario
     submit, first_attempt, all_placed, done = simulator.job_columns()
+    abandoned_tasks = simulator.abandoned_by_job()
     tasks, _, _, _, finished = simulator.task_columns()
     pending, queued, running, ended, abandoned = simulator.counts().tolist()
     successes = sum(scheduler.successes for scheduler in world.schedulers)
@@ -31,6 +33,7 @@ def summarise(world: SimulatedWorld, log_digest: str) -> Summary:
             jobs=len(submit),
             jobs_finished=int((done >= 0).sum()),
             jobs_endless=world.workbook.endless_jobs,
+            jobs_abandoned=int((abandoned_tasks > 0).sum()),
             tasks=pending + queued + running + ended + abandoned,
             tasks_finished=ended,
             tasks_running=running,
@@ -45,6 +48,7 @@ def summarise(world: SimulatedWorld, log_digest: str) -> Summary:
         jct=distribution(_since(done, submit)),
         breakdown=_breakdown(submit, first_attempt, all_placed, done),
         response_time=distribution(finished - submit[tasks >> 32]),
+        kinds=_kinds(world, submit, first_attempt, all_placed, done, abandoned_tasks),
         utilisation={
             name: float(used[d] / capacity[d]) if capacity[d] else 0.0
             for d, name in enumerate(dimensions)
@@ -73,6 +77,38 @@ def _since(milestone: NDArray[np.int64], submit: NDArray[np.int64]) -> NDArray[n
     return (milestone - submit)[milestone >= 0]
 
 
+def _kinds(
+    world: SimulatedWorld,
+    submit: NDArray[np.int64],
+    first_attempt: NDArray[np.int64],
+    all_placed: NDArray[np.int64],
+    done: NDArray[np.int64],
+    abandoned: NDArray[np.int64],
+) -> dict[str, KindSummary]:
+    kinds = np.array(world.workbook.kinds())
+    summaries = {}
+    for kind in sorted(set(kinds.tolist())):
+        mine = kinds == kind
+        times = [
+            distribution(_since(milestone[mine], submit[mine]))
+            for milestone in (first_attempt, all_placed, done)
+        ]
+        summaries[kind] = KindSummary(
+            jobs=int(mine.sum()),
+            jobs_finished=int((done[mine] >= 0).sum()),
+            jobs_abandoned=int((abandoned[mine] > 0).sum()),
+            wait_time=times[0],
+            placement_latency=times[1],
+            jct=times[2],
+        )
+    return summaries
+
+
+def daily(values: list[float]) -> Daily:
+    median = float(np.median(values))
+    return Daily(median, float(np.median(np.abs(np.array(values) - median))), values)
+
+
 def _breakdown(
     submit: NDArray[np.int64],
     first_attempt: NDArray[np.int64],
@@ -98,6 +134,16 @@ def _scheduler(scheduler: Scheduler, ended_at: int) -> SchedulerSummary:
         engine=scheduler.entry.engine,
         jobs=scheduler.jobs,
         busyness=scheduler.busy_time(ended_at) / ended_at if ended_at else 0.0,
+        daily_busyness=daily(scheduler.busy_by_day(ended_at)),
+        lanes={
+            name: daily(lane.by_day(ended_at)) for name, lane in sorted(scheduler.lanes.items())
+        },
+        daily_conflicts=daily(
+            [
+                scheduler.conflict_days[day] / max(1, scheduler.success_days[day])
+                for day in range(max(1, -(-ended_at // DAY)))
+            ]
+        ),
         transactions=scheduler.transactions,
         conflicts=scheduler.conflicts,
         refused={Why(why).name.lower(): count for why, count in sorted(scheduler.refused.items())},

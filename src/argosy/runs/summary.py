@@ -18,12 +18,26 @@ class Distribution(msgspec.Struct, frozen=True):
     largest: float = 0.0
 
 
+class Daily(msgspec.Struct, frozen=True):
+    """Per-day values of a scheduler as the Omega paper reports them: the median over days, and the median
+    absolute deviation from it. A day that was begun counts for as long as it lasted."""
+
+    median: float = 0.0
+    mad: float = 0.0
+    days: list[float] = []
+
+
 class SchedulerSummary(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     engine: str
     jobs: int
     #: Share of the run spent deciding.
     busyness: float
+    #: The same by day, and conflicts per successful transaction by day.
+    daily_busyness: Daily = Daily()
+    daily_conflicts: Daily = Daily()
+    #: Daily busyness of each lane, where an engine thinks along several at once.
+    lanes: dict[str, Daily] = {}
     #: Transactions sent, and those of which at least one claim was refused.
     transactions: int
     conflicts: int
@@ -33,6 +47,17 @@ class SchedulerSummary(msgspec.Struct, frozen=True, kw_only=True):
     crashes: int
 
 
+class KindSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The jobs of one kind."""
+
+    jobs: int
+    jobs_finished: int
+    jobs_abandoned: int
+    wait_time: Distribution
+    placement_latency: Distribution
+    jct: Distribution
+
+
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """Where all tasks are when the run ends; they add up to `tasks`."""
 
@@ -40,6 +65,8 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     jobs_finished: int
     #: Jobs with tasks that run until they are stopped, which no run finishes.
     jobs_endless: int = 0
+    #: Jobs of which at least one task was abandoned.
+    jobs_abandoned: int = 0
     tasks: int
     tasks_finished: int
     tasks_running: int
@@ -65,9 +92,11 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     jct: Distribution
     #: The mean JCT of finished jobs in its parts: until the first attempt began (``waiting``), until the
     #: last task was placed (``placing``), and until the last was done (``running``). Empty without any.
-    breakdown: dict[str, float]
+    breakdown: dict[str, float] = {}
     #: Per task: submit to done.
     response_time: Distribution
+    #: The same times for the jobs of each kind.
+    kinds: dict[str, KindSummary] = {}
     #: Mean share of each resource in use over the run.
     utilisation: dict[str, float]
     #: Conflicting transactions per successful one, over all schedulers.

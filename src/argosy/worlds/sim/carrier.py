@@ -36,6 +36,7 @@ from argosy.model.explanations import Explanation, Why
 from argosy.model.jobs import index_of, job_of, task_name
 from argosy.model.scenario import Jittered, Scaled
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
+from argosy.worlds.sim.busy import DAY
 from argosy.worlds.sim.schedulers import Scheduler
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Carrier:
             case Jittered(low=low, high=high):
                 share = scheduler.decision_random.uniform()
                 duration = int(duration * (low + (high - low) * share))
-        scheduler.think(now, duration)
+        scheduler.lanes[effect.lane].think(now, duration)
         if effect.job >= 0:
             self._simulator.attempt(effect.job)
             self._journal.attempt(now, effect.job, scheduler.name, duration)
@@ -104,7 +105,7 @@ class Carrier:
 
     def _commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
         transaction = effect.transaction
-        if transaction.scheduler != scheduler.name:
+        if transaction.scheduler.split(":")[0] != scheduler.name:
             raise EngineFault(f"{scheduler.name} commits as {transaction.scheduler!r}")
         if transaction.machines:
             raise EngineFault(f"{scheduler.name} tries to change machines", expected="claims only")
@@ -147,11 +148,14 @@ class Carrier:
         tasks, machines = claims.tasks, claims.machines
         if outcome.all_accepted:
             scheduler.successes += 1
+            scheduler.success_days[now // DAY] += 1
         else:
             rows = np.flatnonzero(~outcome.accepted)
             whys, counts = np.unique(outcome.whys[rows], return_counts=True)
             scheduler.refused.update(dict(zip(whys.tolist(), counts.tolist(), strict=True)))
-            scheduler.conflicts += bool(np.isin(whys, _CONFLICTS).any())
+            if np.isin(whys, _CONFLICTS).any():
+                scheduler.conflicts += 1
+                scheduler.conflict_days[now // DAY] += 1
             self._journal.refused(now, claims, outcome, rows, scheduler.name)
             tasks, machines = tasks[outcome.accepted], machines[outcome.accepted]
         if len(tasks):

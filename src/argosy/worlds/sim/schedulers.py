@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -13,6 +13,7 @@ from argosy.model.errors import SettingError
 from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.scenario import FleetEntry
+from argosy.worlds.sim.busy import BusyTime
 
 
 class Scheduler:
@@ -46,8 +47,11 @@ class Scheduler:
         self.is_given_up = False
         self.epoch = 0
         self.jobs = 0
-        self.busy = 0
-        self._busy_until = 0
+        #: Decision time by lane; most engines have but one, without a name.
+        self.lanes: defaultdict[str, BusyTime] = defaultdict(BusyTime)
+        #: Transactions that succeeded or met a conflict, by day of the virtual clock.
+        self.success_days: Counter[int] = Counter()
+        self.conflict_days: Counter[int] = Counter()
         self.transactions = 0
         #: Transactions of which nothing was refused, and those that met a conflict.
         self.successes = 0
@@ -66,13 +70,13 @@ class Scheduler:
     def hears_all(self) -> bool:
         return self.capabilities.finishes is Finishes.ALL
 
-    def think(self, now: int, duration: int) -> None:
-        self.busy += duration
-        self._busy_until = now + duration
-
     def busy_time(self, now: int) -> int:
-        """Time spent deciding until now: of a decision under way, only what has passed."""
-        return self.busy - max(0, self._busy_until - now)
+        """Time spent deciding until now, over all lanes."""
+        return sum(lane.total(now) for lane in self.lanes.values())
+
+    def busy_by_day(self, now: int) -> list[float]:
+        lanes = [lane.by_day(now) for lane in self.lanes.values()] or [BusyTime().by_day(now)]
+        return [sum(day) for day in zip(*lanes, strict=True)]
 
     def start(self) -> None:
         """A fresh engine: nothing is remembered, and the random stream is the epoch's own."""
@@ -81,7 +85,8 @@ class Scheduler:
         self.engine = self.engine_type(self.settings, Context(self.name, self.peers, random))
 
     def crash(self, now: int) -> None:
-        self.busy, self._busy_until = self.busy_time(now), now
+        for lane in self.lanes.values():
+            lane.stop(now)
         self.engine = None
         self.epoch += 1
         self.crashes += 1

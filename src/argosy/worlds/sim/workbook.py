@@ -63,6 +63,10 @@ class Workbook:
         self._facts.append(facts)
         self.endless_jobs += any(not group.durations for group in facts.job.groups)
 
+    def kinds(self) -> list[str]:
+        """The kind of every job, by number."""
+        return [facts.job.kind for facts in self._facts]
+
     def job(self, number: int) -> Job:
         return self._facts[number].job
 

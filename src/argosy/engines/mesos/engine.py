@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Final, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from argosy.cell import Draft, Rule, View
+from argosy.engines.api import Capabilities, Context, Settings
+from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
+from argosy.model.events import (
+    Committed,
+    DecisionDue,
+    Event,
+    JobSubmitted,
+    TasksLost,
+    TimerFired,
+)
+from argosy.model.explanations import Explanation, Refusal, Why
+from argosy.model.jobs import Job
+from argosy.model.transactions import Claims, TaskArray, Transaction
+from argosy.model.units import Micros
+
+_RULES: Final = {"first-fit": Rule.FIRST, "best-fit": Rule.BEST, "worst-fit": Rule.WORST}
+
+
+class FrameworkTime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The decision time of one framework."""
+
+    t_job: Micros = Micros(100_000)
+    t_task: Micros = Micros(5_000)
+
+
+class MesosSettings(Settings, frozen=True):
+    """How the allocator offers and the frameworks decide."""
+
+    #: Decision time is t_job + t_task x tasks, unless a framework has its own.
+    t_job: Micros = Micros(100_000)
+    t_task: Micros = Micros(5_000)
+    frameworks: dict[str, FrameworkTime] = msgspec.field(default_factory=dict)
+    #: What making an offer takes the allocator.
+    t_offer: Micros = Micros(1_000)
+    #: Whether an offer holds all that is available, or at most the framework's fair share of the cell.
+    offers: Literal["all", "fair-share"] = "all"
+    placement: Literal["first-fit", "best-fit", "worst-fit"] = "first-fit"
+    #: How long the allocator waits when nothing is available.
+    t_idle: Micros = Micros(1_000_000)
+    #: A job is abandoned after this many attempts.
+    attempts: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000
+
+
+class _Work:
+    """What is left to place of one job, and the claims hoarded for it until they are all there."""
+
+    __slots__ = ("attempts", "held", "hoard", "job", "number", "tasks")
+
+    def __init__(self, job: Job, number: int, tasks: TaskArray) -> None:
+        self.job = job
+        self.number = number
+        self.tasks = tasks
+        self.attempts = 0
+        self.hoard: list[Claims] = []
+        #: What the hoard asks for, per machine and dimension.
+        self.held: NDArray[np.int64] | None = None
+
+
+class _Framework:
+    """One framework: its jobs, and the resources the allocator has set aside for it."""
+
+    def __init__(self, kind: str, time: FrameworkTime) -> None:
+        self.kind = kind
+        self.time = time
+        self.queue: deque[_Work] = deque()
+        self.deciding: _Work | None = None
+        #: The offer under decision, per machine and dimension.
+        self.offer: NDArray[np.int64] | None = None
+        self.claims: Claims | None = None
+        self.explains: list[Explain] = []
+        self.unplaced = np.empty(0, np.int64)
+
+
+class Mesos:
+    name: ClassVar[str] = "mesos"
+    summary: ClassVar[str] = "Two-level: offers of all that is free, to one framework at a time."
+    settings_type: ClassVar[type[Settings]] = MesosSettings
+    capabilities: ClassVar[Capabilities] = Capabilities(transactions=True, gang=True)
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        assert isinstance(settings, MesosSettings)
+        self._settings = settings
+        self._context = context
+        self._rule = _RULES[settings.placement]
+        #: By kind of job, in the order of first appearance.
+        self._frameworks: dict[str, _Framework] = {}
+        #: Whether the allocator is busy making an offer.
+        self._is_offering = False
+        #: Decisions under way, by token.
+        self._decisions: dict[int, _Framework] = {}
+        self._token = 0
+
+    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+        match event:
+            case JobSubmitted(job, number, tasks) | TasksLost(job, number, tasks):
+                self._framework(job.kind).queue.append(_Work(job, number, tasks))
+                return self._next_offer(now)
+            case TimerFired("offer"):
+                self._is_offering = False
+                return self._offer(view, now)
+            case DecisionDue(token) if token in self._decisions:
+                return self._decided(self._decisions.pop(token), view, now)
+            case Committed(transaction, outcome):
+                framework = self._frameworks[transaction.scheduler.split(":")[1]]
+                return self._committed(framework, outcome.accepted, now)
+        return ()
+
+    def _framework(self, kind: str) -> _Framework:
+        if kind not in self._frameworks:
+            usual = FrameworkTime(self._settings.t_job, self._settings.t_task)
+            time = self._settings.frameworks.get(kind, usual)
+            self._frameworks[kind] = _Framework(kind, time)
+        return self._frameworks[kind]
+
+    def _name(self, framework: _Framework) -> str:
+        return f"{self._context.name}:{framework.kind}"
+
+    def _next_offer(self, now: int) -> Sequence[Effect]:
+        """The allocator begins an offer if it is idle and somebody has use for one."""
+        wants = any(f.queue and f.deciding is None for f in self._frameworks.values())
+        if self._is_offering or not wants:
+            return ()
+        self._is_offering = True
+        return (WakeMe(now + self._settings.t_offer, "offer"),)
+
+    def _offer(self, view: View, now: int) -> Sequence[Effect]:
+        """What is free and not set aside for others goes to the neediest framework that wants it."""
+        wanting = [f for f in self._frameworks.values() if f.queue and f.deciding is None]
+        if not wanting:
+            return ()
+        framework = min(wanting, key=lambda f: self._dominant_share(f, view))
+        available = self._available(view)
+        if not available.any():
+            self._is_offering = True
+            return (WakeMe(now + self._settings.t_idle, "offer"),)
+        if self._settings.offers == "fair-share":
+            available = self._fair_part(framework, available, view)
+        framework.offer = available
+        work = framework.deciding = framework.queue.popleft()
+        work.attempts += 1
+        self._choose(framework, work, available, view)
+        self._token += 1
+        self._decisions[self._token] = framework
+        duration = framework.time.t_job + framework.time.t_task * len(work.tasks)
+        thinking = Think(duration, self._token, work.number, framework.kind)
+        return (thinking, *self._next_offer(now))
+
+    def _available(self, view: View) -> NDArray[np.int64]:
+        """What is free, less what is on offer or hoarded; a lost machine may leave less than nothing."""
+        available = view.free()
+        for framework in self._frameworks.values():
+            works = [*framework.queue, *filter(None, [framework.deciding])]
+            for held in (framework.offer, *(work.held for work in works)):
+                if held is not None:
+                    available -= held
+        return np.maximum(available, 0)
+
+    def _dominant_share(self, framework: _Framework, view: View) -> float:
+        """The largest share of any resource that the framework's tasks hold."""
+        held, there = view.held_by(self._name(framework)), view.capacity_total()
+        return max(held[name] / amount for name, amount in there.items() if amount)
+
+    def _fair_part(
+        self, framework: _Framework, available: NDArray[np.int64], view: View
+    ) -> NDArray[np.int64]:
+        """Whole machines, from a random one on, up to the framework's even share of the cell."""
+        fair = np.array(list(view.capacity_total().values()), np.int64) // len(self._frameworks)
+        start = self._context.random.below(max(1, len(available)))
+        order = np.roll(np.arange(len(available)), -start)
+        within = (np.cumsum(available[order], axis=0) <= fair).all(axis=1)
+        part = np.zeros_like(available)
+        part[order[within]] = available[order[within]]
+        return part
+
+    def _choose(
+        self, framework: _Framework, work: _Work, offer: NDArray[np.int64], view: View
+    ) -> None:
+        draft = Draft(view, offer - view.free())
+        framework.explains = []
+        for group, tasks in work.job.tasks_by_group(work.tasks):
+            shape = view.shape(group.request, group.tags, work.job.precedence)
+            found, short = draft.place(
+                tasks, shape, self._rule, self._context.random, requires=group.requires
+            )
+            if len(short):
+                framework.explains.append(Explain(short, found.explanation()))
+        framework.unplaced = draft.unplaced()
+        framework.claims = draft.claims() if draft.count else None
+
+    def _decided(self, framework: _Framework, view: View, now: int) -> Sequence[Effect]:
+        work = framework.deciding
+        assert work is not None
+        if work.job.gang and framework.claims is not None:
+            work.hoard.append(framework.claims)
+            if len(framework.unplaced):
+                work.tasks = framework.unplaced
+                work.held = _held(work.hoard, view)
+                return self._conclude(framework, now)
+            framework.claims = _joined(work.hoard)
+        if framework.claims is None:
+            return self._conclude(framework, now)
+        transaction = Transaction(self._name(framework), framework.claims, atomic=work.job.gang)
+        return (Commit(transaction),)
+
+    def _committed(
+        self, framework: _Framework, accepted: NDArray[np.bool_], now: int
+    ) -> Sequence[Effect]:
+        work, claims = framework.deciding, framework.claims
+        assert work is not None
+        assert claims is not None
+        work.tasks = np.sort(np.concatenate([framework.unplaced, claims.tasks[~accepted]]))
+        work.hoard.clear()
+        work.held = None
+        return self._conclude(framework, now)
+
+    def _conclude(self, framework: _Framework, now: int) -> Sequence[Effect]:
+        """What was offered and not used goes back to the allocator."""
+        work = framework.deciding
+        assert work is not None
+        framework.deciding = framework.offer = framework.claims = None
+        effects: list[Effect] = list(framework.explains)
+        if len(work.tasks):
+            if work.attempts < self._settings.attempts:
+                framework.queue.append(work)
+            else:
+                effects.append(_give_up(work))
+        effects.extend(self._next_offer(now))
+        return effects
+
+
+def _give_up(work: _Work) -> Abandon:
+    tasks = np.concatenate([work.tasks, *(claims.tasks for claims in work.hoard)])
+    return Abandon(tasks, Explanation(refused=Refusal(Why.ATTEMPTS, lacking=work.attempts)))
+
+
+def _held(hoard: list[Claims], view: View) -> NDArray[np.int64]:
+    held = np.zeros((view.machines, len(view.dimensions)), np.int64)
+    for claims in hoard:
+        requests = [view.shape_request(shape) for shape in claims.shapes.tolist()]
+        np.add.at(held, claims.machines, np.array(requests, np.int64))
+    return held
+
+
+def _joined(parts: list[Claims]) -> Claims:
+    return Claims(
+        np.concatenate([part.tasks for part in parts]),
+        np.concatenate([part.machines for part in parts]),
+        np.concatenate([part.shapes for part in parts]),
+        np.concatenate([part.versions for part in parts]),
+    )

@@ -1,0 +1,48 @@
+"""Time spent deciding, booked on the days of the virtual clock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+DAY: Final = 86_400_000_000
+
+
+class BusyTime:
+    """One line of thought: its decisions follow one another."""
+
+    def __init__(self) -> None:
+        self._total = 0
+        self._until = 0
+        self._days: Counter[int] = Counter()
+
+    def think(self, now: int, duration: int) -> None:
+        self._total += duration
+        self._until = now + duration
+        self._book(now, self._until, 1)
+
+    def stop(self, now: int) -> None:
+        """A decision under way is broken off: only what has passed counts."""
+        self._total -= max(0, self._until - now)
+        self._book(now, self._until, -1)
+        self._until = min(self._until, now)
+
+    def total(self, now: int) -> int:
+        return self._total - max(0, self._until - now)
+
+    def by_day(self, now: int) -> list[float]:
+        """The share of each day; the last day counts for as long as it has lasted."""
+        ahead = BusyTime()
+        ahead._book(now, self._until, 1)
+        days = max(1, -(-now // DAY))
+        return [
+            (self._days[day] - ahead._days[day]) / max(1, min(DAY, now - day * DAY))
+            for day in range(days)
+        ]
+
+    def _book(self, begin: int, end: int, sign: int) -> None:
+        while begin < end:
+            day = begin // DAY
+            stop = min(end, (day + 1) * DAY)
+            self._days[day] += sign * (stop - begin)
+            begin = stop
