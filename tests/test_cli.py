@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import itertools
 import json
@@ -108,6 +109,10 @@ class TestStart:
         assert result.code == 0
         assert f"Example: argosy {name}" in result.out
         assert "--output" in result.out
+
+    def test_help_promises_only_what_there_is(self, argosy: Call) -> None:
+        assert "for real" not in argosy("--help").out
+        assert "for real" not in (REPOSITORY / "pyproject.toml").read_text()
 
     def test_no_arguments_are_answered_with_help(self, argosy: Call) -> None:
         result = argosy()
@@ -223,6 +228,66 @@ class TestMistakes:
         monkeypatch.setattr(app, "_called", interrupted)
         assert argosy("engines") == Result(130, "", "argosy: interrupted\n")
 
+    def test_an_interrupt_while_importing_is_one_line(self) -> None:
+        script = (
+            "import sys\n"
+            "class Impatient:\n"
+            "    def find_spec(self, name, *_):\n"
+            "        if name == 'click':\n"
+            "            raise KeyboardInterrupt\n"
+            "sys.meta_path.insert(0, Impatient())\n"
+            "from argosy.cli import main\n"
+            "main(['engines'])"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (130, "", "argosy: interrupted\n")
+
+    def test_sigterm_ends_cleanly_with_143(
+        self, argosy: Call, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import argosy.runs.execute as execution
+
+        def told_to_stop(*_: object) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+            for _ in range(1000):  # A handler runs between two steps of the interpreter.
+                pass
+
+        monkeypatch.setattr(execution, "_run", told_to_stop)
+        before = signal.getsignal(signal.SIGTERM)
+        assert argosy("run", QUICKSTART, "--out", "kept") == Result(143, "", "argosy: terminated\n")
+        assert signal.getsignal(signal.SIGTERM) is before
+        assert not list(Path().iterdir())
+
+    def test_a_run_that_cannot_be_kept_says_where(
+        self, argosy: Call, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import argosy.runs.execute as execution
+
+        def full(*_: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(execution, "_run", full)
+        result = argosy("run", QUICKSTART, "--out", "here")
+        assert result.code == 2
+        assert "the run cannot be kept in here: No space left on device" in result.complaint
+        assert argosy("run", QUICKSTART, "--out", "x" * 300).code == 2
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+    def test_output_that_cannot_be_written_is_named(self) -> None:
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "argosy.cli", "engines"],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("argosy: error[output]: the output cannot be written: No space")
+
 
 class TestRun:
     def test_a_run_prints_its_summary_and_keeps_a_directory(self, argosy: Call) -> None:
@@ -268,7 +333,7 @@ class TestCompare:
     def test_it_says_which_engine_is_best_by_how_much_and_why(self, argosy: Call) -> None:
         result = argosy("compare", QUICKSTART, "--seeds", "2", "--jobs", "1")
         assert result.code == 0, result.err
-        for words in ("by median JCT", "spread of JCT", "why", "A job takes"):
+        for words in ("by median JCT", "spread of JCT", "why", "A finished job took"):
             assert words in result.out
 
     def test_results_do_not_depend_on_the_number_of_processes(self) -> None:
@@ -297,6 +362,48 @@ class TestCompare:
         with pytest.raises(ArgosyError, match=r"omega, seed 1: .*gone\.toml") as caught:
             sweep.run_all(points, 2, lambda share: None)
         assert caught.value.code == "scenario"
+
+    def test_the_failure_shown_is_the_first_in_order_whichever_came_first(self) -> None:
+        from concurrent.futures import Future
+
+        from argosy.cli import sweep
+
+        early: Future[Any] = Future()
+        late: Future[Any] = Future()
+        last: Future[Any] = Future()
+        late.set_result(sweep.Failure("scenario", "the later"))
+        # Told that one is still missing, it fails as well.
+        sweep._await(
+            [early, late, last], lambda _: early.set_result(sweep.Failure("scenario", "earlier"))
+        )
+        assert early.done()
+        assert last.cancelled()
+
+    @pytest.mark.parametrize("command", ["run", "compare"])
+    def test_what_an_engine_passes_over_is_noted_once(self, argosy: Call, command: str) -> None:
+        some = ("--no-save",) if command == "run" else ("--seeds", "2", "--jobs", "1")
+        result = argosy(command, QUICKSTART, "--engine", "murmuration", *some)
+        assert result.code == 0, result.err
+        note = "murmuration places tasks one by one: 1 job has to be placed together"
+        assert result.err.splitlines().count(f"note: {note}") == 1
+        if command == "compare":
+            assert f"  {note}" in result.out.splitlines()
+
+    def test_json_carries_the_notes_of_each_engine(self, argosy: Call) -> None:
+        done = argosy("compare", QUICKSTART, "--seeds", "1", "--jobs", "1", "-o", "json")
+        (compared,) = json.loads(done.out)["comparisons"]
+        notes = {standing["engine"]: standing["notes"] for standing in compared["standings"]}
+        assert any("one by one" in note for note in notes["murmuration"])
+        assert not any("one by one" in note for note in notes["omega"])
+
+    def test_seeds_beyond_the_largest_are_refused(self, argosy: Call, tmp_path: Path) -> None:
+        scenario = tmp_path / "last.toml"
+        text = QUICKSTART.read_text().replace("seed = 1", f"seed = {2**63 - 2}")
+        scenario.write_text(text)
+        refused = argosy("compare", scenario, "--seeds", "3")
+        assert refused.code == 2
+        assert "--seeds 3 from seed 9223372036854775806" in refused.complaint
+        assert argosy("compare", scenario, "--seeds", str(10**18)).code == 2
 
     def test_ctrl_c_ends_all_processes_cleanly(self, tmp_path: Path) -> None:
         running = subprocess.Popen(
@@ -373,7 +480,10 @@ class TestEngines:
         document = json.loads(argosy("engines", "omega", "-o", "json").out)
         settings = {setting["name"]: setting for setting in document["settings"]}
         assert settings["t_job"]["type"] == "time"
-        assert settings["t_job"]["default"] == '"100ms"'
+        assert settings["t_job"]["default"] == "100ms"
+        assert settings["t_job"]["default_text"] == '"100ms"'
+        assert settings["preempt"]["default"] is False
+        assert settings["attempts"]["default"] == 1000
         assert "t_job" in argosy("engines", "omega").out
 
     def test_an_unknown_engine_offers_the_nearest(self, argosy: Call) -> None:

@@ -24,7 +24,7 @@ from argosy.model.constraints import (
     PlacementConstraint,
     TagConstraint,
 )
-from argosy.model.errors import ConstraintSyntaxError, ModelError
+from argosy.model.errors import ConstraintSyntaxError, ModelError, excerpt
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.resources import Resources
 
@@ -195,7 +195,16 @@ def test_a_syntax_error_names_its_column_and_what_was_expected(text, column, pro
     with pytest.raises(ConstraintSyntaxError) as caught:
         parse_constraint(text)
     assert (caught.value.column, caught.value.expected) == (column, expected)
-    assert caught.value.problem == f"{problem} at column {column + 1} of {text!r}"
+    assert caught.value.problem == f"{problem} at column {column + 1} of {excerpt(text, column)}"
+
+
+@pytest.mark.parametrize("text", ["(" * 40_000, "a -> {" + "b" * 40_000 + " }", "x " * 20_000])
+def test_a_long_constraint_is_echoed_only_around_the_mistake(text):
+    with pytest.raises(ConstraintSyntaxError) as caught:
+        parse_constraint(text)
+    assert len(str(caught.value)) < 300
+    near = text[max(0, caught.value.column - 20) : caught.value.column]
+    assert near in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -56,9 +56,10 @@ def summary(
         placement_latency=spread(2 * wait),
         jct=spread(jct) if finished else Distribution(),
         response_time=spread(jct / 2),
+        breakdown={"waiting": wait, "placing": wait, "running": jct - 2 * wait} if finished else {},
         utilisation={"cpu": 0.61, "memory": 0.4},
         conflict_fraction=0.25,
-        messages={"sent": 1200, "lost": 0},
+        network={"sent": 1500, "lost": 7},
         schedulers=tuple(
             SchedulerSummary(
                 name=f"omega-{number}",
@@ -116,6 +117,18 @@ class TestTables:
         assert len(row) == 40
         assert row.endswith("…  123,456,789")
 
+    def test_a_narrow_terminal_wraps_the_last_text_where_asked(self) -> None:
+        told = " ".join(["looked"] * 20)
+        table = Table(
+            (Column("at", "at", Unit.TIME), Column("text", "")),
+            ((1_000_000, told), (2_000_000, "x")),
+        )
+        lines = table.wrapped(40)
+        assert max(map(len, lines)) <= 40
+        assert " ".join(" ".join(lines[1:-1]).split()) == f"1 s {told}"
+        assert lines[-1] == "2 s  x"
+        assert table.wrapped() == table.lines()
+
     def test_every_glyph_has_an_ascii_counterpart(self) -> None:
         drawn = "µ±…" + plots.SHADES + plots.MARKS + "├─┤"
         assert "?" not in plain(drawn)
@@ -148,6 +161,17 @@ class TestSummaries:
         assert row["jct_p50"] == 8e6
         assert row["utilisation_cpu"] == 0.61
         assert all(isinstance(value, str | int | float) for value in row.values())
+
+    def test_messages_are_counted_alike_in_every_form(self) -> None:
+        row, document = summaries.flat(summary()), summaries.document(summary())
+        compared = compare({"omega": [summary()]}, JCT)
+        (cause,) = comparison.causes(compared).records()
+        for counted in (row, document, cause):
+            assert (counted["messages"], counted["notices"]) == (1200, 300)
+        assert row["network_lost"] == document["network"]["lost"] == 7
+        assert "messages_sent" not in row
+        shown = dict(summaries.totals(summary()).rows)["messages"]
+        assert shown == "by schedulers 1,200, notices of machines 300, lost 7"
 
 
 class TestPlots:
@@ -201,9 +225,49 @@ class TestComparison:
 
     def test_equal_engines_are_called_equal(self) -> None:
         compared = compare(runs_of(a=[10e6, 14e6], b=[10e6, 14e6]), JCT)
-        first, second = verdict(compared, JCT)
-        assert first == "All engines are equal by median JCT; a has the least mean JCT:"
-        assert second == "  the same as b"
+        assert verdict(compared, JCT) == ["All engines are equal by median JCT."]
+
+    def test_equal_engines_of_unlike_means_are_told_apart_without_a_contradiction(self) -> None:
+        runs = runs_of(a=[10e6, 10e6], b=[10e6, 10e6])
+        slower = msgspec.structs.replace(spread(10e6), mean=12e6)
+        runs["b"] = [msgspec.structs.replace(s, jct=slower) for s in runs["b"]]
+        assert verdict(compare(runs, JCT), JCT) == [
+            "All engines are equal by median JCT. The mean JCT differs: a 10 s, b 12 s."
+        ]
+
+    def test_some_equal_engines_are_best_together(self) -> None:
+        runs = runs_of(a=[10e6, 14e6], b=[10e6, 14e6], c=[30e6, 42e6])
+        first, second = verdict(compare(runs, JCT), JCT)
+        assert first == "a and b are equal by median JCT, and best."
+        assert second.endswith("times faster than c")
+
+    def test_what_every_engine_passes_over_is_said_only_of_the_best(self) -> None:
+        notes = {name: [f"{name} ignores limits"] for name in ("slow", "fast")}
+        notes["slow"].append("slow ignores gangs")
+        lines = verdict(compare(runs_of(slow=[30e6, 31e6], fast=[10e6, 11e6]), JCT, notes), JCT)
+        assert [line for line in lines if "ignores" in line] == [
+            "  fast ignores limits",
+            "  slow ignores gangs",
+        ]
+
+    def test_a_skewed_ratio_shows_its_interval(self) -> None:
+        compared = compare(runs_of(a=[10e6] * 5, b=[20e6, 20e6, 20e6, 20e6, 90e6]), JCT)
+        ratio = compared.standing("b").ratio
+        assert ratio is not None
+        skewed = msgspec.structs.replace(ratio, uncertainty=0.5, low=1.9, high=4.0)
+        standing = msgspec.structs.replace(compared.standing("b"), ratio=skewed)
+        compared = msgspec.structs.replace(compared, standings=(compared.standing("a"), standing))
+        assert "  2.00 ± 0.50 times faster than b (95 % from 1.90 to 4.00)" in verdict(
+            compared, JCT
+        )
+
+    def test_an_engine_that_passes_over_demands_is_not_best_in_silence(self) -> None:
+        notes = {"fast": ["fast places tasks one by one: 1 job has to be placed together"]}
+        compared = compare(runs_of(slow=[30e6, 31e6], fast=[10e6, 11e6]), JCT, notes)
+        assert compared.standing("fast").notes == tuple(notes["fast"])
+        lines = verdict(compared, JCT)
+        assert lines[0] == "fast is best by median JCT:"
+        assert f"  {notes['fast'][0]}" in lines
 
     def test_one_seed_claims_no_certainty(self) -> None:
         lines = verdict(compare(runs_of(a=[10e6], b=[20e6]), JCT), JCT)
@@ -217,7 +281,13 @@ class TestComparison:
         assert compared.best == "honest"
         text = "\n".join(verdict(compared, JCT))
         assert "starving finished 60 % of all jobs" in text
-        assert "starving has a smaller value, but finished fewer jobs" in text
+        assert (
+            "starving has only 0.05 times the median JCT, but is not best: it finished fewer jobs"
+            in text
+        )
+        rows = {row["engine"]: row for row in comparison.table(compared, JCT).records()}
+        assert rows["starving"]["note"] == "not best: finished fewer"
+        assert rows["honest"]["note"] is None
 
     def test_an_engine_that_finishes_nothing_stands_last(self) -> None:
         runs = runs_of(works=[20e6])
@@ -245,8 +315,19 @@ class TestComparison:
             "b": [summary("b", jct=20e6, wait=4e6)],
         }
         text = "\n".join(reasons(compare(runs, JCT)))
-        assert "A job takes 10 s more on average with b: +3 s waiting" in text
-        assert "+3 s being placed, +4 s at the machine" in text
+        assert "A finished job took 10 s more on average with b than with a: +3 s waiting" in text
+        assert "+3 s being placed, +4 s placed and not yet done" in text
+
+    def test_a_job_that_never_ends_is_no_part_of_the_split(self) -> None:
+        # A service placed after an hour moves the mean placement latency, but finishes nothing.
+        late = msgspec.structs.replace(summary("a"), placement_latency=spread(3600e6))
+        (standing,) = compare({"a": [late]}, JCT).standings
+        assert standing.breakdown == comparison.Breakdown(1e6, 1e6, 8e6)
+
+    def test_without_finished_jobs_there_is_no_split(self) -> None:
+        compared = compare({"stuck": [summary(finished=0)]}, JCT)
+        assert comparison.breakdown(compared, 80) == []
+        assert comparison.causes(compared).records()[0]["placing"] is None
 
     def test_a_result_does_not_depend_on_who_else_took_part(self) -> None:
         runs = runs_of(a=[10e6, 12e6, 11e6], b=[20e6, 18e6, 25e6], c=[30e6, 33e6, 31e6])
@@ -301,7 +382,7 @@ class Tuned:
 
 def test_settings_are_described_by_type_default_and_comment() -> None:
     engine: type[Engine] = Tuned  # type: ignore[assignment]
-    described = [(s.name, s.type, s.default, s.doc) for s in settings(engine)]
+    described = [(s.name, s.type, s.default_text, s.doc) for s in settings(engine)]
     assert described == [
         ("looks", "int", "10", "How many machines to look at, at most."),
         ("mode", '"fine" | "coarse"', '"fine"', "What counts."),
@@ -310,6 +391,7 @@ def test_settings_are_described_by_type_default_and_comment() -> None:
         ("pause", "time", '"1500ms"', ""),
         ("beat", "time", '"0s"', ""),
     ]
+    assert [s.default for s in settings(engine)] == [10, "fine", None, (), "1500ms", "0s"]
     assert capabilities(engine) == ["gossip", "finishes: own", "machine events"]
 
 

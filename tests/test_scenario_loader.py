@@ -3,7 +3,7 @@
 import re
 import tomllib
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 import pytest
@@ -40,7 +40,8 @@ SCENARIOS = Path(__file__).parent.parent / "scenarios"
 
 class PatientSettings(msgspec.Struct, frozen=True, kw_only=True):
     patience: Micros = Micros(5)
-    tries: int = 3
+    pause: Annotated[Micros, msgspec.Meta(ge=1000, le=60_000_000)] = Micros(1000)
+    tries: Annotated[int, msgspec.Meta(ge=1, le=9)] = 3
     order: Literal["first", "last"] = "first"
 
 
@@ -61,6 +62,7 @@ horizon = "1h"
 name = "m"
 count = 4
 capacity = { cpu = 8000, memory = "32GiB" }
+attributes = { arch = "x86" }
 
 [cell.groups]
 rack = { size = 2 }
@@ -200,6 +202,84 @@ def test_an_error_in_a_trace_is_in_the_trace(read, tmp_path):
     assert (caught.value.file, caught.value.line) == (str(tmp_path / "jobs.jsonl"), 1)
 
 
+def with_trace(more=""):
+    head, tail = SMALL.split("[[workload.jobs]]")
+    trace = f'[workload.trace]\npath = "jobs.jsonl"\n{more}'
+    return head + trace + tail[tail.index("[[fleet]]") :]
+
+
+def test_a_missing_trace_is_a_mistake_of_the_scenario(refused):
+    error = refused(with_trace())
+    assert (error.line, error.field) == (line(with_trace(), "jobs.jsonl"), "workload.trace.path")
+    assert "No such file" in str(error)
+
+
+@pytest.mark.parametrize("speedup", ["1e-300", "0", "inf", "nan", "1e7"])
+def test_a_speedup_out_of_bounds_is_refused(refused, speedup):
+    error = refused(with_trace(f"speedup = {speedup}\n"))
+    assert error.field == "workload.trace.speedup"
+    assert "from 1e-6 to 1e6" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("keys", "field"),
+    [
+        ('"request": {}, "requires": {"arhc": "x86"}', "requires.arhc"),
+        ('"groups": [{"request": {}, "requires": {"arch": "x68"}}]', "groups[0].requires.arch"),
+        ('"request": {"gpu": 1}', "request.gpu"),
+        ('"request": {}, "constraints": ["a -> {a, 0, 0} in rock"]', "constraints[0]"),
+    ],
+)
+def test_what_a_trace_names_must_be_in_the_cell(read, tmp_path, keys, field):
+    (tmp_path / "jobs.jsonl").write_text(f'{{"id": "x", {keys}}}\n')
+    with pytest.raises(TraceError) as caught:
+        read(with_trace())
+    assert (caught.value.file, caught.value.line) == (str(tmp_path / "jobs.jsonl"), 1)
+    assert caught.value.field == field
+
+
+def test_what_a_kind_requires_must_be_in_the_cell(refused):
+    head, tail = SMALL.split("[[workload.jobs]]")
+    kind = """\
+[workload.synthetic]
+span = "1h"
+utilisation = 0.5
+[workload.synthetic.kinds.batch]
+tasks = { shape = "constant", value = 1 }
+duration = { shape = "constant", value = "1s" }
+requests = [{ request = { cpu = 1000 } }]
+requires = { arhc = "x86" }
+"""
+    text = head + kind + tail[tail.index("[[fleet]]") :]
+    error = refused(text, UnknownName)
+    assert error.line == line(text, "arhc")
+    assert error.field == "workload.synthetic.kinds.batch.requires.arhc"
+    text = text.replace('requires = { arhc = "x86" }\n', "").replace("value = 1 ", "value = 0 ")
+    error = refused(text, ModelError)
+    assert error.field == "workload.synthetic.kinds.batch.tasks"
+    text = text.replace("value = 0 ", "value = 20000000 ")
+    error = refused(text, ModelError)
+    assert (error.line, error.field) == (
+        line(text, "value = 20000000"),
+        "workload.synthetic.kinds.batch.tasks",
+    )
+
+
+def test_more_tasks_than_a_run_could_hold_are_refused(refused):
+    text = SMALL.replace('id = "a"', 'id = "a"\ncount = 16777216')
+    for name in "bcd":
+        text += f'[[workload.jobs]]\nid = "{name}"\nrequest = {{}}\ncount = 16777216\n'
+    error = refused(text)
+    assert (error.field, error.line) == ("workload.jobs[2].count", len(text.splitlines()) - 4)
+    assert "more than 50,000,000 tasks in all" in str(error)
+
+
+def test_an_attribute_where_there_are_none_is_refused(refused):
+    text = SMALL.replace('attributes = { arch = "x86" }\n', "")
+    text = text.replace('id = "a"', 'id = "a"\nrequires = { arch = "x86" }')
+    assert "no machine has attribute 'arch', nor any other" in str(refused(text))
+
+
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(ScenarioError, match="No such file") as caught:
         load(tmp_path / "none.toml")
@@ -207,9 +287,10 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_a_file_of_bytes_is_refused(tmp_path):
-    (tmp_path / "x.toml").write_bytes(b"name = '\xff'")
-    with pytest.raises(ScenarioError, match="UTF-8"):
+    (tmp_path / "x.toml").write_bytes(b"seed = 1\nname = '\xff'")
+    with pytest.raises(ScenarioError, match="not UTF-8 at byte 9 of the line") as caught:
         load(tmp_path / "x.toml")
+    assert caught.value.line == 2
 
 
 def test_a_toml_syntax_error_has_its_line(refused):
@@ -345,15 +426,173 @@ MISTAKES = {
     "a constraint on an unknown group": (
         ('id = "a"', 'id = "a"\nconstraints = ["a -> {a, 0, 0} in rock"]'),
         UnknownName,
-        "[[workload.jobs]]",
-        "workload.jobs[0]",
+        "rock",
+        "workload.jobs[0].constraints[0]",
         "did you mean 'rack'?",
+    ),
+    "a constraint on an unknown group among others": (
+        (
+            'id = "a"',
+            'id = "a"\nconstraints = [\n  "a -> {a, 0, 0} in rack",\n  "b -> {b, 0, 0} in rock",\n]',
+        ),
+        UnknownName,
+        "rock",
+        "workload.jobs[0].constraints[1]",
+        "did you mean 'rack'?",
+    ),
+    "an attribute no machine has": (
+        ('id = "a"', 'id = "a"\nrequires = { arhc = "x86" }'),
+        UnknownName,
+        "arhc",
+        "workload.jobs[0].requires.arhc",
+        "did you mean 'arch'?",
+    ),
+    "an attribute that nobody has so": (
+        ('id = "a"', 'id = "a"\nrequires = { arch = "x68" }'),
+        UnknownName,
+        "x68",
+        "workload.jobs[0].requires.arch",
+        "did you mean 'x86'?",
+    ),
+    "a bad job id": (
+        ('id = "a"', 'id = "a b"'),
+        ModelError,
+        "a b",
+        "workload.jobs[0].id",
+        "spaces",
+    ),
+    "a precedence out of range": (
+        ('id = "a"', 'id = "a"\nprecedence = 40000'),
+        ModelError,
+        "precedence",
+        "workload.jobs[0].precedence",
+        "-32768 to 32767",
+    ),
+    "a count of nothing": (
+        ('id = "a"', 'id = "a"\ncount = 0'),
+        ModelError,
+        "count = 0",
+        "workload.jobs[0].count",
+        "1 to 16,777,216",
+    ),
+    "a tag that constraints cannot name": (
+        ('id = "a"', 'id = "a"\ntags = ["a tag"]'),
+        ModelError,
+        "a tag",
+        "workload.jobs[0].tags",
+        "cannot be named by a constraint",
+    ),
+    "a group that constraints cannot name": (
+        ("rack =", '"the rack" ='),
+        ScenarioError,
+        "the rack",
+        "cell.groups.the rack",
+        "cannot be named by a constraint",
+    ),
+    "an empty name": (('name = "small"', 'name = ""'), ScenarioError, "name", "name", "1 to 100"),
+    "a name that is a path": (
+        ('name = "small"', 'name = "../small"'),
+        ScenarioError,
+        "small",
+        "name",
+        "letters, digits",
+    ),
+    "a name too long": (
+        ('name = "small"', f'name = "{"x" * 101}"'),
+        ScenarioError,
+        "xxx",
+        "name",
+        "1 to 100",
+    ),
+    "control characters in a machine's name": (
+        ('name = "m"', 'name = "m\\u0007"'),
+        ScenarioError,
+        "u0007",
+        "cell.machines[0].name",
+        "printable",
+    ),
+    "machines without number": (
+        ("count = 4", "count = 1000000000000"),
+        ScenarioError,
+        "count",
+        "cell.machines[0].count",
+        "at most 1,000,000",
+    ),
+    "schedulers without number": (
+        ('"patient"', '"patient"\nreplicas = 10001'),
+        ScenarioError,
+        "replicas",
+        "fleet[0].replicas",
+        "at most 10,000",
+    ),
+    "an infinite jitter": (
+        ('"patient"', '"patient"\ndecision_time = { model = "jittered", low = 1, high = inf }'),
+        ScenarioError,
+        "jittered",
+        "fleet[0].decision_time.high",
+        "at most 1000",
+    ),
+    "a vast jitter": (
+        ('"patient"', '"patient"\ndecision_time = { model = "jittered", low = 1, high = 1e300 }'),
+        ScenarioError,
+        "jittered",
+        "fleet[0].decision_time.high",
+        "at most 1000",
+    ),
+    "a factor that is no number": (
+        ('"patient"', '"patient"\ndecision_time = { model = "scaled", factor = nan }'),
+        ScenarioError,
+        "scaled",
+        "fleet[0].decision_time.factor",
+        "at most 1000",
+    ),
+    "a jitter that is upside down": (
+        ('"patient"', '"patient"\ndecision_time = { model = "jittered", low = 2, high = 1 }'),
+        ScenarioError,
+        "jittered",
+        "fleet[0].decision_time",
+        "from 2 to 1",
+    ),
+    "an entry that takes no kinds": (
+        ('"patient"', '"patient"\ntakes = { kinds = [] }'),
+        ScenarioError,
+        "kinds",
+        "fleet[0].takes.kinds",
+        "no takes for all",
+    ),
+    "a boolean for a number": (
+        ("count = 4", "count = true"),
+        ScenarioError,
+        "count",
+        "cell.machines[0].count",
+        "true does not fit",
+    ),
+    "a date for a time": (
+        ('duration = "10s"', "duration = 1979-05-27"),
+        UnitError,
+        "1979",
+        "workload.jobs[0].duration",
+        "1979-05-27 is not a duration",
+    ),
+    "a number too long for Python": (
+        ("count = 4", f"count = 1{'0' * 5000}"),
+        ScenarioError,
+        None,
+        None,
+        "not TOML",
+    ),
+    "a value nested too deeply": (
+        ("count = 4", f"count = {'[' * 5000}{']' * 5000}"),
+        ScenarioError,
+        None,
+        None,
+        "nested too deeply",
     ),
     "a resource no machine has": (
         ("cpu = 500", "gpu = 1"),
         UnknownName,
-        "[[workload.jobs]]",
-        "workload.jobs[0]",
+        "gpu = 1",
+        "workload.jobs[0].request.gpu",
         "'gpu'",
     ),
     "an unknown engine": (
@@ -376,6 +615,34 @@ MISTAKES = {
         "settings.tries",
         "fleet[0].settings.tries",
         "expected a whole number",
+    ),
+    "a setting below its bound": (
+        ('"patient"', '"patient"\nsettings.tries = 0'),
+        SettingError,
+        "settings.tries",
+        "fleet[0].settings.tries",
+        "0 does not fit; expected a whole number of at least 1",
+    ),
+    "a setting above its bound": (
+        ('"patient"', '"patient"\nsettings.tries = 10'),
+        SettingError,
+        "settings.tries",
+        "fleet[0].settings.tries",
+        "10 does not fit; expected a whole number of at most 9",
+    ),
+    "a time below its bound": (
+        ('"patient"', '"patient"\nsettings.pause = "0s"'),
+        SettingError,
+        "settings.pause",
+        "fleet[0].settings.pause",
+        "'0s' is too short; expected at least 1 ms",
+    ),
+    "a time above its bound": (
+        ('"patient"', '"patient"\nsettings.pause = "2min"'),
+        SettingError,
+        "settings.pause",
+        "fleet[0].settings.pause",
+        "'2min' is too long; expected at most 1 min",
     ),
     "a setting without a unit": (
         ('"patient"', '"patient"\nsettings.patience = 5'),
@@ -436,8 +703,8 @@ MISTAKES = {
     "a duration given twice": (
         ('duration = "10s"', 'duration = "10s"\ndurations = ["10s"]'),
         ArgosyError,
-        "[[workload.jobs]]",
-        "workload.jobs[0]",
+        "durations =",
+        "workload.jobs[0].durations",
         "both duration and durations",
     ),
 }
@@ -479,7 +746,7 @@ ADDED = {
     "a latency that is upside down": (
         '[network]\nlatency = { model = "uniform", low = "2ms", high = "1ms" }',
         "network.latency",
-        "smaller one first",
+        "from 2 ms to 1 ms; expected the smaller one first",
     ),
     "an unknown latency": (
         '[network]\nlatency = { model = "constnat" }',
@@ -527,6 +794,21 @@ ADDED = {
         '[[faults]]\nkind = "partition"\nat = "1s"\nlasts = "1s"\nisolated = ["s", "z"]',
         "faults[0].isolated[1]",
         "unknown scheduler 'z'",
+    ),
+    "a partition of nobody": (
+        '[[faults]]\nkind = "partition"\nat = "1s"\nlasts = "1s"\nisolated = []',
+        "faults[0].isolated",
+        "nobody is isolated",
+    ),
+    "crashes without pause": (
+        '[[faults]]\nkind = "random-crashes"\nwhat = "machines"\ndown = "1s"\nevery = "999us"',
+        "faults[0].every",
+        'at least "1ms"',
+    ),
+    "more schedulers in all than a fleet holds": (
+        '[[fleet]]\nname = "t"\nengine = "patient"\nreplicas = 10000',
+        "fleet[1].replicas",
+        "10,001 schedulers in all",
     ),
     "an unknown fault": ('[[faults]]\nkind = "fire"', "faults[0].kind", "machine-crash"),
     "crashes all the time": (

@@ -1,5 +1,7 @@
 """Units, resource vectors and jobs: text at the edges, whole numbers inside."""
 
+from datetime import date
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,6 +55,34 @@ def test_a_duration_that_is_not_whole_positive_and_with_a_unit_is_refused(value)
     with pytest.raises(UnitError) as caught:
         parse_duration(value)
     assert "such as" in caught.value.expected
+
+
+@pytest.mark.parametrize(
+    ("parse", "value", "said"),
+    [
+        (
+            parse_cpu,
+            "-1",
+            "'-1' is negative; expected zero or more: whole milli-cores such as 1500",
+        ),
+        (parse_cpu, True, "true is not an amount of cpu"),
+        (parse_bytes, None, "null is not an amount of memory"),
+        (parse_bytes, [1], "an array is not an amount of memory"),
+        (parse_bytes, "8EiB", "'8EiB' has an unknown unit 'EiB'; expected one of the units B, KB"),
+        (parse_bytes, "9000TiB", "'9000TiB' is too large; expected at most 2^53 bytes"),
+        (parse_bytes, "64gib", "did you mean 'GiB'?"),
+        (parse_duration, date(1979, 5, 27), "1979-05-27 is not a duration"),
+        (parse_duration, True, "true is not a duration"),
+        (parse_duration, "90", "'90' has no unit"),
+        (parse_duration, "9" * 5000 + "s", "has 5000 digits"),
+        (parse_count, 10**400, "is too large"),
+    ],
+)
+def test_a_refusal_is_said_in_the_words_of_the_file(parse, value, said):
+    with pytest.raises(UnitError) as caught:
+        parse(value)
+    assert said in str(caught.value)
+    assert len(str(caught.value)) < 250
 
 
 def test_a_duration_beyond_the_range_is_refused():

@@ -212,6 +212,29 @@ def test_a_utilisation_that_cannot_be_reached_is_an_error_and_not_a_loop(monkeyp
         generate(synthetic(batch=tiny), CAPACITY, Random(1))
 
 
+def test_more_tasks_than_a_run_could_hold_are_an_error(monkeypatch):
+    monkeypatch.setattr("argosy.workloads.synthetic.MOST_TASKS_DRAWN", 100)
+    with pytest.raises(ModelError, match="more than 100 tasks") as caught:
+        generate(synthetic(batch=BATCH), CAPACITY, Random(1))
+    assert caught.value.field == "utilisation"
+    assert "span" in str(caught.value)
+
+
+def test_bursts_without_number_are_an_error_and_not_a_loop(monkeypatch):
+    monkeypatch.setattr("argosy.workloads.arrivals.MOST_PERIODS", 100)
+    hectic = msgspec.structs.replace(BATCH, arrivals=Bursty(factor=2.0, burst=0, every=0))
+    with pytest.raises(ModelError, match="more than 100 bursts and calms") as caught:
+        generate(synthetic(batch=hectic), CAPACITY, Random(1))
+    assert caught.value.field == "kinds.batch.arrivals"
+
+
+def test_a_job_of_too_many_tasks_is_an_error_and_not_cut():
+    vast = msgspec.structs.replace(BATCH, tasks=Constant(2**24 + 1))
+    with pytest.raises(ModelError, match="16,777,217 tasks was drawn") as caught:
+        generate(synthetic(batch=vast), CAPACITY, Random(1))
+    assert caught.value.field == "kinds.batch.tasks"
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -220,6 +243,11 @@ def test_a_utilisation_that_cannot_be_reached_is_an_error_and_not_a_loop(monkeyp
         lambda: msgspec.structs.replace(BATCH, requests=()),
         lambda: WeightedRequest(request=Resources()),
         lambda: Estimates(low=2.0, high=1.0),
+        lambda: msgspec.structs.replace(BATCH, tasks=Uniform(0, 3)),
+        lambda: msgspec.structs.replace(BATCH, tasks=Constant(0)),
+        lambda: msgspec.structs.replace(BATCH, tags=("a b",)),
+        lambda: msgspec.structs.replace(BATCH, precedence=40_000),
+        lambda: synthetic(**{"a kind": BATCH}),
     ],
 )
 def test_parameters_that_make_no_jobs_are_refused(make):
@@ -235,6 +263,7 @@ resources = st.builds(
 )
 times = st.integers(0, LARGEST)
 names = st.text("abcXYZ019-_.é", min_size=1, max_size=8)
+tags = st.text("abXY01_.:/-", max_size=6).map("t".__add__)
 groups = st.integers(1, 4).flatmap(
     lambda count: st.builds(
         TaskGroup,
@@ -244,7 +273,7 @@ groups = st.integers(1, 4).flatmap(
             lambda n: st.lists(times, min_size=n, max_size=n).map(tuple)
         ),
         st.none() | times,
-        st.lists(names, max_size=2).map(tuple),
+        st.lists(tags, max_size=2).map(tuple),
         st.dictionaries(names, names, max_size=2),
     )
 )
@@ -327,15 +356,26 @@ def test_a_trace_is_read_one_job_at_a_time(tmp_path):
         ('{"id": "b", "request": {"memory": -1}}', "request.memory", "negative"),
         ('{"id": "b", "request": {}, "cuont": 3}', "cuont", "did you mean 'count'?"),
         ('{"id": "b", "request": {}, "groups": []}', "request", "request in each group"),
-        ('{"id": "b", "groups": []}', None, "at least one task group"),
+        ('{"id": "b", "groups": []}', "groups", "at least one task group"),
         ('{"id": "b", "groups": [{}]}', "groups[0]", "missing key 'request'"),
         ('{"id": "b", "request": {}, "submit": 1}', "submit", "sort the lines"),
         ('{"id": "b", "request": {}, "submit": "soon"}', "submit", "such as"),
         ('{"id": "b", "request": {}, "submit": -1}', "submit", "zero or more"),
         ('{"id": "b", "request": {}, "submit": 9.5}', "submit", "has no unit"),
-        ('{"id": "b", "request": {}, "count": 2, "durations": [1]}', None, "one per task"),
+        ('{"id": "b", "request": {}, "count": 2, "durations": [1]}', "durations", "one per task"),
         ('{"id": "b", "request": {}, "constraints": ["a b"]}', "constraints[0]", "at column 3"),
-        ('{"id": "b/c", "request": {}, "submit": 9}', None, "without spaces or slashes"),
+        ('{"id": "b/c", "request": {}, "submit": 9}', "id", "without spaces or slashes"),
+        ('{"id": "b\\u0007", "request": {}, "submit": 9}', "id", "printable"),
+        ('{"id": "b", "request": {}, "owner": "\\u001b[31m"}', "owner", "printable"),
+        ('{"id": "b", "request": {}, "precedence": 40000}', "precedence", "-32768 to 32767"),
+        ('{"id": "b", "groups": [{"request": {}, "count": 0}]}', "groups[0].count", "1 to "),
+        ('{"id": "b", "request": {}, "tags": ["a b"]}', "tags", "cannot be named"),
+        ('{"id": "b", "request": {}, "tags": ["hard"]}', "tags", "cannot be named"),
+        ('{"id": "b", "id": "c", "request": {}}', None, "key 'id' twice"),
+        ('{"id": "b", "request": {"cpu": 1, "cpu": 2}}', None, "key 'cpu' twice"),
+        ('{"id": "b", "request": {"cpu": NaN}}', None, "NaN is no number"),
+        ('{"id": "b", "request": {"cpu": 1%s}}' % ("0" * 5000), None, "not JSON"),
+        pytest.param("[" * 100_000, None, "nested too deeply", id="100,000 brackets"),
     ],
 )
 def test_a_mistake_in_a_trace_is_found_on_its_line(tmp_path: Path, text, field, said):

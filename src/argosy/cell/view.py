@@ -35,6 +35,8 @@ class View:
         self._columns = columns
         self._names = names
         self._ruled_out = (*names.dimensions, FILTERED, DOWN)
+        #: Shapes asked for before: most tasks of a workload ask for the same few.
+        self._shapes: dict[tuple[int, int, int, tuple[str, ...]], int] = {}
 
     @property
     def dimensions(self) -> tuple[str, ...]:
@@ -83,6 +85,15 @@ class View:
 
     def shape(self, request: Resources, tags: Sequence[str] = (), precedence: int = 0) -> int:
         """The number for what a task asks for; the same question gets the same number."""
+        if request.extras:
+            return self._intern(request, tags, precedence)
+        key = (request.cpu, request.memory, precedence, tuple(tags))
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = self._intern(request, tags, precedence)
+        return shape
+
+    def _intern(self, request: Resources, tags: Sequence[str], precedence: int) -> int:
         vector = request.vector(self.dimensions)
         numbers = [self._names.tag(tag) for tag in tags]
         try:

@@ -5,19 +5,66 @@ stderr; a mistake of the user is one line and exit code 2, never a traceback. Wh
 is imported inside it, so that `argosy --help` starts without NumPy, rich or msgspec.
 
 Exit codes: 0 done, 1 a problem found by `doctor` or a bug, 2 a mistake in the input, 130
-interrupted, 141 the reader of the output went away.
+interrupted, 141 the reader of the output went away, 143 terminated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NoReturn
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final, NoReturn
 
-__all__ = ["main"]
+__all__ = ["Terminated", "main"]
+
+INTERRUPTED: Final = 130
+TERMINATED: Final = 143
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: ends like Ctrl-C, through every clean-up on the way, with an exit code of its own."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The entry point `argosy`; `arguments` default to those of the process."""
-    from argosy.cli.app import run
+    try:
+        with _terminable():
+            # Imports take long enough to be interrupted.
+            from argosy.cli.app import run
 
-    raise SystemExit(run(arguments))
+            code = run(arguments)
+    except KeyboardInterrupt as stop:
+        code = ended_by(stop)
+    raise SystemExit(code)
+
+
+def ended_by(stop: BaseException) -> int:
+    """Say what ended the command, and return its exit code."""
+    is_terminated = isinstance(stop, Terminated)
+    print(f"argosy: {'terminated' if is_terminated else 'interrupted'}", file=sys.stderr)
+    return TERMINATED if is_terminated else INTERRUPTED
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """While a command runs, SIGTERM raises `Terminated`, once: clean-up is not to be cut short."""
+    try:
+        before = signal.getsignal(signal.SIGTERM)
+        if before is not signal.SIG_DFL:
+            raise ValueError("somebody else handles it")
+        signal.signal(signal.SIGTERM, _terminate)
+    except ValueError:
+        # Not in the main thread, or not ours to change.
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Terminated

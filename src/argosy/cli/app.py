@@ -11,6 +11,8 @@ from typing import Final
 import click
 
 from argosy import __version__
+from argosy.cli import ended_by
+from argosy.cli.output import OutputError, flush
 from argosy.model.errors import ArgosyError, UnknownName
 
 #: Every command and its line in `argosy --help`; the module of the same name holds its `command`.
@@ -23,7 +25,6 @@ COMMANDS: Final = {
     "doctor": "Check this installation.",
 }
 MISTAKE: Final = 2
-INTERRUPTED: Final = 130
 READER_GONE: Final = 141
 
 
@@ -59,8 +60,8 @@ class LazyGroup(click.Group):
 )
 @click.version_option(__version__, "-V", "--version", message="argosy %(version)s")
 def app() -> None:
-    """One cluster scheduler with a fleet of engines: replay a workload under each, see which is
-    best and why, run it for real."""
+    """One cluster scheduler with a fleet of engines: replay a workload under each in a simulated
+    cell, see which is best and why."""
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -68,27 +69,34 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         code = _called(arguments)
         # The last lines may still be on their way when the reader leaves.
-        sys.stdout.flush()
+        flush()
         return code
+    except OutputError as error:
+        _forget_output()
+        return _complain(error.code, str(error))
     except ArgosyError as error:
         return _complain(error.code, str(error))
     except click.ClickException as error:
         return _complain("usage", error.format_message())
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("argosy: interrupted", err=True)
-        return INTERRUPTED
+    except (click.Abort, KeyboardInterrupt) as stop:
+        return ended_by(stop)
     except BrokenPipeError:
-        # Python flushes once more at exit; let that go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return READER_GONE
     except OSError as error:
-        return _complain("system", str(error))
+        what = error.strerror or str(error)
+        return _complain("system", f"{error.filename}: {what}" if error.filename else what)
     except Exception as error:
         if os.environ.get("ARGOSY_DEBUG"):
             raise
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         _complain("bug", f"{what}; this is a bug in Argosy; ARGOSY_DEBUG=1 shows where")
         return 1
+
+
+def _forget_output() -> None:
+    """Python flushes once more at exit; let that go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _called(arguments: Sequence[str] | None) -> int:

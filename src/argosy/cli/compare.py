@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from argosy.cli.output import emit, output_option
+from argosy.cli.output import emit, output_option, tell_unmet
 from argosy.cli.progress import progress
 from argosy.cli.run import LARGEST_SEED
 from argosy.model.errors import CommandError, UnknownEngine
 
 if TYPE_CHECKING:
+    from argosy.model.scenario import Scenario
     from argosy.report.comparison import Comparison
     from argosy.runs.summary import Summary
 
 DEFAULT_SEEDS: Final = 5
+#: Every run's summary is held until the end.
+MOST_SEEDS: Final = 10_000
 #: Wider than this, bars say no more.
 WIDEST_PLOT: Final = 100
 
@@ -73,12 +76,16 @@ def command(
     Less is better for every metric. A metric is taken once per run; the median over the seeds comes
     with a 95 % bootstrap interval, ratios of medians with their standard error. Nothing is kept.
     """
+    if seeds is not None and seeds > MOST_SEEDS:
+        raise CommandError(f"--seeds {seeds}", expected=f"at most {MOST_SEEDS:,}")
     if seeds is not None and chosen:
         raise CommandError("--seeds counts, --seed names", expected="one of them")
 
     from argosy.engines.registry import all_engines
     from argosy.report.comparison import compare
     from argosy.report.metrics import find_metric
+    from argosy.runs.demands import unmet
+    from argosy.runs.loader import load, with_engine
 
     known = all_engines()
     for name in engines:
@@ -86,9 +93,12 @@ def command(
             raise UnknownEngine(name, known)
     names = list(dict.fromkeys(engines)) or list(known)
     wanted = [find_metric(name) for name in dict.fromkeys(metrics or ("jct",))]
-    numbers = _seeds(scenario, seeds, chosen)
+    # Loaded even where the seeds are given: a mistake in the file should not come from a process.
+    loaded = load(scenario, seed=chosen[0] if chosen else None)
+    numbers = list(dict.fromkeys(chosen)) or _seeds(loaded, seeds or DEFAULT_SEEDS)
     runs = _runs(scenario, names, numbers, jobs or os.cpu_count() or 1)
-    comparisons = [compare(runs, metric) for metric in wanted]
+    notes = {name: unmet(with_engine(loaded, name), known) for name in names}
+    comparisons = [compare(runs, metric, notes) for metric in wanted]
 
     def document() -> dict[str, Any]:
         import msgspec
@@ -102,6 +112,7 @@ def command(
             "runs": [{"engine": name, **flat(s)} for name, ran in runs.items() for s in ran],
         }
 
+    tell_unmet(text for name in names for text in notes[name])
     emit(
         output,
         sections=lambda width: _sections(comparisons, width),
@@ -110,15 +121,15 @@ def command(
     )
 
 
-def _seeds(scenario: Path, count: int | None, chosen: tuple[int, ...]) -> list[int]:
-    from argosy.runs.loader import load
-
-    # Loaded even where the seeds are given: a mistake in the file should not come from a process.
-    first = load(scenario).seed
-    if chosen:
-        return list(dict.fromkeys(chosen))
-    first = min(first, LARGEST_SEED + 1 - (count or DEFAULT_SEEDS))
-    return [first + number for number in range(count or DEFAULT_SEEDS)]
+def _seeds(scenario: Scenario, count: int) -> list[int]:
+    """Counted up from the scenario's own, all of which must be seeds."""
+    last = scenario.seed + count - 1
+    if last > LARGEST_SEED:
+        raise CommandError(
+            f"--seeds {count} from seed {scenario.seed} would go beyond 2^63 - 1",
+            expected="fewer seeds, or a smaller seed in the scenario",
+        )
+    return list(range(scenario.seed, last + 1))
 
 
 def _runs(
@@ -156,13 +167,24 @@ def _sections(comparisons: list[Comparison], width: int | None) -> list[list[str
         metric = find_metric(compared.metric)
         lines = report.table(compared, metric).lines(width)
         sections.append([metric.title, *lines, "", *report.bars(compared, metric, room)])
-        sections.append(verdicts.verdict(compared, metric))
+        sections.append(_wrapped(verdicts.verdict(compared, metric), width))
     sections.append(["spread of JCT", *report.spread(first, room)])
-    sections.append(["where a job's time goes, on average", *report.breakdown(first, room)])
+    if parts := report.breakdown(first, room):
+        sections.append(["where a finished job's time goes, on average", *parts])
     reasons = [line for reason in verdicts.reasons(first) for line in textwrap.wrap(reason, room)]
     heading = "why: parts of the mean JCT, conflicts, messages, share of resources in use"
-    sections.append([heading, *report.causes(first).lines(width), *reasons])
+    causes = report.causes(first)
+    lines = causes.lines(width)
+    if width is not None and max(map(len, lines)) > width:
+        lines = causes.without(["notices"]).lines(width)
+    sections.append([heading, *lines, *reasons])
     return sections
+
+
+def _wrapped(lines: list[str], width: int | None) -> list[str]:
+    if width is None:
+        return lines
+    return [part for line in lines for part in textwrap.wrap(line, width, subsequent_indent="    ")]
 
 
 def _seed_words(seeds: tuple[int, ...]) -> str:

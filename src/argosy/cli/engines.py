@@ -58,6 +58,8 @@ def _list(engines: dict[str, type[Engine]], output: str) -> None:
 
 
 def _describe(engine: type[Engine], output: str) -> None:
+    import msgspec
+
     from argosy.report.catalogue import capabilities, settings
     from argosy.report.tables import Column, Table
 
@@ -66,10 +68,10 @@ def _describe(engine: type[Engine], output: str) -> None:
         (
             Column("name", "setting"),
             Column("type", "type"),
-            Column("default", "default"),
+            Column("default_text", "default"),
             Column("doc", ""),
         ),
-        tuple((s.name, s.type, s.default, s.doc) for s in known),
+        tuple((s.name, s.type, s.default_text, s.doc) for s in known),
     )
 
     def sections(width: int | None) -> list[list[str]]:
@@ -87,7 +89,7 @@ def _describe(engine: type[Engine], output: str) -> None:
             "name": engine.name,
             "summary": engine.summary,
             "capabilities": capabilities(engine),
-            "settings": table.records(),
+            "settings": [msgspec.to_builtins(setting) for setting in known],
         },
         csv=table.csv,
     )

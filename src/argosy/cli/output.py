@@ -6,11 +6,13 @@ import json
 import math
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
 
+from argosy.model.errors import ArgosyError
 from argosy.report.tables import plain
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -53,13 +55,41 @@ def emit(
                     write("\n".join(rest))
 
 
+class OutputError(ArgosyError):
+    """The result cannot be written: no space, or a device that fails."""
+
+    code = "output"
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"the output cannot be written: {error.strerror}") from None
+
+
 def write(text: str) -> None:
-    click.echo(text if speaks_unicode() else plain(text))
+    with _writing():
+        click.echo(text if speaks_unicode() else plain(text))
+
+
+def flush() -> None:
+    with _writing():
+        sys.stdout.flush()
 
 
 def note(text: str) -> None:
     """What is worth saying but no result: to stderr."""
     click.echo(text, err=True)
+
+
+def tell_unmet(notes: Iterable[str]) -> None:
+    """What engines pass over of what the scenario asks for: before the results it colours."""
+    for text in dict.fromkeys(notes):
+        note(f"note: {text}")
 
 
 def speaks_unicode() -> bool:

@@ -8,12 +8,14 @@ from typing import Any, Final
 
 import click
 
-from argosy.cli.output import emit, note, output_option
+from argosy.cli.output import emit, note, output_option, tell_unmet
 from argosy.cli.progress import progress
 from argosy.model.errors import CommandError
 
 #: The largest seed a scenario file can hold as well.
 LARGEST_SEED: Final = 2**63 - 1
+#: What is shown of a path too long to exist.
+LONGEST_ECHO: Final = 100
 
 
 @click.command(epilog="Example: argosy run scenarios/quickstart.toml --engine murmuration --seed 7")
@@ -49,23 +51,31 @@ def command(
     if no_save and out is not None:
         raise CommandError("--no-save keeps nothing, --out asks to keep it", expected="one of them")
 
+    from argosy.engines.registry import all_engines, find_engine
     from argosy.report import summaries
+    from argosy.runs.demands import unmet
     from argosy.runs.directory import default_directory
     from argosy.runs.execute import execute
     from argosy.runs.loader import load, with_engine
 
     loaded = load(scenario, seed=seed)
     if engine is not None:
-        loaded = with_engine(loaded, engine)
+        loaded = with_engine(loaded, find_engine(engine).name)
     directory = None if no_save else out or default_directory(loaded.name, engine or "")
-    with progress(f"running {loaded.name}") as tell:
-        summary = execute(loaded, directory, command=["argosy", *sys.argv[1:]], progress=tell)
+    try:
+        with progress(f"running {loaded.name}") as tell:
+            summary = execute(loaded, directory, command=["argosy", *sys.argv[1:]], progress=tell)
+    except OSError as error:
+        raise CommandError(
+            f"the run cannot be kept in {_shortened(str(directory))}: {error.strerror}",
+            hint="name another place with --out, or keep nothing with --no-save",
+        ) from None
+
+    notes = unmet(loaded, all_engines())
 
     def document() -> dict[str, Any]:
-        import msgspec
-
         kept = None if directory is None else str(directory)
-        return {"directory": kept, **msgspec.to_builtins(summary)}
+        return {"directory": kept, "notes": notes, **summaries.document(summary)}
 
     def csv() -> str:
         from argosy.report.tables import csv_text
@@ -73,6 +83,7 @@ def command(
         row = summaries.flat(summary)
         return csv_text([row], list(row))
 
+    tell_unmet(notes)
     emit(
         output,
         sections=lambda width: summaries.sections(summary, width),
@@ -82,3 +93,7 @@ def command(
     if directory is not None:
         note(f"\nkept in {directory}")
         note(f"next: argosy why TASK --run {directory}, or argosy compare {scenario}")
+
+
+def _shortened(path: str) -> str:
+    return path if len(path) <= LONGEST_ECHO else f"{path[: LONGEST_ECHO - 3]}..."

@@ -33,7 +33,7 @@ def command(task: str, directory: Path | None, output: str) -> None:
     )
     emit(
         output,
-        sections=lambda width: [[f"{answers.task} in {run.path}"], shown.lines(width)],
+        sections=lambda width: [[f"{answers.task} in {run.path}"], shown.wrapped(width)],
         document=lambda: [
             {"at": line.at, "what": line.what, "text": line.text, "detail": line.detail}
             for line in story

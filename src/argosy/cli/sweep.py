@@ -39,13 +39,14 @@ class Failure(NamedTuple):
 def run_all(
     points: Sequence[Point], processes: int, tell: Callable[[float], None]
 ) -> list[Summary]:
-    """The summaries in the order of `points`. The first failure ends all of it."""
+    """The summaries in the order of `points`. A failure ends all of it; of several, the one shown is
+    the first in the order of `points`, whichever happened first."""
     if processes == 1 or len(points) == 1:
         return _one_by_one(points, tell)
     with _pool(min(processes, len(points))) as pool:
         with _uninterrupted():
             futures = [pool.submit(_attempt, point) for point in points]
-        _await(futures, points, tell)
+        _await(futures, tell)
         return [_summary(point, future) for point, future in zip(points, futures, strict=True)]
 
 
@@ -72,18 +73,24 @@ def _attempt(point: Point) -> Summary | Failure:
         return Failure(error.code, str(error))
 
 
-def _await(
-    futures: Sequence[Future[Summary | Failure]],
-    points: Sequence[Point],
-    tell: Callable[[float], None],
-) -> None:
-    pending = set(futures)
-    while pending:
-        done, pending = wait(pending, timeout=_TICK_SECONDS)
-        for number, future in enumerate(futures):
-            if future in done:
-                _summary(points[number], future)
+def _await(futures: Sequence[Future[Summary | Failure]], tell: Callable[[float], None]) -> None:
+    """Until all are done, or all before and including the first that failed."""
+    awaited = list(futures)
+    while True:
+        done, pending = wait(awaited, timeout=_TICK_SECONDS)
+        failed = next((n for n, f in enumerate(awaited) if f in done and _has_failed(f)), None)
+        if failed is not None:
+            # What comes later is of no use any more; what comes earlier may fail as well.
+            for future in awaited[failed + 1 :]:
+                future.cancel()
+            del awaited[failed + 1 :]
+        if not pending.intersection(awaited):
+            return
         tell(1 - len(pending) / len(futures))
+
+
+def _has_failed(future: Future[Summary | Failure]) -> bool:
+    return future.exception() is not None or isinstance(future.result(), Failure)
 
 
 def _summary(point: Point, future: Future[Summary | Failure]) -> Summary:

@@ -38,7 +38,7 @@ from argosy.model.constraints import (
     Rule,
     TagConstraint,
 )
-from argosy.model.errors import ConstraintSyntaxError
+from argosy.model.errors import ConstraintSyntaxError, excerpt
 from argosy.model.units import LARGEST
 
 _TOKEN: Final = re.compile(rf"\s*(?P<token>->|[{{}}(),&]|{NAME.pattern}|$)")
@@ -61,7 +61,7 @@ class _Token(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        return repr(self.text) if self.text else "the end"
+        return excerpt(self.text) if self.text else "the end"
 
 
 def parse_constraint(text: str) -> Constraint:

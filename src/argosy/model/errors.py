@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Final
+
+#: What is repeated of the user's own text, in characters: enough to find it again.
+LONGEST_ECHO: Final = 60
 
 
 class ArgosyError(Exception):
@@ -89,7 +93,9 @@ class ConstraintSyntaxError(ArgosyError):
     ) -> None:
         self.text = text
         self.column = column
-        super().__init__(f"{problem} at column {column + 1} of {text!r}", expected=expected)
+        super().__init__(
+            f"{problem} at column {column + 1} of {excerpt(text, column)}", expected=expected
+        )
 
 
 class SettingError(ArgosyError):
@@ -104,7 +110,7 @@ class UnknownName(ArgosyError):
     def __init__(self, kind: str, name: str, known: Iterable[str], **place: object) -> None:
         options = sorted(known)
         super().__init__(
-            f"unknown {kind} {name!r}",
+            f"unknown {kind} {excerpt(name)}",
             expected="one of " + ", ".join(options) if options else None,
             hint=did_you_mean(name, options),
             **place,  # type: ignore[arg-type]
@@ -128,6 +134,15 @@ class EngineFault(ArgosyError):
     """An engine broke its contract: a bug in the engine, not in the input."""
 
     code = "engine-fault"
+
+
+def excerpt(text: str, around: int = 0) -> str:
+    """`text` quoted; of a long one only what is near the position `around`."""
+    if len(text) <= LONGEST_ECHO:
+        return repr(text)
+    start = max(0, min(around - LONGEST_ECHO // 2, len(text) - LONGEST_ECHO))
+    end = start + LONGEST_ECHO
+    return ("..." if start else "") + repr(text[start:end]) + ("..." if end < len(text) else "")
 
 
 def did_you_mean(name: str, options: Iterable[str]) -> str | None:

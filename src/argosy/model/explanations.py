@@ -88,7 +88,6 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
                 return "the scheduler that held it stopped"
         return "no reason was recorded"
 
-
     def remedy(self) -> str:
         """What would have to change for this not to be refused again."""
         match self.why:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NewType
 import msgspec
 
 from argosy.model.constraints import Constraint
-from argosy.model.errors import ModelError
+from argosy.model.errors import ModelError, excerpt
 from argosy.model.resources import Resources
 from argosy.model.units import LARGEST
 
@@ -51,6 +51,11 @@ def indices_of(tasks: TaskArray) -> list[int]:
     return indices
 
 
+def is_name(text: str) -> bool:
+    """Whether `text` can be typed, seen, and told from what stands beside it."""
+    return bool(text) and text.isprintable() and not any(map(str.isspace, text))
+
+
 def task_name(job_id: str, index: int) -> str:
     return f"{job_id}/{index}"
 
@@ -71,7 +76,9 @@ class TaskGroup(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= MOST_TASKS:
-            raise ModelError(f"{self.count} tasks in a group", expected=f"1 to {MOST_TASKS}")
+            raise ModelError(
+                f"{self.count} tasks in a group", field="count", expected=f"1 to {MOST_TASKS:,}"
+            )
         if len(self.durations) not in (0, 1, self.count):
             raise ModelError(
                 f"{len(self.durations)} durations for {self.count} tasks",
@@ -108,20 +115,33 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     constraints: tuple[Constraint, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.id or "/" in self.id or any(c.isspace() for c in self.id):
+        if "/" in self.id or not is_name(self.id):
             raise ModelError(
-                f"job id {self.id!r}", expected="a non-empty id without spaces or slashes"
+                f"job id {excerpt(self.id)}",
+                field="id",
+                expected="a non-empty id without spaces or slashes, all of it printable",
             )
+        for field, text in (("kind", self.kind), ("owner", self.owner)):
+            if not text.isprintable():
+                raise ModelError(
+                    f"{field} {excerpt(text)}", field=field, expected="printable characters"
+                )
         if not self.groups:
-            raise ModelError(f"job {self.id} has no tasks", expected="at least one task group")
+            raise ModelError(
+                f"job {self.id} has no tasks", field="groups", expected="at least one task group"
+            )
         if not 0 <= self.submit <= LARGEST:
             raise ModelError(
-                f"job {self.id} submitted at {self.submit} µs", expected="0 to 2^53 µs"
+                f"job {self.id} submitted at {self.submit} µs",
+                field="submit",
+                expected="0 to 2^53 µs",
             )
         low, high = PRECEDENCE_RANGE
         if not low <= self.precedence <= high:
             raise ModelError(
-                f"job {self.id} has precedence {self.precedence}", expected=f"{low} to {high}"
+                f"job {self.id} has precedence {self.precedence}",
+                field="precedence",
+                expected=f"{low} to {high}",
             )
 
     @property

@@ -6,7 +6,7 @@ scenario is complete: it says all that a simulated run depends on but the versio
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -16,7 +16,20 @@ from argosy.model.resources import Resources
 from argosy.model.units import Time
 
 Positive: TypeAlias = Annotated[int, msgspec.Meta(ge=1, description="a whole number of 1 or more")]
-Factor: TypeAlias = Annotated[float, msgspec.Meta(gt=0, description="a number above 0")]
+#: Of the largest time, still a 64-bit number.
+Factor: TypeAlias = Annotated[
+    float, msgspec.Meta(gt=0, le=1000, description="a number above 0, at most 1000")
+]
+#: Against others of its kind.
+Weight: TypeAlias = Annotated[
+    float, msgspec.Meta(ge=1e-9, le=1e9, description="a number from 1e-9 to 1e9")
+]
+#: Each scheduler is a state of its own, and hears of all its peers.
+MOST_SCHEDULERS: Final = 10_000
+Replicas: TypeAlias = Annotated[
+    int,
+    msgspec.Meta(ge=1, le=MOST_SCHEDULERS, description="a whole number, 1 or more, at most 10,000"),
+]
 Probability: TypeAlias = Annotated[
     float, msgspec.Meta(ge=0, le=1, description="a probability from 0 to 1")
 ]
@@ -75,7 +88,7 @@ class FleetEntry(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     engine: str
     settings: dict[str, Any] = {}
-    replicas: Positive = 1
+    replicas: Replicas = 1
     takes: Takes = Takes()
     split: Split = "hash"
     limits: Limits = Limits()

@@ -7,10 +7,11 @@ is turned into exact integers here and nowhere else; what is not a whole number 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Annotated, Final, NewType, TypeAlias
+from typing import Annotated, Final, NamedTuple, NewType, TypeAlias
 
-from argosy.model.errors import UnitError
+from argosy.model.errors import LONGEST_ECHO, UnitError, excerpt
 
 Micros = NewType("Micros", int)
 MilliCpu = NewType("MilliCpu", int)
@@ -21,6 +22,8 @@ Time: TypeAlias = Annotated[int, Micros]
 MICROS_PER_SECOND: Final = 1_000_000
 #: Quantities and times stay below this, so that sums of a million of them fit a signed 64-bit integer.
 LARGEST: Final = 2**53
+#: Of an amount written as text: far more than any within the range needs.
+MOST_DIGITS: Final = 40
 
 _DURATIONS: Final = {
     "us": 1,
@@ -45,63 +48,127 @@ _SIZES: Final = {
 _NUMBER: Final = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
-def _whole(text: str, units: dict[str, int], what: str, example: str) -> int:
+class _Kind(NamedTuple):
+    """What an amount is of, in the words of an error."""
+
+    name: str
+    #: How to write one.
+    example: str
+    most: str
+    units: Mapping[str, int]
+
+
+_DURATION: Final = _Kind(
+    "a duration",
+    'a duration with a unit, such as "250ms", "90s", "10min", "2h" or "1d"',
+    "at most 2^53 microseconds, about 285 years",
+    _DURATIONS,
+)
+_CPU: Final = _Kind(
+    "an amount of cpu",
+    'whole milli-cores such as 1500, or text such as "1500m" or "1.5"',
+    "at most 2^53 milli-cores",
+    {"m": 1, "": 1000},
+)
+_MEMORY: Final = _Kind(
+    "an amount of memory",
+    'whole bytes such as 1048576, or text such as "512MiB" or "64GiB"',
+    "at most 2^53 bytes, which is 8192TiB",
+    _SIZES,
+)
+
+
+def shown(value: object) -> str:
+    """A value of a TOML or JSON file as one writes it there, shortened."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return excerpt(value)
+    if isinstance(value, Mapping):
+        return "a table"
+    if isinstance(value, list | tuple):
+        return "an array"
+    # Dates and times of TOML.
+    text = value.isoformat() if hasattr(value, "isoformat") else repr(value)
+    return text if len(text) <= LONGEST_ECHO else f"{text[: LONGEST_ECHO - 3]}..."
+
+
+def _whole(text: str, kind: _Kind) -> int:
     match = _NUMBER.fullmatch(text)
-    if match is None or match[2] not in units:
-        raise UnitError(f"{text!r} is not {what}", expected=example)
-    value = Fraction(match[1]) * units[match[2]]
+    if match is None:
+        raise UnitError(f"{shown(text)} is not {kind.name}", expected=kind.example)
+    if match[2] not in kind.units:
+        problem = f"{shown(text)} has an unknown unit {shown(match[2])}"
+        if not match[2]:
+            problem = f"{shown(text)} has no unit"
+        known = ", ".join(unit for unit in kind.units if unit)
+        raise UnitError(
+            problem,
+            expected=f"one of the units {known}; {kind.example}",
+            hint=_unit_meant(match[2], kind.units),
+        )
+    if len(match[1]) > MOST_DIGITS:
+        raise UnitError(f"{shown(text)} has {len(match[1])} digits", expected=kind.example)
+    value = Fraction(match[1]) * kind.units[match[2]]
     if value < 0:
-        raise UnitError(f"{text!r} is negative", expected=f"zero or more, such as {example}")
+        raise UnitError(f"{shown(text)} is negative", expected=f"zero or more: {kind.example}")
     if value.denominator != 1:
-        raise UnitError(f"{text!r} is not a whole number of the base unit", expected=example)
-    return _bounded(int(value), what)
+        raise UnitError(
+            f"{shown(text)} is not a whole number of the base unit", expected=kind.example
+        )
+    return _bounded(int(value), kind, shown(text))
 
 
-def _bounded(value: int, what: str) -> int:
+def _unit_meant(unit: str, units: Mapping[str, int]) -> str | None:
+    """Only another spelling: TiB is near EiB, but a million times less."""
+    for known in units:
+        if unit and known.lower() == unit.lower():
+            return f"did you mean {known!r}?"
+    return None
+
+
+def _bounded(value: int, kind: _Kind, text: str = "") -> int:
     if value < 0:
-        raise UnitError(f"{value} is negative", expected=f"{what} of zero or more")
+        raise UnitError(
+            f"{text or shown(value)} is negative", expected=f"{kind.name} of zero or more"
+        )
     if value > LARGEST:
-        raise UnitError(f"{value} is too large", expected=f"{what} of at most 2^53")
+        raise UnitError(f"{text or shown(value)} is too large", expected=kind.most)
     return value
 
 
-def _refuse_non_integer(value: object, what: str, example: str) -> None:
+def _integer(value: object, kind: _Kind) -> int:
     if isinstance(value, float):
-        raise UnitError(f"{value} is fractional", expected=f"{what}: {example}")
+        raise UnitError(f"{value} is fractional", expected=kind.example)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise UnitError(f"{value!r} is not {what}", expected=example)
+        raise UnitError(f"{shown(value)} is not {kind.name}", expected=kind.example)
+    return _bounded(value, kind)
 
 
 def parse_duration(value: object) -> Micros:
     """``"90s"`` or ``"1.5h"``; a bare number has no unit and is refused."""
-    example = 'a duration with a unit, such as "250ms", "90s", "10min", "2h" or "1d"'
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise UnitError(f"{shown(value)} has no unit", expected=_DURATION.example)
     if not isinstance(value, str):
-        raise UnitError(f"{value!r} has no unit", expected=example)
-    return Micros(_whole(value, _DURATIONS, "a duration", example))
+        raise UnitError(f"{shown(value)} is not a duration", expected=_DURATION.example)
+    return Micros(_whole(value, _DURATION))
 
 
 def parse_cpu(value: object) -> MilliCpu:
     """Milli-cores as an integer, or text: ``"250m"`` is 250 milli-cores, ``"4"`` is four cores."""
-    example = 'whole milli-cores such as 1500, or text such as "1500m" or "1.5"'
-    if isinstance(value, str):
-        return MilliCpu(_whole(value, {"m": 1, "": 1000}, "an amount of cpu", example))
-    _refuse_non_integer(value, "an amount of cpu", example)
-    return MilliCpu(_bounded(int(value), "an amount of cpu"))  # type: ignore[call-overload]
+    return MilliCpu(_whole(value, _CPU) if isinstance(value, str) else _integer(value, _CPU))
 
 
 def parse_bytes(value: object) -> Bytes:
     """Bytes as an integer, or text: ``"64GiB"``."""
-    example = 'whole bytes such as 1048576, or text such as "512MiB" or "64GiB"'
-    if isinstance(value, str):
-        return Bytes(_whole(value, _SIZES, "an amount of memory", example))
-    _refuse_non_integer(value, "an amount of memory", example)
-    return Bytes(_bounded(int(value), "an amount of memory"))  # type: ignore[call-overload]
+    return Bytes(_whole(value, _MEMORY) if isinstance(value, str) else _integer(value, _MEMORY))
 
 
 def parse_count(value: object, what: str = "an amount") -> int:
     """A plain whole number: the unit of named extras such as GPUs."""
-    _refuse_non_integer(value, what, "a whole number")
-    return _bounded(int(value), what)  # type: ignore[call-overload]
+    return _integer(value, _Kind(what, "a whole number", "at most 2^53", {}))
 
 
 def format_duration(micros: float) -> str:

@@ -17,8 +17,11 @@ from argosy.model.units import Micros
 class Setting(msgspec.Struct, frozen=True):
     name: str
     type: str
+    #: As a plain value; none also where there is none, which `is_required` tells apart.
+    default: Any
     #: As one would write it in a scenario; "required" where there is none.
-    default: str
+    default_text: str
+    is_required: bool
     doc: str
 
 
@@ -42,6 +45,8 @@ def settings(engine: type[Engine]) -> list[Setting]:
             name=field.encode_name,
             type=_type(field.type),
             default=_default(field),
+            default_text=_default_text(field),
+            is_required=field.required,
             doc=_description(field.type) or comments.get(field.name, ""),
         )
         for field in msgspec.structs.fields(engine.settings_type)
@@ -81,18 +86,26 @@ def _type(annotation: Any) -> str:
     return " | ".join(inner) if name in ("Union", "UnionType") else f"{name} of {', '.join(inner)}"
 
 
-def _default(field: msgspec.structs.FieldInfo) -> str:
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    """A plain value; a time is text with its unit, as scenarios write it."""
     value = field.default
     if value is msgspec.NODEFAULT:
         if field.default_factory is msgspec.NODEFAULT:
-            return "required"
+            return None
         value = field.default_factory()
-    if value is None:
-        return "none"
-    if _is_time(field.type) and value:
-        unit, size = next(unit for unit in _UNITS if value % unit[1] == 0)
-        return f'"{value // size}{unit}"'
-    return '"0s"' if _is_time(field.type) else msgspec.json.encode(value).decode()
+    if value is None or not _is_time(field.type):
+        return msgspec.to_builtins(value)
+    if not value:
+        return "0s"
+    unit, size = next(unit for unit in _UNITS if value % unit[1] == 0)
+    return f"{value // size}{unit}"
+
+
+def _default_text(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
+        return "required"
+    value = _default(field)
+    return "none" if value is None else msgspec.json.encode(value).decode()
 
 
 def _description(annotation: Any) -> str:

@@ -17,6 +17,7 @@ from argosy.model.random import Random
 from argosy.model.units import format_duration
 from argosy.report import plots
 from argosy.report.metrics import Metric
+from argosy.report.summaries import messages, notices
 from argosy.report.tables import Column, Table, Unit, Value
 from argosy.runs.statistics import Estimate, Ratio, median, ratio_of_medians
 from argosy.runs.summary import Summary
@@ -28,22 +29,23 @@ NEARLY_ALL: Final = 0.99
 
 
 class Breakdown(msgspec.Struct, frozen=True):
-    """The mean JCT in three parts, in microseconds: means add up where medians do not."""
+    """The mean JCT of finished jobs in three parts, in microseconds: means add up where medians do
+    not."""
 
     waiting: float
     placing: float
-    #: At the machine: in its queue, and running.
-    executing: float
+    #: From the last task placed to the last one done.
+    running: float
 
     def parts(self) -> tuple[float, float, float]:
-        return (self.waiting, self.placing, self.executing)
+        return (self.waiting, self.placing, self.running)
 
 
-BREAKDOWN_NAMES: Final = ("wait for an attempt", "placing", "at the machine")
+BREAKDOWN_NAMES: Final = ("wait for an attempt", "placing", "placed, until done")
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """One engine's place. Numbers are medians over the seeds."""
+    """One engine's place. Numbers are medians over the seeds, but for `breakdown`: means."""
 
     engine: str
     fleet: str
@@ -53,12 +55,18 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     ratio: Ratio | None
     #: Share of the submitted jobs.
     finished: float
-    breakdown: Breakdown
+    mean_jct: float
+    #: None where no job finished.
+    breakdown: Breakdown | None
     conflict_fraction: float
     utilisation: dict[str, float]
+    #: Sent by schedulers, and by machines to schedulers.
     messages: float
+    notices: float
     #: Median, p90, p99 and largest JCT.
     quantiles: tuple[float, float, float, float]
+    #: What the scenario asks for and this engine passes over, a sentence each.
+    notes: tuple[str, ...] = ()
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,8 +82,13 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         return next(s for s in self.standings if s.engine == engine)
 
 
-def compare(runs: Mapping[str, Sequence[Summary]], metric: Metric) -> Comparison:
-    """`runs` holds each engine's summaries under the same seeds in the same order."""
+def compare(
+    runs: Mapping[str, Sequence[Summary]],
+    metric: Metric,
+    notes: Mapping[str, Sequence[str]] | None = None,
+) -> Comparison:
+    """`runs` holds each engine's summaries under the same seeds in the same order, `notes` what each
+    engine passes over."""
     seeds = {tuple(summary.seed for summary in summaries) for summaries in runs.values()}
     if len(seeds) != 1 or seeds == {()}:
         raise CommandError("the engines did not run under the same seeds")
@@ -88,7 +101,10 @@ def compare(runs: Mapping[str, Sequence[Summary]], metric: Metric) -> Comparison
     finished = {engine: _finished(summaries) for engine, summaries in runs.items()}
     best = _best(known, runs, finished)
     standings = [
-        _standing(engine, summaries, metric, known, best, finished[engine])
+        msgspec.structs.replace(
+            _standing(engine, summaries, metric, known, best, finished[engine]),
+            notes=tuple((notes or {}).get(engine, ())),
+        )
         for engine, summaries in runs.items()
     ]
     standings.sort(key=_place)
@@ -105,7 +121,7 @@ def _place(standing: Standing) -> tuple[bool, float, float, str]:
     """By the metric; equals by their mean JCT, so that a tie is not decided by the alphabet."""
     estimate = standing.estimate
     value = estimate.value if estimate else 0.0
-    return (estimate is None, value, sum(standing.breakdown.parts()), standing.engine)
+    return (estimate is None, value, standing.mean_jct, standing.engine)
 
 
 def _best(
@@ -135,23 +151,21 @@ def _standing(
     ratio = None
     if best is not None and engine != best and engine in known:
         ratio = ratio_of_medians(known[engine], known[best], stream.child(best))
-    waits, placed, done = (
-        middle.median(getattr(s, field).mean for s in summaries)
-        for field in ("wait_time", "placement_latency", "jct")
-    )
     return Standing(
         engine=engine,
         fleet=summaries[0].fleet,
         estimate=median(known[engine], stream) if engine in known else None,
         ratio=ratio,
         finished=finished,
-        breakdown=Breakdown(waits, max(0.0, placed - waits), max(0.0, done - max(waits, placed))),
+        mean_jct=middle.median(s.jct.mean for s in summaries),
+        breakdown=_breakdown(summaries),
         conflict_fraction=middle.median(s.conflict_fraction for s in summaries),
         utilisation={
             name: middle.median(s.utilisation.get(name, 0.0) for s in summaries)
             for name in summaries[0].utilisation
         },
-        messages=middle.median(_sent(s) for s in summaries),
+        messages=middle.median(messages(s) for s in summaries),
+        notices=middle.median(notices(s) for s in summaries),
         quantiles=(
             middle.median(s.jct.p50 for s in summaries),
             middle.median(s.jct.p90 for s in summaries),
@@ -167,8 +181,16 @@ def _finished(summaries: Sequence[Summary]) -> float:
     return sum(s.counts.jobs_finished for s in summaries) / able if able else 1.0
 
 
-def _sent(summary: Summary) -> int:
-    return sum(scheduler.messages_sent for scheduler in summary.schedulers)
+def _breakdown(summaries: Sequence[Summary]) -> Breakdown | None:
+    known = [s.breakdown for s in summaries if s.breakdown]
+    if not known:
+        return None
+    return Breakdown(
+        *(
+            middle.fmean(parts[name] for parts in known)
+            for name in ("waiting", "placing", "running")
+        )
+    )
 
 
 def table(comparison: Comparison, metric: Metric) -> Table:
@@ -179,14 +201,26 @@ def table(comparison: Comparison, metric: Metric) -> Table:
         Column("high", "to", metric.unit),
         Column("ratio", "times best", Unit.NUMBER),
         Column("finished", "jobs finished", Unit.SHARE),
+        Column("note", ""),
     )
     rows: list[tuple[Value, ...]] = []
     for s in comparison.standings:
         e = s.estimate
         numbers = (e.value, e.low, e.high) if e else (None, None, None)
         ratio = 1.0 if s.engine == comparison.best else s.ratio.value if s.ratio else None
-        rows.append((s.engine, *numbers, ratio, s.finished))
-    return Table(columns, tuple(rows))
+        fewer = "not best: finished fewer" if _is_disqualified(s, comparison) else None
+        rows.append((s.engine, *numbers, ratio, s.finished, fewer))
+    shown = Table(columns, tuple(rows))
+    return shown if any(row[-1] for row in rows) else shown.without(["note"])
+
+
+def _is_disqualified(standing: Standing, comparison: Comparison) -> bool:
+    """Whether it would be best, had it finished as many jobs as the best."""
+    return (
+        standing.engine != comparison.best
+        and standing.ratio is not None
+        and standing.ratio.value < 1
+    )
 
 
 def causes(comparison: Comparison) -> Table:
@@ -196,17 +230,19 @@ def causes(comparison: Comparison) -> Table:
         Column("engine", "engine"),
         Column("waiting", "wait", Unit.TIME),
         Column("placing", "placing", Unit.TIME),
-        Column("executing", "machine", Unit.TIME),
+        Column("running", "running", Unit.TIME),
         Column("conflict_fraction", "conflicts", Unit.NUMBER),
         Column("messages", "messages", Unit.COUNT),
+        Column("notices", "notices", Unit.COUNT),
         *(Column(f"utilisation_{name}", name, Unit.SHARE) for name in dimensions),
     )
     rows: list[tuple[Value, ...]] = [
         (
             s.engine,
-            *s.breakdown.parts(),
+            *(s.breakdown.parts() if s.breakdown else (None, None, None)),
             s.conflict_fraction,
             s.messages,
+            s.notices,
             *(s.utilisation.get(name) for name in dimensions),
         )
         for s in comparison.standings
@@ -229,7 +265,10 @@ def bars(comparison: Comparison, metric: Metric, width: int) -> list[str]:
 
 
 def breakdown(comparison: Comparison, width: int) -> list[str]:
-    rows = {s.engine: s.breakdown.parts() for s in comparison.standings}
+    """Nothing where no engine finished a job."""
+    rows = {s.engine: s.breakdown.parts() for s in comparison.standings if s.breakdown}
+    if not rows:
+        return []
     return plots.stacked(rows, BREAKDOWN_NAMES, format_duration, width)
 
 

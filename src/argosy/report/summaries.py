@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from argosy.report.tables import Column, Table, Unit, Value
 from argosy.runs.summary import Distribution, Summary
@@ -40,14 +42,14 @@ def counts(summary: Summary) -> Table:
         rows.append(("run until stopped", c.jobs_endless, None))
     # States that no task is in would only hide the ones that matter.
     rows += [
-        (state, None, count)
-        for state, count in (
-            ("running", c.tasks_running),
-            ("queued", c.tasks_queued),
-            ("pending", c.tasks_pending),
-            ("abandoned", c.tasks_abandoned),
-            ("preemptions", c.preemptions),
-            ("losses", c.losses),
+        (state, jobs, count)
+        for state, jobs, count in (
+            ("running", None, c.tasks_running),
+            ("queued", None, c.tasks_queued),
+            ("pending", None, c.tasks_pending),
+            ("abandoned", c.jobs_abandoned or None, c.tasks_abandoned),
+            ("preemptions", None, c.preemptions),
+            ("losses", None, c.losses),
         )
         if count
     ]
@@ -119,8 +121,24 @@ def totals(summary: Summary) -> Table:
     ]
     if refused:
         rows.append(("refused claims", _listed(refused)))
-    rows.append(("messages", _listed(summary.messages) or "none"))
+    sent = {"by schedulers": messages(summary), "notices of machines": notices(summary)}
+    rows.append(("messages", _listed(sent | _mishaps(summary)) or "none"))
     return Table((Column("what", "over the run"), Column("value", "")), tuple(rows))
+
+
+def messages(summary: Summary) -> int:
+    """Sent by schedulers to each other."""
+    return sum(scheduler.messages_sent for scheduler in summary.schedulers)
+
+
+def notices(summary: Summary) -> int:
+    """Sent by machines to schedulers, over the same network."""
+    return max(0, summary.network.get("sent", 0) - messages(summary))
+
+
+def _mishaps(summary: Summary) -> dict[str, int]:
+    """What befell messages and notices on the way."""
+    return {name: count for name, count in summary.network.items() if name != "sent"}
 
 
 def _listed(amounts: dict[str, int]) -> str:
@@ -153,7 +171,18 @@ def flat(summary: Summary) -> dict[str, Value]:
     row["transactions"] = sum(s.transactions for s in summary.schedulers)
     row["conflicts"] = sum(s.conflicts for s in summary.schedulers)
     row["busyness_largest"] = max((s.busyness for s in summary.schedulers), default=0.0)
-    row.update({f"messages_{name}": count for name, count in summary.messages.items()})
+    row["messages"] = messages(summary)
+    row["notices"] = notices(summary)
+    row.update({f"network_{name}": count for name, count in _mishaps(summary).items()})
     row["events"] = summary.events
     row["log_digest"] = summary.log_digest
     return row
+
+
+def document(summary: Summary) -> dict[str, Any]:
+    """All of the summary, with messages counted as everywhere else."""
+    built: dict[str, Any] = msgspec.to_builtins(summary)
+    built["messages"] = messages(summary)
+    built["notices"] = notices(summary)
+    built["network"] = _mishaps(summary)
+    return built

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -88,6 +89,23 @@ class Table:
         if width is not None:
             widths = self._squeezed(widths, width)
         return [self._line(line, widths) for line in grid]
+
+    def wrapped(self, width: int | None = None) -> list[str]:
+        """Like `lines`, but nothing is cut: what is too wide in the last column, a text, goes on
+        below."""
+        if width is None or not self.rows:
+            return self.lines(width)
+        before = Table(self.columns[:-1], tuple(row[:-1] for row in self.rows)).lines()
+        start = max(map(len, before)) + len(GAP)
+        room = max(NARROWEST, width - start)
+        last = self.columns[-1]
+        lines = []
+        texts = [last.title, *(last.text(row[-1]) for row in self.rows)]
+        for line, text in zip(before, texts, strict=True):
+            first, *more = textwrap.wrap(text, room) or [""]
+            lines.append(f"{line:<{start}}{first}".rstrip())
+            lines += [" " * start + part for part in more]
+        return lines
 
     def _line(self, cells: Sequence[str], widths: Sequence[int]) -> str:
         parts = []

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from argosy.model.units import format_duration
-from argosy.report.comparison import Comparison
+from argosy.report.comparison import Comparison, Standing
 from argosy.report.metrics import Metric
 from argosy.report.tables import format_share
 from argosy.runs.statistics import Ratio
 
-_PLACES: Final = ("waiting for an attempt", "being placed", "at the machine")
+_PLACES: Final = ("waiting for an attempt", "being placed", "placed and not yet done")
+#: One side of an interval this many times the other: a standard error alone would mislead.
+_SKEWED: Final = 2.0
 
 
 def verdict(comparison: Comparison, metric: Metric) -> list[str]:
     """Who is best and by how much, as hyperfine would say it."""
     if comparison.best is None:
         return [f"No engine has a {metric.title}: no job finished."]
+    best = comparison.standing(comparison.best)
     others = [s for s in comparison.standings if s.ratio is not None]
-    lines = [_winner(comparison, metric) + (":" if others else ".")]
-    for s in others:
-        assert s.ratio is not None
-        lines.append("  " + _times(comparison, s.engine, s.ratio, metric))
+    equals = [s for s in others if s.ratio is not None and s.ratio.value == 1]
+    if equals:
+        lines = _equal(comparison, [best, *equals], metric)
+    else:
+        lines = [_winner(comparison, metric) + (":" if others else ".")]
+    lines += [f"  {_times(comparison, s, metric)}" for s in others if s not in equals]
     lines += [
         f"  {s.engine} has no {metric.title}: under some seed no job finished"
         for s in comparison.standings
@@ -33,33 +39,75 @@ def verdict(comparison: Comparison, metric: Metric) -> list[str]:
         for s in comparison.standings
         if s.finished < most
     ]
+    lines += [
+        f"  {note}" for note in _notes(comparison, {best.engine, *(s.engine for s in equals)})
+    ]
     if len(comparison.seeds) == 1:
         lines.append("  one seed says nothing about uncertainty; try --seeds 5")
     return lines
 
 
+def _notes(comparison: Comparison, best: set[str]) -> list[str]:
+    """What the best engines pass over, and what only some of the others do."""
+    passed_over = [
+        (s.engine, note, note.removeprefix(s.engine))
+        for s in comparison.standings
+        for note in s.notes
+    ]
+    times = Counter(what for _, _, what in passed_over)
+    return [
+        note
+        for engine, note, what in passed_over
+        if engine in best or times[what] < len(comparison.standings)
+    ]
+
+
+def _equal(comparison: Comparison, equals: list[Standing], metric: Metric) -> list[str]:
+    """Equal by the metric: what else could tell these engines apart?"""
+    if len(equals) == len(comparison.standings):
+        first = f"All engines are equal by {metric.title}."
+    else:
+        *names, last = (s.engine for s in equals)
+        first = f"{', '.join(names)} and {last} are equal by {metric.title}, and best."
+    if len({s.mean_jct for s in equals}) == 1:
+        return [first]
+    means = ", ".join(f"{s.engine} {format_duration(s.mean_jct)}" for s in equals)
+    return [f"{first} The mean JCT differs: {means}."]
+
+
 def _winner(comparison: Comparison, metric: Metric) -> str:
-    ratios = [s.ratio for s in comparison.standings if s.ratio is not None]
-    if ratios and all(ratio.value == 1 for ratio in ratios):
-        return f"All engines are equal by {metric.title}; {comparison.best} has the least mean JCT"
+    # Who finished fewer jobs is no rival, however little time they took.
+    ratios = [s.ratio for s in comparison.standings if s.ratio is not None and s.ratio.value >= 1]
     if len(comparison.seeds) > 1 and ratios and not any(ratio.is_clear for ratio in ratios):
         return f"No engine is clearly best by {metric.title}; {comparison.best} has the least"
     return f"{comparison.best} is best by {metric.title}"
 
 
-def _times(comparison: Comparison, engine: str, ratio: Ratio, metric: Metric) -> str:
+def _times(comparison: Comparison, standing: Standing, metric: Metric) -> str:
+    ratio, engine = standing.ratio, standing.engine
+    assert ratio is not None
     seeds = len(comparison.seeds)
     if ratio.value < 1:
-        return f"{engine} has a smaller value, but finished fewer jobs"
+        return (
+            f"{engine} has only {ratio.value:.3g} times the {metric.title}, but is not best: it"
+            " finished fewer jobs"
+        )
     if ratio.value == float("inf"):
         return f"{metric.better} than {engine} beyond any ratio: {comparison.best} is at zero"
-    if ratio.value == 1 and not ratio.is_clear:
-        return f"the same as {engine}"
     uncertainty = f" ± {ratio.uncertainty:.2f}" if seeds > 1 else ""
     line = f"{ratio.value:.2f}{uncertainty} times {metric.better} than {engine}"
+    interval = f"95 % from {ratio.low:.2f} to {ratio.high:.2f}"
     if seeds > 1 and not ratio.is_clear:
-        line += f" (no clear difference: 95 % from {ratio.low:.2f} to {ratio.high:.2f})"
+        line += f" (no clear difference: {interval})"
+    elif seeds > 1 and _is_skewed(ratio):
+        line += f" ({interval})"
     return line
+
+
+def _is_skewed(ratio: Ratio) -> bool:
+    below, above = ratio.value - ratio.low, ratio.high - ratio.value
+    # What two decimals do not show is not worth saying.
+    return abs(above - below) >= 0.01 and max(below, above) > _SKEWED * min(below, above)
 
 
 def reasons(comparison: Comparison) -> list[str]:
@@ -69,7 +117,7 @@ def reasons(comparison: Comparison) -> list[str]:
     best = comparison.standing(comparison.best)
     lines = []
     for other in comparison.standings:
-        if other.engine == best.engine:
+        if other.engine == best.engine or best.breakdown is None or other.breakdown is None:
             continue
         pairs = zip(best.breakdown.parts(), other.breakdown.parts(), _PLACES, strict=True)
         changes = [(theirs - ours, name) for ours, theirs, name in pairs]
@@ -77,8 +125,10 @@ def reasons(comparison: Comparison) -> list[str]:
         more = "more" if total >= 0 else "less"
         parts = ", ".join(f"{_signed(change)} {name}" for change, name in changes if change)
         lines.append(
-            f"A job takes {format_duration(abs(total))} {more} on average with {other.engine}"
-            + (f": {parts}." if parts else ".")
+            f"A finished job took {format_duration(abs(total))} {more} on average with"
+            f" {other.engine} than with {best.engine}: {parts}."
+            if parts
+            else f"A finished job took as long with {other.engine} as with {best.engine}."
         )
     return lines
 

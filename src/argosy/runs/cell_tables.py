@@ -7,14 +7,18 @@ from typing import Final
 
 import msgspec
 
-from argosy.model.errors import ModelError, ScenarioError, UnknownName
+from argosy.model.constraints import NAME, RESERVED
+from argosy.model.errors import ModelError, ScenarioError, UnknownName, excerpt
+from argosy.model.jobs import is_name
 from argosy.model.machines import MACHINE_GROUP, Machine
 from argosy.model.resources import Resources, dimensions_of
 from argosy.model.scenario import CellSpec, GroupSpec, Positive
+from argosy.model.units import shown
 from argosy.workloads.tables import Misfit, Path
 
 _MACHINES: Final[Path] = ("cell", "machines")
 _GROUPS: Final[Path] = ("cell", "groups")
+MOST_MACHINES: Final = 1_000_000
 
 
 class MachineTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,17 +51,30 @@ class CellTable(msgspec.Struct, frozen=True, kw_only=True):
 def make_cell(table: CellTable) -> CellSpec:
     if not table.machines:
         raise Misfit(ScenarioError("no machines", expected="at least one"), _MACHINES)
+    _check_counts(table)
     _check_groups(table)
     _check_joins(table)
     dealt = {name: group.size for name, group in table.groups.items() if group.size is not None}
     machines: list[Machine] = []
     seen: set[str] = set()
     for index, entry in enumerate(table.machines):
-        if not entry.name or any(character.isspace() for character in entry.name):
+        if not is_name(entry.name):
             raise Misfit(
-                ScenarioError(f"machine name {entry.name!r}", expected="a name without spaces"),
+                ScenarioError(
+                    f"machine name {excerpt(entry.name)}",
+                    expected="a name without spaces, all of it printable",
+                ),
                 (*_MACHINES, index, "name"),
             )
+        for key, value in entry.attributes.items():
+            if not is_name(key) or not value.isprintable():
+                raise Misfit(
+                    ScenarioError(
+                        f"attribute {excerpt(key)} = {excerpt(value)}",
+                        expected="a name without spaces and a printable value",
+                    ),
+                    (*_MACHINES, index, "attributes", key),
+                )
         for name in entry.names():
             if name in seen:
                 raise Misfit(
@@ -87,8 +104,31 @@ def _sets(name: str, group: GroupTable, machines: int) -> tuple[str, ...]:
     return tuple(f"{name}-{index}" for index in range(-(-machines // group.size)))
 
 
+def _check_counts(table: CellTable) -> None:
+    """Before any is made: a number is quickly written."""
+    machines = 0
+    for index, entry in enumerate(table.machines):
+        machines += entry.count
+        if machines > MOST_MACHINES:
+            raise Misfit(
+                ScenarioError(
+                    f"{shown(machines)} machines in all", expected=f"at most {MOST_MACHINES:,}"
+                ),
+                (*_MACHINES, index, "count"),
+            )
+
+
 def _check_groups(table: CellTable) -> None:
     for name, group in table.groups.items():
+        if name in RESERVED or NAME.fullmatch(name) is None:
+            raise Misfit(
+                ScenarioError(
+                    f"group {excerpt(name)} cannot be named by a constraint",
+                    expected="letters, digits and _ . : / -, beginning with a letter, digit or _,"
+                    " and no keyword",
+                ),
+                (*_GROUPS, name),
+            )
         if name == MACHINE_GROUP:
             raise Misfit(
                 ScenarioError(
@@ -108,6 +148,14 @@ def _check_groups(table: CellTable) -> None:
             )
         names = group.sets or ()
         for index, set_name in enumerate(names):
+            if not is_name(set_name):
+                raise Misfit(
+                    ScenarioError(
+                        f"set {excerpt(set_name)}",
+                        expected="a name without spaces, all of it printable",
+                    ),
+                    (*_GROUPS, name, "sets", index),
+                )
             if set_name in names[:index]:
                 raise Misfit(
                     ScenarioError(f"set {set_name!r} again", expected="each set once"),

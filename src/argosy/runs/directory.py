@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.errors import CommandError, RunDirectoryError, UnknownName
-from argosy.model.jobs import task_name
 from argosy.model.scenario import Scenario
 from argosy.runs.summary import Provenance, Summary
 

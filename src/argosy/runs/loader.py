@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import msgspec
 
-from argosy.model.errors import ArgosyError, ScenarioError, SettingError, UnknownEngine
+from argosy.model.errors import ArgosyError, ScenarioError, SettingError, UnknownEngine, excerpt
 from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.scenario import (
     CellSpec,
-    Factor,
     Fault,
     FleetEntry,
     MachineModel,
@@ -34,6 +33,7 @@ from argosy.model.scenario import (
 from argosy.model.units import Time
 from argosy.runs import scenario_checks as checks
 from argosy.runs.cell_tables import CellTable, make_cell
+from argosy.runs.job_checks import JobChecks
 from argosy.runs.toml_places import find_places, line_of
 from argosy.runs.variants import scenario_digest, with_engine
 from argosy.workloads.job_tables import read_job
@@ -51,6 +51,10 @@ Seed: TypeAlias = Annotated[
     int, msgspec.Meta(ge=0, le=2**63 - 1, description="a whole number from 0 to 2^63 - 1")
 ]
 
+Speedup: TypeAlias = Annotated[
+    float, msgspec.Meta(ge=1e-6, le=1e6, description="a number from 1e-6 to 1e6")
+]
+
 _CONVERTER: Final = Converter(ScenarioError)
 _SETTINGS: Final = Converter(SettingError)
 _SYNTAX_LINE: Final = re.compile(r" \(at line (\d+), column (\d+)\)$")
@@ -59,7 +63,7 @@ _SYNTAX_LINE: Final = re.compile(r" \(at line (\d+), column (\d+)\)$")
 class TraceTable(msgspec.Struct, frozen=True, kw_only=True):
     #: Relative to the scenario file.
     path: str
-    speedup: Factor = 1.0
+    speedup: Speedup = 1.0
 
 
 class WorkloadTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,15 +93,27 @@ def load(
     """The scenario in the file at `path`. `seed` overrides the file's own; `also` are engines known
     beside the registered ones. Every mistake in the file is an `ArgosyError` with its place."""
     text = _read(path)
-    document = _parse(path, text)
     try:
+        document = _parse(path, text)
         return _scenario(path, document, seed, also)
+    except RecursionError:
+        raise ScenarioError(
+            "nested too deeply", file=str(path), expected="a scenario in TOML"
+        ) from None
     except Misfit as misfit:
         raise misfit.error.located(
             file=str(path),
-            line=line_of(find_places(text), misfit.path),
+            line=_line(text, misfit.path),
             field=path_text(misfit.path) or None,
         ) from None
+
+
+def _line(text: str, path: Place) -> int | None:
+    try:
+        return line_of(find_places(text), path)
+    except RecursionError:
+        # Some other value is nested too deeply to be passed over.
+        return None
 
 
 def _read(path: Path) -> str:
@@ -108,9 +124,14 @@ def _read(path: Path) -> str:
             f"cannot be read: {error.strerror}", file=str(path), expected="a scenario in TOML"
         ) from error
     except UnicodeDecodeError as error:
+        before = error.object[: error.start]
+        column = error.start - (before.rfind(b"\n") + 1) + 1
         raise ScenarioError(
-            f"is not UTF-8 at byte {error.start}", file=str(path), expected="a scenario in TOML"
-        ) from error
+            f"not UTF-8 at byte {column} of the line",
+            file=str(path),
+            line=before.count(b"\n") + 1,
+            expected="a scenario in TOML, in UTF-8",
+        ) from None
 
 
 def _parse(path: Path, text: str) -> dict[str, Any]:
@@ -126,6 +147,11 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
             line=int(place[1]) if place else text.rstrip().count("\n") + 1,
             expected="a scenario in TOML",
         ) from error
+    except ValueError as error:
+        # Python's own bound on the digits of a number, which no line is told of.
+        raise ScenarioError(
+            f"not TOML: {error}", file=str(path), expected="a scenario in TOML"
+        ) from None
 
 
 def _scenario(
@@ -135,6 +161,8 @@ def _scenario(
     also: dict[str, type[Engine]] | None,
 ) -> Scenario:
     table: ScenarioTable = _CONVERTER.convert(document, ScenarioTable)
+    checks.check_name(table.name)
+    checks.check_takes(document["fleet"])
     seed = table.seed if seed is None else _CONVERTER.convert(seed, Seed, ("seed",))
     cell = make_cell(table.cell)
     fleet = tuple(
@@ -189,39 +217,65 @@ def _jobs(path: Path, workload: WorkloadTable, cell: CellSpec, seed: int) -> tup
             ),
             ("workload", *given[1:2]),
         )
-    root: Place = ("workload", given[0])
-    dimensions = checks.cell_dimensions(cell)
+    known = JobChecks(cell)
     if workload.jobs is not None:
-        jobs = _spelled_out(workload.jobs)
+        jobs = _spelled_out(workload.jobs, known)
     elif workload.trace is not None:
-        source = path.parent / workload.trace.path
-        jobs = list(read_trace(source, speedup=workload.trace.speedup))
-        root = (*root, "path")
+        jobs = _traced(path, workload.trace, known)
     else:
         assert workload.synthetic is not None
-        try:
-            jobs = generate(workload.synthetic, _total(cell), Random(seed).child("workload"))
-        except ArgosyError as error:
-            raise Misfit(error, root) from None
-    for index, job in enumerate(jobs):
-        checks.check_job(job, cell, dimensions, (*root, index) if workload.jobs else root)
+        jobs = _drawn(workload.synthetic, known, cell, seed)
     # Jobs spelled out may stand in any order; those of one instant keep theirs.
     return tuple(sorted(jobs, key=lambda job: job.submit))
 
 
-def _spelled_out(tables: tuple[Any, ...]) -> list[Job]:
+def _spelled_out(tables: tuple[Any, ...], known: JobChecks) -> list[Job]:
     jobs: list[Job] = []
     seen: set[str] = set()
     for index, table in enumerate(tables):
-        job = read_job(_CONVERTER, table, ("workload", "jobs", index))
+        place: Place = ("workload", "jobs", index)
+        job = read_job(_CONVERTER, table, place)
         if job.id in seen:
             raise Misfit(
-                ScenarioError(f"job {job.id!r} again", expected="each job id once"),
-                ("workload", "jobs", index, "id"),
+                ScenarioError(f"job {excerpt(job.id)} again", expected="each job id once"),
+                (*place, "id"),
             )
+        known.job(job, place, has_groups="groups" in table)
         seen.add(job.id)
         jobs.append(job)
     return jobs
+
+
+def _traced(path: Path, trace: TraceTable, known: JobChecks) -> list[Job]:
+    source = path.parent / trace.path
+    try:
+        source.open("rb").close()
+    except (OSError, ValueError) as error:
+        # The mistake is in the scenario that names it.
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise Misfit(
+            ScenarioError(
+                f"trace {excerpt(str(source))} cannot be read: {why}",
+                expected="the path of a trace, relative to the scenario",
+            ),
+            ("workload", "trace", "path"),
+        ) from None
+
+    def check(job: Job, has_groups: bool) -> None:
+        known.job(job, (), has_groups=has_groups)
+
+    return list(read_trace(source, speedup=trace.speedup, check=check))
+
+
+def _drawn(synthetic: Synthetic, known: JobChecks, cell: CellSpec, seed: int) -> list[Job]:
+    root: Place = ("workload", "synthetic")
+    known.kinds(synthetic.kinds, (*root, "kinds"))
+    try:
+        return generate(synthetic, _total(cell), Random(seed).child("workload"))
+    except ArgosyError as error:
+        inside = error.field.split(".") if error.field else ()
+        error.field = None
+        raise Misfit(error, (*root, *inside)) from None
 
 
 def _total(cell: CellSpec) -> dict[str, int]:

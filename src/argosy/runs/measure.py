@@ -54,7 +54,7 @@ def summarise(world: SimulatedWorld, log_digest: str) -> Summary:
             for d, name in enumerate(dimensions)
         },
         conflict_fraction=conflicts / max(1, successes),
-        messages=dict(world.network.counts),
+        network=dict(world.network.counts),
         schedulers=tuple(_scheduler(scheduler, simulator.now) for scheduler in world.schedulers),
         events=world.events,
         log_digest=log_digest,

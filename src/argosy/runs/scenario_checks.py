@@ -5,15 +5,16 @@ Each raises `Misfit` with the path in the scenario file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
 
-from argosy.model.constraints import AllOf, AnyOf, PlacementConstraint, Rule
-from argosy.model.errors import ScenarioError, UnknownName
-from argosy.model.jobs import Job
-from argosy.model.machines import MACHINE_GROUP, Machine
+from argosy.model.errors import ScenarioError, UnknownName, excerpt
+from argosy.model.jobs import Job, is_name
+from argosy.model.machines import Machine
 from argosy.model.resources import dimensions_of
 from argosy.model.scenario import (
+    MOST_SCHEDULERS,
     CellSpec,
     Fault,
     FleetEntry,
@@ -28,25 +29,39 @@ from argosy.model.scenario import (
     SchedulerCrash,
     UniformLatency,
 )
+from argosy.model.units import format_duration
 from argosy.workloads.tables import Misfit, Path
 
 #: Ends of a network hop that are no schedulers.
 ENDPOINTS: Final = ("cell", "machines")
+#: The least mean time between random crashes, in microseconds.
+MOST_OFTEN: Final = 1_000
+_FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
 def check_fleet(fleet: tuple[FleetEntry, ...], dimensions: tuple[str, ...]) -> tuple[str, ...]:
     """The names of all schedulers, each one's own."""
     if not fleet:
         raise Misfit(ScenarioError("no schedulers", expected="at least one [[fleet]]"), ("fleet",))
-    names: list[str] = []
+    # Keyed by name, to keep their order and find one at once.
+    names: dict[str, None] = {}
     for index, entry in enumerate(fleet):
         path: Path = ("fleet", index)
-        if not entry.name or any(c.isspace() or c in ">/" for c in entry.name):
+        if not is_name(entry.name) or any(c in ">/" for c in entry.name):
             raise Misfit(
                 ScenarioError(
-                    f"scheduler name {entry.name!r}", expected="a name without spaces, '>' and '/'"
+                    f"scheduler name {excerpt(entry.name)}",
+                    expected="a name without spaces, '>' and '/', all of it printable",
                 ),
                 (*path, "name"),
+            )
+        if len(names) + entry.replicas > MOST_SCHEDULERS:
+            raise Misfit(
+                ScenarioError(
+                    f"{len(names) + entry.replicas:,} schedulers in all",
+                    expected=f"at most {MOST_SCHEDULERS:,}",
+                ),
+                (*path, "replicas"),
             )
         for name in entry.scheduler_names():
             if name in names or name in ENDPOINTS:
@@ -59,17 +74,43 @@ def check_fleet(fleet: tuple[FleetEntry, ...], dimensions: tuple[str, ...]) -> t
                     ),
                     (*path, "name"),
                 )
-            names.append(name)
+            names[name] = None
         if entry.limits.resources is not None:
             for name, amount in entry.limits.resources.items():
                 if amount:
                     inside: Path = (*path, "limits", "resources", name)
-                    _check_known("resource", name, dimensions, inside)
+                    check_known("resource", name, dimensions, inside)
         if isinstance(entry.decision_time, Jittered):
             _check_order(
-                entry.decision_time.low, entry.decision_time.high, (*path, "decision_time")
+                entry.decision_time.low,
+                entry.decision_time.high,
+                (*path, "decision_time"),
+                "{:g}".format,
             )
     return tuple(names)
+
+
+def check_takes(tables: Sequence[Mapping[str, Any]]) -> None:
+    """An empty list of kinds would read as none, and mean all."""
+    for index, table in enumerate(tables):
+        if "kinds" in table.get("takes", {}) and not table["takes"]["kinds"]:
+            raise Misfit(
+                ScenarioError("takes no kinds", expected="the kinds it takes, or no takes for all"),
+                ("fleet", index, "takes", "kinds"),
+            )
+
+
+def check_name(name: str) -> None:
+    """A scenario's name is part of its runs' directories."""
+    if _FILE_NAME.fullmatch(name) is None:
+        raise Misfit(
+            ScenarioError(
+                f"scenario name {excerpt(name)}",
+                expected="1 to 100 letters, digits, _, - and dots, beginning with a letter, digit"
+                " or _",
+            ),
+            ("name",),
+        )
 
 
 def check_kinds(fleet: tuple[FleetEntry, ...], jobs: Iterable[Job]) -> None:
@@ -85,19 +126,6 @@ def check_kinds(fleet: tuple[FleetEntry, ...], jobs: Iterable[Job]) -> None:
                 ),
                 ("fleet",),
             )
-
-
-def check_job(job: Job, cell: CellSpec, dimensions: tuple[str, ...], path: Path) -> None:
-    """What a job names must exist in the cell: resources, and the groups of its constraints."""
-    for group in job.groups:
-        for name, amount in group.request.items():
-            if amount and name not in dimensions:
-                raise Misfit(UnknownName(f"resource of job {job.id}:", name, dimensions), path)
-    groups = (MACHINE_GROUP, *(group.name for group in cell.groups))
-    for constraint in job.constraints:
-        for name in _groups_of(constraint.rule):
-            if name not in groups:
-                raise Misfit(UnknownName(f"node group of job {job.id}:", name, groups), path)
 
 
 def cell_dimensions(cell: CellSpec) -> tuple[str, ...]:
@@ -143,7 +171,7 @@ def check_network(network: Network, schedulers: tuple[str, ...]) -> None:
                         (*path, "delays", pair),
                     )
                 for name in (sender, receiver):
-                    _check_known(
+                    check_known(
                         "scheduler", name, (*schedulers, *ENDPOINTS), (*path, "delays", pair)
                     )
     if network.reordering and not network.extra_delay:
@@ -162,38 +190,40 @@ def check_faults(
         path: Path = ("faults", index)
         match fault:
             case MachineCrash(machine=name) | MachineDrain(machine=name):
-                _check_known("machine", name, known, (*path, "machine"))
+                check_known("machine", name, known, (*path, "machine"))
             case MachineResize(machine=name, capacity=capacity):
-                _check_known("machine", name, known, (*path, "machine"))
+                check_known("machine", name, known, (*path, "machine"))
                 for extra in capacity.extras:
-                    _check_known("resource", extra, dimensions, (*path, "capacity", extra))
+                    check_known("resource", extra, dimensions, (*path, "capacity", extra))
             case SchedulerCrash(scheduler=name):
-                _check_known("scheduler", name, schedulers, (*path, "scheduler"))
+                check_known("scheduler", name, schedulers, (*path, "scheduler"))
             case Partition(isolated=isolated):
-                for at, name in enumerate(isolated):
-                    _check_known("scheduler", name, schedulers, (*path, "isolated", at))
-            case RandomCrashes(every=every, start=start, end=end):
-                if every == 0:
+                if not isolated:
                     raise Misfit(
-                        ScenarioError("a crash every 0 s", expected='a mean such as "10min"'),
+                        ScenarioError(
+                            "nobody is isolated", expected="at least one scheduler's name"
+                        ),
+                        (*path, "isolated"),
+                    )
+                for at, name in enumerate(isolated):
+                    check_known("scheduler", name, schedulers, (*path, "isolated", at))
+            case RandomCrashes(every=every, start=start, end=end):
+                if every < MOST_OFTEN:
+                    raise Misfit(
+                        ScenarioError(
+                            f"a crash every {format_duration(every)}",
+                            expected='a mean of at least "1ms", such as "10min"',
+                        ),
                         (*path, "every"),
                     )
                 if end is not None:
                     _check_order(start, end, (*path, "end"))
 
 
-def _groups_of(rule: Rule) -> set[str]:
-    match rule:
-        case PlacementConstraint(group=group):
-            return {group}
-        case AllOf(parts=parts) | AnyOf(parts=parts):
-            return set().union(*map(_groups_of, parts))
-
-
-def _check_known(kind: str, name: str, known: Iterable[str], path: Path) -> None:
-    options = sorted(known)
-    if name in options:
+def check_known(kind: str, name: str, known: Collection[str], path: Path) -> None:
+    if name in known:
         return
+    options = sorted(known)
     error = UnknownName(kind, name, options)
     if len(options) > 12:
         # A thousand machine names explain nothing.
@@ -201,6 +231,11 @@ def _check_known(kind: str, name: str, known: Iterable[str], path: Path) -> None
     raise Misfit(error, path)
 
 
-def _check_order(low: float, high: float, path: Path) -> None:
+def _check_order(
+    low: float, high: float, path: Path, text: Callable[[float], str] = format_duration
+) -> None:
     if low > high:
-        raise Misfit(ScenarioError(f"from {low} to {high}", expected="the smaller one first"), path)
+        raise Misfit(
+            ScenarioError(f"from {text(low)} to {text(high)}", expected="the smaller one first"),
+            path,
+        )

@@ -19,8 +19,8 @@ class Distribution(msgspec.Struct, frozen=True):
 
 
 class Daily(msgspec.Struct, frozen=True):
-    """Per-day values of a scheduler as the Omega paper reports them: the median over days, and the median
-    absolute deviation from it. A day that was begun counts for as long as it lasted."""
+    """Per-day values of a scheduler as the Omega paper reports them: the median over days, and the
+    median absolute deviation from it. A day that was begun counts for as long as it lasted."""
 
     median: float = 0.0
     mad: float = 0.0
@@ -101,7 +101,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     utilisation: dict[str, float]
     #: Conflicting transactions per successful one, over all schedulers.
     conflict_fraction: float
-    messages: dict[str, int]
+    #: Everything that went over the lossy network: sent, lost, duplicated, delayed, cut.
+    network: dict[str, int]
     schedulers: tuple[SchedulerSummary, ...]
     #: Events handled by engines, and the digest of the decision log.
     events: int

@@ -8,13 +8,17 @@ same draws stretched through its rate.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
+from argosy.model.errors import ModelError
 from argosy.model.random import Random
 from argosy.model.scenario import Factor
-from argosy.model.units import Time
+from argosy.model.units import Time, format_duration
+
+#: Against bursts of microseconds in a span of days.
+MOST_PERIODS: Final = 1_000_000
 
 
 class Poisson(msgspec.Struct, frozen=True, tag="poisson", tag_field="process"):
@@ -45,7 +49,7 @@ class Bursty(msgspec.Struct, frozen=True, kw_only=True, tag="bursty", tag_field=
     def _periods(self, span: int, random: Random) -> tuple[list[int], list[float], list[float]]:
         """Where each period starts, the rate summed up to there, and its rate."""
         starts, sums, rates = [0], [0.0], [1.0]
-        while True:
+        while len(starts) <= MOST_PERIODS:
             mean = self.every if len(starts) % 2 else self.burst
             end = starts[-1] + 1 + int(mean * random.exponential())
             if end >= span:
@@ -53,6 +57,10 @@ class Bursty(msgspec.Struct, frozen=True, kw_only=True, tag="bursty", tag_field=
             sums.append(sums[-1] + (end - starts[-1]) * rates[-1])
             starts.append(end)
             rates.append(1.0 if len(starts) % 2 else self.factor)
+        raise ModelError(
+            f"more than {MOST_PERIODS:,} bursts and calms in a span of {format_duration(span)}",
+            expected="a longer burst and every, or a shorter span",
+        )
 
 
 Arrivals: TypeAlias = Poisson | Bursty

@@ -7,7 +7,7 @@ the native core alone, and so the same on every platform.
 
 from __future__ import annotations
 
-from typing import Annotated, Generic, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -37,7 +37,7 @@ class Uniform(msgspec.Struct, Generic[Unit], frozen=True, tag="uniform", tag_fie
 
     def __post_init__(self) -> None:
         if not 0 <= self.low <= self.high:
-            raise ModelError(f"low {self.low} and high {self.high}", expected="0 <= low <= high")
+            raise ModelError("low is above high or below 0", expected="0 <= low <= high")
 
     def draw(self, random: Random) -> int:
         return int(self.low + random.below(self.high - self.low + 1))
@@ -70,7 +70,7 @@ class Pareto(msgspec.Struct, Generic[Unit], frozen=True, tag="pareto", tag_field
 
     def __post_init__(self) -> None:
         if not 0 < self.low < self.high:
-            raise ModelError(f"low {self.low} and high {self.high}", expected="0 < low < high")
+            raise ModelError("low is 0 or not below high", expected="0 < low < high")
 
     def draw(self, random: Random) -> int:
         return _bounded(random.bounded_pareto(self.low, self.high, self.alpha))
@@ -79,6 +79,15 @@ class Pareto(msgspec.Struct, Generic[Unit], frozen=True, tag="pareto", tag_field
 Distribution: TypeAlias = (
     Constant[Unit] | Uniform[Unit] | Exponential[Unit] | Lognormal[Unit] | Pareto[Unit]
 )
+
+
+def least_parameter(distribution: Distribution[Any]) -> int:
+    """The least number that a distribution is given, its spread aside."""
+    match distribution:
+        case Constant(value=least) | Exponential(mean=least) | Lognormal(median=least):
+            return int(least)
+        case Uniform(low=least) | Pareto(low=least):
+            return int(least)
 
 
 def _bounded(value: float) -> int:

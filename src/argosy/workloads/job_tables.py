@@ -5,17 +5,18 @@ A job has either `groups`, or the keys of its only group beside its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from argosy.model.constraint_text import format_constraint
-from argosy.model.constraints import Constraint
-from argosy.model.errors import ModelError
+from argosy.model.constraints import NAME, RESERVED, Constraint
+from argosy.model.errors import ModelError, excerpt
 from argosy.model.jobs import BATCH, Job, TaskGroup
 from argosy.model.resources import Resources
 from argosy.model.units import Time
-from argosy.workloads.tables import Converter, Misfit, Path
+from argosy.workloads.tables import Converter, Path, misfit
 
 
 class GroupTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,10 +32,14 @@ class GroupTable(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.duration is not None and self.durations is not None:
-            raise ModelError("both duration and durations", expected="one of them or neither")
+            raise ModelError(
+                "both duration and durations", field="durations", expected="one of them or neither"
+            )
+        check_labels(self.tags, self.requires)
         if self.durations is not None and len(self.durations) != self.count:
             raise ModelError(
                 f"{len(self.durations)} durations for {self.count} tasks",
+                field="durations",
                 expected="one per task, or `duration` for all",
             )
 
@@ -60,11 +65,10 @@ class JobTable(GroupTable, frozen=True, kw_only=True):
     constraints: tuple[Constraint, ...] = ()
     groups: tuple[GroupTable, ...] | None = None
 
-    def job(self) -> Job:
-        groups = (self,) if self.groups is None else self.groups
+    def job(self, groups: tuple[TaskGroup, ...]) -> Job:
         return Job(
             self.id,
-            tuple(group.group() for group in groups),
+            groups,
             self.submit,
             self.kind,
             self.precedence,
@@ -87,10 +91,34 @@ def read_job(converter: Converter, table: Any, path: Path = ()) -> Job:
             "missing key 'request'", path, 'request = {cpu = 500, memory = "2GiB"}, or groups'
         )
     read: JobTable = converter.convert(table, JobTable, path)
+    groups = []
+    for index, group in enumerate((read,) if read.groups is None else read.groups):
+        try:
+            groups.append(group.group())
+        except ModelError as error:
+            place = path if read.groups is None else (*path, "groups", index)
+            raise misfit(error, place) from None
     try:
-        return read.job()
+        return read.job(tuple(groups))
     except ModelError as error:
-        raise Misfit(error, path) from None
+        raise misfit(error, path) from None
+
+
+def check_labels(tags: Iterable[str], requires: Mapping[str, str]) -> None:
+    """Tags must be such that a constraint can name them; all must be printable."""
+    for tag in tags:
+        if tag in RESERVED or NAME.fullmatch(tag) is None:
+            raise ModelError(
+                f"tag {excerpt(tag)} cannot be named by a constraint",
+                field="tags",
+                expected="letters, digits and _ . : / -, beginning with a letter, digit or _, and"
+                " no keyword",
+            )
+    for text in (*requires, *requires.values()):
+        if not text.isprintable():
+            raise ModelError(
+                f"attribute {excerpt(text)}", field="requires", expected="printable characters"
+            )
 
 
 def job_table(job: Job) -> dict[str, Any]:

@@ -18,17 +18,20 @@ from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
-from argosy.model.errors import ModelError
-from argosy.model.jobs import MOST_TASKS, Job, TaskGroup
+from argosy.model.errors import ModelError, excerpt
+from argosy.model.jobs import MOST_TASKS, PRECEDENCE_RANGE, Job, TaskGroup, is_name
 from argosy.model.random import Random
 from argosy.model.resources import Resources
-from argosy.model.scenario import Factor, Probability
-from argosy.model.units import LARGEST, Micros, Time
+from argosy.model.scenario import Factor, Probability, Weight
+from argosy.model.units import LARGEST, Micros, Time, format_duration
 from argosy.workloads.arrivals import Arrivals, Poisson
-from argosy.workloads.distributions import Distribution
+from argosy.workloads.distributions import Distribution, least_parameter
+from argosy.workloads.job_tables import check_labels
 
 #: Against parameters that would draw for ever, such as tasks of no length.
 MOST_JOBS_DRAWN: Final = 1_000_000
+#: Of all jobs together: what a run could hold.
+MOST_TASKS_DRAWN: Final = 50_000_000
 Utilisation: TypeAlias = Annotated[
     float, msgspec.Meta(gt=0, le=10, description="a share of the cell above 0, at most 10")
 ]
@@ -39,7 +42,7 @@ class WeightedRequest(msgspec.Struct, frozen=True, kw_only=True):
     1."""
 
     request: Resources
-    weight: Factor = 1.0
+    weight: Weight = 1.0
 
     def __post_init__(self) -> None:
         if not any(amount for _, amount in self.request.items()):
@@ -66,7 +69,7 @@ class JobKind(msgspec.Struct, frozen=True, kw_only=True):
     duration: Distribution[Micros] | None = None
     #: Each task runs for the job's duration times a factor from 1 - variation to 1 + variation.
     variation: Probability = 0.0
-    share: Factor = 1.0
+    share: Weight = 1.0
     arrivals: Arrivals = Poisson()
     #: Part of the jobs that are there from the beginning instead of arriving.
     standing: Probability = 0.0
@@ -80,7 +83,21 @@ class JobKind(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.requests:
-            raise ModelError("no requests", expected="at least one resource vector")
+            raise ModelError(
+                "no requests", field="requests", expected="at least one resource vector"
+            )
+        if least_parameter(self.tasks) < 1:
+            raise ModelError("jobs of no tasks", field="tasks", expected="parameters of 1 or more")
+        low, high = PRECEDENCE_RANGE
+        if not low <= self.precedence <= high:
+            raise ModelError(
+                f"precedence {self.precedence}", field="precedence", expected=f"{low} to {high}"
+            )
+        if not self.owner.isprintable():
+            raise ModelError(
+                f"owner {excerpt(self.owner)}", field="owner", expected="printable characters"
+            )
+        check_labels(self.tags, self.requires)
 
 
 class Synthetic(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,9 +107,19 @@ class Synthetic(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.kinds:
-            raise ModelError("no kinds of jobs", expected="at least one, such as kinds.batch")
+            raise ModelError(
+                "no kinds of jobs", field="kinds", expected="at least one, such as kinds.batch"
+            )
+        for name in self.kinds:
+            # The ids of its jobs begin with it.
+            if "/" in name or not is_name(name):
+                raise ModelError(
+                    f"kind {excerpt(name)}",
+                    field="kinds",
+                    expected="a name without spaces or slashes, all of it printable",
+                )
         if self.span <= 0:
-            raise ModelError("a span of no length", expected='a span such as "1h"')
+            raise ModelError("a span of no length", field="span", expected='a span such as "1h"')
 
 
 def generate(synthetic: Synthetic, capacity: Mapping[str, int], random: Random) -> list[Job]:
@@ -104,15 +131,24 @@ def generate(synthetic: Synthetic, capacity: Mapping[str, int], random: Random) 
     room = {name: amount for name, amount in capacity.items() if amount}
     offered = dict.fromkeys(room, 0)
     goal = synthetic.utilisation * synthetic.span
-    drawn = 0
+    drawn = tasks = 0
     while max((offered[name] / room[name] for name in room), default=goal) < goal:
         if drawn == MOST_JOBS_DRAWN:
             raise ModelError(
                 f"{drawn} jobs do not reach a utilisation of {synthetic.utilisation}",
-                expected="longer or larger tasks, or fewer machines",
+                field="utilisation",
+                expected="longer or larger tasks, a shorter span, or fewer machines",
+            )
+        if tasks > MOST_TASKS_DRAWN:
+            raise ModelError(
+                f"a utilisation of {synthetic.utilisation} over a span of"
+                f" {format_duration(synthetic.span)} takes more than {MOST_TASKS_DRAWN:,} tasks",
+                field="utilisation",
+                expected="longer or larger tasks, a shorter span, or fewer machines",
             )
         kind = min(kinds, key=lambda kind: kind.work / kind.kind.share)
         work = kind.draw(room)
+        tasks += kind.latest_count
         for name in room:
             offered[name] += work[name]
         drawn += 1
@@ -132,6 +168,8 @@ class _KindDraws:
         self.random = random.child("jobs")
         self.arrivals = random.child("arrivals")
         self.work = 0.0
+        #: The tasks of the job drawn last.
+        self.latest_count = 0
         self.standing: list[tuple[TaskGroup, bool]] = []
         self.arriving: list[tuple[TaskGroup, bool]] = []
 
@@ -140,7 +178,15 @@ class _KindDraws:
         stands = self.random.uniform() < self.kind.standing
         is_gang = self.random.uniform() < self.kind.gang
         request = self._request()
-        count = min(max(1, self.kind.tasks.draw(self.random)), MOST_TASKS)
+        # A job has a task: what would round to none is one.
+        count = max(1, self.kind.tasks.draw(self.random))
+        if count > MOST_TASKS:
+            raise ModelError(
+                f"a job of {count:,} tasks was drawn",
+                field=f"kinds.{self.name}.tasks",
+                expected=f"parameters that give at most {MOST_TASKS:,}",
+            )
+        self.latest_count = count
         durations = self._durations(count)
         group = TaskGroup(
             count, request, durations, self._estimate(durations), self.kind.tags, self.kind.requires
@@ -198,7 +244,10 @@ class _KindDraws:
 
     def jobs(self) -> list[Job]:
         times = [0] * len(self.standing)
-        times += self.kind.arrivals.times(len(self.arriving), self.span, self.arrivals)
+        try:
+            times += self.kind.arrivals.times(len(self.arriving), self.span, self.arrivals)
+        except ModelError as error:
+            raise error.located(field=f"kinds.{self.name}.arrivals") from None
         drawn = self.standing + self.arriving
         digits = len(str(len(drawn)))
         return [

@@ -30,9 +30,9 @@ import msgspec
 from argosy.model import units
 from argosy.model.constraint_text import parse_constraint
 from argosy.model.constraints import Constraint
-from argosy.model.errors import ArgosyError, UnknownName, did_you_mean
+from argosy.model.errors import ArgosyError, UnknownName, did_you_mean, excerpt
 from argosy.model.resources import Resources
-from argosy.model.units import Micros
+from argosy.model.units import Micros, shown
 
 #: Keys and indices from the root of the document.
 Path: TypeAlias = tuple[str | int, ...]
@@ -52,6 +52,13 @@ class Misfit(Exception):
         super().__init__(str(error))
         self.error = error
         self.path = path
+
+
+def misfit(error: ArgosyError, path: Path) -> Misfit:
+    """Of a value at `path`; where the error names a field of it, the path takes that over."""
+    place = path if error.field is None else (*path, error.field)
+    error.field = None
+    return Misfit(error, place)
 
 
 def path_text(path: Path) -> str:
@@ -75,8 +82,8 @@ class Converter:
         origin, described = get_origin(kind), ""
         if origin is Annotated:
             metadata = kind.__metadata__
-            if Micros in metadata:
-                return self._text(value, Micros, path)
+            if Micros in get_args(kind):
+                return self._time(value, metadata, path)
             described = next(
                 (m.description for m in metadata if isinstance(m, msgspec.Meta) and m.description),
                 "",
@@ -92,14 +99,14 @@ class Converter:
             return self._items(value, get_args(kind)[0], path)
         if origin is dict:
             if not isinstance(value, Mapping):
-                self.refuse(f"{_shown(value)} is not a table", path, "a table")
+                self.refuse(f"{shown(value)} is not a table", path, "a table")
             inside = get_args(kind)[1]
             return {key: self.convert(item, inside, (*path, key)) for key, item in value.items()}
         if origin is Literal:
             if value not in (known := get_args(kind)):
                 raise Misfit(
                     self.form_error(
-                        f"unknown value {value!r}",
+                        f"unknown value {shown(value)}",
                         expected="one of " + ", ".join(map(str, known)),
                         hint=did_you_mean(str(value), map(str, known)),
                     ),
@@ -112,7 +119,19 @@ class Converter:
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             expected = described or _NAMES.get(kind) or _expectation(str(error))
-            self.refuse(f"{_shown(value)} does not fit", path, expected)
+            self.refuse(f"{shown(value)} does not fit", path, expected)
+
+    def _time(self, value: Any, metadata: tuple[Any, ...], path: Path) -> Any:
+        time = self._text(value, Micros, path)
+        for bounds in metadata:
+            if isinstance(bounds, msgspec.Meta):
+                if bounds.ge is not None and time < bounds.ge:
+                    least = units.format_duration(bounds.ge)
+                    self.refuse(f"{shown(value)} is too short", path, f"at least {least}")
+                if bounds.le is not None and time > bounds.le:
+                    most = units.format_duration(bounds.le)
+                    self.refuse(f"{shown(value)} is too long", path, f"at most {most}")
+        return time
 
     def refuse(self, problem: str, path: Path, expected: str, hint: str | None = None) -> NoReturn:
         raise Misfit(self.form_error(problem, expected=expected, hint=hint), path)
@@ -126,23 +145,20 @@ class Converter:
             if kind is Resources:
                 if not isinstance(value, Mapping):
                     example = 'a table such as {cpu = 500, memory = "2GiB"}'
-                    self.refuse(f"{_shown(value)} is not a resource vector", path, example)
+                    self.refuse(f"{shown(value)} is not a resource vector", path, example)
                 return Resources.parse(value)
             if not isinstance(value, str):
                 example = 'text such as "hb -> {hb, 0, 0} in machine"'
-                self.refuse(f"{_shown(value)} is not a constraint", path, example)
+                self.refuse(f"{shown(value)} is not a constraint", path, example)
             return parse_constraint(value)
         except ArgosyError as error:
-            # A resource vector's error names the dimension; the path takes it over.
-            place = path if error.field is None else (*path, error.field)
-            error.field = None
-            raise Misfit(error, place) from None
+            raise misfit(error, path) from None
 
     def _struct(self, value: Any, kind: Any, path: Path) -> Any:
         struct = _struct_of(kind)
         assert struct is not None
         if not isinstance(value, Mapping):
-            self.refuse(f"{_shown(value)} is not a table", path, "a table")
+            self.refuse(f"{shown(value)} is not a table", path, "a table")
         fields, required = _plan(kind)
         tag = struct.__struct_config__.tag_field
         given: dict[str, Any] = {}
@@ -152,7 +168,7 @@ class Converter:
             if key not in fields:
                 raise Misfit(
                     self.form_error(
-                        f"unknown key {key!r}",
+                        f"unknown key {excerpt(key)}",
                         expected="one of " + ", ".join(sorted(fields)),
                         hint=did_you_mean(key, fields),
                     ),
@@ -165,7 +181,7 @@ class Converter:
         try:
             return struct(**given)
         except ArgosyError as error:
-            raise Misfit(error, path) from None
+            raise misfit(error, path) from None
 
     def _union(self, value: Any, members: tuple[Any, ...], path: Path) -> Any:
         """Optional values, and structs told apart by their tag; no other unions."""
@@ -179,23 +195,24 @@ class Converter:
             config = struct.__struct_config__
             by_tag[str(config.tag)], tag_field = member, str(config.tag_field)
         if not isinstance(value, Mapping):
-            self.refuse(
-                f"{_shown(value)} is not a table", path, f'a table with {tag_field} = "..."'
-            )
+            self.refuse(f"{shown(value)} is not a table", path, f'a table with {tag_field} = "..."')
         if tag_field not in value:
             self.refuse(
                 f"missing key {tag_field!r}", path, f"{tag_field} = one of {', '.join(by_tag)}"
             )
-        if value[tag_field] not in by_tag:
+        tag = value[tag_field]
+        if not isinstance(tag, str):
+            expected = f"one of {', '.join(sorted(by_tag))}"
+            self.refuse(f"{shown(tag)} is not text", (*path, tag_field), expected)
+        if tag not in by_tag:
             raise Misfit(
-                _as(self.form_error, UnknownName(tag_field, str(value[tag_field]), by_tag)),
-                (*path, tag_field),
+                _as(self.form_error, UnknownName(tag_field, tag, by_tag)), (*path, tag_field)
             )
         return self.convert(value, by_tag[value[tag_field]], path)
 
     def _items(self, value: Any, kind: Any, path: Path) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
-            self.refuse(f"{_shown(value)} is not an array", path, "an array")
+            self.refuse(f"{shown(value)} is not an array", path, "an array")
         return tuple(self.convert(item, kind, (*path, index)) for index, item in enumerate(value))
 
 
@@ -228,14 +245,12 @@ def _as(kind: type[ArgosyError], error: ArgosyError) -> ArgosyError:
     return kind(error.problem, expected=error.expected, hint=error.hint)
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
-
-
 def _expectation(message: str) -> str:
-    """What `msgspec` expected, out of "Expected `int` >= 1, got `str`"."""
-    return message.removeprefix("Expected ").split(", got")[0].replace("`", "")
+    """What `msgspec` expected, out of "Expected `int` >= 1, got `str`", in the words of the file."""
+    text = message.removeprefix("Expected ").split(", got")[0]
+    for kind, words in _NAMES.items():
+        text = text.replace(f"`{getattr(kind, '__name__', '')}`", words)
+    return text.replace("`", "").replace(">=", "of at least").replace("<=", "of at most")
 
 
 def _example(kind: Any) -> str:

@@ -6,14 +6,15 @@ Reading streams: memory holds one job and the ids seen so far.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from argosy.model.errors import TraceError
+from argosy.model.errors import TraceError, excerpt
 from argosy.model.jobs import Job
 from argosy.model.units import LARGEST
 from argosy.workloads.job_tables import job_table, read_job
@@ -22,7 +23,11 @@ from argosy.workloads.tables import Converter, Misfit, path_text
 _CONVERTER: Final = Converter(TraceError, bare_micros=True)
 
 
-def read_trace(path: Path, *, speedup: float = 1.0) -> Iterator[Job]:
+#: Raises `Misfit` for a job that does not fit where it is to run; told whether it has `groups`.
+JobCheck: TypeAlias = Callable[[Job, bool], None]
+
+
+def read_trace(path: Path, *, speedup: float = 1.0, check: JobCheck | None = None) -> Iterator[Job]:
     """The jobs of a trace, checked one by one. `speedup` 2 submits them twice as fast."""
     seen: set[str] = set()
     latest = 0
@@ -31,7 +36,7 @@ def read_trace(path: Path, *, speedup: float = 1.0) -> Iterator[Job]:
             for number, line in enumerate(lines, 1):
                 if not line.strip():
                     continue
-                job = _read_line(path, number, line)
+                job = _read_line(path, number, line, check)
                 if job.id in seen:
                     raise TraceError(
                         f"job {job.id!r} again",
@@ -42,7 +47,7 @@ def read_trace(path: Path, *, speedup: float = 1.0) -> Iterator[Job]:
                     )
                 if job.submit < latest:
                     raise TraceError(
-                        f"submitted at {job.submit} µs, after a job of {latest} µs",
+                        f"submitted at {job.submit} µs, but follows a job of {latest} µs",
                         file=str(path),
                         line=number,
                         field="submit",
@@ -58,12 +63,16 @@ def read_trace(path: Path, *, speedup: float = 1.0) -> Iterator[Job]:
         ) from error
 
 
-def _read_line(path: Path, number: int, line: bytes) -> Job:
+def _read_line(path: Path, number: int, line: bytes, check: JobCheck | None) -> Job:
     try:
-        return read_job(_CONVERTER, msgspec.json.decode(line))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        table = _decode(line)
+        job = read_job(_CONVERTER, table)
+        if check is not None:
+            check(job, "groups" in table)
+        return job
+    except _NotJson as error:
         raise TraceError(
-            f"not JSON: {error}", file=str(path), line=number, expected="one JSON object a line"
+            str(error), file=str(path), line=number, expected="one JSON object a line"
         ) from None
     except Misfit as misfit:
         cause = misfit.error
@@ -75,6 +84,38 @@ def _read_line(path: Path, number: int, line: bytes) -> Job:
             expected=cause.expected,
             hint=cause.hint,
         ) from cause
+
+
+class _NotJson(Exception):
+    pass
+
+
+def _decode(line: bytes) -> Any:
+    try:
+        return json.loads(line.decode(), object_pairs_hook=_once, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise _NotJson(f"not JSON: {error.msg} at column {error.colno}") from None
+    except UnicodeDecodeError as error:
+        raise _NotJson(f"not UTF-8 at byte {error.start + 1} of the line") from None
+    except RecursionError:
+        raise _NotJson("nested too deeply") from None
+    except ValueError as error:
+        # Python's own bound on the digits of a number.
+        raise _NotJson(f"not JSON: {error}") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys are all different: of two alike, one would be lost."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for index, key in enumerate(keys) if key in keys[:index])
+        raise _NotJson(f"key {excerpt(twice)} twice in one object")
+    return table
+
+
+def _no_constant(name: str) -> Any:
+    raise _NotJson(f"not JSON: {name} is no number")
 
 
 def _sooner(job: Job, speedup: float) -> Job:

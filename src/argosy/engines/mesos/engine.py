@@ -48,7 +48,7 @@ class MesosSettings(Settings, frozen=True):
     offers: Literal["all", "fair-share"] = "all"
     placement: Literal["first-fit", "best-fit", "worst-fit"] = "first-fit"
     #: How long the allocator waits when nothing is available.
-    t_idle: Micros = Micros(1_000_000)
+    t_idle: Annotated[Micros, Meta(ge=1_000)] = Micros(1_000_000)
     #: A job is abandoned after this many attempts.
     attempts: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000
 

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from argosy.cell import Rule, View
@@ -38,9 +39,9 @@ class MurmurationSettings(Settings, frozen=True):
     #: Which job comes next: the earliest, or the one with the least estimated work.
     order: Literal["fcfs", "shortest-job"] = "fcfs"
     #: What a task without an estimate is taken to run for: such tasks mostly run until stopped.
-    unknown_estimate: Micros = Micros(3_600_000_000)
+    unknown_estimate: Annotated[Micros, Meta(ge=1)] = Micros(3_600_000_000)
     #: How long a scheduler that starts again waits for a peer's view before it goes on without.
-    ask_timeout: Micros = Micros(1_000_000)
+    ask_timeout: Annotated[Micros, Meta(ge=1_000)] = Micros(1_000_000)
 
 
 class Placed(msgspec.Struct, frozen=True):

@@ -36,6 +36,7 @@ from argosy.model.explanations import Explanation, Why
 from argosy.model.jobs import index_of, job_of, task_name
 from argosy.model.scenario import Jittered, Scaled
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
+from argosy.model.units import LARGEST
 from argosy.worlds.sim.busy import DAY
 from argosy.worlds.sim.schedulers import Scheduler
 
@@ -97,6 +98,7 @@ class Carrier:
             case Jittered(low=low, high=high):
                 share = scheduler.decision_random.uniform()
                 duration = int(duration * (low + (high - low) * share))
+        duration = min(duration, LARGEST)
         scheduler.lanes[effect.lane].think(now, duration)
         if effect.job >= 0:
             self._simulator.attempt(effect.job)

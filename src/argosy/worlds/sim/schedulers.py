@@ -107,13 +107,17 @@ class Router:
         self._schedulers = schedulers
         self._random = random
         self._turn: Counter[str] = Counter()
+        self._takers: dict[str, list[Scheduler]] = {}
 
     def takers(self, kind: str) -> list[Scheduler]:
-        return [
-            scheduler
-            for scheduler in self._schedulers
-            if not scheduler.entry.takes.kinds or kind in scheduler.entry.takes.kinds
-        ]
+        takers = self._takers.get(kind)
+        if takers is None:
+            takers = self._takers[kind] = [
+                scheduler
+                for scheduler in self._schedulers
+                if not scheduler.entry.takes.kinds or kind in scheduler.entry.takes.kinds
+            ]
+        return takers
 
     def route(self, job: Job) -> Scheduler | None:
         """A living scheduler for the job if there is one, a dead one that may come back otherwise."""

@@ -281,6 +281,8 @@ class SimulatedWorld:
 
     def evict(self, outcome: Outcome, why: Why, now: int) -> None:
         """Evicted tasks are pending again; slots that probes held are simply gone."""
+        if not len(outcome.evicted):
+            return
         is_task = np.fromiter(
             (not self.simulator.is_hold(task) for task in outcome.evicted.tolist()),
             np.bool_,
