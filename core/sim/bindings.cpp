@@ -222,6 +222,24 @@ void bind_sim(nb::module_& module) {
           },
           nb::arg("tasks"), nb::arg("machines"), nb::arg("durations"), nb::arg("estimates"))
       .def(
+          "launch_alike",
+          [](Simulator& self, InArray<std::int64_t> tasks, InArray<std::int32_t> machines,
+             std::int64_t duration, std::int64_t estimate) {
+            const std::size_t n = tasks.size();
+            check_lengths(n, {machines.size()});
+            if (first_misplaced(self.board(), tasks, -1, true) >= 0) {
+              throw nb::value_error("only pending or running tasks can be launched");
+            }
+            for (std::size_t i = 1; i < n; ++i) {
+              if (Board::job_of(tasks.data()[i]) != Board::job_of(tasks.data()[0])) return false;
+            }
+            for (std::size_t i = 0; i < n; ++i) {
+              self.launch(tasks.data()[i], machines.data()[i], duration, estimate, self.now());
+            }
+            return true;
+          },
+          nb::arg("tasks"), nb::arg("machines"), nb::arg("duration"), nb::arg("estimate"))
+      .def(
           "enqueue",
           [](Simulator& self, std::int64_t at, std::int32_t scheduler, InArray<std::int64_t> tasks,
              InArray<std::int32_t> machines, InArray<std::int32_t> shapes,

@@ -157,6 +157,13 @@ class Simulator:
         durations: NDArray[np.int64],
         estimates: NDArray[np.int64],
     ) -> None: ...
+    def launch_alike(
+        self,
+        tasks: NDArray[np.int64],
+        machines: NDArray[np.int32],
+        duration: int,
+        estimate: int,
+    ) -> bool: ...
     def enqueue(
         self,
         at: int,

@@ -37,7 +37,8 @@ def verdict(comparison: Comparison, metric: Metric) -> list[str]:
     lines += [
         f"  {s.engine} finished {format_share(s.finished)} of all jobs; its times omit the rest"
         for s in comparison.standings
-        if s.finished < most
+        # A difference that does not show is not worth a line.
+        if format_share(s.finished) != format_share(most)
     ]
     lines += [
         f"  {note}" for note in _notes(comparison, {best.engine, *(s.engine for s in equals)})

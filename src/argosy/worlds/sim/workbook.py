@@ -17,7 +17,7 @@ _ENDLESS = -1
 class TaskFacts:
     """One job, with each group's shape and running times; a column is kept only where tasks differ."""
 
-    __slots__ = ("_groups", "job")
+    __slots__ = ("_groups", "alike", "job")
 
     def __init__(self, job: Job, cell: Cell) -> None:
         self.job = job
@@ -29,6 +29,11 @@ class TaskFacts:
                 durations = np.array(group.durations, np.int64)
             end = start + group.count
             self._groups.append((start, end, shape, durations, group.expected or 0))
+        #: Duration and estimate, where all tasks have the same.
+        self.alike: tuple[int, int] | None = None
+        _, _, _, times, estimate = self._groups[0]
+        if len(self._groups) == 1 and isinstance(times, int):
+            self.alike = (times, estimate)
 
     def fill(
         self,
@@ -69,6 +74,10 @@ class Workbook:
 
     def job(self, number: int) -> Job:
         return self._facts[number].job
+
+    def alike(self, number: int) -> tuple[int, int] | None:
+        """The duration and estimate that all tasks of a job have in common, if they do."""
+        return self._facts[number].alike
 
     def rows(
         self, tasks: TaskArray

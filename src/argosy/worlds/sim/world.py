@@ -178,6 +178,7 @@ class SimulatedWorld:
             self._carrier.carry_out(scheduler, effect, now)
 
     def post(self, at: int, scheduler: Scheduler, event: Event) -> None:
+        """Hands the event over at time `at`: after what is due before then, in order of posting."""
         self._token = token = self._token + 1
         self._payloads[token] = (scheduler, scheduler.epoch, event)
         self.simulator.push(at, DELIVER, 0, token)
