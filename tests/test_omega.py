@@ -16,7 +16,9 @@ from argosy.model.jobs import Job, task_number
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.transactions import OPERATOR, AddMachine, TaskArray, Transaction
-from argosy.testing.builders import GIB, SECOND, job, machines
+from argosy.testing.builders import GIB, SECOND, job, machines, scenario
+from argosy.testing.builders import cell as build_cell
+from argosy.worlds.sim import SimulatedWorld
 
 
 def a_cell(count: int) -> Cell:
@@ -144,3 +146,43 @@ def test_an_incremental_attempt_keeps_what_it_could_get() -> None:
     effects = attempt(engine, cell, thinking, 0)
     assert len(only(effects, Explain).tasks) == 1
     assert cell.claims() == 2
+
+
+def test_a_service_can_be_spread_over_failure_domains() -> None:
+    racks = tuple(f"r{i}" for i in range(4))
+    cell = Cell(("cpu", "memory"), {"rack": racks}, audited=True)
+    changes = tuple(AddMachine(machine) for machine in machines(16))
+    cell.commit(Transaction(OPERATOR, machines=changes))
+    for placement in ("first-fit", "best-fit", "worst-fit"):
+        engine = an_omega(spread="rack", placement=placement)
+        thinking = only(engine.handle(submitted(job("web", 8, cpu=100), 0), cell, 0), Think)
+        claims = only(
+            engine.handle(DecisionDue(thinking.token), cell, 0), Commit
+        ).transaction.claims
+        counts = np.bincount(claims.machines // 4, minlength=4)
+        assert counts.tolist() == [2, 2, 2, 2]
+
+
+def test_a_job_that_cannot_be_spread_evenly_is_placed_all_the_same() -> None:
+    engine, cell = an_omega(spread="rack"), a_cell(3)
+    thinking = only(engine.handle(submitted(job("web", 12, cpu=1_000), 0), cell, 0), Think)
+    attempt(engine, cell, thinking, 0)
+    assert cell.claims() == 12
+
+
+def test_schedulers_with_regions_of_their_own_collide_less() -> None:
+    conflicts = {}
+    for regions in (1, 4):
+        jobs = [job(f"j{i}", 6, cpu=1_500, seconds=2, submit=i * 0.3) for i in range(60)]
+        spec = scenario(
+            "omega",
+            jobs,
+            replicas=4,
+            cell=build_cell(40),
+            settings={"t_job": SECOND, "t_task": 0, "regions": regions, "placement": "best-fit"},
+        )
+        world = SimulatedWorld(spec, {"omega": Omega})
+        world.run()
+        assert world.simulator.counts().tolist()[3] == 360
+        conflicts[regions] = sum(scheduler.conflicts for scheduler in world.schedulers)
+    assert conflicts[4] < conflicts[1] / 2

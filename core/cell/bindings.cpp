@@ -338,6 +338,11 @@ void bind_view(nb::module_& module) {
         }
         return to_numpy(std::move(bitmap));
       }, "attributes"_a)
+      .def("set_members", [](const CellView& self, std::int64_t set) {
+        Bitmap bitmap = self.groups().members(checked_set(self, set));
+        bitmap.resize(argosy::bitmap_words(self.machines()));
+        return to_numpy(std::move(bitmap));
+      }, "set"_a)
       .def("with_tag", [](const CellView& self, std::int32_t tag, std::int64_t least,
                           std::int64_t most) {
         require(tag >= 0, "tag numbers must not be negative");

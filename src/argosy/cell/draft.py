@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from msgspec import structs
@@ -37,33 +37,49 @@ class Draft:
         *,
         requires: Mapping[str, str] | None = None,
         within: Bitmap | None = None,
+        prefer: Iterable[tuple[Bitmap, int]] = (),
         preempt_below: int | None = None,
     ) -> tuple[Found, TaskArray]:
-        """Machines for `tasks`, all of one shape, and the tasks that found none. With `preempt_below`,
-        tasks that find no free room may count what claims of a lower precedence hold."""
+        """Machines for `tasks`, all of one shape, and the tasks that found none.
+
+        Each pair in `prefer` offers its machines to so many tasks at most, before all machines are
+        looked at. With `preempt_below`, tasks that find no free room may count what claims of a lower
+        precedence hold."""
         if requires:
             having = self._view.where(requires)
             within = having if within is None else within & having
-        adjust = self._taken()
-        found = self._view.find(shape, len(tasks), rule, random, within=within, adjust=adjust)
-        self._add(tasks[: len(found)], shape, found)
-        left = tasks[len(found) :]
+        left = tasks
+        for bitmap, most in prefer:
+            if not len(left):
+                break
+            chosen = bitmap if within is None else bitmap & within
+            found = self._view.find(
+                shape, min(most, len(left)), rule, random, within=chosen, adjust=self._taken()
+            )
+            left = self._add(left, shape, found)
+        if len(left) or not len(tasks):
+            found = self._view.find(
+                shape, len(left), rule, random, within=within, adjust=self._taken()
+            )
+            left = self._add(left, shape, found)
         if len(left) and preempt_below is not None:
             adjust = self._view.evictable(preempt_below)
             if (taken := self._taken()) is not None:
                 adjust += taken
             found = self._view.find(shape, len(left), rule, random, within=within, adjust=adjust)
-            self._add(left[: len(found)], shape, found)
-            left = left[len(found) :]
+            left = self._add(left, shape, found)
         self._unplaced.append(left)
         if requires:
             found = structs.replace(found, requires=dict(requires))
         return found, left
 
-    def _add(self, tasks: TaskArray, shape: int, found: Found) -> None:
-        if len(tasks):
-            shapes = np.full(len(tasks), shape, np.int32)
-            self._parts.append(Claims(tasks, found.machines, shapes, found.versions))
+    def _add(self, tasks: TaskArray, shape: int, found: Found) -> TaskArray:
+        """Keeps what was found for the first of `tasks`, and returns the others."""
+        count = len(found)
+        if count:
+            shapes = np.full(count, shape, np.int32)
+            self._parts.append(Claims(tasks[:count], found.machines, shapes, found.versions))
+        return tasks[count:]
 
     def _taken(self) -> NDArray[np.int64] | None:
         """What earlier placements leave of the room the view shows, as a correction to it."""

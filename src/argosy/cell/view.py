@@ -128,6 +128,10 @@ class View:
             return tuple(self._names.machines[: self.machines])
         return tuple(self._names.group(group))
 
+    def members(self, group: str, set_name: str) -> Bitmap:
+        """The machines of one set of a node group, whether up or not."""
+        return self._columns.set_members(self._names.set_number(group, set_name))
+
     def where(self, attributes: Mapping[str, str]) -> Bitmap:
         """Machines that have all of the attributes, whether up or not."""
         numbers = []

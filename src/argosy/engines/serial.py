@@ -9,7 +9,7 @@ of.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -75,7 +75,7 @@ class Terms(msgspec.Struct, frozen=True):
 
 
 class SerialScheduler:
-    """The loop as a plain scheduler runs it; engines have their own first three methods."""
+    """The loop as a plain scheduler runs it; engines have their own first four methods."""
 
     def __init__(self, settings: SerialSettings, context: Context) -> None:
         self._serial = settings
@@ -104,6 +104,10 @@ class SerialScheduler:
 
     def terms(self, work: Work) -> Terms:
         return Terms(atomic=work.job.gang)
+
+    def preferred(self, work: Work, count: int, view: View) -> Iterable[tuple[Bitmap, int]]:
+        """Machines to try first, each with how many of `count` tasks it should take at most."""
+        return ()
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
@@ -154,6 +158,7 @@ class SerialScheduler:
                 self._context.random,
                 requires=group.requires,
                 within=within,
+                prefer=self.preferred(work, len(tasks), view),
                 preempt_below=work.job.precedence if terms.preempt else None,
             )
             seen.append(found)

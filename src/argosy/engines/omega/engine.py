@@ -1,7 +1,13 @@
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+import zlib
+from collections.abc import Iterable
+from typing import Annotated, ClassVar, Literal
 
+import numpy as np
+from msgspec import Meta
+
+from argosy.cell import Bitmap, View
 from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.serial import SerialScheduler, SerialSettings, Terms, Work
 
@@ -15,6 +21,11 @@ class OmegaSettings(SerialSettings, frozen=True):
     detection: Literal["fine", "coarse"] = "fine"
     #: Whether jobs may push out tasks of lower precedence.
     preempt: bool = False
+    #: The node group whose sets a job's tasks are dealt out over first, to resist failures; empty: none.
+    spread: str = ""
+    #: Into how many regions the machines are cut; a scheduler looks in its own first, so that slow
+    #: deciders collide less. 1 looks everywhere at once, as in the paper.
+    regions: Annotated[int, Meta(ge=1, le=1_000)] = 1
 
 
 class Omega(SerialScheduler):
@@ -36,3 +47,29 @@ class Omega(SerialScheduler):
             coarse=self._settings.detection == "coarse",
             preempt=self._settings.preempt,
         )
+
+    def preferred(self, work: Work, count: int, view: View) -> Iterable[tuple[Bitmap, int]]:
+        if self._settings.spread:
+            yield from self._over_domains(count, view)
+        if self._settings.regions > 1:
+            yield self._region(view), count
+
+    def _over_domains(self, count: int, view: View) -> Iterable[tuple[Bitmap, int]]:
+        """The sets of the group in random order, each for an even part of the tasks."""
+        group = self._settings.spread
+        sets = list(view.sets_in(group))
+        part = -(-count // len(sets)) if sets else 0
+        while sets:
+            chosen = sets.pop(self._context.random.below(len(sets)))
+            yield view.members(group, chosen), part
+
+    def _region(self, view: View) -> Bitmap:
+        """The scheduler's own region: replicas in turn, others by their name."""
+        regions = self._settings.regions
+        replicas = sorted((self._context.name, *self._context.peers))
+        entry = zlib.crc32(replicas[0].encode())
+        region = (entry + replicas.index(self._context.name)) % regions
+        first, last = (view.machines * edge // regions for edge in (region, region + 1))
+        bits = np.zeros((view.machines + 63) // 64 * 64, np.uint8)
+        bits[first:last] = 1
+        return np.packbits(bits, bitorder="little").view(np.uint64)
