@@ -3,6 +3,7 @@ out."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -48,8 +49,9 @@ class CellTable(msgspec.Struct, frozen=True, kw_only=True):
     groups: dict[str, GroupTable] = {}
 
 
-def make_cell(table: CellTable) -> CellSpec:
-    if not table.machines:
+def make_cell(table: CellTable, brought: Sequence[Machine] = ()) -> CellSpec:
+    """The cell that the table describes; `brought` are the machines of one that names none."""
+    if not table.machines and not brought:
         raise Misfit(ScenarioError("no machines", expected="at least one"), _MACHINES)
     _check_counts(table)
     _check_groups(table)
@@ -84,6 +86,9 @@ def make_cell(table: CellTable) -> CellSpec:
             seen.add(name)
             joins = {group: (f"{group}-{len(machines) // size}",) for group, size in dealt.items()}
             machines.append(Machine(name, entry.capacity, entry.attributes, entry.joins | joins))
+    for machine in () if table.machines else brought:
+        joins = {group: (f"{group}-{len(machines) // size}",) for group, size in dealt.items()}
+        machines.append(msgspec.structs.replace(machine, joins=joins))
     try:
         dimensions_of(machine.capacity for machine in machines)
     except ModelError as error:

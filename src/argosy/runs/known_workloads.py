@@ -58,6 +58,15 @@ class GoogleTable(msgspec.Struct, frozen=True, kw_only=True):
     machines: Positive | None = None
 
 
+def without_machines(document: dict[str, Any]) -> dict[str, Any]:
+    """The document of a scenario, its cell without machines where the workload brings some."""
+    workload, cell = document.get("workload"), document.get("cell", {})
+    brings = isinstance(workload, dict) and any(name in workload for name in BRINGING)
+    if not brings or not isinstance(cell, dict):
+        return document
+    return {**document, "cell": {"machines": [], **cell}}
+
+
 def bring_machines(
     scenario: Path, name: str, table: ClusterTable | GoogleTable
 ) -> tuple[Machine, ...]:

@@ -20,6 +20,7 @@ import msgspec
 
 from argosy.model.errors import ArgosyError, ScenarioError, SettingError, UnknownEngine, excerpt
 from argosy.model.jobs import Job
+from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.scenario import (
     CellSpec,
@@ -34,6 +35,14 @@ from argosy.model.units import Time
 from argosy.runs import scenario_checks as checks
 from argosy.runs.cell_tables import CellTable, make_cell
 from argosy.runs.job_checks import JobChecks
+from argosy.runs.known_workloads import (
+    BRINGING,
+    ClusterTable,
+    GoogleTable,
+    bring_jobs,
+    bring_machines,
+    without_machines,
+)
 from argosy.runs.toml_places import find_places, line_of
 from argosy.runs.variants import scenario_digest, with_engine
 from argosy.workloads.job_tables import read_job
@@ -70,6 +79,15 @@ class WorkloadTable(msgspec.Struct, frozen=True, kw_only=True):
     synthetic: Synthetic | None = None
     trace: TraceTable | None = None
     jobs: tuple[Any, ...] | None = None
+    cluster: ClusterTable | None = None
+    google2011: GoogleTable | None = None
+    google2019: GoogleTable | None = None
+
+    @property
+    def brought(self) -> tuple[str, ClusterTable | GoogleTable] | None:
+        """The name and table of a workload that has machines of its own."""
+        found = ((name, getattr(self, name)) for name in BRINGING)
+        return next((pair for pair in found if pair[1] is not None), None)
 
 
 class ScenarioTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,11 +178,12 @@ def _scenario(
     seed: int | None,
     also: dict[str, type[Engine]] | None,
 ) -> Scenario:
-    table: ScenarioTable = _CONVERTER.convert(document, ScenarioTable)
+    table: ScenarioTable = _CONVERTER.convert(without_machines(document), ScenarioTable)
     checks.check_name(table.name)
     checks.check_takes(document["fleet"])
     seed = table.seed if seed is None else _CONVERTER.convert(seed, Seed, ("seed",))
-    cell = make_cell(table.cell)
+    brought = () if table.cell.machines else _brought_machines(path, table.workload)
+    cell = make_cell(table.cell, brought)
     fleet = tuple(
         msgspec.structs.replace(entry, settings=_settings(entry, index, also))
         for index, entry in enumerate(table.fleet)
@@ -191,6 +210,10 @@ def _scenario(
     )
 
 
+def _brought_machines(path: Path, workload: WorkloadTable) -> tuple[Machine, ...]:
+    return bring_machines(path, *workload.brought) if workload.brought else ()
+
+
 def _settings(
     entry: FleetEntry, index: int, also: dict[str, type[Engine]] | None
 ) -> dict[str, Any]:
@@ -213,7 +236,7 @@ def _jobs(path: Path, workload: WorkloadTable, cell: CellSpec, seed: int) -> tup
         raise Misfit(
             ScenarioError(
                 f"both {given[0]} and {given[1]}" if given else "no jobs",
-                expected="exactly one of synthetic, trace and jobs",
+                expected="exactly one of " + ", ".join(workload.__struct_fields__),
             ),
             ("workload", *given[1:2]),
         )
@@ -222,6 +245,8 @@ def _jobs(path: Path, workload: WorkloadTable, cell: CellSpec, seed: int) -> tup
         jobs = _spelled_out(workload.jobs, known)
     elif workload.trace is not None:
         jobs = _traced(path, workload.trace, known)
+    elif workload.brought is not None:
+        jobs = bring_jobs(path, *workload.brought, seed)
     else:
         assert workload.synthetic is not None
         jobs = _drawn(workload.synthetic, known, cell, seed)

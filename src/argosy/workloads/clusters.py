@@ -1,0 +1,178 @@
+"""Workloads shaped like the Omega paper's clusters A, B, C and D, and the published simulator's.
+
+    cluster     a cluster's parameters by name, from `clusters.toml`
+    machines    its machines
+    fill        what stands in the cell when a run begins
+    jobs        what arrives, in order of submission
+
+Jobs are made one at a time, as they are asked for: a week of cluster B is 600,000 jobs, and none of
+them is kept here. Arrivals, task counts, durations and sizes have streams of their own, so nothing
+correlates, and a higher `rate` submits the same jobs sooner.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import merge
+from operator import attrgetter
+from typing import Final
+
+import msgspec
+
+from argosy.model.errors import ModelError, UnknownName
+from argosy.model.jobs import Job, TaskGroup
+from argosy.model.machines import Machine
+from argosy.model.random import Random
+from argosy.model.resources import Resources
+from argosy.model.units import LARGEST
+from argosy.workloads.cluster_specs import (
+    BOUNDS,
+    ClusterSpec,
+    KindSpec,
+    cluster,
+    cluster_names,
+)
+from argosy.workloads.synthetic import WeightedRequest
+
+__all__ = [
+    "FILL",
+    "ClusterSpec",
+    "KindSpec",
+    "cluster",
+    "cluster_names",
+    "fill",
+    "jobs",
+    "machines",
+]
+
+#: The kind of the jobs that make up the initial fill.
+FILL: Final = "fill"
+
+
+def machines(spec: ClusterSpec, scale: float = 1.0) -> tuple[Machine, ...]:
+    """`scale` 0.1 is a tenth of the machines, and at least one."""
+    count = max(1, round(spec.machines.count * _factor("scale", scale)))
+    capacity = spec.machines.capacity
+    return tuple(Machine(f"{spec.name}-{index}", capacity) for index in range(count))
+
+
+def jobs(
+    spec: ClusterSpec,
+    span: int,
+    random: Random,
+    *,
+    rate: Mapping[str, float] | float = 1.0,
+    scale: float = 1.0,
+) -> Iterator[Job]:
+    """The jobs submitted before `span`, in order of submission.
+
+    `rate` multiplies the arrivals of every kind, or of those it names; a rate of 0 leaves a kind out.
+    `scale` goes with that of `machines`: as many arrivals per machine, so the same load on the cell
+    and that much less on the schedulers.
+    """
+    if isinstance(rate, Mapping):
+        for name in rate:
+            if name not in spec.kinds:
+                raise UnknownName(f"kind of jobs of cluster {spec.name}:", name, spec.kinds)
+    streams = []
+    for name, kind in spec.kinds.items():
+        multiple = rate.get(name, 1.0) if isinstance(rate, Mapping) else rate
+        if multiple:
+            factor = _factor("rate", multiple) * _factor("scale", scale)
+            streams.append(_arrivals(name, kind, span, factor, random.child(name)))
+    return merge(*streams, key=attrgetter("submit"))
+
+
+def _arrivals(name: str, kind: KindSpec, span: int, factor: float, random: Random) -> Iterator[Job]:
+    gap, exponential = kind.interarrival / factor, random.child("arrivals").exponential
+    draw_count = kind.tasks.drawer(random.child("tasks"), BOUNDS["tasks"])
+    draw_duration = kind.duration.drawer(random.child("durations"), BOUNDS["duration"])
+    draw_request = _request_drawer(kind.requests, random.child("requests"))
+    prefix, precedence = f"{name}-", kind.precedence
+    at, number = gap * exponential(), 0
+    while at < span:
+        group = TaskGroup(draw_count(), draw_request(), (draw_duration(),))
+        yield Job(f"{prefix}{number}", (group,), int(at), name, precedence)
+        number += 1
+        at += gap * exponential()
+
+
+def fill(
+    spec: ClusterSpec,
+    random: Random,
+    *,
+    scale: float = 1.0,
+    turnover: int | None = None,
+    span: int = 0,
+) -> Iterator[Job]:
+    """Jobs of kind ``fill`` that stand at time 0 and take the cluster's initial share of the cell.
+
+    They never end, unless `turnover` is given: then every task runs for an exponential time with that
+    mean, and until `span` new jobs replace what ends at the same rate, so that the share stays near
+    where it began.
+    """
+    if turnover is not None and turnover <= 0:
+        raise ModelError(f"a turnover of {turnover} µs", expected="a mean running time above 0")
+    random = random.child(FILL)
+    draw_request = _request_drawer(spec.fill.requests, random.child("requests"))
+    draw_time, draw_gap = random.child("durations").exponential, random.child("arrivals")
+
+    def group() -> TaskGroup:
+        durations: tuple[int, ...] = ()
+        if turnover is not None:
+            durations = (min(int(turnover * draw_time()) + 1, LARGEST),)
+        return TaskGroup(spec.fill.tasks, draw_request(), durations)
+
+    number = 0
+    for tasks in _until_full(spec, len(machines(spec, scale)), group):
+        yield Job(f"{FILL}-{number}", (tasks,), 0, FILL, spec.fill.precedence)
+        number += 1
+    if turnover is None or not number:
+        return
+    gap, at = turnover / number, 0.0
+    while (at := at + gap * draw_gap.exponential()) < span:
+        yield Job(f"{FILL}-{number}", (group(),), int(at), FILL, spec.fill.precedence)
+        number += 1
+
+
+def _until_full(
+    spec: ClusterSpec, machines: int, draw: Callable[[], TaskGroup]
+) -> Iterator[TaskGroup]:
+    """Groups until the next task would exceed the fill's share of some resource."""
+    left = {
+        name: int(spec.fill.share * machines * amount)
+        for name, amount in spec.machines.capacity.items()
+    }
+    while True:
+        group = draw()
+        asked = {name: amount for name, amount in group.request.items() if amount}
+        fits = min(left[name] // amount for name, amount in asked.items())
+        if fits:
+            count = min(group.count, fits)
+            yield msgspec.structs.replace(group, count=count)
+            for name, amount in asked.items():
+                left[name] -= count * amount
+        if fits <= group.count:
+            return
+
+
+def _request_drawer(requests: Sequence[WeightedRequest], random: Random) -> Callable[[], Resources]:
+    """Draws share the few vectors there are, which keeps jobs small."""
+    vectors = [choice.request for choice in requests]
+    if len(vectors) == 1:
+        only = vectors[0]
+        return lambda: only
+    bounds, reached = [], 0.0
+    # Not `sum`, which rounds floats differently from one Python to the next.
+    for choice in requests:
+        reached += choice.weight
+        bounds.append(reached)
+    last, uniform = len(vectors) - 1, random.uniform
+    return lambda: vectors[min(bisect_right(bounds, reached * uniform()), last)]
+
+
+def _factor(name: str, value: float) -> float:
+    if not 0 < value < float("inf"):
+        raise ModelError(f"a {name} of {value}", expected="a number above 0")
+    return value

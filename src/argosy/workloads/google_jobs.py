@@ -1,0 +1,300 @@
+"""From the events of Google's cluster traces to jobs: what the traces of 2011 and 2019 share.
+
+The traces tell what happened to each task: submitted, scheduled, evicted, finished. A job here says
+what was asked for and how long it ran, so that another scheduler can decide anew. `Assembly` takes
+the events in order of time and gives a job back as soon as it and all jobs before it are over; memory
+holds the jobs that are not. A task asks for what it asked for first.
+
+A task's duration is its last run's: what an eviction or a failure cut short was done again. What ran
+on when the trace ended runs until stopped. A task that never ran is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from math import ceil, floor
+from operator import itemgetter
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from argosy.model.errors import TraceError
+from argosy.model.jobs import BATCH, SERVICE, Job, TaskGroup
+from argosy.model.machines import Machine
+from argosy.model.resources import Resources
+from argosy.workloads.google_tables import AFTER_THE_END, Row
+
+#: Traces begin at 600 s; what was there before has the time 0.
+TRACE_START: Final = 600_000_000
+#: What 1.0 stands for: the largest machine. The true sizes are not public.
+LARGEST_MACHINE: Final = Resources(cpu=64_000, memory=256 << 30)
+
+
+class What(Enum):
+    SUBMITTED = 0
+    #: Of a task: it runs from now on.
+    SCHEDULED = 1
+    #: Of a task: its run is over, and another may follow.
+    STOPPED = 2
+    #: Of a job: it is over.
+    ENDED = 3
+    #: Nothing that matters for jobs.
+    OTHER = 4
+
+
+class Ask(NamedTuple):
+    """What a task asks for; tasks of one job that ask for the same share a group."""
+
+    #: One object for all tasks that ask for as much: it is told apart by identity.
+    request: Resources
+    requires: tuple[tuple[str, str], ...] = ()
+
+
+class Event(NamedTuple):
+    time: int
+    what: What
+    job: int
+    #: None: the event is the job's own.
+    task: int | None = None
+    #: What the task asks for; none of the job's own events has one.
+    ask: Ask | None = None
+    #: None: this event does not tell.
+    priority: int | None = None
+    is_batch: bool = True
+    owner: str = ""
+
+
+class Notes(msgspec.Struct, kw_only=True):
+    """What was read, and what of it a scenario cannot say. Counts grow as jobs are read."""
+
+    jobs: int = 0
+    tasks: int = 0
+    #: Tasks that were withdrawn before they ran.
+    never_ran: int = 0
+    #: Runs before a task's last one.
+    reruns: int = 0
+    #: Tasks that ran on when the trace ended.
+    still_running: int = 0
+    #: Events of jobs that were over already.
+    late_events: int = 0
+    #: Machines that came, went or changed after the time that was asked for.
+    machine_changes: int = 0
+    #: Machines whose capacity is not told.
+    machines_left_out: int = 0
+    #: By what it is, how often it occurred and was left out.
+    not_expressible: dict[str, int] = {}
+
+    def leave_out(self, what: str) -> None:
+        self.not_expressible[what] = self.not_expressible.get(what, 0) + 1
+
+    def require(self, known: dict[str, str], relation: str, name: str, value: str) -> None:
+        """Add "attribute `name` has this value" to the requirements `known`, or note why not."""
+        if relation != "EQUAL":
+            self.leave_out(f"attribute {relation.lower().replace('_', '-')}")
+        elif not value:
+            self.leave_out("attribute equal to nothing")
+        elif known.setdefault(name, value) != value:
+            self.leave_out("attribute equal to two values")
+
+
+def scaled(cpu: float | None, memory: float | None, *, whole: Resources, up: bool) -> Resources:
+    """Normalised amounts as whole milli-cores and bytes. Requests are rounded up and capacities
+    down, so that nothing fits that did not."""
+    rounded = ceil if up else floor
+    return Resources(rounded((cpu or 0) * whole.cpu), rounded((memory or 0) * whole.memory))
+
+
+class _Task:
+    __slots__ = ("ask", "begun", "ran", "runs")
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+        #: When its run began, -1 while it does not run.
+        self.begun = -1
+        #: How long its last run took within the window, -1 if it did not or has not ended.
+        self.ran = -1
+        self.runs = 0
+
+
+class _OpenJob:
+    __slots__ = ("is_batch", "is_over", "owner", "priority", "submit", "tasks")
+
+    def __init__(self, submit: int) -> None:
+        self.submit = submit
+        self.priority: int | None = None
+        self.is_batch = True
+        self.owner = ""
+        self.tasks: dict[int, _Task] = {}
+        self.is_over = False
+
+    def learn(self, event: Event) -> None:
+        self.owner = self.owner or event.owner
+        # A job's own event outranks its tasks', where it tells.
+        if event.priority is not None and (self.priority is None or event.task is None):
+            self.priority, self.is_batch = event.priority, event.is_batch
+
+
+class Assembly:
+    """Jobs out of events between `start` and `start + span` (none: the end of the trace). What runs
+    at `start` is submitted at 0 and has its remaining time to run."""
+
+    def __init__(self, start: int, span: int | None, notes: Notes) -> None:
+        self.start = start
+        self.end = AFTER_THE_END if span is None else start + span
+        self.notes = notes
+        #: In order of submission.
+        self.jobs: dict[int, _OpenJob] = {}
+        self.done: set[int] = set()
+
+    def read(self, events: Iterable[Event]) -> Iterator[Job]:
+        for event in events:
+            if event.time >= AFTER_THE_END or (event.time >= self.end and not self.jobs):
+                break
+            if self._take(event) and next(iter(self.jobs.values())).is_over:
+                yield from self._finished()
+        for job in self.jobs.values():
+            job.is_over = True
+        yield from self._finished()
+
+    def _take(self, event: Event) -> bool:
+        """Whether a job came to its end."""
+        job = self.jobs.get(event.job)
+        if job is None:
+            if event.job in self.done:
+                self.notes.late_events += 1
+            if event.job in self.done or event.time >= self.end or event.what is What.ENDED:
+                return False
+            job = self.jobs[event.job] = _OpenJob(event.time)
+        job.learn(event)
+        if event.task is not None:
+            self._take_task(job, event, event.task)
+        elif event.what is What.ENDED:
+            job.is_over = True
+            return True
+        return False
+
+    def _take_task(self, job: _OpenJob, event: Event, index: int) -> None:
+        task = job.tasks.get(index)
+        if task is None:
+            assert event.ask is not None
+            task = job.tasks[index] = _Task(event.ask)
+        if event.what is What.SCHEDULED:
+            task.begun, task.ran = event.time, -1
+            task.runs += 1
+        elif event.what is What.STOPPED and task.begun >= 0:
+            ran = event.time - max(task.begun, self.start)
+            # What is over when the window begins is no part of it.
+            task.ran = ran if ran or task.begun >= self.start else -1
+            task.begun = -1
+
+    def _finished(self) -> Iterator[Job]:
+        while self.jobs:
+            number, open_job = next(iter(self.jobs.items()))
+            if not open_job.is_over:
+                return
+            del self.jobs[number]
+            self.done.add(number)
+            if groups := self._groups(open_job):
+                self.notes.jobs += 1
+                self.notes.tasks += sum(group.count for group in groups)
+                yield Job(
+                    str(number),
+                    tuple(groups),
+                    max(open_job.submit - self.start, 0),
+                    BATCH if open_job.is_batch else SERVICE,
+                    open_job.priority or 0,
+                    False,
+                    open_job.owner,
+                )
+
+    def _groups(self, job: _OpenJob) -> list[TaskGroup]:
+        """Tasks that ask for the same, those that never end apart from the others."""
+        alike: dict[tuple[int, tuple[tuple[str, str], ...], bool], list[_Task]] = {}
+        for task in job.tasks.values():
+            is_endless = task.begun >= 0
+            if not task.runs:
+                self.notes.never_ran += 1
+            elif is_endless or task.ran >= 0:
+                key = (id(task.ask.request), task.ask.requires, is_endless)
+                alike.setdefault(key, []).append(task)
+                self.notes.reruns += task.runs - 1
+                self.notes.still_running += is_endless
+        groups = []
+        for (_, requires, is_endless), tasks in alike.items():
+            durations: tuple[int, ...] = ()
+            if not is_endless:
+                # A task takes time: what rounds to nothing is a microsecond.
+                durations = tuple(max(task.ran, 1) for task in tasks)
+                durations = durations if len(set(durations)) > 1 else durations[:1]
+            request = tasks[0].ask.request
+            groups.append(TaskGroup(len(tasks), request, durations, requires=dict(requires)))
+        return groups
+
+
+def timed(table: str, rows: Iterable[Row], *, in_order: bool) -> Iterator[tuple[int, str, Row]]:
+    """Rows with their times and their table, checked to be in order, or else sorted in memory."""
+    if not in_order:
+        yield from sorted(((row.time(), table, row) for row in rows), key=itemgetter(0))
+        return
+    latest = 0
+    for row in rows:
+        time = row.time()
+        if time < latest:
+            row.refuse(
+                "time",
+                f"{time} µs, after an event of {latest} µs",
+                "events in order of time",
+                "sort the table by time, or read it with in_order=False",
+            )
+        latest = time
+        yield time, table, row
+
+
+class MachineTable:
+    """The machines that are there at the time `at`, out of events in any order."""
+
+    def __init__(self, directory: Path, at: int, notes: Notes) -> None:
+        self.directory = directory
+        self.at = at
+        self.notes = notes
+        self._latest: dict[int, tuple[int, Machine | None]] = {}
+        self._attributes: dict[int, dict[str, tuple[int, str | None]]] = {}
+
+    def take(self, time: int, number: int, machine: Machine | None) -> None:
+        """`machine` is there from `time` on; none: it is gone."""
+        if time > self.at:
+            self.notes.machine_changes += 1
+        elif time >= self._latest.get(number, (0, None))[0]:
+            self._latest[number] = (time, machine)
+
+    def take_attribute(self, time: int, number: int, name: str, value: str | None) -> None:
+        known = self._attributes.setdefault(number, {})
+        if time <= self.at and time >= known.get(name, (0, None))[0]:
+            known[name] = (time, value)
+
+    def machines(self, most: int | None = None) -> tuple[Machine, ...]:
+        """In the order of their numbers, `most` of them at most."""
+        found = []
+        for number, (_, machine) in sorted(self._latest.items()):
+            if machine is None:
+                continue
+            if not machine.capacity.cpu or not machine.capacity.memory:
+                self.notes.machines_left_out += 1
+                continue
+            told = {
+                name: value
+                for name, (_, value) in sorted(self._attributes.get(number, {}).items())
+                if value is not None
+            }
+            found.append(msgspec.structs.replace(machine, attributes=told | machine.attributes))
+            if len(found) == most:
+                break
+        if not found:
+            raise TraceError(
+                "no machine is there",
+                file=str(self.directory / "machine_events"),
+                expected=f"machines added by {self.at} µs",
+            )
+        return tuple(found)
