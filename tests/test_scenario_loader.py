@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.engines.api import Capabilities
 from argosy.model.errors import (
     ArgosyError,
     ConstraintSyntaxError,
@@ -50,6 +51,7 @@ class Patient:
 
     name: ClassVar[str] = "patient"
     settings_type = PatientSettings
+    capabilities = Capabilities()
 
 
 ALSO = {"patient": Patient}
@@ -785,6 +787,11 @@ ADDED = {
         "faults[0].capacity.memroy",
         "did you mean 'memory'?",
     ),
+    "a crowd of monoliths": (
+        '[[fleet]]\nname = "t"\nengine = "monolithic"\nreplicas = 3',
+        "fleet[1].replicas",
+        "expected one",
+    ),
     "a crash of an unknown scheduler": (
         '[[faults]]\nkind = "scheduler-crash"\nat = "1s"\nscheduler = "z"',
         "faults[0].scheduler",
@@ -894,6 +901,14 @@ def test_every_scenario_that_comes_along_loads_under_every_engine(path):
     scenario = load(path)
     assert scenario.name == path.stem
     assert len(with_engine(scenario, "murmuration").fleet) == 1
+
+
+def test_an_engine_that_means_to_be_alone_gets_one_scheduler():
+    scenario = load(SCENARIOS / "faults.toml")
+    alone = with_engine(scenario, "monolithic")
+    assert alone.fleet[0].scheduler_names() == ("scheduler",)
+    crashed = [fault.scheduler for fault in alone.faults if isinstance(fault, SchedulerCrash)]
+    assert crashed == ["scheduler"]
 
 
 def test_the_demo_is_of_the_size_it_promises():

@@ -49,6 +49,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     #: Acts on the placement constraints of jobs.
     constraints: bool = False
     finishes: Finishes = Finishes.NONE
+    #: Means to be the only scheduler of its jobs: more replicas would be another architecture.
+    alone: bool = False
     #: Also woken for `MachineJoined`, `MachineLost` and `MachineChanged`.
     machine_events: bool = False
 

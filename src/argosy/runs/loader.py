@@ -225,6 +225,15 @@ def _settings(
         engine = find_engine(entry.engine, also)
     except UnknownEngine as error:
         raise Misfit(error, ("fleet", index, "engine")) from None
+    if engine.capabilities.alone and entry.replicas > 1:
+        raise Misfit(
+            ScenarioError(
+                f"{entry.replicas} replicas of {entry.engine}",
+                expected="one: several would be another architecture",
+                hint="leave replicas out",
+            ),
+            ("fleet", index, "replicas"),
+        )
     settings = _SETTINGS.convert(entry.settings, engine.settings_type, ("fleet", index, "settings"))
     plain: Mapping[str, Any] = msgspec.to_builtins(settings)
     return {key: plain[key] for key in entry.settings}

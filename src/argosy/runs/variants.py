@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from argosy.engines.registry import all_engines
 from argosy.model.scenario import (
     Fault,
     FleetEntry,
@@ -21,11 +22,11 @@ from argosy.model.scenario import (
 def with_engine(scenario: Scenario, engine: str) -> Scenario:
     """The same scenario with all its schedulers under one engine.
 
-    The fleet becomes one entry with as many replicas as the old fleet had schedulers, taking every
-    kind of job. A fleet of one entry keeps the entry's name, split, takes, limits and decision
-    time. Settings are the engine's defaults, or those of the first entry that runs this engine
-    already. Faults and latencies that name schedulers follow them: the third of the old fleet is
-    the third of the new.
+    The fleet becomes one entry with as many replicas as the old fleet had schedulers (one, if the
+    engine means to be alone), taking every kind of job. A fleet of one entry keeps the entry's name,
+    split, takes, limits and decision time. Settings are the engine's defaults, or those of the first
+    entry that runs this engine already. Faults and latencies that name schedulers follow them: the
+    third of the old fleet is the third of the new, or its last.
     """
     first = scenario.fleet[0]
     settings: dict[str, Any] = next(
@@ -41,8 +42,12 @@ def with_engine(scenario: Scenario, engine: str) -> Scenario:
             replicas=sum(entry.replicas for entry in scenario.fleet),
             split=first.split,
         )
+    known = all_engines().get(engine)
+    if known is not None and known.capabilities.alone:
+        entry = msgspec.structs.replace(entry, replicas=1)
     old = [name for entry in scenario.fleet for name in entry.scheduler_names()]
-    renamed = dict(zip(old, entry.scheduler_names(), strict=True))
+    new = entry.scheduler_names()
+    renamed = {name: new[min(at, len(new) - 1)] for at, name in enumerate(old)}
     return msgspec.structs.replace(
         scenario,
         fleet=(entry,),
@@ -57,7 +62,7 @@ def _renamed_fault(fault: Fault, renamed: dict[str, str]) -> Fault:
             return msgspec.structs.replace(fault, scheduler=renamed[name])
         case Partition(isolated=isolated):
             return msgspec.structs.replace(
-                fault, isolated=tuple(renamed[name] for name in isolated)
+                fault, isolated=tuple(dict.fromkeys(renamed[name] for name in isolated))
             )
     return fault
 

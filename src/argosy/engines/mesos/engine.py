@@ -87,7 +87,7 @@ class Mesos:
     name: ClassVar[str] = "mesos"
     summary: ClassVar[str] = "Two-level: offers of all that is free, to one framework at a time."
     settings_type: ClassVar[type[Settings]] = MesosSettings
-    capabilities: ClassVar[Capabilities] = Capabilities(transactions=True, gang=True)
+    capabilities: ClassVar[Capabilities] = Capabilities(transactions=True, gang=True, alone=True)
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, MesosSettings)
