@@ -1,0 +1,142 @@
+"""`argosy paper`: a published system's figures, run again and checked against its claims."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from argosy.cli.output import emit, note, output_option
+from argosy.cli.progress import progress
+from argosy.model.errors import UnknownName
+from argosy.report.tables import Column, Table
+
+if TYPE_CHECKING:
+    from argosy.papers.claims import Claim
+    from argosy.papers.paper import Paper, Scale
+
+
+@click.command(epilog="Example: argosy paper omega --figure 8")
+@click.argument("name", metavar="PAPER")
+@click.option("--full", "scale", flag_value="full", help="The paper's own scale: takes hours.")
+@click.option("--smoke", "scale", flag_value="smoke", help="Only to see that it works: seconds.")
+@click.option("--figure", "figures", multiple=True, metavar="N", help="Only this one; repeatable.")
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Where to draw the figures.  [default: runs/paper-<PAPER>.html]",
+)
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where to keep what is done.  [default: runs/paper-<PAPER>-<scale>]",
+)
+@click.option("--again", is_flag=True, help="Run all points, also those that are done.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="Processes at a time.  [default: one per CPU]",
+)
+@output_option
+def command(
+    name: str,
+    scale: str | None,
+    figures: tuple[str, ...],
+    html: Path | None,
+    state: Path | None,
+    again: bool,
+    jobs: int | None,
+    output: str,
+) -> None:
+    """Run the experiments of PAPER again, and say which of its claims hold.
+
+    Without --full the experiments are smaller than the paper's; what is smaller is said with the
+    result. What is done is kept: a sweep that was interrupted goes on where it stopped.
+    """
+    from argosy.papers.experiment import Findings, Store, run_points
+    from argosy.papers.registry import find_paper
+    from argosy.report.html import page, write_page
+
+    paper = find_paper(name)
+    for figure in figures:
+        if figure not in paper.figures:
+            raise UnknownName(f"figure of {paper.name}:", figure, paper.figures)
+    chosen = [f for f in paper.figures if not figures or f in figures]
+    size = paper.scales[scale or "quick"]
+    points = paper.plan(size.name, chosen)
+    store = Store(state or Path("runs") / f"paper-{paper.name}-{size.name}")
+    with progress(f"{paper.name}, {len(points)} points") as tell:
+        results = run_points(
+            points,
+            paper.runner,
+            store,
+            processes=jobs or os.cpu_count() or 1,
+            tell=tell,
+            again=again,
+        )
+    found = Findings(points, results)
+    claims = paper.claims(found, chosen)
+    missing = paper.notes(chosen)
+    for text in missing:
+        note(f"note: {text}")
+
+    def document() -> list[dict[str, Any]]:
+        import msgspec
+
+        return [msgspec.structs.asdict(claim) for claim in claims]
+
+    emit(
+        output,
+        sections=lambda width: _sections(paper, size, claims, width),
+        document=document,
+        csv=lambda: _table(claims).csv(),
+    )
+    target = html or Path("runs") / f"paper-{paper.name}.html"
+    write_page(target, page(paper, size, claims, paper.draw(found, chosen), missing))
+    note(f"\nfigures drawn in {target}, points kept in {store.directory}")
+
+
+def _table(claims: Sequence[Claim]) -> Table:
+    names = ("id", "figure", "paper", "here", "tolerance", "holds", "note")
+    rows = tuple(
+        tuple(
+            ("holds" if claim.holds else "does not hold")
+            if name == "holds"
+            else getattr(claim, name)
+            for name in names
+        )
+        for claim in claims
+    )
+    return Table(tuple(Column(name, name) for name in names), rows)
+
+
+def _sections(
+    paper: Paper, scale: Scale, claims: Sequence[Claim], width: int | None
+) -> list[list[str]]:
+    """What was run, then a block per claim: sentences do not fit into columns."""
+    held = sum(claim.holds for claim in claims)
+    head = [
+        f"{paper.title}",
+        f"scale {scale.name}: {scale.about}",
+        f"{held} of {len(claims)} claims hold",
+    ]
+    return [head, *(_section(claim, width) for claim in claims)]
+
+
+def _section(claim: Claim, width: int | None) -> list[str]:
+    told = [
+        ("paper", claim.paper),
+        ("here", claim.here),
+        ("tolerance", claim.tolerance),
+        ("note", claim.note),
+    ]
+    rows = tuple((f"  {name}", text) for name, text in told if text)
+    lines = Table((Column("name", ""), Column("text", "")), rows).wrapped(width)
+    verdict = "holds" if claim.holds else "does not hold"
+    return [f"{verdict}: {claim.id}", *lines[1:]]

@@ -1,0 +1,227 @@
+"""Points of experiments: run on all processors, kept one file each, and never run twice.
+
+A point says everything its result depends on, beside the version of Argosy. The state directory has a
+JSON file per point that is done, written whole or not at all: a sweep that was interrupted goes on
+where it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import os
+import signal
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import msgspec
+
+import argosy
+from argosy.model.errors import ArgosyError, CommandError
+
+Parameter: TypeAlias = str | int | float
+#: How often whoever waits hears that points are still running.
+_TICK_SECONDS: Final = 0.2
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One run of an experiment. A figure may be drawn from the points of another."""
+
+    paper: str
+    figure: str
+    parameters: dict[str, Parameter]
+    seed: int
+    #: The name of the scale that the point belongs to, such as ``quick`` or ``full``.
+    scale: str
+
+    def __str__(self) -> str:
+        said = ", ".join(f"{name} {value}" for name, value in self.parameters.items())
+        return f"figure {self.figure} ({said}, seed {self.seed})"
+
+
+class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one point measured: numbers by name, such as ``batch.wait``."""
+
+    values: dict[str, float]
+
+    def __getitem__(self, name: str) -> float:
+        return self.values[name]
+
+
+Runner: TypeAlias = Callable[[Point], Result]
+
+
+class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    argosy: str
+    point: Point
+    result: Result
+
+
+class _Failure(msgspec.Struct, frozen=True):
+    """An error as values: exceptions with their own constructors do not survive the way back."""
+
+    code: str
+    text: str
+
+
+def digest(point: Point) -> str:
+    """Equal for equal points under the same version of Argosy, and only for them."""
+    whole = msgspec.json.encode((argosy.__version__, point), order="deterministic")
+    return hashlib.sha256(whole).hexdigest()[:24]
+
+
+class Store:
+    """The results of points that are done, as files of one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def path(self, point: Point) -> Path:
+        return self.directory / f"{point.figure}-{digest(point)}.json"
+
+    def read(self, point: Point) -> Result | None:
+        """None for a point that is not done; a file that is damaged counts as none."""
+        with suppress(FileNotFoundError, msgspec.DecodeError):
+            kept = msgspec.json.decode(self.path(point).read_bytes(), type=_Kept)
+            if kept.point == point and kept.argosy == argosy.__version__:
+                return kept.result
+        return None
+
+    def write(self, point: Point, result: Result) -> None:
+        """The file appears whole, under its name, or not at all."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        text = msgspec.json.encode(_Kept(argosy.__version__, point, result), order="deterministic")
+        with tempfile.NamedTemporaryFile(dir=self.directory, suffix=".part", delete=False) as part:
+            try:
+                part.write(msgspec.json.format(text, indent=2) + b"\n")
+                part.flush()
+                os.replace(part.name, self.path(point))
+            except BaseException:
+                os.unlink(part.name)
+                raise
+
+
+def run_points(
+    points: Sequence[Point],
+    runner: Runner,
+    store: Store | None,
+    *,
+    processes: int = 1,
+    tell: Callable[[float], None] = lambda share: None,
+    again: bool = False,
+) -> dict[str, Result]:
+    """The result of each point by its digest. What the store has is not run, unless `again`; what is
+    run is stored at once. `runner` is a function of a module, for it is called in other processes."""
+    wanted = {digest(point): point for point in points}
+    done: dict[str, Result] = {}
+    if store is not None and not again:
+        kept = {key: store.read(point) for key, point in wanted.items()}
+        done = {key: result for key, result in kept.items() if result is not None}
+    todo = [(key, point) for key, point in wanted.items() if key not in done]
+    total = max(1, len(wanted))
+
+    def take(key: str, point: Point, result: Result) -> None:
+        if store is not None:
+            store.write(point, result)
+        done[key] = result
+        tell(len(done) / total)
+
+    tell(len(done) / total)
+    if processes == 1 or len(todo) < 2:
+        for key, point in todo:
+            take(key, point, runner(point))
+        return done
+    with _pool(min(processes, len(todo))) as pool:
+        with _uninterrupted():
+            futures = {pool.submit(_attempt, runner, point): (key, point) for key, point in todo}
+        pending = set(futures)
+        while pending:
+            ready, pending = wait(pending, timeout=_TICK_SECONDS, return_when=FIRST_COMPLETED)
+            for future in ready:
+                take(*futures[future], _result(futures[future][1], future))
+            tell(len(done) / total)
+    return done
+
+
+def _attempt(runner: Runner, point: Point) -> Result | _Failure:
+    try:
+        return runner(point)
+    except ArgosyError as error:
+        return _Failure(error.code, str(error))
+
+
+def _result(point: Point, future: Future[Result | _Failure]) -> Result:
+    try:
+        result = future.result()
+    except BrokenProcessPool:
+        raise CommandError(
+            f"{point}: the process was killed", hint="fewer --jobs need less memory"
+        ) from None
+    if isinstance(result, _Failure):
+        error = ArgosyError(f"{point}: {result.text}")
+        error.code = result.code
+        raise error
+    return result
+
+
+@contextmanager
+def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
+    """Spawned, not forked: the same on every platform, and no copied locks."""
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"))
+    others = set(multiprocessing.active_children())
+    try:
+        yield pool
+    except BaseException:
+        # Points in progress can last for minutes: do not wait for them.
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in set(multiprocessing.active_children()) - others:
+            child.terminate()
+        raise
+    pool.shutdown()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Children started here never see Ctrl-C, which a terminal sends to all; we end them."""
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:
+        # Signals belong to the main thread.
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Findings:
+    """The results of an experiment, looked up by what their points are about."""
+
+    def __init__(self, points: Sequence[Point], results: Mapping[str, Result]) -> None:
+        self._found: dict[str, list[tuple[Point, Result]]] = {}
+        for point in points:
+            result = results.get(digest(point))
+            if result is not None:
+                self._found.setdefault(point.figure, []).append((point, result))
+
+    def has(self, figure: str) -> bool:
+        return figure in self._found
+
+    def select(self, figure: str, **wanted: Parameter) -> list[tuple[Point, Result]]:
+        """The points of a figure whose parameters are the wanted ones."""
+        return [
+            (point, result)
+            for point, result in self._found.get(figure, [])
+            if all(point.parameters.get(name) == value for name, value in wanted.items())
+        ]
+
+    def values(self, figure: str, name: str) -> list[Parameter]:
+        """The values that a parameter takes in a figure, in the order of its points."""
+        found = (point.parameters.get(name) for point, _ in self._found.get(figure, []))
+        return list(dict.fromkeys(value for value in found if value is not None))

@@ -1,0 +1,244 @@
+"""Which points the Omega paper's figures are made of, at each scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from argosy.engines.registry import all_engines
+from argosy.papers.experiment import Parameter, Point
+from argosy.papers.paper import Scale
+
+PAPER: Final = "omega"
+CLUSTERS: Final = ("A", "B", "C")
+FIGURES: Final = ("5", "6", "7", "8", "9", "10", "12", "13", "14")
+#: The sweeps a figure is drawn from, and those its claims compare it with.
+SWEEPS: Final = {
+    "5": ("5a", "5b", "5c"),
+    "6": ("5a", "5b", "5c"),
+    "7": ("7", "5b"),
+    "8": ("8",),
+    "9": ("9",),
+    "10": ("10",),
+    "12": ("12",),
+    "13": ("13",),
+    "14": ("14",),
+}
+#: Figures of the paper that are not drawn, and why.
+ABSENT: Final = {
+    "11": "needs a 29-day trace that was never published",
+    "15": "needs a MapReduce scheduler, which is not there yet",
+    "16": "needs a MapReduce scheduler, which is not there yet",
+}
+#: Where a figure has no points of its own because its engine is not installed.
+NEEDS: Final = {"7": "mesos"}
+
+SCALES: Final = {
+    "smoke": Scale(
+        name="smoke",
+        about="a tenth of each cell for 15 minutes, a few points: only to see that it works",
+    ),
+    "quick": Scale(
+        name="quick",
+        about="whole cells for 2 to 12 hours instead of 7 days, fewer points; error bars are over "
+        "3 seeds where the paper's are over days",
+    ),
+    "full": Scale(name="full", about="the paper's: whole cells, 7 days, whole sweeps"),
+}
+
+
+class Sweep(msgspec.Struct, frozen=True, kw_only=True):
+    """The cases of one figure; each is run for `hours` with seeds 1, 2, …"""
+
+    cases: list[dict[str, Parameter]]
+    hours: float
+    seeds: int = 1
+
+
+def plan(scale: str, figures: Sequence[str]) -> list[Point]:
+    """All points of the figures; what several of them need is there once. The longest come first, so
+    that no processor is left alone with one at the end."""
+    names = dict.fromkeys(name for figure in figures for name in SWEEPS[figure])
+    points = [point for name in names for point in _points(scale, name)]
+    return sorted(points, key=_effort, reverse=True)
+
+
+def _effort(point: Point) -> float:
+    told = point.parameters
+    return float(told.get("rate", 1.0)) * float(told["hours"])
+
+
+def is_installed(figure: str) -> bool:
+    return figure not in NEEDS or NEEDS[figure] in all_engines()
+
+
+def _points(scale: str, name: str) -> list[Point]:
+    if not is_installed(name):
+        return []
+    sweep = _sweep(scale, name)
+    common: dict[str, Parameter] = {"hours": sweep.hours}
+    if scale == "smoke":
+        common["cell"] = 0.1
+    return [
+        Point(paper=PAPER, figure=name, parameters={**case, **common}, seed=seed, scale=scale)
+        for case in sweep.cases
+        for seed in range(1, sweep.seeds + 1)
+    ]
+
+
+def _sweep(scale: str, name: str) -> Sweep:
+    hours = {"smoke": 0.25, "quick": 2.0, "full": 168.0}[scale]
+    seeds = 3 if scale == "quick" else 1
+    times = _times(scale)
+    match name:
+        case "5a":
+            return Sweep(
+                cases=_over(CLUSTERS, times, scheme="single-path"), hours=hours, seeds=seeds
+            )
+        case "5b":
+            return Sweep(
+                cases=_over(CLUSTERS, times, scheme="multi-path"), hours=hours, seeds=seeds
+            )
+        case "5c":
+            return Sweep(cases=_over(CLUSTERS, times, scheme="omega"), hours=hours, seeds=seeds)
+        case "7":
+            # One day, as in the paper: failed attempts make it slow.
+            return Sweep(
+                cases=_over(CLUSTERS, times, scheme="mesos"),
+                hours=24.0 if scale == "full" else hours,
+            )
+        case "8":
+            cases: list[dict[str, Parameter]] = [
+                {"cluster": cluster, "rate": rate}
+                for cluster in CLUSTERS
+                for rate in _rates(scale)[cluster]
+            ]
+            return Sweep(cases=cases, hours=hours)
+        case "9":
+            counts, rates = _crowds(scale)
+            return Sweep(
+                cases=[{"schedulers": n, "rate": rate} for n in counts for rate in rates],
+                hours=hours,
+                seeds=seeds,
+            )
+        case "10":
+            schemes: tuple[str, ...] = ("single-path", "multi-path", "omega")
+            if "mesos" in all_engines():
+                schemes = (*schemes, "mesos")
+            return Sweep(cases=_planes(scale, schemes), hours=24.0 if scale == "full" else hours)
+        case "12":
+            varied = _over(("B",), times, placement="best-fit")
+            slow: dict[str, Parameter] = {
+                "cluster": "B",
+                "placement": "best-fit",
+                "service_t_task": 1.0,
+            }
+            return Sweep(cases=[*varied, slow], hours=hours, seeds=seeds)
+        case "13":
+            cases = [
+                {"cluster": "C", "placement": rule, "schedulers": n, "batch_t_job": seconds}
+                for rule in ("first-fit", "best-fit")
+                for n in (1, 3)
+                for seconds in _batch_times(scale)
+            ]
+            return Sweep(cases=cases, hours={"smoke": 0.25, "quick": 6.0, "full": 24.0}[scale])
+        case "14":
+            cases = [
+                {
+                    "cluster": "C",
+                    "placement": "best-fit",
+                    "transaction": transaction,
+                    "detection": detection,
+                    "service_t_job": seconds,
+                }
+                for transaction in ("incremental", "atomic")
+                for detection in ("fine", "coarse")
+                for seconds in _gang_times(scale)
+            ]
+            return Sweep(
+                cases=cases, hours={"smoke": 0.25, "quick": 12.0, "full": 29 * 24.0}[scale]
+            )
+    raise ValueError(f"no sweep is called {name!r}")
+
+
+def _over(
+    clusters: Sequence[str], times: Sequence[float], **same: Parameter
+) -> list[dict[str, Parameter]]:
+    return [
+        {"cluster": cluster, **same, "service_t_job": seconds}
+        for cluster in clusters
+        for seconds in times
+    ]
+
+
+def _times(scale: str) -> tuple[float, ...]:
+    match scale:
+        case "smoke":
+            return (0.1, 1.0, 10.0)
+        case "quick":
+            return (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+    return (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+
+
+def _rates(scale: str) -> dict[str, tuple[float, ...]]:
+    """Up to beyond where each cluster saturates, and finer near there."""
+    match scale:
+        case "smoke":
+            return dict.fromkeys(CLUSTERS, (1.0, 4.0))
+        case "quick":
+            return {
+                "A": (1.0, 1.5, 2.0, 2.25, 2.5, 2.75, 3.0, 4.0),
+                "B": (1.0, 2.0, 4.0, 5.0, 5.5, 6.0, 6.5, 8.0),
+                "C": (1.0, 2.0, 4.0, 6.0, 8.0, 9.0, 9.5, 10.0, 12.0),
+            }
+    return {
+        "A": (1.0, 1.5, 2.0, 2.25, 2.5, 2.75, 3.0, 4.0),
+        "B": (1.0, 2.0, 3.0, 4.0, 5.0, 5.5, 6.0, 6.5, 7.0, 8.0),
+        "C": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 9.5, 10.0, 11.0),
+    }
+
+
+def _crowds(scale: str) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Numbers of batch schedulers, and arrival rates."""
+    match scale:
+        case "smoke":
+            return (1, 4), (1.0, 4.0)
+        case "quick":
+            return (1, 2, 4, 8, 16, 32), (1.0, 2.0, 4.0, 8.0)
+    return (1, 2, 4, 8, 16, 32), (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
+
+
+def _planes(scale: str, schemes: Sequence[str]) -> list[dict[str, Parameter]]:
+    jobs: tuple[float, ...]
+    tasks: tuple[float, ...]
+    match scale:
+        case "smoke":
+            jobs, tasks = (0.1, 10.0), (0.005, 1.0)
+        case "quick":
+            jobs, tasks = (0.1, 1.0, 10.0, 30.0, 100.0), (0.005, 0.05, 0.3, 1.0)
+        case _:
+            jobs = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+            tasks = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+    return [
+        {"cluster": "B", "scheme": scheme, "service_t_job": job, "service_t_task": task}
+        for scheme in schemes
+        for task in tasks
+        for job in jobs
+    ]
+
+
+def _batch_times(scale: str) -> tuple[float, ...]:
+    if scale == "smoke":
+        return (1.0, 10.0)
+    return (0.3, 1.0, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 9.0, 10.0, 15.0)
+
+
+def _gang_times(scale: str) -> tuple[float, ...]:
+    match scale:
+        case "smoke":
+            return (1.0, 10.0)
+        case "quick":
+            return (0.3, 1.0, 3.0, 10.0, 30.0)
+    return (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)

@@ -1,0 +1,184 @@
+"""One point of the Omega paper: the simulated world it describes, and what is measured there.
+
+The world is that of the paper's lightweight simulator (section 4): machines all alike, about 60 % full
+from the beginning with tasks that stay, no network delay, no pause before a retry, 1,000 attempts per
+job. The fill is placed at time 0 by a scheduler of its own that takes no time and no other jobs.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.engines.registry import all_engines
+from argosy.model.random import Random
+from argosy.model.scenario import (
+    CellSpec,
+    ConstantLatency,
+    FleetEntry,
+    Network,
+    Output,
+    Scenario,
+    Takes,
+)
+from argosy.papers.experiment import Parameter, Point, Result
+from argosy.runs.measure import summarise
+from argosy.workloads import clusters
+from argosy.worlds.sim import SimulatedWorld
+
+KINDS: Final = ("batch", "service")
+SECOND: Final = 1_000_000
+HOUR: Final = 3_600 * SECOND
+DAY: Final = 24 * HOUR
+
+#: What a point means where it says nothing: section 4's values. Times in seconds.
+USUAL: Final[dict[str, Parameter]] = {
+    "cluster": "B",
+    "scheme": "omega",
+    "hours": 168.0,
+    #: Machines and arrivals as a part of the cluster's.
+    "cell": 1.0,
+    #: Of batch arrivals.
+    "rate": 1.0,
+    #: Batch schedulers.
+    "schedulers": 1,
+    "batch_t_job": 0.1,
+    "batch_t_task": 0.005,
+    "service_t_job": 0.1,
+    "service_t_task": 0.005,
+    "placement": "first-fit",
+    "transaction": "incremental",
+    "detection": "fine",
+}
+
+
+def run_point(point: Point) -> Result:
+    """The world of the point from its beginning to its horizon."""
+    told = {**USUAL, **point.parameters}
+    spec = clusters.cluster(str(told["cluster"]))
+    span, cell, rate = int(float(told["hours"]) * HOUR), float(told["cell"]), float(told["rate"])
+    random = Random(point.seed).child("workload")
+    scenario = Scenario(
+        name=f"omega, figure {point.figure}",
+        seed=point.seed,
+        cell=CellSpec(machines=clusters.machines(spec, cell)),
+        jobs=(),
+        fleet=fleet(told),
+        network=Network(latency=ConstantLatency(delay=0)),
+        horizon=span,
+        output=Output(log="none", tasks=False),
+    )
+    jobs = chain(
+        clusters.fill(spec, random, scale=cell),
+        clusters.jobs(spec, span, random, rate={"batch": rate}, scale=cell),
+    )
+    world = SimulatedWorld(scenario, all_engines(), None, jobs=jobs)
+    world.run()
+    return Result(_measured(world, told))
+
+
+def fleet(told: dict[str, Parameter]) -> tuple[FleetEntry, ...]:
+    """The schedulers of a point, and the one that makes the cell as full as it is to begin with."""
+    times = {kind: _times(told, kind) for kind in KINDS}
+    retry = {"backoff": 0}
+    entries: tuple[FleetEntry, ...]
+    match told["scheme"]:
+        case "single-path":
+            entries = (_entry("monolithic", KINDS, {**times["service"], **retry}),)
+        case "multi-path":
+            entries = (_entry("monolithic", KINDS, {"paths": times, **retry}),)
+        case "mesos":
+            entries = (_entry("mesos", KINDS, {"frameworks": times}),)
+        case "omega":
+            how = {name: told[name] for name in ("placement", "transaction", "detection")}
+            entries = tuple(
+                _entry(
+                    "omega",
+                    (kind,),
+                    {**times[kind], **how, **retry},
+                    replicas=int(told["schedulers"]) if kind == "batch" else 1,
+                )
+                for kind in KINDS
+            )
+        case other:
+            raise ValueError(f"no scheme is called {other!r}")
+    at_once = {"t_job": 0, "t_task": 0, "placement": told["placement"], **retry}
+    return (*entries, _entry("omega", (clusters.FILL,), at_once))
+
+
+def _times(told: dict[str, Parameter], kind: str) -> dict[str, Any]:
+    return {name: round(float(told[f"{kind}_{name}"]) * SECOND) for name in ("t_job", "t_task")}
+
+
+def _entry(
+    engine: str, kinds: tuple[str, ...], settings: dict[str, Any], replicas: int = 1
+) -> FleetEntry:
+    return FleetEntry(
+        name="-".join(kinds),
+        engine=engine,
+        settings=settings,
+        replicas=replicas,
+        takes=Takes(kinds=kinds),
+    )
+
+
+def _measured(world: SimulatedWorld, told: dict[str, Parameter]) -> dict[str, float]:
+    """By kind of job, all times in seconds. Busyness and conflicts are medians of days, averaged over
+    the schedulers of the kind."""
+    summary = summarise(world, "")
+    submit, begun, _, _ = world.simulator.job_columns()
+    kinds = np.array(world.workbook.kinds())
+    tasks = np.array([world.workbook.job(number).tasks for number in range(len(kinds))])
+    values: dict[str, float] = {
+        "events": summary.events,
+        "utilisation": summary.utilisation["cpu"],
+        "tasks_pending": summary.counts.tasks_pending,
+        "tasks_abandoned": summary.counts.tasks_abandoned,
+    }
+    for kind in KINDS:
+        if kind not in summary.kinds:
+            continue
+        jobs = summary.kinds[kind]
+        first = (kinds == kind) & (begun >= 0)
+        # As the scheduler decides it: single-path has one decision time for all.
+        path = "service" if told["scheme"] == "single-path" else kind
+        t_job, t_task = float(told[f"{path}_t_job"]), float(told[f"{path}_t_task"])
+        schedulers = [
+            scheduler
+            for scheduler, running in zip(summary.schedulers, world.schedulers, strict=True)
+            if kind in running.entry.takes.kinds
+        ]
+        # An engine that decides for several kinds at once has a lane for each.
+        busy = [s.lanes.get(kind, s.daily_busyness) for s in schedulers]
+        values |= {
+            f"{kind}.jobs": jobs.jobs,
+            f"{kind}.begun": jobs.wait_time.count,
+            f"{kind}.abandoned": jobs.jobs_abandoned,
+            f"{kind}.unscheduled": 1 - jobs.placement_latency.count / max(1, jobs.jobs),
+            f"{kind}.wait": jobs.wait_time.mean / SECOND,
+            f"{kind}.wait_mad": _daily_mad(submit[first], (begun - submit)[first] / SECOND),
+            f"{kind}.wait_p90": jobs.wait_time.p90 / SECOND,
+            f"{kind}.busyness": _mean([daily.median for daily in busy]),
+            f"{kind}.busyness_mad": _mean([daily.mad for daily in busy]),
+            f"{kind}.conflicts": _mean([s.daily_conflicts.median for s in schedulers]),
+            f"{kind}.conflicts_mad": _mean([s.daily_conflicts.mad for s in schedulers]),
+            # What deciding every job once would have taken, of the jobs that were begun.
+            f"{kind}.busyness_once": float((t_job + t_task * tasks[first]).sum())
+            / (summary.ended_at / SECOND)
+            / len(schedulers),
+        }
+    return values
+
+
+def _daily_mad(submit: NDArray[np.int64], waits: NDArray[np.float64]) -> float:
+    """The median absolute deviation of the days' averages from their median."""
+    days = submit // DAY
+    means = np.array([waits[days == day].mean() for day in np.unique(days)])
+    return float(np.median(np.abs(means - np.median(means)))) if len(means) else 0.0
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)

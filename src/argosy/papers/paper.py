@@ -1,0 +1,33 @@
+"""A paper: its points at each scale, what runs one, and what they say together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from argosy.papers.charts import Figure
+from argosy.papers.claims import Claim
+from argosy.papers.experiment import Findings, Point, Runner
+
+
+class Scale(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    #: What is smaller than in the paper, in words.
+    about: str
+
+
+class Paper(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    title: str
+    reference: str
+    scales: dict[str, Scale]
+    #: Figures in the paper's order.
+    figures: tuple[str, ...]
+    #: The points of the figures wanted, at a scale. None of them twice.
+    plan: Callable[[str, Sequence[str]], list[Point]]
+    runner: Runner
+    #: What the points show: the figures wanted as charts, claims, and notes on what is missing.
+    draw: Callable[[Findings, Sequence[str]], list[Figure]]
+    claims: Callable[[Findings, Sequence[str]], list[Claim]]
+    notes: Callable[[Sequence[str]], list[str]]

@@ -1,0 +1,17 @@
+"""All papers on one screen."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from argosy.model.errors import UnknownName
+from argosy.papers.omega import OMEGA
+from argosy.papers.paper import Paper
+
+PAPERS: Final[dict[str, Paper]] = {OMEGA.name: OMEGA}
+
+
+def find_paper(name: str) -> Paper:
+    if name not in PAPERS:
+        raise UnknownName("paper", name, PAPERS)
+    return PAPERS[name]
