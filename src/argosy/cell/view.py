@@ -128,6 +128,12 @@ class View:
             return tuple(self._names.machines[: self.machines])
         return tuple(self._names.group(group))
 
+    def between(self, first: int, last: int) -> Bitmap:
+        """Machines numbered from `first` up to but not including `last`."""
+        bits = np.zeros((self.machines + 63) // 64 * 64, np.uint8)
+        bits[first:last] = 1
+        return np.packbits(bits, bitorder="little").view(np.uint64)
+
     def members(self, group: str, set_name: str) -> Bitmap:
         """The machines of one set of a node group, whether up or not."""
         return self._columns.set_members(self._names.set_number(group, set_name))

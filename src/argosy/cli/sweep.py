@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from argosy.model.errors import ArgosyError, CommandError
+from argosy.model.errors import ArgosyError
 from argosy.runs.execute import execute
 from argosy.runs.loader import load, with_engine
+from argosy.runs.pool import Failure, uninterrupted, unwrap, worker_pool
 from argosy.runs.summary import Summary
 
 #: How often the progress bar hears that runs go on.
@@ -29,13 +26,6 @@ class Point(NamedTuple):
         return f"{self.engine}, seed {self.seed}"
 
 
-class Failure(NamedTuple):
-    """An error as values: exceptions with their own constructors do not survive the way back."""
-
-    code: str
-    text: str
-
-
 def run_all(
     points: Sequence[Point], processes: int, tell: Callable[[float], None]
 ) -> list[Summary]:
@@ -43,11 +33,11 @@ def run_all(
     the first in the order of `points`, whichever happened first."""
     if processes == 1 or len(points) == 1:
         return _one_by_one(points, tell)
-    with _pool(min(processes, len(points))) as pool:
-        with _uninterrupted():
+    with worker_pool(min(processes, len(points))) as pool:
+        with uninterrupted():
             futures = [pool.submit(_attempt, point) for point in points]
         _await(futures, tell)
-        return [_summary(point, future) for point, future in zip(points, futures, strict=True)]
+        return [unwrap(point, future) for point, future in zip(points, futures, strict=True)]
 
 
 def _one_by_one(points: Sequence[Point], tell: Callable[[float], None]) -> list[Summary]:
@@ -91,43 +81,3 @@ def _await(futures: Sequence[Future[Summary | Failure]], tell: Callable[[float],
 
 def _has_failed(future: Future[Summary | Failure]) -> bool:
     return future.exception() is not None or isinstance(future.result(), Failure)
-
-
-def _summary(point: Point, future: Future[Summary | Failure]) -> Summary:
-    try:
-        result = future.result()
-    except BrokenProcessPool:
-        raise CommandError(
-            f"{point}: the process was killed", hint="fewer --jobs need less memory"
-        ) from None
-    if isinstance(result, Failure):
-        error = ArgosyError(f"{point}: {result.text}")
-        error.code = result.code
-        raise error
-    return result
-
-
-@contextmanager
-def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
-    """Spawned, not forked: the same on every platform, and no copied locks."""
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"))
-    others = set(multiprocessing.active_children())
-    try:
-        yield pool
-    except BaseException:
-        # Runs in progress can last for minutes: do not wait for them.
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in set(multiprocessing.active_children()) - others:
-            child.terminate()
-        raise
-    pool.shutdown()
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Children started here never see Ctrl-C, which a terminal sends to all; we end them."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -8,21 +8,19 @@ where it stopped.
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
-import signal
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, wait
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeAlias
 
 import msgspec
 
 import argosy
-from argosy.model.errors import ArgosyError, CommandError
+from argosy.model.errors import ArgosyError
+from argosy.runs.pool import Failure, uninterrupted, unwrap, worker_pool
 
 Parameter: TypeAlias = str | int | float
 #: How often whoever waits hears that points are still running.
@@ -60,13 +58,6 @@ class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     argosy: str
     point: Point
     result: Result
-
-
-class _Failure(msgspec.Struct, frozen=True):
-    """An error as values: exceptions with their own constructors do not survive the way back."""
-
-    code: str
-    text: str
 
 
 def digest(point: Point) -> str:
@@ -136,68 +127,23 @@ def run_points(
         for key, point in todo:
             take(key, point, runner(point))
         return done
-    with _pool(min(processes, len(todo))) as pool:
-        with _uninterrupted():
+    with worker_pool(min(processes, len(todo))) as pool:
+        with uninterrupted():
             futures = {pool.submit(_attempt, runner, point): (key, point) for key, point in todo}
         pending = set(futures)
         while pending:
             ready, pending = wait(pending, timeout=_TICK_SECONDS, return_when=FIRST_COMPLETED)
             for future in ready:
-                take(*futures[future], _result(futures[future][1], future))
+                take(*futures[future], unwrap(futures[future][1], future))
             tell(len(done) / total)
     return done
 
 
-def _attempt(runner: Runner, point: Point) -> Result | _Failure:
+def _attempt(runner: Runner, point: Point) -> Result | Failure:
     try:
         return runner(point)
     except ArgosyError as error:
-        return _Failure(error.code, str(error))
-
-
-def _result(point: Point, future: Future[Result | _Failure]) -> Result:
-    try:
-        result = future.result()
-    except BrokenProcessPool:
-        raise CommandError(
-            f"{point}: the process was killed", hint="fewer --jobs need less memory"
-        ) from None
-    if isinstance(result, _Failure):
-        error = ArgosyError(f"{point}: {result.text}")
-        error.code = result.code
-        raise error
-    return result
-
-
-@contextmanager
-def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
-    """Spawned, not forked: the same on every platform, and no copied locks."""
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"))
-    others = set(multiprocessing.active_children())
-    try:
-        yield pool
-    except BaseException:
-        # Points in progress can last for minutes: do not wait for them.
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in set(multiprocessing.active_children()) - others:
-            child.terminate()
-        raise
-    pool.shutdown()
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Children started here never see Ctrl-C, which a terminal sends to all; we end them."""
-    try:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except ValueError:
-        # Signals belong to the main thread.
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+        return Failure(error.code, str(error))
 
 
 class Findings:

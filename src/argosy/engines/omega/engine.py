@@ -4,7 +4,6 @@ import zlib
 from collections.abc import Iterable
 from typing import Annotated, ClassVar, Literal
 
-import numpy as np
 from msgspec import Meta
 
 from argosy.cell import Bitmap, View
@@ -70,6 +69,4 @@ class Omega(SerialScheduler):
         entry = zlib.crc32(replicas[0].encode())
         region = (entry + replicas.index(self._context.name)) % regions
         first, last = (view.machines * edge // regions for edge in (region, region + 1))
-        bits = np.zeros((view.machines + 63) // 64 * 64, np.uint8)
-        bits[first:last] = 1
-        return np.packbits(bits, bitorder="little").view(np.uint64)
+        return view.between(first, last)

@@ -38,17 +38,15 @@ class Partitioned(SerialScheduler):
     def machines(self, view: View) -> Bitmap | None:
         if self._known != view.machines:
             self._known = view.machines
-            self._part = self._cut(view.machines)
+            self._part = self._cut(view)
         return self._part
 
-    def _cut(self, machines: int) -> Bitmap:
+    def _cut(self, view: View) -> Bitmap:
         """This replica's part of the entry's part, as a bitmap."""
         begin, end = (
-            round(share * machines) for share in (self._settings.begin, self._settings.end)
+            round(share * view.machines) for share in (self._settings.begin, self._settings.end)
         )
         span = max(0, end - begin)
         first = begin + span * self._replica // self._replicas
         last = begin + span * (self._replica + 1) // self._replicas
-        bits = np.zeros((machines + 63) // 64 * 64, np.uint8)
-        bits[first:last] = 1
-        return np.packbits(bits, bitorder="little").view(np.uint64)
+        return view.between(first, last)

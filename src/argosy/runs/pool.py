@@ -1,0 +1,68 @@
+"""Worker processes that end with whoever started them, and errors that survive the way back."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import NamedTuple, TypeVar
+
+from argosy.model.errors import ArgosyError, CommandError
+
+Result = TypeVar("Result")
+
+
+class Failure(NamedTuple):
+    """An error as values: exceptions with their own constructors do not survive the way back."""
+
+    code: str
+    text: str
+
+
+def unwrap(what: object, future: Future[Result | Failure]) -> Result:
+    """The result, or the error that `what` ended in, raised here."""
+    try:
+        result = future.result()
+    except BrokenProcessPool:
+        raise CommandError(
+            f"{what}: the process was killed", hint="fewer --jobs need less memory"
+        ) from None
+    if isinstance(result, Failure):
+        error = ArgosyError(f"{what}: {result.text}")
+        error.code = result.code
+        raise error
+    return result
+
+
+@contextmanager
+def worker_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
+    """Spawned, not forked: the same on every platform, and no copied locks."""
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"))
+    others = set(multiprocessing.active_children())
+    try:
+        yield pool
+    except BaseException:
+        # Work in progress can last for minutes: do not wait for it.
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in set(multiprocessing.active_children()) - others:
+            child.terminate()
+        raise
+    pool.shutdown()
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Children started here never see Ctrl-C, which a terminal sends to all; we end them."""
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:
+        # Signals belong to the main thread.
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
