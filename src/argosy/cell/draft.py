@@ -104,9 +104,4 @@ class Draft:
             return Claims(np.empty(0, np.int64), empty, empty, np.empty(0, np.uint32))
         if len(self._parts) == 1:
             return self._parts[0]
-        return Claims(
-            np.concatenate([part.tasks for part in self._parts]),
-            np.concatenate([part.machines for part in self._parts]),
-            np.concatenate([part.shapes for part in self._parts]),
-            np.concatenate([part.versions for part in self._parts]),
-        )
+        return Claims.joined(self._parts)

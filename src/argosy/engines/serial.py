@@ -33,7 +33,7 @@ from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import Micros
 
 _LIMITS: Final = np.array([Why.RESOURCE_LIMIT, Why.JOB_LIMIT], np.uint8)
-_RULES: Final = {"first-fit": Rule.FIRST, "best-fit": Rule.BEST, "worst-fit": Rule.WORST}
+RULES: Final = {"first-fit": Rule.FIRST, "best-fit": Rule.BEST, "worst-fit": Rule.WORST}
 
 
 class SerialSettings(Settings, frozen=True):
@@ -80,7 +80,7 @@ class SerialScheduler:
     def __init__(self, settings: SerialSettings, context: Context) -> None:
         self._serial = settings
         self._context = context
-        self._rule = _RULES[settings.placement]
+        self._rule = RULES[settings.placement]
         #: All and only jobs that wait for their next attempt; one job is decided on at a time.
         self._queue: deque[Work] = deque()
         #: Jobs that wait for room, by the timer that brings them back: the number of the decision that

@@ -6,6 +6,7 @@ refusal is `Outcome.refusals()`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import TypeAlias
 
@@ -42,6 +43,16 @@ class Claims(msgspec.Struct, frozen=True):
 
     def __len__(self) -> int:
         return len(self.tasks)
+
+    @staticmethod
+    def joined(parts: Sequence[Claims]) -> Claims:
+        """One after another; at least one part, none with gangs."""
+        return Claims(
+            np.concatenate([part.tasks for part in parts]),
+            np.concatenate([part.machines for part in parts]),
+            np.concatenate([part.shapes for part in parts]),
+            np.concatenate([part.versions for part in parts]),
+        )
 
 
 class AddMachine(msgspec.Struct, frozen=True, tag=True):

@@ -2,15 +2,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from argosy.cell import Draft, Rule, View
+from argosy.cell import Draft, View
 from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.serial import RULES
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
     Committed,
@@ -24,8 +25,6 @@ from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import Job
 from argosy.model.transactions import Claims, TaskArray, Transaction
 from argosy.model.units import Micros
-
-_RULES: Final = {"first-fit": Rule.FIRST, "best-fit": Rule.BEST, "worst-fit": Rule.WORST}
 
 
 class FrameworkTime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -93,7 +92,7 @@ class Mesos:
         assert isinstance(settings, MesosSettings)
         self._settings = settings
         self._context = context
-        self._rule = _RULES[settings.placement]
+        self._rule = RULES[settings.placement]
         #: By kind of job, in the order of first appearance.
         self._frameworks: dict[str, _Framework] = {}
         #: Whether the allocator is busy making an offer.
@@ -208,7 +207,7 @@ class Mesos:
                 work.tasks = framework.unplaced
                 work.held = _held(work.hoard, view)
                 return self._conclude(framework, now)
-            framework.claims = _joined(work.hoard)
+            framework.claims = Claims.joined(work.hoard)
         if framework.claims is None:
             return self._conclude(framework, now)
         transaction = Transaction(self._name(framework), framework.claims, atomic=work.job.gang)
@@ -251,12 +250,3 @@ def _held(hoard: list[Claims], view: View) -> NDArray[np.int64]:
         requests = [view.shape_request(shape) for shape in claims.shapes.tolist()]
         np.add.at(held, claims.machines, np.array(requests, np.int64))
     return held
-
-
-def _joined(parts: list[Claims]) -> Claims:
-    return Claims(
-        np.concatenate([part.tasks for part in parts]),
-        np.concatenate([part.machines for part in parts]),
-        np.concatenate([part.shapes for part in parts]),
-        np.concatenate([part.versions for part in parts]),
-    )
