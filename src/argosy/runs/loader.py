@@ -34,6 +34,13 @@ from argosy.model.scenario import (
 from argosy.model.units import Time
 from argosy.runs import scenario_checks as checks
 from argosy.runs.cell_tables import CellTable, make_cell
+from argosy.runs.fanout_tables import (
+    EagleTable,
+    FanoutTable,
+    Speedup,
+    eagle_jobs,
+    fanout_jobs,
+)
 from argosy.runs.job_checks import JobChecks
 from argosy.runs.known_workloads import (
     BRINGING,
@@ -60,10 +67,6 @@ Seed: TypeAlias = Annotated[
     int, msgspec.Meta(ge=0, le=2**63 - 1, description="a whole number from 0 to 2^63 - 1")
 ]
 
-Speedup: TypeAlias = Annotated[
-    float, msgspec.Meta(ge=1e-6, le=1e6, description="a number from 1e-6 to 1e6")
-]
-
 _CONVERTER: Final = Converter(ScenarioError)
 _SETTINGS: Final = Converter(SettingError)
 _SYNTAX_LINE: Final = re.compile(r" \(at line (\d+), column (\d+)\)$")
@@ -79,6 +82,8 @@ class WorkloadTable(msgspec.Struct, frozen=True, kw_only=True):
     synthetic: Synthetic | None = None
     trace: TraceTable | None = None
     jobs: tuple[Any, ...] | None = None
+    eagle: EagleTable | None = None
+    fanout: FanoutTable | None = None
     cluster: ClusterTable | None = None
     google2011: GoogleTable | None = None
     google2019: GoogleTable | None = None
@@ -254,6 +259,10 @@ def _jobs(path: Path, workload: WorkloadTable, cell: CellSpec, seed: int) -> tup
         jobs = _spelled_out(workload.jobs, known)
     elif workload.trace is not None:
         jobs = _traced(path, workload.trace, known)
+    elif workload.eagle is not None:
+        jobs = eagle_jobs(path, workload.eagle, known, seed)
+    elif workload.fanout is not None:
+        jobs = fanout_jobs(workload.fanout, known, seed)
     elif workload.brought is not None:
         jobs = bring_jobs(path, *workload.brought, seed)
     else:

@@ -1,0 +1,174 @@
+"""Data-parallel jobs with the characteristics of the Murmuration paper's table 2, and its arrivals.
+
+The paper gives medians and 99th percentiles of fan-out, job inter-arrival time and task duration for
+the Yahoo and Cloudera workloads. The other points of each curve are of the first 10,000 jobs of the
+traces behind them. Between two points the logarithm grows evenly. Tasks of one job vary about its mean
+with a variance of 2 x mean (in seconds), as the public slices of the Yahoo trace do.
+
+Jobs arrive one after the other at the workload's own gaps, or by one of the patterns A to D of figure
+2: the number of tasks offered per second has the pattern's median and peak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from argosy.model.errors import ModelError, UnknownName
+from argosy.model.jobs import BATCH, MOST_TASKS, Job, TaskGroup
+from argosy.model.random import Random, exact_exp, exact_log
+from argosy.model.resources import Resources
+from argosy.model.units import LARGEST, MICROS_PER_SECOND
+from argosy.workloads.cluster_specs import Curve
+from argosy.workloads.eagle import SLOT, Draws
+from argosy.workloads.synthetic import Estimates
+
+_SHARES: Final = (0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """A workload's three distributions; times are in microseconds."""
+
+    fanout: Curve
+    duration: Curve
+    #: The least and largest gap between two jobs; even in between.
+    gaps: tuple[int, int]
+
+
+SHAPES: Final = {
+    "yahoo": Shape(
+        fanout=Curve(_SHARES, (1, 1, 3, 7, 15, 31, 55, 83, 636, 1_987, 3_991)),
+        duration=Curve(
+            _SHARES,
+            (
+                4_283, 527_041, 2_600_373, 6_444_618, 15_666_336, 34_674_576, 84_787_422,
+                659_519_563, 2_409_844_860, 6_833_841_710, 20_512_714_100,
+            ),
+        ),
+        gaps=(7_200_000, 7_760_000),
+    ),
+    "cloudera": Shape(
+        fanout=Curve(_SHARES, (1, 2, 20, 52, 126, 252, 458, 670, 3_650, 11_827, 51_834)),
+        duration=Curve(
+            _SHARES,
+            (
+                73_148, 1_124_272, 7_356_371, 19_458_833, 47_791_695, 98_185_977, 178_508_968,
+                277_804_126, 2_514_659_360, 12_799_795_000, 96_821_360_100,
+            ),
+        ),
+        gaps=(11_900_000, 12_760_000),
+    ),
+}  # fmt: skip
+
+
+class Pattern(msgspec.Struct, frozen=True):
+    """Tasks offered per second: their median over the run, and their peak."""
+
+    median: float
+    peak: float
+
+
+#: Figure 2: "a median value of 8 - 10 pods per second", peaks of 28, 40, 195 and 373. A's median is
+#: said to be 8; the others' are ours, within the range.
+PATTERNS: Final = {
+    "A": Pattern(8, 28),
+    "B": Pattern(9, 40),
+    "C": Pattern(9, 195),
+    "D": Pattern(10, 373),
+}
+PatternName: TypeAlias = Literal["A", "B", "C", "D"]
+#: The rate of a pattern holds for so long, then another is drawn.
+PERIOD: Final = 60 * MICROS_PER_SECOND
+#: The peak is as many standard deviations above the median: one period in a thousand.
+_PEAK_AT: Final = 3.09
+
+
+def shape(name: str) -> Shape:
+    if name not in SHAPES:
+        raise UnknownName("workload", name, SHAPES)
+    return SHAPES[name]
+
+
+def generate(
+    spec: Shape,
+    count: int,
+    random: Random,
+    *,
+    speedup: float = 1.0,
+    pattern: str | None = None,
+    request: Resources = SLOT,
+    estimates: Estimates | None = None,
+    scale: float = 1.0,
+    kind: str = BATCH,
+) -> Iterator[Job]:
+    """`count` jobs in order of submission, `speedup` times as fast, each of `scale` times the tasks."""
+    fanouts = spec.fanout.drawer(random.child("fanouts"), MOST_TASKS)
+    means = spec.duration.drawer(random.child("means"), LARGEST)
+    draws = Draws(random.child("durations"), random.child("estimates"), estimates)
+    arrivals: Arrivals = (
+        _Gaps(spec, random.child("gaps"))
+        if pattern is None
+        else _Rates(PATTERNS[pattern], random.child("rates"))
+    )
+    digits = len(str(count))
+    for index in range(count):
+        tasks = max(1, int(fanouts() * scale + 0.5))
+        if tasks > MOST_TASKS:
+            raise ModelError(
+                f"a job of {tasks:,} tasks", field="scale", expected=f"at most {MOST_TASKS:,}"
+            )
+        mean = means()
+        group = TaskGroup(tasks, request, draws.durations(mean, tasks), draws.estimate(mean))
+        submit = min(int(arrivals.after(tasks) / speedup), LARGEST)
+        yield Job(f"job-{index:0{digits}}", (group,), submit, kind)
+
+
+class _Gaps:
+    """Each job comes a gap after the one before; the first, a gap after the beginning."""
+
+    def __init__(self, spec: Shape, random: Random) -> None:
+        self._low, self._high = spec.gaps
+        self._random = random
+        self._at = 0
+
+    def after(self, tasks: int) -> int:
+        self._at += self._low + self._random.below(self._high - self._low + 1)
+        return self._at
+
+
+class _Rates:
+    """A job comes when all tasks of those before have been offered, at a rate that is drawn anew for
+    each period: lognormal about the pattern's median, and never above its peak."""
+
+    def __init__(self, pattern: Pattern, random: Random) -> None:
+        self._median = pattern.median
+        self._peak = pattern.peak
+        self._sigma = exact_log(pattern.peak / pattern.median) / _PEAK_AT
+        self._random = random
+        #: When the last job's tasks will all have been offered, and the period that this falls into.
+        self._offered = 0.0
+        self._period_ends = 0.0
+        self._rate = 0.0
+
+    def after(self, tasks: int) -> int:
+        submit, left = int(self._offered), float(tasks)
+        while left > 0:
+            if self._offered >= self._period_ends:
+                self._begin_period()
+            room = (self._period_ends - self._offered) / MICROS_PER_SECOND * self._rate
+            if room >= left:
+                self._offered += left / self._rate * MICROS_PER_SECOND
+                break
+            self._offered = self._period_ends
+            left -= room
+        return submit
+
+    def _begin_period(self) -> None:
+        self._period_ends += PERIOD
+        rate = self._median * exact_exp(self._sigma * self._random.normal())
+        self._rate = min(rate, self._peak)
+
+
+Arrivals: TypeAlias = _Gaps | _Rates
