@@ -247,6 +247,17 @@ def test_a_scheduler_is_held_to_its_limits_and_the_operator_is_not() -> None:
     assert (usage.resources, usage.tasks, usage.jobs) == ({"cpu": 4, "memory": 6}, 2, 2)
 
 
+def test_a_scheduler_wields_no_higher_precedence_than_it_may() -> None:
+    cell = cell_of((100, 100))
+    cell.set_limits("anna", None, None, 3)
+    high, low = (cell.shape(Resources(1, 1), precedence=rank) for rank in (5, 3))
+    outcome = claim(cell, (task_number(1, 0), 0, high), (task_number(1, 1), 0, low))
+    assert whys(outcome) == [Why.PRECEDENCE_LIMIT, Why.NONE]
+    assert outcome.amounts.tolist() == [2, 0]
+    assert claim(cell, (task_number(1, 0), 0, high), scheduler="bert").all_accepted
+    assert [cell.highest_precedence(name) for name in ("anna", "bert")] == [3, 32_767]
+
+
 def test_a_finished_job_makes_way_for_the_next() -> None:
     cell = cell_of((100, 100))
     shape = cell.shape(Resources(1, 1))
@@ -393,7 +404,7 @@ def test_the_native_columns_refuse_what_is_not_there() -> None:
         lambda: native.shape([1], [], 0),
         lambda: native.shape([1, -1], [], 0),
         lambda: native.shape([1, 1], [], 40_000),
-        lambda: native.set_limits(9, [], 1),
+        lambda: native.set_limits(9, [], 1, 0),
         lambda: native.drain(3, True),
         lambda: native.resize(0, [1]),
         lambda: native.add_machines(np.ones((1, 2), np.int64), [[5]], [[]]),

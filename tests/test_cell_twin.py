@@ -136,8 +136,9 @@ class Twins:
         if self.chance(60):
             resources = Resources(self.below(14), self.below(20), {"gpu": 1})
         jobs = self.below(5) if self.chance(60) else None
-        self.cell.set_limits(scheduler, resources, jobs)
-        self.twin.set_limits(scheduler, resources, jobs)
+        precedence = self.below(3) if self.chance(40) else None
+        self.cell.set_limits(scheduler, resources, jobs, precedence)
+        self.twin.set_limits(scheduler, resources, jobs, precedence)
 
     def commit(self, transaction: Transaction) -> None:
         try:

@@ -427,7 +427,7 @@ void bind_claims(nb::class_<Cell, CellView>& type) {
   type.def("add_scheduler", &Cell::add_scheduler)
       .def("set_limits",
            [](Cell& self, std::int64_t scheduler, const std::vector<std::int64_t>& resources,
-              std::int64_t jobs) {
+              std::int64_t jobs, std::int16_t precedence) {
              require(self.knows_scheduler(scheduler), "unknown scheduler number");
              require(resources.empty() ||
                          resources.size() == static_cast<std::size_t>(self.dimensions()),
@@ -439,9 +439,13 @@ void bind_claims(nb::class_<Cell, CellView>& type) {
                limit[d] = resources[d];
              }
              self.set_limits(static_cast<std::int32_t>(scheduler), limit,
-                             jobs < 0 ? argosy::unlimited : jobs);
+                             jobs < 0 ? argosy::unlimited : jobs, precedence);
            },
-           "scheduler"_a, "resources"_a, "jobs"_a)
+           "scheduler"_a, "resources"_a, "jobs"_a, "precedence"_a)
+      .def("most_precedence", [](const Cell& self, std::int64_t scheduler) {
+        require(self.knows_scheduler(scheduler), "unknown scheduler number");
+        return self.scheduler(static_cast<std::int32_t>(scheduler)).most_precedence;
+      }, "scheduler"_a)
       .def("usage", [](const Cell& self, std::int64_t scheduler) {
         require(self.knows_scheduler(scheduler), "unknown scheduler number");
         const argosy::Scheduler& of = self.scheduler(static_cast<std::int32_t>(scheduler));

@@ -49,6 +49,7 @@ enum class Why : std::uint8_t {
   together = 9,
   not_claimed = 10,
   not_yours = 11,
+  precedence_limit = 16,
 };
 
 // Parallel arrays, one row a claim; `gangs` may be null.
@@ -99,10 +100,12 @@ class Cell : public CellView {
   const Scheduler& scheduler(std::int32_t number) const {
     return schedulers_[static_cast<std::size_t>(number)];
   }
-  void set_limits(std::int32_t number, const Amounts& limit, std::int64_t most_jobs) {
+  void set_limits(std::int32_t number, const Amounts& limit, std::int64_t most_jobs,
+                  int most_precedence) {
     Scheduler& changed = schedulers_[static_cast<std::size_t>(number)];
     changed.limit = limit;
     changed.most_jobs = most_jobs;
+    changed.most_precedence = most_precedence;
   }
 
   // Claims, as the simulated machines see them.

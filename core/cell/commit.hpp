@@ -2,8 +2,8 @@
 //
 // A claim is refused for the first of these that holds: the machine is unknown, gone or draining; the
 // task holds a claim already (and is not being moved by its own scheduler); the machine moved on
-// since the decision (coarse); the scheduler has its jobs, or its resources; the machine lacks room,
-// even after every permitted preemption. O(1) expected a claim, plus its number of tags times sets;
+// since the decision (coarse); the scheduler may not wield the precedence, has its jobs, or its
+// resources; the machine lacks room, even after every permitted preemption. O(1) expected a claim, plus its number of tags times sets;
 // preemption sorts the machine's claims.
 //
 // Preemption takes tasks of strictly lower precedence, least first, among equals the youngest, until
@@ -122,6 +122,9 @@ inline Refusal Cell::claim(const ClaimRows& rows, std::size_t row, const Terms& 
   };
   if (terms.scheduler != operator_number) {
     const Scheduler& owner = scheduler(terms.scheduler);
+    if (const int over = shapes_->precedence(shape) - owner.most_precedence; over > 0) {
+      return refuse({Why::precedence_limit, -1, over});
+    }
     if (!owner.may_admit(job_of(task))) return refuse({Why::job_limit});
     const std::int64_t* request = shapes_->request(shape);
     for (int d = 0; d < dimensions(); ++d) {

@@ -25,6 +25,7 @@ struct Scheduler {
   std::array<std::int64_t, most_dimensions> used{};
   std::array<std::int64_t, most_dimensions> limit;
   std::int64_t most_jobs = unlimited;
+  int most_precedence = std::numeric_limits<std::int16_t>::max();
   std::int64_t claims = 0;
   // Live claims of each admitted job.
   FlatMap<std::int32_t> jobs;

@@ -12,6 +12,7 @@ from argosy.cell.names import Names
 from argosy.cell.view import Snapshot, View
 from argosy.model.errors import ModelError
 from argosy.model.explanations import Refusal, Why
+from argosy.model.jobs import PRECEDENCE_RANGE
 from argosy.model.resources import MOST_DIMENSIONS, Resources
 from argosy.model.transactions import OPERATOR, Outcome, TaskArray, Transaction
 
@@ -35,6 +36,8 @@ class Cell(View):
         names = Names(dimensions, groups or {})
         self._native = Columns(len(dimensions), len(names.sets))
         self._audited = audited
+        #: As they were set, for the parts of a scheduler that are heard of later.
+        self._limits: dict[str, tuple[Resources | None, int | None, int | None]] = {}
         super().__init__(self._native, names)
 
     @property
@@ -50,29 +53,47 @@ class Cell(View):
         return Snapshot(self._native.snapshot(), self._names)
 
     def scheduler_number(self, name: str) -> int:
-        """A scheduler is known from the first mention of its name."""
+        """A scheduler is known from the first mention of its name; a part of one (``mesos:batch``)
+        has the limits of the whole."""
         number = self._names.schedulers.get(name)
         if number is None:
             try:
                 number = self._names.schedulers[name] = self._native.add_scheduler()
             except ValueError as error:
                 raise ModelError(str(error)) from None
+            whole = name.partition(":")[0]
+            if whole != name and whole in self._limits:
+                self.set_limits(name, *self._limits[whole])
         return number
 
     def scheduler_name(self, number: int) -> str:
         return list(self._names.schedulers)[number]
 
-    def set_limits(self, scheduler: str, resources: Resources | None, jobs: int | None) -> None:
-        """What the scheduler may hold from now on. None means no limit, and so does an amount of 0: a
-        limit of some resources says nothing of the others. Nothing is taken away."""
+    def set_limits(
+        self,
+        scheduler: str,
+        resources: Resources | None,
+        jobs: int | None,
+        precedence: int | None = None,
+    ) -> None:
+        """What the scheduler may hold from now on, and the highest precedence it may claim with. None
+        means no limit, and so does an amount of 0: a limit of some resources says nothing of the
+        others. Nothing is taken away."""
         if scheduler == OPERATOR:
             raise ModelError("the operator has no limits", hint="name a scheduler")
         if jobs is not None and jobs < 0:
             raise ModelError(f"a limit of {jobs} jobs", expected="zero or more")
+        self._limits[scheduler] = (resources, jobs, precedence)
+        low, high = PRECEDENCE_RANGE
+        if precedence is not None and not low <= precedence <= high:
+            raise ModelError(f"a limit of precedence {precedence}", expected=f"{low} to {high}")
         vector = resources.vector(self.dimensions) if resources is not None else ()
         vector = tuple(amount or UNLIMITED for amount in vector)
         self._native.set_limits(
-            self.scheduler_number(scheduler), vector, -1 if jobs is None else jobs
+            self.scheduler_number(scheduler),
+            vector,
+            -1 if jobs is None else jobs,
+            PRECEDENCE_RANGE[1] if precedence is None else precedence,
         )
 
     def commit(self, transaction: Transaction) -> Outcome:

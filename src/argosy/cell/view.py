@@ -17,6 +17,7 @@ from argosy._core import CellView
 from argosy.cell.names import Names
 from argosy.cell.search import DOWN, FILTERED, Found, Rule, miss
 from argosy.model.errors import ModelError, did_you_mean
+from argosy.model.jobs import PRECEDENCE_RANGE
 from argosy.model.machines import MACHINE_GROUP
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -220,6 +221,13 @@ class View:
         if number is None:
             return dict.fromkeys(self.dimensions, 0)
         return dict(zip(self.dimensions, self._columns.usage(number)[0], strict=True))
+
+    def highest_precedence(self, scheduler: str) -> int:
+        """The highest precedence that the scheduler may claim with."""
+        if not isinstance(self._columns, Columns):
+            raise ModelError("a snapshot does not know who holds what", hint="ask the live view")
+        number = self._names.schedulers.get(scheduler)
+        return PRECEDENCE_RANGE[1] if number is None else self._columns.most_precedence(number)
 
     def evictable(self, precedence: int) -> NDArray[np.int64]:
         """What claims below `precedence` hold, a row per machine and a column per dimension."""

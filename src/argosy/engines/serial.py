@@ -32,7 +32,7 @@ from argosy.model.jobs import Job
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import Micros
 
-_LIMITS: Final = np.array([Why.RESOURCE_LIMIT, Why.JOB_LIMIT], np.uint8)
+_LIMITS: Final = np.array([Why.RESOURCE_LIMIT, Why.JOB_LIMIT, Why.PRECEDENCE_LIMIT], np.uint8)
 RULES: Final = {"first-fit": Rule.FIRST, "best-fit": Rule.BEST, "worst-fit": Rule.WORST}
 
 
@@ -54,7 +54,7 @@ class SerialSettings(Settings, frozen=True):
 class Work:
     """What is left to place of one job."""
 
-    __slots__ = ("attempts", "job", "number", "tasks", "waits")
+    __slots__ = ("attempts", "job", "lost", "number", "tasks", "waits")
 
     def __init__(self, job: Job, number: int, tasks: TaskArray) -> None:
         self.job = job
@@ -62,6 +62,8 @@ class Work:
         #: In ascending order.
         self.tasks = tasks
         self.attempts = 0
+        #: Attempts that left tasks over, for want of room or in a conflict.
+        self.lost = 0
         #: Attempts in a row that ended in waiting.
         self.waits = 0
 
@@ -104,6 +106,10 @@ class SerialScheduler:
 
     def terms(self, work: Work) -> Terms:
         return Terms(atomic=work.job.gang)
+
+    def precedence(self, work: Work, view: View) -> int:
+        """What the job claims with."""
+        return work.job.precedence
 
     def preferred(self, work: Work, count: int, view: View) -> Iterable[tuple[Bitmap, int]]:
         """Machines to try first, each with how many of `count` tasks it should take at most."""
@@ -148,18 +154,19 @@ class SerialScheduler:
 
     def _choose(self, work: Work, view: View) -> Claims | None:
         draft, terms, within = Draft(view), self.terms(work), self.machines(view)
+        precedence = self.precedence(work, view)
         seen: list[Found] = []
         self._explains = []
         for group, tasks in work.job.tasks_by_group(work.tasks):
             found, short = draft.place(
                 tasks,
-                view.shape(group.request, group.tags, work.job.precedence),
+                view.shape(group.request, group.tags, precedence),
                 self._rule,
                 self._context.random,
                 requires=group.requires,
                 within=within,
                 prefer=self.preferred(work, len(tasks), view),
-                preempt_below=work.job.precedence if terms.preempt else None,
+                preempt_below=precedence if terms.preempt else None,
             )
             seen.append(found)
             if len(short):
@@ -182,6 +189,7 @@ class SerialScheduler:
         work = self._deciding
         assert work is not None
         if self._claims is None:
+            work.lost += 1
             return self._conclude(now, view, should_wait=True)
         terms = self.terms(work)
         transaction = Transaction(
@@ -199,11 +207,13 @@ class SerialScheduler:
         assert claims is not None
         work.tasks = self._unplaced
         if outcome.all_accepted:
+            work.lost += bool(len(work.tasks))
             return self._conclude(now, view, should_wait=False)
         refused = np.flatnonzero(~outcome.accepted)
         work.tasks = np.sort(np.concatenate([work.tasks, claims.tasks[refused]]))
         # A conflict is worth another try at once; a limit is not, until something ends.
         is_limited = bool(np.isin(outcome.whys[refused], _LIMITS).any())
+        work.lost += not is_limited
         return self._conclude(now, view, should_wait=is_limited and not outcome.accepted.any())
 
     def _conclude(self, now: int, view: View, *, should_wait: bool) -> Sequence[Effect]:

@@ -40,6 +40,8 @@ class Why(IntEnum):
     ATTEMPTS = 14
     #: The scheduler that held the task stopped.
     SCHEDULER_LOST = 15
+    #: The claim's precedence is `lacking` above the highest that the scheduler may wield.
+    PRECEDENCE_LIMIT = 16
 
 
 class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,6 +72,8 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
                 )
             case Why.JOB_LIMIT:
                 return "the scheduler already has as many jobs as it may admit"
+            case Why.PRECEDENCE_LIMIT:
+                return f"its precedence is {self.lacking} above what the scheduler may wield"
             case Why.DUPLICATE:
                 return "the task is placed already"
             case Why.TOGETHER:
@@ -93,6 +97,8 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
         match self.why:
             case Why.RESOURCE_LIMIT | Why.JOB_LIMIT:
                 return "raise the scheduler's limit, or wait until some of its tasks end"
+            case Why.PRECEDENCE_LIMIT:
+                return "raise the scheduler's limit, or submit the job with less precedence"
             case Why.NO_ROOM | Why.STALE | Why.TOGETHER:
                 return "another attempt, on a fresh view of the cell"
             case Why.MACHINE_GONE | Why.MACHINE_DRAINING | Why.MACHINE_UNKNOWN:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from argosy.model.jobs import Job
+from argosy.model.jobs import PRECEDENCE_RANGE, Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.units import Time
@@ -19,6 +19,14 @@ Positive: TypeAlias = Annotated[int, msgspec.Meta(ge=1, description="a whole num
 #: Of the largest time, still a 64-bit number.
 Factor: TypeAlias = Annotated[
     float, msgspec.Meta(gt=0, le=1000, description="a number above 0, at most 1000")
+]
+Precedence: TypeAlias = Annotated[
+    int,
+    msgspec.Meta(
+        ge=PRECEDENCE_RANGE[0],
+        le=PRECEDENCE_RANGE[1],
+        description="a whole number from -32768 to 32767",
+    ),
 ]
 #: Against others of its kind.
 Weight: TypeAlias = Annotated[
@@ -52,6 +60,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     resources: Resources | None = None
     jobs: Positive | None = None
+    #: The highest precedence it may claim with.
+    precedence: Precedence | None = None
 
 
 class Takes(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from argosy.engines.api import Engine
-from argosy.model.scenario import Scenario
+from argosy.model.scenario import Limits, Scenario
 
 
 def unmet(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> list[str]:
@@ -25,7 +25,7 @@ def unmet(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> list[str]:
             notes.append(
                 f"{entry.engine} does not act on placement constraints: {_jobs(constrained)} some"
             )
-        if not can.transactions and (entry.limits.resources or entry.limits.jobs):
+        if not can.transactions and entry.limits != Limits():
             notes.append(
                 f"{entry.engine} makes no transactions, so the limits of {entry.name} do not bind"
             )

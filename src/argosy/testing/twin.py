@@ -82,7 +82,7 @@ class TwinCell:
         self.dimensions = dimensions
         self.groups = groups
         self.shapes: list[TwinShape] = []
-        self.limits: dict[str, tuple[tuple[int, ...] | None, int | None]] = {}
+        self.limits: dict[str, tuple[tuple[int, ...] | None, int | None, int | None]] = {}
         self.state = _State([], {}, 0, set(), [])
 
     def shape(self, request: Resources, tags: Iterable[str] = (), precedence: int = 0) -> int:
@@ -91,11 +91,17 @@ class TwinCell:
             self.shapes.append(shape)
         return self.shapes.index(shape)
 
-    def set_limits(self, scheduler: str, resources: Resources | None, jobs: int | None) -> None:
+    def set_limits(
+        self,
+        scheduler: str,
+        resources: Resources | None,
+        jobs: int | None,
+        precedence: int | None = None,
+    ) -> None:
         vector = None
         if resources is not None:
             vector = tuple(amount or 2**62 for amount in resources.vector(self.dimensions))
-        self.limits[scheduler] = (vector, jobs)
+        self.limits[scheduler] = (vector, jobs, precedence)
 
     # Counting.
 
@@ -321,7 +327,9 @@ class TwinCell:
 
         shape = self.shapes[shape_number]
         if scheduler != OPERATOR:
-            resources, most_jobs = self.limits.get(scheduler, (None, None))
+            resources, most_jobs, highest = self.limits.get(scheduler, (None, None, None))
+            if highest is not None and shape.precedence > highest:
+                return Refusal(Why.PRECEDENCE_LIMIT, lacking=shape.precedence - highest)
             jobs = {job_of(claim.task) for claim in self.of(scheduler)}
             if most_jobs is not None and len(jobs | {job_of(task)}) > max(most_jobs, len(jobs)):
                 return Refusal(Why.JOB_LIMIT)

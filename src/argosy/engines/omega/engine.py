@@ -20,6 +20,11 @@ class OmegaSettings(SerialSettings, frozen=True):
     detection: Literal["fine", "coarse"] = "fine"
     #: Whether jobs may push out tasks of lower precedence.
     preempt: bool = False
+    #: After so many lost attempts a job claims with growing precedence and pushes out what is below it,
+    #: so that no job loses for ever; 0: never. Its ceiling is the precedence limit of the scheduler.
+    patience: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    #: By how much the precedence grows with each attempt that is lost then.
+    raise_by: Annotated[int, Meta(ge=1, le=65_535)] = 1
     #: The node group whose sets a job's tasks are dealt out over first, to resist failures; empty: none.
     spread: str = ""
     #: Into how many regions the machines are cut; a scheduler looks in its own first, so that slow
@@ -41,11 +46,23 @@ class Omega(SerialScheduler):
         self._settings = settings
 
     def terms(self, work: Work) -> Terms:
+        """A job that starves is judged by room alone: changes elsewhere must not make it lose again."""
+        is_starving = self._is_starving(work)
         return Terms(
             atomic=work.job.gang or self._settings.transaction == "atomic",
-            coarse=self._settings.detection == "coarse",
-            preempt=self._settings.preempt,
+            coarse=self._settings.detection == "coarse" and not is_starving,
+            preempt=self._settings.preempt or is_starving,
         )
+
+    def _is_starving(self, work: Work) -> bool:
+        return 0 < self._settings.patience <= work.lost
+
+    def precedence(self, work: Work, view: View) -> int:
+        own = work.job.precedence
+        if not self._is_starving(work):
+            return own
+        raised = own + self._settings.raise_by * (1 + work.lost - self._settings.patience)
+        return max(own, min(raised, view.highest_precedence(self._context.name)))
 
     def preferred(self, work: Work, count: int, view: View) -> Iterable[tuple[Bitmap, int]]:
         if self._settings.spread:

@@ -112,7 +112,8 @@ class SimulatedWorld:
             for name in names:
                 peers = tuple(peer for peer in names if peer != name)
                 number = self.cell.scheduler_number(name)
-                self.cell.set_limits(name, entry.limits.resources, entry.limits.jobs)
+                limits = entry.limits
+                self.cell.set_limits(name, limits.resources, limits.jobs, limits.precedence)
                 index = len(schedulers)
                 schedulers.append(
                     Scheduler(index, name, entry, engine, settings, peers, number, self.random)
