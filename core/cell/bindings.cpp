@@ -220,18 +220,14 @@ struct Asked {
   argosy::ClaimRows rows;
 };
 
-using OutcomeTuple =
-    std::tuple<nb::ndarray<nb::numpy, bool>, OutArray<std::uint8_t>, OutArray<std::int8_t>,
-               OutArray<std::int64_t>, OutArray<std::int64_t>, OutArray<std::int32_t>,
-               std::vector<std::tuple<std::int64_t, int>>>;
+// Accepted, whys, details and amounts by row, or nothing where every row was accepted.
+using Verdicts = std::tuple<nb::ndarray<nb::numpy, bool>, OutArray<std::uint8_t>,
+                            OutArray<std::int8_t>, OutArray<std::int64_t>>;
+using Evictions = std::tuple<OutArray<std::int64_t>, OutArray<std::int32_t>>;
+using OutcomeTuple = std::tuple<std::optional<Verdicts>, std::optional<Evictions>,
+                                std::vector<std::tuple<std::int64_t, int>>>;
 
-OutcomeTuple commit(Cell& cell, const Asked& asked, const argosy::Terms& terms, bool is_begun) {
-  cell.check(asked.rows, asked.releases.span(), terms);
-  if (!is_begun) cell.begin();
-  std::vector<argosy::Refusal> refusals;
-  std::vector<argosy::Unreleased> unreleased;
-  cell.commit(asked.rows, asked.releases.span(), terms, refusals, unreleased);
-
+Verdicts verdicts(const std::vector<argosy::Refusal>& refusals) {
   const std::size_t count = refusals.size();
   auto* accepted = new bool[count];
   nb::capsule owner(accepted, [](void* p) noexcept { delete[] static_cast<bool*>(p); });
@@ -244,15 +240,29 @@ OutcomeTuple commit(Cell& cell, const Asked& asked, const argosy::Terms& terms, 
     details[row] = refusals[row].dimension;
     amounts[row] = refusals[row].amount;
   }
-  std::vector<std::tuple<std::int64_t, int>> kept;
+  return {nb::ndarray<nb::numpy, bool>(accepted, {count}, owner), to_numpy(std::move(whys)),
+          to_numpy(std::move(details)), to_numpy(std::move(amounts))};
+}
+
+OutcomeTuple commit(Cell& cell, const Asked& asked, const argosy::Terms& terms, bool is_begun) {
+  cell.check(asked.rows, asked.releases.span(), terms);
+  if (!is_begun) cell.begin();
+  std::vector<argosy::Refusal> refusals;
+  std::vector<argosy::Unreleased> unreleased;
+  cell.commit(asked.rows, asked.releases.span(), terms, refusals, unreleased);
+
+  OutcomeTuple outcome;
+  auto& [rows, evictions, kept] = outcome;
+  const bool is_whole = std::all_of(refusals.begin(), refusals.end(), [](const auto& refusal) {
+    return refusal.why == argosy::Why::none;
+  });
+  if (!is_whole) rows = verdicts(refusals);
+  if (!cell.evicted().empty()) {
+    evictions = {to_numpy(std::vector<std::int64_t>(cell.evicted())),
+                 to_numpy(std::vector<std::int32_t>(cell.evicted_from()))};
+  }
   for (const auto& [task, why] : unreleased) kept.emplace_back(task, static_cast<int>(why));
-  return {nb::ndarray<nb::numpy, bool>(accepted, {count}, owner),
-          to_numpy(std::move(whys)),
-          to_numpy(std::move(details)),
-          to_numpy(std::move(amounts)),
-          to_numpy(std::vector<std::int64_t>(cell.evicted())),
-          to_numpy(std::vector<std::int32_t>(cell.evicted_from())),
-          std::move(kept)};
+  return outcome;
 }
 
 template <class Class>

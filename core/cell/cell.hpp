@@ -127,6 +127,10 @@ class Cell : public CellView {
     return claim ? claim->scheduler : -1;
   }
   const Claims& claims() const { return claims_; }
+  // Whether the claim that once had this number is still there: slots are used again, numbers never.
+  bool holds(std::int32_t slot, std::uint64_t sequence) const {
+    return claims_.at(slot).sequence == sequence;
+  }
 
   // Tasks on a machine, oldest claim first.
   void claims_on(std::int32_t machine, std::vector<std::int64_t>& out) const {
@@ -168,10 +172,13 @@ class Cell : public CellView {
   bool finish(std::int64_t task) {
     const std::int32_t slot = task < 0 ? -1 : claims_.slot(task);
     if (slot < 0) return false;
+    finish_claim(slot);
+    return true;
+  }
+  void finish_claim(std::int32_t slot) {
     begin();
     remove(slot);
     log_.clear();
-    return true;
   }
 
   // A transaction is `begin`, machine changes, then one `commit` of releases and claims.

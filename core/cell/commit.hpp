@@ -58,6 +58,7 @@ inline void Cell::victims(std::int32_t machine, int bound, std::vector<std::int3
 }
 
 inline Refusal Cell::make_room(std::int32_t machine, std::int32_t shape, bool preempt) {
+  if (fits(machine, shape)) return {};
   const std::int64_t* request = shapes_->request(shape);
   Amounts room{};
   std::copy_n(columns_.free(machine), dimensions(), room.begin());

@@ -77,6 +77,12 @@ std::int64_t first_misplaced(const Board& board, const InArray<std::int64_t>& ta
   return -1;
 }
 
+void require_launchable(const Board& board, const InArray<std::int64_t>& tasks) {
+  if (first_misplaced(board, tasks, -1, true) >= 0) {
+    throw nb::value_error("only pending or running tasks can be launched");
+  }
+}
+
 void move_all(Simulator& sim, const InArray<std::int64_t>& tasks, TaskState to) {
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     if (!sim.board().has_task(tasks.data()[i])) throw nb::value_error("unknown task number");
@@ -208,37 +214,27 @@ void bind_sim(nb::module_& module) {
           nb::arg("tasks"))
       .def(
           "launch",
-          [](Simulator& self, InArray<std::int64_t> tasks, InArray<std::int32_t> machines,
-             InArray<std::int64_t> durations, InArray<std::int64_t> estimates) {
-            const std::size_t n = tasks.size();
-            check_lengths(n, {machines.size(), durations.size(), estimates.size()});
-            if (first_misplaced(self.board(), tasks, -1, true) >= 0) {
-              throw nb::value_error("only pending or running tasks can be launched");
-            }
-            for (std::size_t i = 0; i < n; ++i) {
-              self.launch(tasks.data()[i], machines.data()[i], durations.data()[i],
-                          estimates.data()[i], self.now());
+          [](Simulator& self, InArray<std::int64_t> tasks, InArray<std::int64_t> durations,
+             InArray<std::int64_t> estimates) {
+            check_lengths(tasks.size(), {durations.size(), estimates.size()});
+            require_launchable(self.board(), tasks);
+            for (std::size_t i = 0; i < tasks.size(); ++i) {
+              self.launch(tasks.data()[i], durations.data()[i], estimates.data()[i], self.now());
             }
           },
-          nb::arg("tasks"), nb::arg("machines"), nb::arg("durations"), nb::arg("estimates"))
+          nb::arg("tasks"), nb::arg("durations"), nb::arg("estimates"))
       .def(
           "launch_alike",
-          [](Simulator& self, InArray<std::int64_t> tasks, InArray<std::int32_t> machines,
-             std::int64_t duration, std::int64_t estimate) {
-            const std::size_t n = tasks.size();
-            check_lengths(n, {machines.size()});
-            if (first_misplaced(self.board(), tasks, -1, true) >= 0) {
-              throw nb::value_error("only pending or running tasks can be launched");
-            }
-            for (std::size_t i = 1; i < n; ++i) {
+          [](Simulator& self, InArray<std::int64_t> tasks, std::int64_t duration,
+             std::int64_t estimate) {
+            for (std::size_t i = 1; i < tasks.size(); ++i) {
               if (Board::job_of(tasks.data()[i]) != Board::job_of(tasks.data()[0])) return false;
             }
-            for (std::size_t i = 0; i < n; ++i) {
-              self.launch(tasks.data()[i], machines.data()[i], duration, estimate, self.now());
-            }
+            require_launchable(self.board(), tasks);
+            self.launch_alike({tasks.data(), tasks.size()}, duration, estimate);
             return true;
           },
-          nb::arg("tasks"), nb::arg("machines"), nb::arg("duration"), nb::arg("estimate"))
+          nb::arg("tasks"), nb::arg("duration"), nb::arg("estimate"))
       .def(
           "enqueue",
           [](Simulator& self, std::int64_t at, std::int32_t scheduler, InArray<std::int64_t> tasks,

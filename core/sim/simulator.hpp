@@ -12,8 +12,9 @@
 // room by a claim of a task number that no job has, until it is answered with a task or with none. What a
 // scheduler has probed goes with it when it stops.
 //
-// A running task is remembered by the sequence number of its claim. A claim that was evicted or moved
-// has another number, or none, when its finish event comes up, and the event is dropped.
+// A running task is remembered by the slot and sequence number of its claim. A claim that was evicted or
+// moved has another number, or none, when its finish event comes up, and the event is dropped. Tasks that
+// start together and run equally long end by one event, in the order in which they started.
 //
 // Every duration is in whole microseconds; at most 2^62 on the clock. Utilisation is the integral of
 // used amounts over time, in double, for reports only. Everything is deterministic: no clock, no hash
@@ -95,28 +96,28 @@ class Simulator {
   void hear_all() { hears_all_ = true; }
 
   // The task holds a claim since now and runs for `duration` (negative: until stopped).
-  void launch(std::int64_t task, std::int32_t machine, std::int64_t duration, std::int64_t estimate,
-              std::int64_t placed) {
-    board_.move(task, TaskState::running, now_);
-    std::int32_t slot;
-    const Run run{task, cell_.claim_sequence(task), placed, now_, estimate, machine,
-                  cell_.claim_shape(task)};
-    if (free_runs_.empty()) {
-      slot = static_cast<std::int32_t>(runs_.size());
-      runs_.push_back(run);
-    } else {
-      slot = free_runs_.back();
-      free_runs_.pop_back();
-      runs_[slot] = run;
+  void launch(std::int64_t task, std::int64_t duration, std::int64_t estimate, std::int64_t placed) {
+    const std::int32_t run = add_run(task, estimate, placed);
+    if (duration >= 0) heap_.push(now_ + duration, finish_kind, run, 0);
+  }
+
+  // The same for tasks that were all placed now and run equally long.
+  void launch_alike(std::span<const std::int64_t> tasks, std::int64_t duration,
+                    std::int64_t estimate) {
+    std::int32_t first = -1, last = -1;
+    for (const std::int64_t task : tasks) {
+      const std::int32_t run = add_run(task, estimate, now_);
+      (last < 0 ? first : runs_[last].next) = run;
+      last = run;
     }
-    if (duration >= 0) heap_.push(now_ + duration, finish_kind, slot, 0);
+    if (duration >= 0 && first >= 0) heap_.push(now_ + duration, finish_kind, first, 0);
   }
 
   // Of tasks that run now, in the order of their slots; `finished` is -1.
   std::vector<TaskRow> running() const {
     std::vector<TaskRow> rows;
     for (const Run& run : runs_) {
-      if (run.claim != 0 && cell_.claim_sequence(run.task) == run.claim) {
+      if (is_running(run)) {
         rows.push_back({run.task, run.placed, run.started, -1, run.machine});
       }
     }
@@ -173,7 +174,7 @@ class Simulator {
     held.state = Probe::over;
     if (!cell_.finish(hold(probe))) return false;
     if (!cell_.start(task, held.machine, held.shape, held.scheduler)) return false;
-    launch(task, held.machine, duration, estimate, now_);
+    launch(task, duration, estimate, now_);
     return true;
   }
 
@@ -209,7 +210,7 @@ class Simulator {
       }
     }
     for (const Run& run : runs_) {
-      if (run.claim == 0 || cell_.claim_sequence(run.task) != run.claim) continue;
+      if (!is_running(run)) continue;
       waits[static_cast<std::size_t>(run.machine)] +=
           std::max<std::int64_t>(0, run.estimate - (now_ - run.started));
     }
@@ -249,7 +250,7 @@ class Simulator {
         probe.state = Probe::held;
         ready_.push_back({Board::index_of(head.task), probe.job, machine, probe.owner});
       } else {
-        launch(head.task, machine, head.duration, head.estimate, head.placed);
+        launch(head.task, head.duration, head.estimate, head.placed);
       }
     }
   }
@@ -276,7 +277,7 @@ class Simulator {
       const Event event = heap_.pop();
       advance(event.at);
       if (event.kind == finish_kind) {
-        finish(event.a);
+        finish_all(event.a);
       } else if (event.kind == arrive_kind) {
         arrive(event.b);
       } else {
@@ -318,6 +319,9 @@ class Simulator {
     std::int64_t estimate;
     std::int32_t machine;
     std::int32_t shape;
+    std::int32_t slot;
+    // The run that ends by the same event, after this one; -1 if there is none.
+    std::int32_t next;
   };
 
   struct Probe {
@@ -351,11 +355,36 @@ class Simulator {
     return x.key != y.key ? x.key > y.key : x.sequence > y.sequence;
   }
 
-  void finish(std::int32_t slot) {
-    const Run run = std::exchange(runs_[slot], Run{});
-    free_runs_.push_back(slot);
-    if (cell_.claim_sequence(run.task) != run.claim) return;
-    cell_.finish(run.task);
+  std::int32_t add_run(std::int64_t task, std::int64_t estimate, std::int64_t placed) {
+    const std::int32_t slot = cell_.claims().slot(task);
+    if (slot < 0) throw std::invalid_argument("a task cannot run without a claim");
+    board_.move(task, TaskState::running, now_);
+    const Claim& claim = cell_.claims().at(slot);
+    const Run run{task, claim.sequence, placed, now_, estimate, claim.machine, claim.shape, slot, -1};
+    if (free_runs_.empty()) {
+      runs_.push_back(run);
+      return static_cast<std::int32_t>(runs_.size() - 1);
+    }
+    const std::int32_t at = free_runs_.back();
+    free_runs_.pop_back();
+    runs_[at] = run;
+    return at;
+  }
+
+  bool is_running(const Run& run) const {
+    return run.claim != 0 && cell_.holds(run.slot, run.claim);
+  }
+
+  void finish_all(std::int32_t first) {
+    for (std::int32_t run = first; run >= 0;) run = finish(run);
+  }
+
+  // Ends a run and returns the one that ends next by the same event.
+  std::int32_t finish(std::int32_t at) {
+    const Run run = std::exchange(runs_[at], Run{});
+    free_runs_.push_back(at);
+    if (!is_running(run)) return run.next;
+    cell_.finish_claim(run.slot);
     board_.move(run.task, TaskState::finished, now_);
     if (record_tasks_) rows_.push_back({run.task, run.placed, run.started, now_, run.machine});
     const std::int32_t owner = board_.owner(Board::job_of(run.task));
@@ -365,6 +394,7 @@ class Simulator {
       finished_.push_back({run.task, run.estimate, run.machine, run.shape});
     }
     pump(run.machine);
+    return run.next;
   }
 
   void arrive(std::int64_t slot) {

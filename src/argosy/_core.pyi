@@ -110,12 +110,8 @@ class Cell(CellView):
         move: bool,
         is_begun: bool,
     ) -> tuple[
-        NDArray[np.bool_],
-        NDArray[np.uint8],
-        NDArray[np.int8],
-        NDArray[np.int64],
-        NDArray[np.int64],
-        NDArray[np.int32],
+        tuple[NDArray[np.bool_], NDArray[np.uint8], NDArray[np.int8], NDArray[np.int64]] | None,
+        tuple[NDArray[np.int64], NDArray[np.int32]] | None,
         list[tuple[int, int]],
     ]: ...
     def add_scheduler(self) -> int: ...
@@ -157,17 +153,10 @@ class Simulator:
     def launch(
         self,
         tasks: NDArray[np.int64],
-        machines: NDArray[np.int32],
         durations: NDArray[np.int64],
         estimates: NDArray[np.int64],
     ) -> None: ...
-    def launch_alike(
-        self,
-        tasks: NDArray[np.int64],
-        machines: NDArray[np.int32],
-        duration: int,
-        estimate: int,
-    ) -> bool: ...
+    def launch_alike(self, tasks: NDArray[np.int64], duration: int, estimate: int) -> bool: ...
     def enqueue(
         self,
         at: int,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
 
 from argosy._core import Cell as Columns
 from argosy.cell.audit import AuditFailure, Usage
@@ -121,16 +124,14 @@ class Cell(View):
                 self._native.check(number, *arrays)
                 self._native.begin()
                 added = make_changes(self._native, self._names, transaction.machines)
-            accepted, whys, details, amounts, evicted, evicted_from, unreleased = (
-                self._native.commit(
-                    number,
-                    *arrays,
-                    transaction.atomic,
-                    transaction.coarse,
-                    transaction.preempt,
-                    transaction.move,
-                    bool(transaction.machines),
-                )
+            verdicts, evictions, unreleased = self._native.commit(
+                number,
+                *arrays,
+                transaction.atomic,
+                transaction.coarse,
+                transaction.preempt,
+                transaction.move,
+                bool(transaction.machines),
             )
         except (ValueError, TypeError) as error:
             raise ModelError(
@@ -141,16 +142,14 @@ class Cell(View):
             ) from None
         if self._audited:
             self.require_sound()
+        count = 0 if claims is None else len(claims)
         return Outcome(
-            accepted,
-            whys,
-            details,
-            amounts,
-            evicted,
-            evicted_from,
-            tuple(Refusal(Why(why), task=task) for task, why in unreleased),
+            *(verdicts or _all_accepted(count)),
+            *(evictions or _NO_EVICTIONS),
+            tuple([Refusal(Why(why), task=task) for task, why in unreleased]),
             self.dimensions,
             added,
+            verdicts is None,
         )
 
     def claims(self) -> int:
@@ -184,6 +183,25 @@ class Cell(View):
     def require_sound(self) -> None:
         if discrepancies := self.audit():
             raise AuditFailure(discrepancies)
+
+
+def _read_only(array: Any) -> Any:
+    array.flags.writeable = False
+    return array
+
+
+_NO_EVICTIONS: Final = (_read_only(np.empty(0, np.int64)), _read_only(np.empty(0, np.int32)))
+
+
+@lru_cache(maxsize=4_096)
+def _all_accepted(count: int) -> tuple[Any, ...]:
+    """The rows of an outcome without a refusal, which is what most are: all of one length share them."""
+    return (
+        _read_only(np.ones(count, np.bool_)),
+        _read_only(np.zeros(count, np.uint8)),
+        _read_only(np.full(count, -1, np.int8)),
+        _read_only(np.zeros(count, np.int64)),
+    )
 
 
 def _first_line(error: Exception) -> str:

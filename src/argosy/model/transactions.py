@@ -134,10 +134,8 @@ class Outcome(msgspec.Struct, frozen=True):
     dimensions: tuple[str, ...]
     #: Numbers of the machines that were added, in order.
     added: tuple[int, ...] = ()
-
-    @property
-    def all_accepted(self) -> bool:
-        return bool(self.accepted.all())
+    #: Whether nothing was refused; a transaction without claims is whole.
+    all_accepted: bool = True
 
     @property
     def has_conflict(self) -> bool:

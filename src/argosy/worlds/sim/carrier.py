@@ -163,9 +163,9 @@ class Carrier:
         if len(tasks):
             alike = self._workbook.alike(job_of(int(tasks[0])))
             # Most transactions are of one job whose tasks are alike: then two numbers say it all.
-            if alike is None or not self._simulator.launch_alike(tasks, machines, *alike):
+            if alike is None or not self._simulator.launch_alike(tasks, *alike):
                 _, durations, estimates = self._workbook.rows(tasks)
-                self._simulator.launch(tasks, machines, durations, estimates)
+                self._simulator.launch(tasks, durations, estimates)
             self._journal.placed(now, "placed", tasks, machines, scheduler.name, explanation)
 
     def _release(
