@@ -140,7 +140,7 @@ def run_log(spec: Any) -> tuple[SimulatedWorld, list[dict[str, Any]]]:
 
 def finish_order(world: SimulatedWorld) -> list[str]:
     tasks = world.simulator.task_columns()[0]
-    return [world.workbook.job(task >> 32).id for task in tasks.tolist()]
+    return [world.workbook.name(task >> 32) for task in tasks.tolist()]
 
 
 def test_a_decision_takes_its_time_and_the_wait_ends_when_it_begins() -> None:

@@ -328,6 +328,7 @@ void bind_sim(nb::module_& module) {
              self.queue_state(lengths, waits);
              return std::make_tuple(to_numpy(std::move(lengths)), to_numpy(std::move(waits)));
            })
+      .def("take_done", [](Simulator& self) { return to_numpy(self.board().take_done()); })
       .def("take_finished", [](Simulator& self) { return notices(self.take_finished()); })
       .def("take_lost", [](Simulator& self) { return notices(self.take_lost()); })
       .def("job_columns",

@@ -1,11 +1,12 @@
 // The job board: where every task is, and when each job reached its milestones.
 //
-// One byte of state per task and a row of columns per job. Counts per state are kept as tasks move, so
-// that "where is everything" is O(1), and a move from an unexpected state is refused: this is how an
-// engine that places a task twice is caught. Job numbers are dense and grow by one.
+// One byte of state per task of a job that is not done, and a row of columns per job. Counts per state are
+// kept as tasks move, so that "where is everything" is O(1), and a move from an unexpected state is
+// refused: this is how an engine that places a task twice is caught. Job numbers are dense and grow by one.
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace argosy {
@@ -44,10 +45,14 @@ class Board {
   std::int64_t jobs() const { return static_cast<std::int64_t>(submit_.size()); }
   bool has_job(std::int64_t job) const { return job >= 0 && job < jobs(); }
   bool has_task(std::int64_t task) const {
-    return task >= 0 && has_job(job_of(task)) && index_of(task) < states_[job_of(task)].size();
+    return task >= 0 && has_job(job_of(task)) &&
+           index_of(task) < static_cast<std::uint32_t>(total_[job_of(task)]);
   }
 
-  TaskState state(std::int64_t task) const { return states_[job_of(task)][index_of(task)]; }
+  TaskState state(std::int64_t task) const {
+    const auto& states = states_[job_of(task)];
+    return states.empty() ? TaskState::finished : states[index_of(task)];
+  }
   std::int64_t count(TaskState state) const { return counts_[static_cast<int>(state)]; }
 
   // Tasks that may still need the world's time.
@@ -69,16 +74,22 @@ class Board {
     if (to == TaskState::finished) ++finished_[job];
     if (to == TaskState::abandoned) ++abandoned_[job];
     if (all_placed_[job] < 0 && placed_[job] == total_[job]) all_placed_[job] = now;
-    if (finished_[job] == total_[job]) done_[job] = now;
+    if (finished_[job] == total_[job]) {
+      done_[job] = now;
+      done_jobs_.push_back(job);
+      std::vector<TaskState>().swap(states_[job]);
+    }
   }
+
+  // The jobs that were done since this was last asked.
+  std::vector<std::int64_t> take_done() { return std::exchange(done_jobs_, {}); }
 
   std::int32_t owner(std::int64_t job) const { return owner_[job]; }
   void set_owner(std::int64_t job, std::int32_t owner) { owner_[job] = owner; }
 
   void tasks_in(std::int64_t job, TaskState state, std::vector<std::int64_t>& out) const {
-    const auto& states = states_[job];
-    for (std::size_t i = 0; i < states.size(); ++i) {
-      if (states[i] == state) out.push_back(task(job, static_cast<std::int64_t>(i)));
+    for (std::int64_t i = 0; i < total_[job]; ++i) {
+      if (this->state(task(job, i)) == state) out.push_back(task(job, i));
     }
   }
 
@@ -99,7 +110,9 @@ class Board {
     return state == TaskState::queued || state == TaskState::running || state == TaskState::finished;
   }
 
+  // Empty once all of a job's tasks have finished.
   std::vector<std::vector<TaskState>> states_;
+  std::vector<std::int64_t> done_jobs_;
   std::vector<std::int64_t> submit_, first_attempt_, all_placed_, done_, abandoned_;
   std::vector<std::int32_t> owner_, total_, pending_, finished_, placed_;
   std::int64_t counts_[task_states] = {0, 0, 0, 0, 0};

@@ -142,10 +142,15 @@ class Cell(View):
             ) from None
         if self._audited:
             self.require_sound()
-        count = 0 if claims is None else len(claims)
+        accepted, whys, details, amounts = verdicts or _all_accepted(len(claims) if claims else 0)
+        evicted, evicted_from = evictions or _NO_EVICTIONS
         return Outcome(
-            *(verdicts or _all_accepted(count)),
-            *(evictions or _NO_EVICTIONS),
+            accepted,
+            whys,
+            details,
+            amounts,
+            evicted,
+            evicted_from,
             tuple([Refusal(Why(why), task=task) for task, why in unreleased]),
             self.dimensions,
             added,
@@ -194,7 +199,7 @@ _NO_EVICTIONS: Final = (_read_only(np.empty(0, np.int64)), _read_only(np.empty(0
 
 
 @lru_cache(maxsize=4_096)
-def _all_accepted(count: int) -> tuple[Any, ...]:
+def _all_accepted(count: int) -> tuple[Any, Any, Any, Any]:
     """The rows of an outcome without a refusal, which is what most are: all of one length share them."""
     return (
         _read_only(np.ones(count, np.bool_)),

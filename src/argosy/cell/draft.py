@@ -23,10 +23,8 @@ class Draft:
         self._adjust = adjust
         self._parts: list[Claims] = []
         self._unplaced: list[TaskArray] = []
-
-    @property
-    def count(self) -> int:
-        return sum(len(part) for part in self._parts)
+        #: Claims so far.
+        self.count = 0
 
     def place(
         self,
@@ -77,8 +75,10 @@ class Draft:
         """Keeps what was found for the first of `tasks`, and returns the others."""
         count = len(found)
         if count:
-            shapes = np.full(count, shape, np.int32)
+            shapes = np.empty(count, np.int32)
+            shapes.fill(shape)
             self._parts.append(Claims(tasks[:count], found.machines, shapes, found.versions))
+            self.count += count
         return tasks[count:]
 
     def _taken(self) -> NDArray[np.int64] | None:
@@ -96,6 +96,8 @@ class Draft:
 
     def unplaced(self) -> TaskArray:
         """Tasks for which no machine was found."""
+        if len(self._unplaced) == 1:
+            return self._unplaced[0]
         return np.concatenate(self._unplaced) if self._unplaced else np.empty(0, np.int64)
 
     def claims(self) -> Claims:

@@ -32,10 +32,13 @@ class Rule(IntEnum):
 
     @property
     def title(self) -> str:
-        return self.name.lower().replace("_", " ")
+        return _TITLES[self]
 
 
-class Found(msgspec.Struct, frozen=True):
+_TITLES: Final = tuple(rule.name.lower().replace("_", " ") for rule in Rule)
+
+
+class Found(msgspec.Struct, frozen=True, gc=False):
     """Machines for identical tasks, at most as many as were asked for, and what was seen."""
 
     machines: MachineArray

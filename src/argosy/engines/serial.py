@@ -68,7 +68,7 @@ class Work:
         self.waits = 0
 
 
-class Terms(msgspec.Struct, frozen=True):
+class Terms(msgspec.Struct, frozen=True, gc=False):
     """How a transaction is to be judged: see `Transaction`."""
 
     atomic: bool = False
@@ -89,7 +89,8 @@ class SerialScheduler:
         #: found none, for a job may be here in two parts.
         self._waiting: dict[str, Work] = {}
         self._deciding: Work | None = None
-        #: The claims of the decision under way, and the tasks it found no machine for.
+        #: The terms and claims of the decision under way, and the tasks it found no machine for.
+        self._terms = Terms()
         self._claims: Claims | None = None
         self._unplaced = np.empty(0, np.int64)
         #: What was seen when the claims were chosen, and why others have no machine, by group.
@@ -148,12 +149,13 @@ class SerialScheduler:
             return ()
         work = self._deciding = self._queue.popleft()
         work.attempts += 1
+        self._terms = self.terms(work)
         self._claims = self._choose(work, view)
         self._decision += 1
         return (Think(self.decision_time(work), self._decision, work.number),)
 
     def _choose(self, work: Work, view: View) -> Claims | None:
-        draft, terms, within = Draft(view), self.terms(work), self.machines(view)
+        draft, terms, within = Draft(view), self._terms, self.machines(view)
         precedence = self.precedence(work, view)
         seen: list[Found] = []
         self._explains = []
@@ -191,7 +193,7 @@ class SerialScheduler:
         if self._claims is None:
             work.lost += 1
             return self._conclude(now, view, should_wait=True)
-        terms = self.terms(work)
+        terms = self._terms
         transaction = Transaction(
             self._context.name,
             self._claims,

@@ -1,4 +1,8 @@
-"""Effects: all that an engine can ask of its world."""
+"""Effects: all that an engine can ask of its world.
+
+Like the other values of this package that come by the million, they hold nothing that leads back to
+them, so the garbage collector is told not to look (`gc=False`).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from argosy.model.resources import Resources
 from argosy.model.transactions import MachineArray, TaskArray, Transaction
 
 
-class Think(msgspec.Struct, frozen=True):
+class Think(msgspec.Struct, frozen=True, gc=False):
     """Deciding takes `duration`; `DecisionDue(token)` follows. `job` is what is being decided on: its
     first `Think` ends the job's wait time. Busyness is the sum of these durations; an engine that thinks
     along several lines at once names the `lane` of each."""
@@ -22,14 +26,14 @@ class Think(msgspec.Struct, frozen=True):
     lane: str = ""
 
 
-class Commit(msgspec.Struct, frozen=True):
+class Commit(msgspec.Struct, frozen=True, gc=False):
     """Ask the cell; `Committed` answers. `explanation` says what the scheduler saw."""
 
     transaction: Transaction
     explanation: Explanation | None = None
 
 
-class Enqueue(msgspec.Struct, frozen=True):
+class Enqueue(msgspec.Struct, frozen=True, gc=False):
     """Put tasks into their machines' queues, without a transaction and so without a conflict."""
 
     tasks: TaskArray
@@ -37,7 +41,7 @@ class Enqueue(msgspec.Struct, frozen=True):
     explanation: Explanation | None = None
 
 
-class Probe(msgspec.Struct, frozen=True):
+class Probe(msgspec.Struct, frozen=True, gc=False):
     """Put a place-holder for any task of `job` into each machine's queue (late binding). When one has
     come to the head and has room, its slot is held and `ProbeReady` asks for a task."""
 
@@ -47,20 +51,20 @@ class Probe(msgspec.Struct, frozen=True):
     estimate: int = 0
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True, gc=False):
     """Give the slot that a probe holds to `task`, or give it back with none."""
 
     probe: int
     task: int | None = None
 
 
-class AskQueues(msgspec.Struct, frozen=True):
+class AskQueues(msgspec.Struct, frozen=True, gc=False):
     """Ask all machines how long their queues are; `QueuesReported(token)` answers."""
 
     token: int
 
 
-class Sample(msgspec.Struct, frozen=True):
+class Sample(msgspec.Struct, frozen=True, gc=False):
     """Ask a cluster's agent for up to `count` random machines that fit and have the attributes in
     `requires`; `SampleReturned(token)` answers. A cell on its own is the cluster without a name."""
 
@@ -71,28 +75,28 @@ class Sample(msgspec.Struct, frozen=True):
     cluster: str = ""
 
 
-class Send(msgspec.Struct, frozen=True):
+class Send(msgspec.Struct, frozen=True, gc=False):
     """One message to each of `peers`. Delivery is the network's affair: late, lost, twice."""
 
     peers: tuple[str, ...]
     payload: Any
 
 
-class WakeMe(msgspec.Struct, frozen=True):
+class WakeMe(msgspec.Struct, frozen=True, gc=False):
     """`TimerFired(name)` at time `at`."""
 
     at: int
     name: str
 
 
-class Explain(msgspec.Struct, frozen=True):
+class Explain(msgspec.Struct, frozen=True, gc=False):
     """Why these tasks have no machine (yet)."""
 
     tasks: TaskArray
     explanation: Explanation
 
 
-class Abandon(msgspec.Struct, frozen=True):
+class Abandon(msgspec.Struct, frozen=True, gc=False):
     """Give up on tasks for good, with the reason."""
 
     tasks: TaskArray

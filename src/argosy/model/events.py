@@ -20,13 +20,13 @@ from argosy.model.transactions import (
 )
 
 
-class Started(msgspec.Struct, frozen=True):
+class Started(msgspec.Struct, frozen=True, gc=False):
     """The scheduler begins, or begins again after a crash with nothing remembered."""
 
     again: bool = False
 
 
-class JobSubmitted(msgspec.Struct, frozen=True):
+class JobSubmitted(msgspec.Struct, frozen=True, gc=False):
     """Tasks of `job` are this scheduler's to place: at first all of them, later those that came back
     from a scheduler that stopped."""
 
@@ -35,7 +35,7 @@ class JobSubmitted(msgspec.Struct, frozen=True):
     tasks: TaskArray
 
 
-class TaskFinished(msgspec.Struct, frozen=True):
+class TaskFinished(msgspec.Struct, frozen=True, gc=False):
     """Tasks ended at their machines; who hears of which is `Capabilities.finishes`. Machines say what
     they know of each: the estimate it came with and its shape."""
 
@@ -45,7 +45,7 @@ class TaskFinished(msgspec.Struct, frozen=True):
     shapes: ShapeArray
 
 
-class TasksLost(msgspec.Struct, frozen=True):
+class TasksLost(msgspec.Struct, frozen=True, gc=False):
     """Tasks of `job` that this scheduler had placed are without a machine again, and are its to place
     once more. The job comes along, so that engines need not remember what they have placed."""
 
@@ -56,28 +56,28 @@ class TasksLost(msgspec.Struct, frozen=True):
     why: Why
 
 
-class MachineJoined(msgspec.Struct, frozen=True):
+class MachineJoined(msgspec.Struct, frozen=True, gc=False):
     machine: int
 
 
-class MachineLost(msgspec.Struct, frozen=True):
+class MachineLost(msgspec.Struct, frozen=True, gc=False):
     machine: int
 
 
-class MachineChanged(msgspec.Struct, frozen=True):
+class MachineChanged(msgspec.Struct, frozen=True, gc=False):
     """Resized, or draining begun or ended."""
 
     machine: int
 
 
-class Committed(msgspec.Struct, frozen=True):
+class Committed(msgspec.Struct, frozen=True, gc=False):
     """The answer to a `Commit`."""
 
     transaction: Transaction
     outcome: Outcome
 
 
-class SampleReturned(msgspec.Struct, frozen=True):
+class SampleReturned(msgspec.Struct, frozen=True, gc=False):
     """The answer to a `Sample`: machines that fit, what is free on them, and their versions."""
 
     token: int
@@ -86,7 +86,7 @@ class SampleReturned(msgspec.Struct, frozen=True):
     versions: VersionArray
 
 
-class ProbeReady(msgspec.Struct, frozen=True):
+class ProbeReady(msgspec.Struct, frozen=True, gc=False):
     """A probe came to the head of its machine's queue and holds a slot until `Answer(probe)`."""
 
     probe: int
@@ -94,7 +94,7 @@ class ProbeReady(msgspec.Struct, frozen=True):
     machine: int
 
 
-class QueuesReported(msgspec.Struct, frozen=True):
+class QueuesReported(msgspec.Struct, frozen=True, gc=False):
     """The answer to `AskQueues`: per machine, tasks and probes in the queue, and the estimated work of
     what is queued and running there, in microseconds."""
 
@@ -103,16 +103,16 @@ class QueuesReported(msgspec.Struct, frozen=True):
     waits: NDArray[np.int64]
 
 
-class MessageReceived(msgspec.Struct, frozen=True):
+class MessageReceived(msgspec.Struct, frozen=True, gc=False):
     sender: str
     payload: Any
 
 
-class TimerFired(msgspec.Struct, frozen=True):
+class TimerFired(msgspec.Struct, frozen=True, gc=False):
     name: str
 
 
-class DecisionDue(msgspec.Struct, frozen=True):
+class DecisionDue(msgspec.Struct, frozen=True, gc=False):
     """The time a `Think` asked for has passed."""
 
     token: int

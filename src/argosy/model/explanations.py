@@ -44,7 +44,7 @@ class Why(IntEnum):
     PRECEDENCE_LIMIT = 16
 
 
-class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
+class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One claim, or one machine, that was refused: which, why, and by how much."""
 
     why: Why
@@ -106,7 +106,7 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
         return ""
 
 
-class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
+class Explanation(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What a scheduler saw when it decided about a task (or about identical tasks at once)."""
 
     #: How many machines were looked at, and how many of them could take the task.

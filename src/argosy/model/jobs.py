@@ -60,7 +60,7 @@ def task_name(job_id: str, index: int) -> str:
     return f"{job_id}/{index}"
 
 
-class TaskGroup(msgspec.Struct, frozen=True, omit_defaults=True):
+class TaskGroup(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Tasks of one job that are alike: same request, tags and required machine attributes.
 
     `durations` holds one running time for all, or one per task; empty means "runs until stopped".
@@ -101,7 +101,7 @@ class TaskGroup(msgspec.Struct, frozen=True, omit_defaults=True):
         return sum(self.durations) // len(self.durations)
 
 
-class Job(msgspec.Struct, frozen=True, omit_defaults=True):
+class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What a user submits. `kind` routes it (``batch``, ``service`` or a name of the user's own);
     `precedence` ranks it; a `gang` job's tasks are placed together or not at all."""
 
@@ -146,7 +146,9 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def tasks(self) -> int:
-        return sum(group.count for group in self.groups)
+        if len(self.groups) == 1:
+            return self.groups[0].count
+        return sum([group.count for group in self.groups])
 
     def tasks_by_group(self, tasks: TaskArray) -> Iterator[tuple[TaskGroup, TaskArray]]:
         """Those of `tasks` that are in each group; groups without any are left out."""

@@ -16,7 +16,7 @@ BASE_DIMENSIONS: Final = ("cpu", "memory")
 MOST_DIMENSIONS: Final = 8
 
 
-class Resources(msgspec.Struct, frozen=True, omit_defaults=True):
+class Resources(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Milli-cores, bytes, and any number of named extras such as ``gpu`` or ``bandwidth``."""
 
     cpu: int = 0

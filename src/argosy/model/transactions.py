@@ -27,7 +27,7 @@ ShapeArray: TypeAlias = NDArray[np.int32]
 OPERATOR = "operator"
 
 
-class Claims(msgspec.Struct, frozen=True):
+class Claims(msgspec.Struct, frozen=True, gc=False):
     """Parallel arrays, one row a claim.
 
     `shapes` holds what `Cell.shape` gave for the task's request, tags and precedence; `versions` the
@@ -88,7 +88,7 @@ class ResizeMachine(msgspec.Struct, frozen=True, tag=True):
 MachineChange: TypeAlias = AddMachine | DrainMachine | RemoveMachine | ReviveMachine | ResizeMachine
 
 
-class Transaction(msgspec.Struct, frozen=True):
+class Transaction(msgspec.Struct, frozen=True, gc=False):
     """Machine changes, then releases, then claims, judged in that order against the cell as it is.
 
     `atomic` takes all claims or none; otherwise each claim (or gang) stands for itself. `coarse`
@@ -115,7 +115,7 @@ class Verdict(IntEnum):
     ACCEPTED = 1
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """The cell's answer. Arrays are parallel to the transaction's claims.
 
     `details` and `amounts` give each refusal its numbers: a dimension's index and what is lacking

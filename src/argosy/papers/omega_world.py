@@ -130,8 +130,8 @@ def _measured(world: SimulatedWorld, told: dict[str, Parameter]) -> dict[str, fl
     the schedulers of the kind."""
     summary = summarise(world, "")
     submit, begun, _, _ = world.simulator.job_columns()
-    kinds = np.array(world.workbook.kinds())
-    tasks = np.array([world.workbook.job(number).tasks for number in range(len(kinds))])
+    kinds = np.array(world.workbook.kinds)
+    tasks = np.array(world.workbook.counts)
     values: dict[str, float] = {
         "events": summary.events,
         "utilisation": summary.utilisation["cpu"],

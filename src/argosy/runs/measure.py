@@ -85,7 +85,7 @@ def _kinds(
     done: NDArray[np.int64],
     abandoned: NDArray[np.int64],
 ) -> dict[str, KindSummary]:
-    kinds = np.array(world.workbook.kinds())
+    kinds = np.array(world.workbook.kinds)
     summaries = {}
     for kind in sorted(set(kinds.tolist())):
         mine = kinds == kind

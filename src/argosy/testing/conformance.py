@@ -78,7 +78,7 @@ class Trial:
                 assert line.get("explanation") or line.get("whys"), f"no reason: {line}"
                 explained.update((line["job"], index) for index in line["indices"])
         for number in range(len(self.world.workbook)):
-            name = self.world.workbook.job(number).id
+            name = self.world.workbook.name(number)
             for state in (PENDING, ABANDONED):
                 for task in self.world.simulator.tasks_in(number, state).tolist():
                     index = task & 0xFFFFFFFF
@@ -129,7 +129,7 @@ def what_cannot_be_placed_is_explained(engine: type[Engine]) -> None:
     ]
     trial = Trial(engine, scenario(engine.name, jobs, horizon=60 * SECOND))
     giant = next(
-        number for number in range(len(jobs)) if trial.world.workbook.job(number).id == "giant"
+        number for number in range(len(jobs)) if trial.world.workbook.name(number) == "giant"
     )
     placed = [
         task

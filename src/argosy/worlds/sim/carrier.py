@@ -107,7 +107,8 @@ class Carrier:
 
     def _commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
         transaction = effect.transaction
-        if transaction.scheduler.split(":")[0] != scheduler.name:
+        name = transaction.scheduler
+        if name != scheduler.name and name.split(":")[0] != scheduler.name:
             raise EngineFault(f"{scheduler.name} commits as {transaction.scheduler!r}")
         if transaction.machines:
             raise EngineFault(f"{scheduler.name} tries to change machines", expected="claims only")
@@ -133,6 +134,8 @@ class Carrier:
 
     def _machines_left(self, transaction: Transaction) -> list[int]:
         """The machines that releases and moves would leave: their queues may go on afterwards."""
+        if transaction.releases is None and not transaction.move:
+            return []
         leaving = [] if transaction.releases is None else transaction.releases.tolist()
         if transaction.move and transaction.claims is not None:
             leaving.extend(transaction.claims.tasks.tolist())
@@ -192,7 +195,7 @@ class Carrier:
         if bad >= 0:
             task = int(tasks[bad])
             known = 0 <= job_of(task) < len(self._workbook)
-            name = self._workbook.job(job_of(task)).id if known else "unknown"
+            name = self._workbook.name(job_of(task)) if known else "unknown"
             raise EngineFault(
                 f"{scheduler.name} places task {task_name(name, index_of(task))}, "
                 "which is not its to place"

@@ -32,14 +32,14 @@ class Journal:
 
     def attempt(self, now: int, job: int, scheduler: str, takes: int) -> None:
         if self._log:
-            name = self._workbook.job(job).id
+            name = self._workbook.name(job)
             self._log.write(now, "attempt", job=name, scheduler=scheduler, takes=takes)
 
     def tasks(self, now: int, what: str, tasks: TaskArray, **fields: Any) -> None:
         """A line per job for something that happened to `tasks`."""
         if self._log:
             for number, where in by_job(tasks):
-                name = self._workbook.job(number).id
+                name = self._workbook.name(number)
                 self._log.write(now, what, job=name, indices=indices_of(tasks[where]), **fields)
 
     def placed(
@@ -57,7 +57,7 @@ class Journal:
                 self._log.write(
                     now,
                     what,
-                    job=self._workbook.job(number).id,
+                    job=self._workbook.name(number),
                     indices=indices_of(tasks[where]),
                     machines=machines[where].tolist(),
                     scheduler=scheduler,
@@ -71,7 +71,7 @@ class Journal:
             self._log.write(
                 now,
                 "lost",
-                job=self._workbook.job(number).id,
+                job=self._workbook.name(number),
                 indices=indices_of(tasks),
                 machines=machines.tolist(),
                 why=why.name.lower(),
@@ -86,7 +86,7 @@ class Journal:
                 self._log.write(
                     now,
                     "refused",
-                    job=self._workbook.job(number).id,
+                    job=self._workbook.name(number),
                     indices=indices_of(claims.tasks[mine]),
                     machines=claims.machines[mine].tolist(),
                     scheduler=scheduler,

@@ -122,6 +122,8 @@ class Router:
     def route(self, job: Job) -> Scheduler | None:
         """A living scheduler for the job if there is one, a dead one that may come back otherwise."""
         takers = self.takers(job.kind)
+        if len(takers) == 1:
+            return takers[0]
         candidates = [scheduler for scheduler in takers if scheduler.is_alive] or takers
         if not candidates:
             return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,18 +19,27 @@ _ENDLESS = -1
 class TaskFacts:
     """One job, with each group's shape and running times; a column is kept only where tasks differ."""
 
-    __slots__ = ("_groups", "alike", "job")
+    __slots__ = ("_groups", "alike", "is_endless", "job")
 
     def __init__(self, job: Job, cell: Cell) -> None:
         self.job = job
+        #: Whether some of its tasks run until they are stopped.
+        self.is_endless = False
         self._groups: list[tuple[int, int, int, NDArray[np.int64] | int, int]] = []
-        for start, group in zip(job.group_starts(), job.groups, strict=True):
+        start = 0
+        for group in job.groups:
             shape = cell.shape(group.request, group.tags, job.precedence)
-            durations: NDArray[np.int64] | int = group.durations[0] if group.durations else _ENDLESS
+            durations: NDArray[np.int64] | int
             if len(group.durations) > 1:
                 durations = np.array(group.durations, np.int64)
+            elif group.durations:
+                durations = group.durations[0]
+            else:
+                durations = _ENDLESS
+                self.is_endless = True
             end = start + group.count
             self._groups.append((start, end, shape, durations, group.expected or 0))
+            start = end
         #: Duration and estimate, where all tasks have the same.
         self.alike: tuple[int, int] | None = None
         _, _, _, times, estimate = self._groups[0]
@@ -54,25 +65,39 @@ class TaskFacts:
 
 
 class Workbook:
-    """All jobs by number, and the rows of any array of tasks."""
+    """The rows of any array of tasks, and every job by number; of those that are done, only the columns
+    that reports need."""
 
     def __init__(self) -> None:
-        self._facts: list[TaskFacts] = []
+        self._facts: dict[int, TaskFacts] = {}
+        #: By job number: its id, its kind and how many tasks it has.
+        self.names: list[str] = []
+        self.kinds: list[str] = []
+        self.counts: list[int] = []
         #: Jobs with tasks that run until they are stopped.
         self.endless_jobs = 0
 
     def __len__(self) -> int:
-        return len(self._facts)
+        return len(self.names)
 
     def add(self, facts: TaskFacts) -> None:
-        self._facts.append(facts)
-        self.endless_jobs += any(not group.durations for group in facts.job.groups)
+        job = facts.job
+        self._facts[len(self.names)] = facts
+        self.names.append(job.id)
+        self.kinds.append(job.kind)
+        self.counts.append(job.tasks)
+        self.endless_jobs += facts.is_endless
 
-    def kinds(self) -> list[str]:
-        """The kind of every job, by number."""
-        return [facts.job.kind for facts in self._facts]
+    def forget(self, numbers: Iterable[int]) -> None:
+        """These jobs are done: nobody will ask for them any more."""
+        for number in numbers:
+            del self._facts[number]
+
+    def name(self, number: int) -> str:
+        return self.names[number]
 
     def job(self, number: int) -> Job:
+        """A job that is not done."""
         return self._facts[number].job
 
     def alike(self, number: int) -> tuple[int, int] | None:

@@ -62,6 +62,8 @@ FAULT: Final = 19
 #: States of the job board, as in core/sim/board.hpp.
 PENDING: Final = 0
 FOREVER: Final = 2**62
+#: How many jobs are submitted between two times that done ones are forgotten.
+_CLEAR_EVERY: Final = 1_024
 
 
 class SimulatedWorld:
@@ -214,12 +216,15 @@ class SimulatedWorld:
                 f"no scheduler takes jobs of kind {job.kind!r}",
                 hint="add the kind to a fleet entry's `takes`",
             )
-        number = self.simulator.add_job(now, job.tasks, scheduler.index)
+        count = job.tasks
+        number = self.simulator.add_job(now, count, scheduler.index)
         self.workbook.add(TaskFacts(job, self.cell))
+        if number % _CLEAR_EVERY == 0:
+            self.workbook.forget(self.simulator.take_done().tolist())
         scheduler.jobs += 1
         self.journal.submitted(now, job, scheduler.name)
         if scheduler.is_alive:
-            tasks = np.arange(job.tasks, dtype=np.int64) | (number << 32)
+            tasks = np.arange(number << 32, (number << 32) + count, dtype=np.int64)
             self.post(now, scheduler, JobSubmitted(job, number, tasks))
         self._schedule_next_job()
 
