@@ -2,8 +2,10 @@
 #include "bindings.hpp"
 
 NB_MODULE(_core, module) {
-  module.doc() = "Argosy's native core: random streams, the cell's columns, the simulated machines.";
+  module.doc() =
+      "Argosy's native core: random streams, the cell's columns, flow, the simulated machines.";
   bind_random(module);
   bind_cell(module);
+  bind_flow(module);
   bind_sim(module);
 }

@@ -1,0 +1,599 @@
+// A residual network that is edited in place, and keeps its flow and prices between edits.
+//
+// Problem.  Vertices i have a supply b(i) (negative: demand), arcs (i, j) a capacity u >= 0 and a cost
+// c. Wanted is a flow 0 <= f <= u that leaves b(i) at every vertex and has the least sum of c f. An arc
+// may be convex: its cost per unit rises with its flow, in segments, which stands for parallel arcs.
+//
+// Notation.  Each arc a has two halves: 2a leads from tail to head at cost c with residual u - f, 2a + 1
+// from head to tail at cost -c with residual f. With prices p, the reduced cost of a half (i, j) is
+// c - p(i) + p(j). A flow is optimal iff no half with a residual has a negative reduced cost.
+// excess(i) = b(i) + inflow - outflow; a pseudo-flow respects capacities but not yet all excesses.
+//
+// Layout.  All halves that leave a vertex are neighbours in one pool, 16 bytes each, sorted into four
+// groups: residual here only | both ways | on the mate only | neither. What can carry flow out of a
+// vertex is a prefix, what can carry flow into it is a middle piece, so that no search looks at an arc
+// it cannot use. 32 bytes for the halves, 8 for residuals, 8 for places: 48 bytes an arc, and room to
+// grow (at most a quarter) on top.
+//
+// Complexity.  Adding or removing an arc, a new cost or capacity, and a push are O(1) (amortised where
+// a vertex outgrows its range); removing a vertex takes its degree; the cost of the flow is kept.
+//
+// Numbers.  Capacities and flows of one arc are below 2^31. Costs are below 2^40 in magnitude, and
+// solvers refuse (`Status::overflow`) when largest cost x vertices would pass 2^60, which bounds all
+// prices and distances. Excesses are 64 bits wide; the cost of the whole flow is kept in 128 bits.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace argosy::flow {
+
+using Vertex = std::int32_t;
+using Arc = std::int32_t;
+using HalfId = std::int32_t;
+using Cost = std::int64_t;
+using Amount = std::int64_t;
+__extension__ typedef __int128 Wide;
+
+inline constexpr std::int32_t none = -1;
+inline constexpr Amount capacity_limit = std::numeric_limits<std::int32_t>::max();
+inline constexpr Amount supply_limit = Amount{1} << 44;
+inline constexpr std::int32_t handle_limit = 1 << 30;
+inline constexpr Cost cost_limit = Cost{1} << 40;
+inline constexpr Cost price_limit = Cost{1} << 60;
+inline constexpr Cost infinite = std::numeric_limits<Cost>::max();
+
+struct Half {
+  Cost cost;
+  Vertex other;
+  HalfId id;
+};
+
+// A piece of a convex arc: `units` at `cost` each. The pieces' costs rise.
+struct Segment {
+  std::int32_t units;
+  Cost cost;
+};
+
+class Network {
+ public:
+  std::int64_t vertices() const { return alive_vertices_; }
+  std::int64_t arcs() const { return alive_arcs_; }
+  // One past the largest handle ever given out.
+  Vertex vertex_bound() const { return static_cast<Vertex>(ranges_.size()); }
+  Arc arc_bound() const { return static_cast<Arc>(residuals_.size() / 2); }
+  bool has_vertex(std::int64_t v) const { return v >= 0 && v < vertex_bound() && alive_[v]; }
+  bool has_arc(std::int64_t a) const { return a >= 0 && a < arc_bound() && places_[2 * a] != gone; }
+
+  Vertex add_vertex(Amount supply) {
+    Vertex v;
+    if (!free_vertices_.empty()) {
+      v = free_vertices_.back();
+      free_vertices_.pop_back();
+      ranges_[v] = Range{};
+    } else {
+      v = vertex_bound();
+      ranges_.push_back(Range{});
+      alive_.push_back(0);
+      supplies_.push_back(0);
+      excesses_.push_back(0);
+      prices_.push_back(0);
+    }
+    alive_[v] = 1;
+    prices_[v] = 0;
+    ++alive_vertices_;
+    fresh_.push_back(v);
+    set_supply(v, supply);
+    return v;
+  }
+
+  void remove_vertex(Vertex v) {
+    while (ranges_[v].bounds[3] > ranges_[v].begin) {
+      remove_arc(pool_[ranges_[v].bounds[3] - 1].id / 2);
+    }
+    set_supply(v, 0);
+    release(ranges_[v]);
+    alive_[v] = 0;
+    --alive_vertices_;
+    free_vertices_.push_back(v);
+  }
+
+  void set_supply(Vertex v, Amount supply) {
+    const Amount change = supply - supplies_[v];
+    supplies_[v] = supply;
+    total_supply_ += change;
+    add_excess(v, change);
+  }
+
+  Arc add_arc(Vertex tail, Vertex head, std::int32_t capacity, Cost cost) {
+    const Arc a = new_arc();
+    residuals_[2 * a] = capacity;
+    note_cost(cost);
+    insert(tail, Half{cost, head, 2 * a});
+    insert(head, Half{-cost, tail, 2 * a + 1});
+    regroup(2 * a);
+    touch(a);
+    return a;
+  }
+
+  // An arc whose unit number k (from 0) costs base + step k.
+  Arc add_stepped_arc(Vertex tail, Vertex head, std::int32_t capacity, Cost base, Cost step) {
+    if (step == 0) return add_arc(tail, head, capacity, base);
+    const Arc a = add_arc(tail, head, 0, base);
+    make_convex(a, Convex{base, step, capacity, 0, {}});
+    return a;
+  }
+
+  Arc add_segmented_arc(Vertex tail, Vertex head, std::vector<Segment> segments) {
+    const Arc a = add_arc(tail, head, 0, segments.empty() ? 0 : segments.front().cost);
+    make_convex(a, segmented(std::move(segments)));
+    return a;
+  }
+
+  void remove_arc(Arc a) {
+    const Vertex from = tail(a), to = head(a);
+    clear_flow(a);
+    erase(from, 2 * a);
+    erase(to, 2 * a + 1);
+    places_[2 * a] = places_[2 * a + 1] = gone;
+    residuals_[2 * a] = residuals_[2 * a + 1] = 0;
+    if (is_convex(a)) drop_convex(a);
+    --alive_arcs_;
+    free_arcs_.push_back(a);
+  }
+
+  // Gives an arc new terms and keeps as much of its flow as fits.
+  void set_arc(Arc a, std::int32_t capacity, Cost base, Cost step) {
+    const auto kept = static_cast<std::int32_t>(std::min<Amount>(flow(a), capacity));
+    if (step == 0 && !is_convex(a)) {
+      cut_flow(a, kept);
+      set_linear(a, capacity, base);
+      return;
+    }
+    clear_flow(a);
+    if (is_convex(a)) drop_convex(a);
+    if (step == 0) {
+      set_linear(a, capacity, base);
+    } else {
+      make_convex(a, Convex{base, step, capacity, 0, {}});
+    }
+    force(a, kept);
+  }
+
+  void set_segments(Arc a, std::vector<Segment> segments) {
+    Convex terms = segmented(std::move(segments));
+    const auto kept = static_cast<std::int32_t>(std::min<Amount>(flow(a), terms.capacity));
+    clear_flow(a);
+    if (is_convex(a)) drop_convex(a);
+    make_convex(a, std::move(terms));
+    force(a, kept);
+  }
+
+  Vertex tail(Arc a) const { return half(2 * a + 1).other; }
+  Vertex head(Arc a) const { return half(2 * a).other; }
+  Amount flow(Arc a) const { return is_convex(a) ? convex(a).flow : residuals_[2 * a + 1]; }
+  Amount capacity(Arc a) const {
+    return is_convex(a) ? convex(a).capacity : Amount{residuals_[2 * a]} + residuals_[2 * a + 1];
+  }
+  Cost base_cost(Arc a) const { return is_convex(a) ? convex(a).cost_of(0) : half(2 * a).cost; }
+  Cost step(Arc a) const { return is_convex(a) ? convex(a).step : 0; }
+  // The pieces of an arc in order; of a stepped arc, one for each unit.
+  std::vector<Segment> segments(Arc a) const {
+    if (!is_convex(a)) return {Segment{static_cast<std::int32_t>(capacity(a)), base_cost(a)}};
+    const Convex& terms = convex(a);
+    if (!terms.segments.empty() || terms.capacity == 0) return terms.segments;
+    std::vector<Segment> each;
+    for (std::int32_t k = 0; k < terms.capacity; ++k) each.push_back(Segment{1, terms.cost_of(k)});
+    return each;
+  }
+  bool is_convex(Arc a) const { return !convex_of_.empty() && convex_of_[a] != none; }
+  bool has_convex_arcs() const { return convex_arcs_ > 0; }
+
+  Amount supply(Vertex v) const { return supplies_[v]; }
+  Amount excess(Vertex v) const { return excesses_[v]; }
+  Amount total_supply() const { return total_supply_; }
+  Cost price(Vertex v) const { return prices_[v]; }
+  void set_price(Vertex v, Cost price) { prices_[v] = price; }
+  Wide cost() const { return cost_; }
+  bool fits(Cost scale = 1) const {
+    return static_cast<Wide>(largest_cost_) * (alive_vertices_ + 1) * scale <= price_limit;
+  }
+  Cost largest_cost() const { return largest_cost_; }
+
+  const Half& half(HalfId id) const { return pool_[places_[id]]; }
+  std::int32_t residual(HalfId id) const { return residuals_[id]; }
+  Cost reduced(Vertex from, const Half& half) const {
+    return half.cost - prices_[from] + prices_[half.other];
+  }
+
+  // Halves that can carry flow out of v; halves whose mates can carry flow into v; all of them.
+  const Half* begin(Vertex v) const { return pool_.data() + ranges_[v].begin; }
+  const Half* out_end(Vertex v) const { return pool_.data() + ranges_[v].bounds[1]; }
+  const Half* in_begin(Vertex v) const { return pool_.data() + ranges_[v].bounds[0]; }
+  const Half* in_end(Vertex v) const { return pool_.data() + ranges_[v].bounds[2]; }
+  const Half* end(Vertex v) const { return pool_.data() + ranges_[v].bounds[3]; }
+  std::int32_t degree(Vertex v) const {
+    return static_cast<std::int32_t>(ranges_[v].bounds[3] - ranges_[v].begin);
+  }
+
+  // Sends `amount` <= residual(id) over a half. Excesses are the caller's business.
+  void push(HalfId id, std::int32_t amount) {
+    cost_ += static_cast<Wide>(half(id).cost) * amount;
+    if (is_convex(id / 2)) {
+      convex_[convex_of_[id / 2]].flow += id & 1 ? -amount : amount;
+      refresh(id / 2);
+      return;
+    }
+    residuals_[id] -= amount;
+    residuals_[id ^ 1] += amount;
+    if (residuals_[id] == 0 || residuals_[id ^ 1] == amount) regroup(id);
+  }
+  void add_excess(Vertex v, Amount change) {
+    if (excesses_[v] == 0 && change != 0) unsettled_.push_back(v);
+    excesses_[v] += change;
+  }
+
+  // What changed since a solver last took these lists.
+  std::vector<Vertex>& fresh() { return fresh_; }
+  std::vector<Vertex>& unsettled() { return unsettled_; }
+  std::vector<Arc>& touched() { return touched_; }
+  // Nothing is known of the reduced costs: every arc has to be looked at.
+  bool all_touched() const { return all_touched_; }
+  void touch_all() {
+    all_touched_ = true;
+    touched_.clear();
+  }
+  void settle_touched() {
+    all_touched_ = false;
+    touched_.clear();
+    fresh_.clear();
+  }
+
+  // Takes all flow away and sets all prices to zero.
+  void reset() {
+    for (Arc a = 0; a < arc_bound(); ++a) {
+      if (has_arc(a) && flow(a) != 0) take_flow(a, flow(a));
+    }
+    std::fill(prices_.begin(), prices_.end(), 0);
+    unsettled_.clear();
+    for (Vertex v = 0; v < vertex_bound(); ++v) {
+      excesses_[v] = supplies_[v];
+      if (excesses_[v] != 0) unsettled_.push_back(v);
+    }
+    touch_all();
+  }
+
+  // Sets the flow of an arc to `amount` <= capacity, and the excesses of its ends with it.
+  void set_flow(Arc a, std::int32_t amount) {
+    cut_flow(a, amount);
+    force(a, amount);
+  }
+
+  std::size_t bytes() const {
+    const auto of = [](const auto& list) { return list.capacity() * sizeof(list[0]); };
+    std::size_t sum = of(pool_) + of(places_) + of(residuals_) + of(ranges_) + of(supplies_) +
+                      of(excesses_) + of(prices_) + alive_.capacity() + of(fresh_) +
+                      of(unsettled_) + of(touched_) + of(free_vertices_) + of(free_arcs_) +
+                      of(convex_of_) + of(convex_) + of(free_convex_);
+    for (const Convex& terms : convex_) sum += of(terms.segments);
+    return sum;
+  }
+
+  // Makes room for so many more halves at v, so that adding them one by one does not move the range.
+  void reserve(Vertex v, std::uint32_t more) {
+    const std::uint32_t used = ranges_[v].bounds[3] - ranges_[v].begin;
+    if (used + more <= ranges_[v].room) return;
+    relocate(v, used == 0 ? more : std::max(used + more, used + used / 8));
+  }
+  // The same for many arcs at once.
+  void reserve_for(const Vertex* tails, const Vertex* heads, std::size_t count) {
+    std::vector<Vertex> ends(tails, tails + count);
+    ends.insert(ends.end(), heads, heads + count);
+    std::sort(ends.begin(), ends.end());
+    grow_exactly(pool_, pool_.size() + 2 * count);
+    grow_exactly(places_, places_.size() + 2 * count);
+    grow_exactly(residuals_, residuals_.size() + 2 * count);
+    for (std::size_t i = 0; i < ends.size();) {
+      std::size_t next = i;
+      while (next < ends.size() && ends[next] == ends[i]) ++next;
+      reserve(ends[i], static_cast<std::uint32_t>(next - i));
+      i = next;
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t gone = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::uint32_t shelved_rooms = 64;
+
+  // Where a vertex's halves lie; bounds[g] is the end of group g.
+  struct Range {
+    std::uint32_t begin = 0;
+    std::uint32_t bounds[4] = {0, 0, 0, 0};
+    std::uint32_t room = 0;
+  };
+
+  struct Convex {
+    Cost base;
+    Cost step;
+    std::int32_t capacity;
+    std::int32_t flow;
+    std::vector<Segment> segments;
+
+    Cost cost_of(std::int32_t unit) const {
+      if (segments.empty()) return base + step * unit;
+      return segments[at(unit).first].cost;
+    }
+    // The segment of a unit, and the units before that segment.
+    std::pair<std::size_t, std::int32_t> at(std::int32_t unit) const {
+      std::size_t i = 0;
+      std::int32_t before = 0;
+      while (i + 1 < segments.size() && unit >= before + segments[i].units) {
+        before += segments[i++].units;
+      }
+      return {i, before};
+    }
+  };
+
+  template <typename T>
+  static void grow_exactly(std::vector<T>& list, std::size_t size) {
+    if (size > list.capacity()) list.reserve(std::max(size, list.size() + list.size() / 8));
+  }
+
+  static Convex segmented(std::vector<Segment> segments) {
+    Convex terms{segments.empty() ? 0 : segments.front().cost, 0, 0, 0, {}};
+    for (const Segment& segment : segments) terms.capacity += segment.units;
+    terms.segments = std::move(segments);
+    return terms;
+  }
+
+  const Convex& convex(Arc a) const { return convex_[convex_of_[a]]; }
+
+  Arc new_arc() {
+    ++alive_arcs_;
+    if (!free_arcs_.empty()) {
+      const Arc a = free_arcs_.back();
+      free_arcs_.pop_back();
+      return a;
+    }
+    const Arc a = arc_bound();
+    grow_exactly(residuals_, residuals_.size() + 2);
+    grow_exactly(places_, places_.size() + 2);
+    residuals_.resize(residuals_.size() + 2, 0);
+    places_.resize(places_.size() + 2, gone);
+    if (!convex_of_.empty()) convex_of_.push_back(none);
+    return a;
+  }
+
+  void note_cost(Cost cost) { largest_cost_ = std::max(largest_cost_, cost < 0 ? -cost : cost); }
+
+  void touch(Arc a) {
+    if (all_touched_) return;
+    if (touched_.size() > residuals_.size()) return touch_all();
+    touched_.push_back(a);
+  }
+
+  void set_linear(Arc a, std::int32_t capacity, Cost cost) {
+    const std::int32_t kept = residuals_[2 * a + 1];
+    cost_ += static_cast<Wide>(cost - half(2 * a).cost) * kept;
+    note_cost(cost);
+    pool_[places_[2 * a]].cost = cost;
+    pool_[places_[2 * a + 1]].cost = -cost;
+    residuals_[2 * a] = capacity - kept;
+    regroup(2 * a);
+    touch(a);
+  }
+
+  void make_convex(Arc a, Convex terms) {
+    if (convex_of_.empty()) convex_of_.resize(residuals_.size() / 2, none);
+    std::int32_t slot;
+    if (!free_convex_.empty()) {
+      slot = free_convex_.back();
+      free_convex_.pop_back();
+      convex_[slot] = std::move(terms);
+    } else {
+      slot = static_cast<std::int32_t>(convex_.size());
+      convex_.push_back(std::move(terms));
+    }
+    convex_of_[a] = slot;
+    ++convex_arcs_;
+    const Convex& made = convex_[slot];
+    if (made.capacity > 0) {
+      note_cost(made.cost_of(0));
+      note_cost(made.cost_of(made.capacity - 1));
+    }
+    refresh(a);
+    touch(a);
+  }
+
+  void drop_convex(Arc a) {
+    convex_[convex_of_[a]] = Convex{0, 0, 0, 0, {}};
+    free_convex_.push_back(convex_of_[a]);
+    convex_of_[a] = none;
+    --convex_arcs_;
+    residuals_[2 * a] = residuals_[2 * a + 1] = 0;
+    if (places_[2 * a] != gone) regroup(2 * a);
+  }
+
+  // Costs and residuals of a convex arc's halves: of the next unit there, of the last one back.
+  void refresh(Arc a) {
+    const Convex& terms = convex(a);
+    const std::int32_t flow = terms.flow;
+    std::int32_t ahead = 0, behind = 0;
+    if (flow < terms.capacity) {
+      const auto [i, before] = terms.at(flow);
+      ahead = terms.segments.empty() ? 1 : before + terms.segments[i].units - flow;
+      pool_[places_[2 * a]].cost = terms.cost_of(flow);
+    }
+    if (flow > 0) {
+      behind = terms.segments.empty() ? 1 : flow - terms.at(flow - 1).second;
+      pool_[places_[2 * a + 1]].cost = -terms.cost_of(flow - 1);
+    }
+    residuals_[2 * a] = ahead;
+    residuals_[2 * a + 1] = behind;
+    regroup(2 * a);
+  }
+
+  // Moves flow over the arc in pieces of one cost.
+  void take_flow(Arc a, Amount amount) {
+    while (amount > 0) {
+      const auto piece = static_cast<std::int32_t>(std::min<Amount>(amount, residuals_[2 * a + 1]));
+      push(2 * a + 1, piece);
+      amount -= piece;
+    }
+  }
+  void force(Arc a, std::int32_t amount) {
+    Amount missing = amount - flow(a);
+    if (missing <= 0) return;
+    add_excess(tail(a), -missing);
+    add_excess(head(a), missing);
+    while (missing > 0) {
+      const auto piece = static_cast<std::int32_t>(std::min<Amount>(missing, residuals_[2 * a]));
+      push(2 * a, piece);
+      missing -= piece;
+    }
+  }
+  void cut_flow(Arc a, Amount most) {
+    const Amount over = flow(a) - most;
+    if (over <= 0) return;
+    take_flow(a, over);
+    add_excess(tail(a), over);
+    add_excess(head(a), -over);
+  }
+  void clear_flow(Arc a) { cut_flow(a, 0); }
+
+  int group_of(HalfId id) const {
+    const bool out = residuals_[id] > 0, in = residuals_[id ^ 1] > 0;
+    return out ? (in ? 1 : 0) : (in ? 2 : 3);
+  }
+
+  void put(std::uint32_t place, const Half& half) {
+    pool_[place] = half;
+    places_[half.id] = place;
+  }
+  void swap(std::uint32_t a, std::uint32_t b) {
+    if (a == b) return;
+    const Half half = pool_[a];
+    put(a, pool_[b]);
+    put(b, half);
+  }
+
+  // Brings both halves of an arc into the groups that their residuals call for.
+  void regroup(HalfId id) {
+    regroup_one(half(id ^ 1).other, id);
+    regroup_one(half(id).other, id ^ 1);
+  }
+  void regroup_one(Vertex v, HalfId id) {
+    Range& range = ranges_[v];
+    std::uint32_t place = places_[id];
+    const int to = group_of(id);
+    int from = place < range.bounds[1] ? (place < range.bounds[0] ? 0 : 1)
+                                       : (place < range.bounds[2] ? 2 : 3);
+    for (; from < to; ++from) {
+      const std::uint32_t last = --range.bounds[from];
+      swap(place, last);
+      place = last;
+    }
+    for (; from > to; --from) {
+      const std::uint32_t first = range.bounds[from - 1]++;
+      swap(place, first);
+      place = first;
+    }
+  }
+
+  void insert(Vertex v, const Half& half) {
+    Range& range = ranges_[v];
+    const std::uint32_t used = range.bounds[3] - range.begin;
+    if (used == range.room) relocate(v, std::max(used + 4, used + used / 4));
+    put(ranges_[v].bounds[3]++, half);
+  }
+
+  void erase(Vertex v, HalfId id) {
+    // Without flow and residual a half belongs to the last group.
+    residuals_[id] = residuals_[id ^ 1] = 0;
+    regroup_one(v, id);
+    swap(places_[id], --ranges_[v].bounds[3]);
+  }
+
+  void relocate(Vertex v, std::uint32_t room) {
+    const Range old = ranges_[v];
+    std::uint32_t to;
+    if (room < shelved_rooms && !shelves_[room].empty()) {
+      to = shelves_[room].back();
+      shelves_[room].pop_back();
+      wasted_ -= room;
+    } else {
+      if (wasted_ > pool_.size() / 8 && wasted_ > 1024) return compact(v, room);
+      to = static_cast<std::uint32_t>(pool_.size());
+      grow_exactly(pool_, pool_.size() + room);
+      pool_.resize(pool_.size() + room);
+    }
+    move_range(v, to, room);
+    release(old);
+  }
+
+  void move_range(Vertex v, std::uint32_t to, std::uint32_t room) {
+    Range& range = ranges_[v];
+    const std::uint32_t used = range.bounds[3] - range.begin;
+    for (std::uint32_t i = 0; i < used; ++i) put(to + i, Half{pool_[range.begin + i]});
+    for (std::uint32_t& bound : range.bounds) bound = bound - range.begin + to;
+    range.begin = to;
+    range.room = room;
+  }
+
+  void release(const Range& range) {
+    if (range.room == 0) return;
+    wasted_ += range.room;
+    if (range.room < shelved_rooms) shelves_[range.room].push_back(range.begin);
+  }
+
+  // Writes all ranges anew without holes, v with `room`; others keep the room they have.
+  void compact(Vertex v, std::uint32_t room) {
+    std::size_t total = 0;
+    ranges_[v].room = std::max(room, ranges_[v].room);
+    for (Vertex w = 0; w < vertex_bound(); ++w) total += alive_[w] ? ranges_[w].room : 0;
+    std::vector<Half> packed;
+    packed.reserve(total + total / 16);
+    packed.resize(total);
+    std::uint32_t to = 0;
+    for (Vertex w = 0; w < vertex_bound(); ++w) {
+      if (!alive_[w]) continue;
+      Range& range = ranges_[w];
+      const std::uint32_t used = range.bounds[3] - range.begin;
+      for (std::uint32_t i = 0; i < used; ++i) {
+        packed[to + i] = pool_[range.begin + i];
+        places_[packed[to + i].id] = to + i;
+      }
+      for (std::uint32_t& bound : range.bounds) bound = bound - range.begin + to;
+      range.begin = to;
+      to += range.room;
+    }
+    pool_.swap(packed);
+    for (auto& shelf : shelves_) shelf.clear();
+    wasted_ = 0;
+  }
+
+  std::vector<Half> pool_;
+  std::vector<std::uint32_t> places_;   // of each half in the pool; `gone` when the arc is
+  std::vector<std::int32_t> residuals_; // of each half
+  std::vector<Range> ranges_;
+  std::vector<std::uint8_t> alive_;
+  std::vector<Amount> supplies_, excesses_;
+  std::vector<Cost> prices_;
+  std::vector<Vertex> free_vertices_, fresh_, unsettled_;
+  std::vector<Arc> free_arcs_, touched_;
+  std::vector<std::int32_t> convex_of_, free_convex_;
+  std::vector<Convex> convex_;
+  std::vector<std::uint32_t> shelves_[shelved_rooms];
+  std::size_t wasted_ = 0;
+  std::int64_t alive_vertices_ = 0, alive_arcs_ = 0, convex_arcs_ = 0;
+  Amount total_supply_ = 0;
+  Cost largest_cost_ = 0;
+  Wide cost_ = 0;
+  bool all_touched_ = false;
+};
+
+}  // namespace argosy::flow

@@ -1,0 +1,7 @@
+"""Min-cost flow: a network that is edited in place, exact solvers, and a checker of their answers."""
+
+from argosy.solvers.flow.network import Network, Stop
+from argosy.solvers.flow.problem import Problem
+from argosy.solvers.flow.solution import Algorithm, Solution, Status
+
+__all__ = ["Algorithm", "Network", "Problem", "Solution", "Status", "Stop"]

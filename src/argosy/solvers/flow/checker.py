@@ -1,0 +1,72 @@
+"""Proves an answer, or says what is wrong with it. Shares no code with the solvers.
+
+A flow is feasible if it keeps to the capacities and each vertex sends its supply. Prices prove that no
+flow is cheaper: an arc with room has a reduced cost c - p(tail) + p(head) of at least zero, one with
+flow of at most zero (complementary slackness).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.solvers.flow.problem import Problem
+
+#: Below this, sums of products stay within 64 bits for any network that fits in memory.
+SAFE: Final = 2**61
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One thing that is wrong, where it is worst, and how often it occurs."""
+
+    what: str
+    #: A row of the arcs, or a vertex.
+    where: int
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.what} at {self.where} ({self.count} in all)"
+
+
+def faults(problem: Problem, flows: NDArray[np.int64], prices: NDArray[np.int64]) -> list[Fault]:
+    """Nothing, if the flow is feasible and the prices prove it to be of least cost."""
+    return [*infeasibilities(problem, flows), *costlier(problem, flows, prices)]
+
+
+def infeasibilities(problem: Problem, flows: NDArray[np.int64]) -> list[Fault]:
+    leaving = np.zeros(problem.vertices, np.int64)
+    np.add.at(leaving, problem.tails, flows)
+    np.subtract.at(leaving, problem.heads, flows)
+    return [
+        *_fault("a flow below zero", -flows),
+        *_fault("a flow above its capacity", flows - problem.capacities),
+        *_fault("a vertex that does not send its supply", np.abs(leaving - problem.supplies)),
+    ]
+
+
+def costlier(problem: Problem, flows: NDArray[np.int64], prices: NDArray[np.int64]) -> list[Fault]:
+    """Arcs over which, by these prices, more or less flow would be cheaper."""
+    if problem.vertices and int(np.abs(prices).max()) > SAFE:
+        return [Fault("a price out of range", int(np.abs(prices).argmax()), 1)]
+    reduced = problem.costs - prices[problem.tails] + prices[problem.heads]
+    return [
+        *_fault(
+            "an arc with room and a negative reduced cost", -reduced * (flows < problem.capacities)
+        ),
+        *_fault("an arc with flow and a positive reduced cost", reduced * (flows > 0)),
+    ]
+
+
+def cost_of(problem: Problem, flows: NDArray[np.int64]) -> int:
+    """Summed in whole numbers of any size."""
+    return sum(
+        int(flow) * int(cost) for flow, cost in zip(flows, problem.costs, strict=True) if flow
+    )
+
+
+def _fault(what: str, badness: NDArray[np.int64]) -> list[Fault]:
+    count = int((badness > 0).sum())
+    return [Fault(what, int(badness.argmax()), count)] if count else []

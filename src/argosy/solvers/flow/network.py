@@ -1,0 +1,258 @@
+"""The network as engines use it: edited in place, solved again from what is known.
+
+    network = Network()
+    tasks = network.add_vertices([1, 1])
+    sink = network.add_vertex(-2)
+    network.add_arcs(tasks, [sink, sink], capacities=[1, 1], costs=[3, 4])
+    network.solve().cost  # 7
+
+Handles of vertices and arcs are small integers that stay valid until what they name is removed, and
+may be given out again then. Every edit keeps as much of the flow as it can; `solve` mends the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from argosy._core import FlowSolver
+from argosy._core import FlowStop as Stop
+from argosy.solvers.flow.problem import Problem
+from argosy.solvers.flow.solution import Algorithm, Solution, Status
+
+__all__ = ["Network", "Stop"]
+
+Handles = NDArray[np.int32]
+Numbers = NDArray[np.int64]
+
+#: No bound on the work.
+UNLIMITED: Final = -1
+#: In the order of the core's numbers.
+_ALGORITHMS: Final = (Algorithm.LOCAL, Algorithm.SHORTEST_PATHS)
+_STATUSES: Final = tuple(Status)
+
+
+class Network:
+    """A residual network with its flow and prices."""
+
+    def __init__(self) -> None:
+        self._core = FlowSolver()
+
+    @classmethod
+    def of(cls, problem: Problem) -> Network:
+        """A network whose handles are the problem's rows."""
+        network = cls()
+        network.add_vertices(problem.supplies)
+        network.add_arcs(problem.tails, problem.heads, problem.capacities, problem.costs)
+        return network
+
+    # Editing.
+
+    def add_vertex(self, supply: int = 0) -> int:
+        return int(self.add_vertices([supply])[0])
+
+    def add_vertices(self, supplies: ArrayLike) -> Handles:
+        """A vertex for each supply; a demand is a supply below zero."""
+        return self._core.add_vertices(_numbers(supplies))
+
+    def add_arc(self, tail: int, head: int, capacity: int, cost: int, step: int = 0) -> int:
+        """An arc; with a `step` it is convex, and its unit number k, from 0, costs cost + step k."""
+        return int(self.add_arcs([tail], [head], [capacity], [cost], [step])[0])
+
+    def add_arcs(
+        self,
+        tails: ArrayLike,
+        heads: ArrayLike,
+        capacities: ArrayLike,
+        costs: ArrayLike,
+        steps: ArrayLike = 0,
+    ) -> Handles:
+        """Arcs in rows; whatever is one number holds for all of them."""
+        froms, tos = np.broadcast_arrays(_handles(tails), _handles(heads))
+        count = len(froms)
+        return self._core.add_arcs(
+            np.ascontiguousarray(froms),
+            np.ascontiguousarray(tos),
+            _rows(capacities, count),
+            _rows(costs, count),
+            _rows(steps, count),
+        )
+
+    def add_convex_arc(self, tail: int, head: int, segments: Sequence[tuple[int, int]]) -> int:
+        """An arc of (units, cost per unit) in order of rising cost: stands for parallel arcs."""
+        return self._core.add_segmented_arc(tail, head, *_columns(segments))
+
+    def remove_vertices(self, vertices: ArrayLike) -> None:
+        """Takes them away with their arcs and supplies."""
+        self._core.remove_vertices(_handles(vertices))
+
+    def remove_arcs(self, arcs: ArrayLike) -> None:
+        self._core.remove_arcs(_handles(arcs))
+
+    def set_supplies(self, vertices: ArrayLike, supplies: ArrayLike) -> None:
+        handles = _handles(vertices)
+        self._core.set_supplies(handles, _rows(supplies, len(handles)))
+
+    def set_arcs(
+        self,
+        arcs: ArrayLike,
+        capacities: ArrayLike | None = None,
+        costs: ArrayLike | None = None,
+        steps: ArrayLike | None = None,
+    ) -> None:
+        """New terms for arcs; what is left out stays. An arc of segments becomes one of steps."""
+        handles = _handles(arcs)
+        count = len(handles)
+        self._core.set_arcs(
+            handles,
+            self._core.capacities(handles) if capacities is None else _rows(capacities, count),
+            self._core.costs(handles) if costs is None else _rows(costs, count),
+            self._core.steps(handles) if steps is None else _rows(steps, count),
+        )
+
+    def set_segments(self, arc: int, segments: Sequence[tuple[int, int]]) -> None:
+        """New segments for an arc, which becomes one of segments if it was none."""
+        self._core.set_segments(arc, *_columns(segments))
+
+    def balance(self, vertex: int) -> None:
+        """Gives the vertex the supply that makes all supplies add up to zero."""
+        here = int(self._core.supplies(_handles([vertex]))[0])
+        self.set_supplies([vertex], [here - self._core.total_supply])
+
+    # Solving.
+
+    def solve(
+        self,
+        algorithm: Algorithm | str = Algorithm.AUTO,
+        *,
+        warm: bool = True,
+        budget: int = UNLIMITED,
+        stop: Stop | None = None,
+    ) -> Solution:
+        """Find a flow of least cost, from the last flow and prices unless told to be cold.
+
+        `budget` bounds the arcs looked at; `stop` may be set from another thread. Both end the solve
+        with `Status.STOPPED`, and the next one goes on.
+        """
+        chosen = Algorithm(algorithm)
+        if chosen is Algorithm.AUTO:
+            chosen = Algorithm.LOCAL
+        number = _ALGORITHMS.index(chosen)
+        status, winner, seconds, scans = self._core.solve(number, warm, budget, stop)
+        found = _STATUSES[status]
+        return Solution(
+            status=found,
+            cost=int(self._core.cost()) if found is Status.OPTIMAL else None,
+            seconds=seconds,
+            algorithm=_ALGORITHMS[winner],
+            scans=scans,
+        )
+
+    def forget(self) -> None:
+        """Take all flow away and set all prices to zero."""
+        self._core.reset()
+
+    # Reading. Without handles: of all, in the order of `all_vertices` and `all_arcs`.
+
+    @property
+    def vertices(self) -> int:
+        return self._core.vertices
+
+    @property
+    def arcs(self) -> int:
+        return self._core.arcs
+
+    @property
+    def bytes(self) -> int:
+        """Memory the network holds, including room to grow; solvers' work space is not part of it."""
+        return self._core.bytes
+
+    def all_vertices(self) -> Handles:
+        return self._core.all_vertices()
+
+    def all_arcs(self) -> Handles:
+        return self._core.all_arcs()
+
+    def flows(self, arcs: ArrayLike | None = None) -> Numbers:
+        return self._core.flows(_optional(arcs))
+
+    def prices(self, vertices: ArrayLike | None = None) -> Numbers:
+        """The dual variables: p(i) - p(j) is what a unit more at i, and one less at j, would cost."""
+        return self._core.prices(_optional(vertices))
+
+    def supplies(self, vertices: ArrayLike | None = None) -> Numbers:
+        return self._core.supplies(_optional(vertices))
+
+    def tails(self, arcs: ArrayLike | None = None) -> Handles:
+        return self._core.tails(_optional(arcs))
+
+    def heads(self, arcs: ArrayLike | None = None) -> Handles:
+        return self._core.heads(_optional(arcs))
+
+    def capacities(self, arcs: ArrayLike | None = None) -> Numbers:
+        return self._core.capacities(_optional(arcs))
+
+    def costs(self, arcs: ArrayLike | None = None) -> Numbers:
+        """Of an arc's first unit."""
+        return self._core.costs(_optional(arcs))
+
+    def reduced_costs(self, arcs: ArrayLike | None = None) -> Numbers:
+        """cost - p(tail) + p(head) of each arc's first unit: at least zero where it has room for it."""
+        prices = np.zeros(int(self.all_vertices().max(initial=-1)) + 1, np.int64)
+        prices[self.all_vertices()] = self.prices()
+        return self.costs(arcs) - prices[self.tails(arcs)] + prices[self.heads(arcs)]
+
+    def problem(self) -> Problem:
+        """The network as columns: vertices renumbered from 0, a row for each segment of an arc."""
+        handles = self.all_vertices()
+        number = np.zeros(int(handles.max(initial=-1)) + 1, np.int32)
+        number[handles] = np.arange(len(handles), dtype=np.int32)
+        rows, units, costs = self._core.segments(self.all_arcs())
+        return Problem(
+            supplies=self.supplies(),
+            tails=number[self.tails()][rows],
+            heads=number[self.heads()][rows],
+            capacities=units,
+            costs=costs,
+        )
+
+    def segment_flows(self) -> Numbers:
+        """The flow of each row of `problem()`: segments fill in their order."""
+        rows, units, _ = self._core.segments(self.all_arcs())
+        before = np.cumsum(units) - units
+        starts = np.searchsorted(rows, np.arange(self.arcs))
+        offset = before - before[starts[rows]]
+        return np.clip(self.flows()[rows] - offset, 0, units)
+
+
+def _handles(values: ArrayLike) -> Handles:
+    return np.ascontiguousarray(_whole(values), np.int32)
+
+
+def _numbers(values: ArrayLike) -> Numbers:
+    return np.ascontiguousarray(_whole(values), np.int64)
+
+
+def _rows(values: ArrayLike, count: int) -> Numbers:
+    whole = _whole(values)
+    return np.full(count, whole, np.int64) if whole.ndim == 0 else _numbers(whole)
+
+
+def _whole(values: ArrayLike) -> NDArray[np.generic]:
+    """NumPy would cut fractions off in silence."""
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iub":
+        raise ValueError(f"a network takes whole numbers, not {array.dtype}")
+    return array
+
+
+def _optional(values: ArrayLike | None) -> Handles | None:
+    return None if values is None else _handles(values)
+
+
+def _columns(segments: Sequence[tuple[int, int]]) -> tuple[Numbers, Numbers]:
+    table = np.array(segments, np.int64).reshape(-1, 2)
+    return np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])

@@ -1,0 +1,25 @@
+"""A min-cost flow problem as plain columns: what files hold, generators make and the checker reads."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Vertices 0 to n - 1 and arcs in rows. A convex arc is as many rows as it has segments."""
+
+    supplies: NDArray[np.int64]
+    tails: NDArray[np.int32]
+    heads: NDArray[np.int32]
+    capacities: NDArray[np.int64]
+    costs: NDArray[np.int64]
+
+    @property
+    def vertices(self) -> int:
+        return len(self.supplies)
+
+    @property
+    def arcs(self) -> int:
+        return len(self.tails)

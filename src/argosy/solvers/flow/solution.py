@@ -1,0 +1,47 @@
+"""How a solve ended."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+
+class Algorithm(enum.StrEnum):
+    """Every one is exact, and starts from the flow and prices that the last solve left."""
+
+    #: Whichever suits what changed.
+    AUTO = "auto"
+    #: Shortest paths from what changed, and nothing else.
+    LOCAL = "local"
+    #: Successive shortest paths over a network of which nothing is taken for granted.
+    SHORTEST_PATHS = "shortest-paths"
+
+
+class Status(enum.StrEnum):
+    #: Feasible and of least cost; the prices prove it.
+    OPTIMAL = "optimal"
+    #: The supplies cannot all reach demands.
+    INFEASIBLE = "infeasible"
+    #: Supplies and demands differ in sum.
+    UNBALANCED = "unbalanced"
+    #: Costs times vertices leave the range of prices.
+    OVERFLOW = "overflow"
+    #: Told to stop, or out of budget. The next solve goes on from there.
+    STOPPED = "stopped"
+
+
+class Solution(msgspec.Struct, frozen=True):
+    status: Status
+    #: Of the flow, when it is optimal.
+    cost: int | None
+    #: Of the solve alone, on the wall clock.
+    seconds: float
+    #: The one that found the answer.
+    algorithm: Algorithm
+    #: Arcs looked at: a measure of work that does not depend on the machine.
+    scans: int
+
+    @property
+    def is_optimal(self) -> bool:
+        return self.status is Status.OPTIMAL

@@ -1,0 +1,299 @@
+"""The flow core: edits, answers against OR-Tools and the checker, statuses, convex arcs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ortools.graph.python import min_cost_flow
+
+from argosy.solvers.flow import Algorithm, Network, Problem, Status, Stop
+from argosy.solvers.flow.checker import cost_of, faults
+
+EXACT = [algorithm for algorithm in Algorithm if algorithm is not Algorithm.AUTO]
+
+
+def peer(problem: Problem) -> int | None:
+    """The least cost by OR-Tools; nothing if it finds the problem infeasible."""
+    solver = min_cost_flow.SimpleMinCostFlow()
+    solver.add_arcs_with_capacity_and_unit_cost(
+        problem.tails, problem.heads, problem.capacities, problem.costs
+    )
+    solver.set_nodes_supplies(np.arange(problem.vertices, dtype=np.int32), problem.supplies)
+    if solver.solve() != solver.OPTIMAL:
+        return None
+    return int(solver.optimal_cost())
+
+
+def assert_right(network: Network, status: Status, cost: int | None) -> None:
+    """The answer is proven by its own prices, and is the peer's."""
+    problem = network.problem()
+    expected = peer(problem) if problem.supplies.sum() == 0 else None
+    if status is Status.OPTIMAL:
+        flows = network.segment_flows()
+        assert faults(problem, flows, network.prices()) == []
+        assert cost == cost_of(problem, flows) == expected
+    else:
+        assert expected is None
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    """Small networks with loops, parallel arcs, zero capacities, negative costs and cycles."""
+    vertices = draw(st.integers(1, 9))
+    arcs = draw(st.integers(0, 24))
+    ends = st.integers(0, vertices - 1)
+    costs = draw(st.sampled_from([st.integers(0, 9), st.integers(-9, 9), st.integers(-1000, 1000)]))
+    supplies = [draw(st.integers(-4, 4)) for _ in range(vertices)]
+    if draw(st.integers(0, 9)):
+        supplies[-1] -= sum(supplies)
+    rows = [(draw(ends), draw(ends), draw(st.integers(0, 6)), draw(costs)) for _ in range(arcs)]
+    table = np.array(rows, np.int64).reshape(-1, 4)
+    return Problem(
+        supplies=np.array(supplies, np.int64),
+        tails=table[:, 0].astype(np.int32),
+        heads=table[:, 1].astype(np.int32),
+        capacities=np.ascontiguousarray(table[:, 2]),
+        costs=np.ascontiguousarray(table[:, 3]),
+    )
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+@settings(max_examples=400)
+@given(problem=problems())
+def test_every_algorithm_agrees_with_the_peer_and_the_checker(
+    algorithm: Algorithm, problem: Problem
+) -> None:
+    network = Network.of(problem)
+    solution = network.solve(algorithm)
+    assert solution.algorithm is algorithm
+    assert_right(network, solution.status, solution.cost)
+    if problem.supplies.sum() != 0:
+        assert solution.status is Status.UNBALANCED
+
+
+class Editor:
+    """Edits a network at random, with all kinds of edits."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+        self.network = Network()
+        self.sink = self.network.add_vertex()
+        self.size = int(self.random.integers(3, 14))
+        # Some networks have negative costs, and with them negative cycles.
+        self.least = int(self.random.choice([0, 0, -3, -20]))
+
+    def below(self, bound: int) -> int:
+        return int(self.random.integers(bound))
+
+    def some(self, handles: np.ndarray, most: int = 3) -> np.ndarray:
+        count = min(len(handles), 1 + self.below(most))
+        return self.random.choice(handles, count, replace=False)
+
+    def cost(self, count: int = 1) -> np.ndarray:
+        return self.random.integers(self.least, 20, count)
+
+    def segments(self) -> list[tuple[int, int]]:
+        costs = np.sort(self.cost(1 + self.below(4)))
+        return [(1 + self.below(3), int(cost)) for cost in costs]
+
+    def add_vertices(self) -> None:
+        count = 1 + self.below(3)
+        made = self.network.add_vertices(self.random.integers(0, 3, count))
+        # A way out, so that most networks are feasible.
+        self.network.add_arcs(made, self.sink, 5, 30 + self.cost(count))
+        self.add_arcs()
+
+    def add_arcs(self) -> None:
+        vertices = self.network.all_vertices()
+        count = 1 + self.below(6)
+        tails, heads = self.random.choice(vertices, (2, count))
+        steps = self.random.integers(0, 4, count) * self.random.integers(0, 2, count)
+        self.network.add_arcs(
+            tails, heads, self.random.integers(0, 5, count), self.cost(count), steps
+        )
+
+    def add_convex_arc(self) -> None:
+        tail, head = self.random.choice(self.network.all_vertices(), 2)
+        self.network.add_convex_arc(int(tail), int(head), self.segments())
+
+    def remove_vertices(self) -> None:
+        others = self.network.all_vertices()
+        others = others[others != self.sink]
+        if len(others) > self.size:
+            self.network.remove_vertices(self.some(others))
+
+    def remove_arcs(self) -> None:
+        self.network.remove_arcs(self.some(self.network.all_arcs()))
+
+    def set_supplies(self) -> None:
+        vertices = self.some(self.network.all_vertices())
+        self.network.set_supplies(vertices, self.random.integers(-1, 3, len(vertices)))
+
+    def set_costs(self) -> None:
+        arcs = self.some(self.network.all_arcs())
+        self.network.set_arcs(arcs, costs=self.cost(len(arcs)))
+
+    def set_capacities(self) -> None:
+        arcs = self.some(self.network.all_arcs())
+        self.network.set_arcs(arcs, capacities=self.random.integers(0, 5, len(arcs)))
+
+    def set_steps(self) -> None:
+        arcs = self.some(self.network.all_arcs())
+        self.network.set_arcs(arcs, steps=self.random.integers(0, 3, len(arcs)))
+
+    def set_segments(self) -> None:
+        self.network.set_segments(int(self.some(self.network.all_arcs(), 1)[0]), self.segments())
+
+    def relieve(self) -> None:
+        """Ways to and from the sink for everybody: the network becomes feasible."""
+        vertices = self.network.all_vertices()
+        self.network.add_arcs(vertices, self.sink, 9, 40)
+        self.network.add_arcs(self.sink, vertices, 9, 40)
+
+    def edit(self) -> None:
+        if self.network.arcs == 0:
+            self.add_vertices()
+        edits = [
+            self.add_vertices, self.add_arcs, self.add_convex_arc, self.remove_vertices,
+            self.remove_arcs, self.set_supplies, self.set_costs, self.set_capacities,
+            self.set_steps, self.set_segments,
+        ]  # fmt: skip
+        for _ in range(1 + self.below(4)):
+            if self.network.arcs:
+                edits[self.below(len(edits))]()
+        self.network.balance(self.sink)
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+@pytest.mark.parametrize("seed", range(12))
+def test_answers_stay_right_through_long_sequences_of_edits(
+    algorithm: Algorithm, seed: int
+) -> None:
+    editor = Editor(seed)
+    solved = 0
+    for _ in range(60):
+        editor.edit()
+        solution = editor.network.solve(algorithm)
+        assert_right(editor.network, solution.status, solution.cost)
+        solved += solution.is_optimal
+        if not solution.is_optimal and editor.below(2):
+            editor.relieve()
+    assert solved > 20
+
+
+def test_handles_and_columns_come_back_as_they_were_given() -> None:
+    network = Network()
+    tasks = network.add_vertices([1, 1, 0])
+    sink = network.add_vertex(-2)
+    plain = network.add_arcs(tasks, sink, [1, 2, 3], [7, 8, 9])
+    stepped = network.add_arc(int(tasks[0]), sink, 4, 5, step=2)
+    pieces = network.add_convex_arc(int(tasks[1]), sink, [(2, 1), (3, 6)])
+    assert network.vertices == 4
+    assert network.arcs == 5
+    arcs = [*plain, stepped, pieces]
+    assert network.tails(arcs).tolist() == [0, 1, 2, 0, 1]
+    assert network.heads(arcs).tolist() == [sink] * 5
+    assert network.capacities(arcs).tolist() == [1, 2, 3, 4, 5]
+    assert network.costs(arcs).tolist() == [7, 8, 9, 5, 1]
+    assert network.problem().costs.tolist() == [7, 8, 9, 5, 7, 9, 11, 1, 6]
+    network.remove_vertices([0])
+    assert network.all_vertices().tolist() == [1, 2, 3]
+    assert network.all_arcs().tolist() == [plain[1], plain[2], pieces]
+    assert network.add_vertex(1) == 0
+
+
+def test_a_convex_arc_fills_its_cheap_units_first() -> None:
+    network = Network()
+    source = network.add_vertex(5)
+    sink = network.add_vertex(-5)
+    stepped = network.add_arc(source, sink, 9, cost=1, step=2)
+    flat = network.add_arc(source, sink, 9, cost=4)
+    solution = network.solve()
+    # Units at 1 and 3 over the convex arc; the third would cost 5.
+    assert solution.cost == 1 + 3 + 3 * 4
+    assert network.flows([stepped, flat]).tolist() == [2, 3]
+
+
+def test_prices_say_what_one_more_unit_would_cost() -> None:
+    network = Network()
+    source, sink = network.add_vertices([2, -2])
+    network.add_arcs([source, source], sink, [2, 1], [3, 8])
+    before = network.solve().cost
+    assert before == 6
+    prices = network.prices([source, sink])
+    network.set_supplies([source, sink], [3, -3])
+    after = network.solve().cost
+    assert after is not None
+    # Between the last unit's price and the next one's.
+    assert 3 <= prices[0] - prices[1] <= after - before == 8
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_what_cannot_be_is_said_and_can_be_mended(algorithm: Algorithm) -> None:
+    network = Network()
+    source, middle, sink = network.add_vertices([3, 0, -3])
+    network.add_arc(source, middle, 3, 1)
+    narrow = network.add_arc(middle, sink, 2, 1)
+    solution = network.solve(algorithm)
+    assert solution.status is Status.INFEASIBLE
+    assert solution.cost is None
+    network.set_arcs([narrow], capacities=3)
+    assert network.solve(algorithm).cost == 6
+    network.set_supplies([source], 4)
+    assert network.solve(algorithm).status is Status.UNBALANCED
+    network.balance(sink)
+    assert network.solve(algorithm).status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_costs_that_prices_cannot_hold_are_refused(algorithm: Algorithm) -> None:
+    count = 2**19
+    network = Network()
+    vertices = network.add_vertices(np.zeros(count, np.int64))
+    network.add_arc(int(vertices[0]), int(vertices[1]), 1, 2**40)
+    network.set_supplies(vertices[:2], [1, -1])
+    assert network.solve(algorithm).status is Status.OVERFLOW
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_a_stopped_solve_goes_on_where_it_was(algorithm: Algorithm) -> None:
+    editor = Editor(5)
+    for _ in range(8):
+        editor.add_vertices()
+    editor.network.balance(editor.sink)
+    stop = Stop()
+    stop.set()
+    assert editor.network.solve(algorithm, stop=stop).status is Status.STOPPED
+    assert editor.network.solve(algorithm, budget=1).status is Status.STOPPED
+    solution = editor.network.solve(algorithm)
+    assert solution.is_optimal
+    assert_right(editor.network, solution.status, solution.cost)
+
+
+def test_mistakes_are_named_and_change_nothing() -> None:
+    network = Network()
+    source, sink = network.add_vertices([1, -1])
+    arc = network.add_arc(source, sink, 1, 1)
+    for mistake, text in [
+        (lambda: network.add_arcs([0, 9], [1, 1], 1, 1), r"no such vertex \(row 1\)"),
+        (lambda: network.add_arcs([0, 0], [1, 1], [1, -1], 1), r"a capacity below 0 \(row 1\)"),
+        (lambda: network.add_arcs([0], [1], [2**31], 1), "a capacity beyond"),
+        (lambda: network.add_arcs([0], [1], [1], [2**41]), "a cost beyond"),
+        (lambda: network.add_arcs([0], [1], [1], [1], [-1]), "a cost that falls with the flow"),
+        (lambda: network.add_arcs([0], [1], [1, 2], [1]), "differ in length"),
+        (lambda: network.add_arcs([0], [1], [1.5], [1]), "whole numbers"),
+        (lambda: network.add_vertices([2**50]), "a supply beyond"),
+        (lambda: network.add_convex_arc(0, 1, [(1, 5), (1, 4)]), "a cost that falls"),
+        (lambda: network.add_convex_arc(0, 1, [(0, 5)]), "a segment of no units"),
+        (lambda: network.set_arcs([7], costs=1), "no such arc"),
+        (lambda: network.remove_arcs([arc, arc]), "a handle stands twice"),
+        (lambda: network.remove_vertices([5]), "no such vertex"),
+        (lambda: network.flows([4]), "no such arc"),
+        (lambda: network.solve("fastest"), "fastest"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            mistake()
+    assert network.solve().cost == 1
+    assert (network.vertices, network.arcs) == (2, 1)
