@@ -60,15 +60,18 @@ TaskColumns task_columns(const std::vector<TaskRow>& rows) {
 }
 
 // A task may be placed by its owner when it is pending; moving one that runs is for migrations. An
-// owner below zero stands for anybody.
-std::int64_t first_misplaced(const Board& board, const InArray<std::int64_t>& tasks,
-                             std::int32_t owner, bool may_run) {
+// owner below zero stands for anybody. `extras` lets workers beyond their job's tasks pass.
+std::int64_t first_misplaced(const Simulator& sim, const InArray<std::int64_t>& tasks,
+                             std::int32_t owner, bool may_run, bool extras) {
+  const Board& board = sim.board();
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const std::int64_t task = tasks.data()[i];
-    if (!board.has_task(task)) return static_cast<std::int64_t>(i);
+    const bool is_extra = extras && !board.has_task(task) && sim.is_extra(task);
+    if (!is_extra && !board.has_task(task)) return static_cast<std::int64_t>(i);
     if (owner >= 0 && board.owner(Board::job_of(task)) != owner) {
       return static_cast<std::int64_t>(i);
     }
+    if (is_extra) continue;
     const TaskState state = board.state(task);
     if (state != TaskState::pending && !(may_run && state == TaskState::running)) {
       return static_cast<std::int64_t>(i);
@@ -77,17 +80,10 @@ std::int64_t first_misplaced(const Board& board, const InArray<std::int64_t>& ta
   return -1;
 }
 
-void require_launchable(const Board& board, const InArray<std::int64_t>& tasks) {
-  if (first_misplaced(board, tasks, -1, true) >= 0) {
+void require_launchable(const Simulator& sim, const InArray<std::int64_t>& tasks) {
+  if (first_misplaced(sim, tasks, -1, true, true) >= 0) {
     throw nb::value_error("only pending or running tasks can be launched");
   }
-}
-
-void move_all(Simulator& sim, const InArray<std::int64_t>& tasks, TaskState to) {
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
-    if (!sim.board().has_task(tasks.data()[i])) throw nb::value_error("unknown task number");
-  }
-  for (std::size_t i = 0; i < tasks.size(); ++i) sim.board().move(tasks.data()[i], to, sim.now());
 }
 
 }  // namespace
@@ -141,6 +137,44 @@ void bind_sim(nb::module_& module) {
           },
           nb::arg("submit"), nb::arg("tasks"), nb::arg("owner"))
       .def(
+          "add_pool",
+          [](Simulator& self, std::int64_t job, InArray<std::int64_t> activities,
+             InArray<std::int64_t> durations) {
+            known_job(self.board(), job);
+            check_lengths(activities.size(), {durations.size()});
+            std::vector<Phase> phases;
+            for (std::size_t i = 0; i < activities.size(); ++i) {
+              const std::int64_t a = activities.data()[i], d = durations.data()[i];
+              if (a < 1 || d < 0 || d > (std::int64_t{1} << 62) / a) {
+                throw nb::value_error("a phase has 1 activity or more, and at most 2^62 of work");
+              }
+              phases.push_back({a, d});
+            }
+            if (phases.empty()) throw nb::value_error("a pool has at least one phase");
+            self.add_pool(job, std::move(phases));
+          },
+          nb::arg("job"), nb::arg("activities"), nb::arg("durations"))
+      .def("pool_columns",
+           [](const Simulator& self) {
+             std::vector<std::int64_t> jobs, began, ended, asked;
+             for (const Pool& pool : self.pools()) {
+               jobs.push_back(pool.job());
+               began.push_back(pool.began());
+               ended.push_back(pool.ended());
+               asked.push_back(pool.time_asked());
+             }
+             return std::make_tuple(to_numpy(std::move(jobs)), to_numpy(std::move(began)),
+                                    to_numpy(std::move(ended)), to_numpy(std::move(asked)));
+           })
+      .def("take_phases",
+           [](Simulator& self) {
+             nb::list notices;
+             for (const PhaseNotice& notice : self.take_phases()) {
+               notices.append(nb::make_tuple(notice.job, notice.phase));
+             }
+             return notices;
+           })
+      .def(
           "attempt",
           [](Simulator& self, std::int64_t job) {
             self.board().attempt(known_job(self.board(), job), self.now());
@@ -160,10 +194,9 @@ void bind_sim(nb::module_& module) {
           nb::arg("job"), nb::arg("owner"))
       .def(
           "first_misplaced",
-          [](const Simulator& self, InArray<std::int64_t> tasks, std::int32_t owner, bool may_run) {
-            return first_misplaced(self.board(), tasks, owner, may_run);
-          },
-          nb::arg("tasks"), nb::arg("owner"), nb::arg("may_run"))
+          [](const Simulator& self, InArray<std::int64_t> tasks, std::int32_t owner, bool may_run,
+             bool extras) { return first_misplaced(self, tasks, owner, may_run, extras); },
+          nb::arg("tasks"), nb::arg("owner"), nb::arg("may_run"), nb::arg("extras") = false)
       .def(
           "state",
           [](const Simulator& self, std::int64_t task) {
@@ -200,16 +233,23 @@ void bind_sim(nb::module_& module) {
       .def(
           "set_pending",
           [](Simulator& self, InArray<std::int64_t> tasks) {
-            move_all(self, tasks, TaskState::pending);
+            for (std::size_t i = 0; i < tasks.size(); ++i) {
+              if (!self.board().has_task(tasks.data()[i]) && !self.is_extra(tasks.data()[i])) {
+                throw nb::value_error("unknown task number");
+              }
+            }
+            for (std::size_t i = 0; i < tasks.size(); ++i) self.set_pending(tasks.data()[i]);
           },
           nb::arg("tasks"))
       .def(
           "set_abandoned",
           [](Simulator& self, InArray<std::int64_t> tasks) {
-            if (first_misplaced(self.board(), tasks, -1, false) >= 0) {
+            if (first_misplaced(self, tasks, -1, false, false) >= 0) {
               throw nb::value_error("only pending tasks can be abandoned");
             }
-            move_all(self, tasks, TaskState::abandoned);
+            for (std::size_t i = 0; i < tasks.size(); ++i) {
+              self.board().move(tasks.data()[i], TaskState::abandoned, self.now());
+            }
           },
           nb::arg("tasks"))
       .def(
@@ -217,7 +257,7 @@ void bind_sim(nb::module_& module) {
           [](Simulator& self, InArray<std::int64_t> tasks, InArray<std::int64_t> durations,
              InArray<std::int64_t> estimates) {
             check_lengths(tasks.size(), {durations.size(), estimates.size()});
-            require_launchable(self.board(), tasks);
+            require_launchable(self, tasks);
             for (std::size_t i = 0; i < tasks.size(); ++i) {
               self.launch(tasks.data()[i], durations.data()[i], estimates.data()[i], self.now());
             }
@@ -230,7 +270,7 @@ void bind_sim(nb::module_& module) {
             for (std::size_t i = 1; i < tasks.size(); ++i) {
               if (Board::job_of(tasks.data()[i]) != Board::job_of(tasks.data()[0])) return false;
             }
-            require_launchable(self.board(), tasks);
+            require_launchable(self, tasks);
             self.launch_alike({tasks.data(), tasks.size()}, duration, estimate);
             return true;
           },
@@ -242,7 +282,7 @@ void bind_sim(nb::module_& module) {
              InArray<std::int64_t> durations, InArray<std::int64_t> estimates) {
             const std::size_t n = tasks.size();
             check_lengths(n, {machines.size(), shapes.size(), durations.size(), estimates.size()});
-            if (first_misplaced(self.board(), tasks, -1, false) >= 0) {
+            if (first_misplaced(self, tasks, -1, false, false) >= 0) {
               throw nb::value_error("only pending tasks can be enqueued");
             }
             std::vector<Simulator::Arrival> batch;

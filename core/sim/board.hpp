@@ -49,6 +49,8 @@ class Board {
            index_of(task) < static_cast<std::uint32_t>(total_[job_of(task)]);
   }
 
+  std::int64_t tasks(std::int64_t job) const { return total_[job]; }
+
   TaskState state(std::int64_t task) const {
     const auto& states = states_[job_of(task)];
     return states.empty() ? TaskState::finished : states[index_of(task)];
@@ -62,8 +64,10 @@ class Board {
     if (first_attempt_[job] < 0) first_attempt_[job] = now;
   }
 
+  // Of workers beyond their job's tasks, nothing is kept.
   void move(std::int64_t task, TaskState to, std::int64_t now) {
     const std::int64_t job = job_of(task);
+    if (index_of(task) >= states_[job].size()) return;
     TaskState& state = states_[job][index_of(task)];
     const TaskState from = state;
     --counts_[static_cast<int>(from)];

@@ -16,6 +16,10 @@
 // moved has another number, or none, when its finish event comes up, and the event is dropped. Tasks that
 // start together and run equally long end by one event, in the order in which they started.
 //
+// Tasks of a job with a pool (sim/pools.hpp) are workers: they run until its work is done, all ending
+// then. Such a job may have workers beyond its own tasks. The board does not know these, so nobody waits
+// for them, and they have no row; their claims and ends are like all others.
+//
 // Every duration is in whole microseconds; at most 2^62 on the clock. Utilisation is the integral of
 // used amounts over time, in double, for reports only. Everything is deterministic: no clock, no hash
 // order, no entropy.
@@ -31,6 +35,7 @@
 #include "cell/cell.hpp"
 #include "sim/board.hpp"
 #include "sim/heap.hpp"
+#include "sim/pools.hpp"
 
 namespace argosy {
 
@@ -43,6 +48,10 @@ enum EventKind : std::int32_t {
   lost_report = 3,
   //: Handed out when probes came to the head of their queues.
   probe_report = 4,
+  //: Handed out when phases of pools ended.
+  phase_report = 5,
+  //: A phase of a pool ends, unless its workers changed since.
+  phase_kind = 6,
   first_python_kind = 16,
 };
 
@@ -61,6 +70,11 @@ struct ProbeNotice {
   std::int64_t job;
   std::int32_t machine;
   std::int32_t owner;
+};
+
+struct PhaseNotice {
+  std::int64_t job;
+  std::int64_t phase;
 };
 
 struct Notice {
@@ -98,12 +112,20 @@ class Simulator {
   // The task holds a claim since now and runs for `duration` (negative: until stopped).
   void launch(std::int64_t task, std::int64_t duration, std::int64_t estimate, std::int64_t placed) {
     const std::int32_t run = add_run(task, estimate, placed);
-    if (duration >= 0) heap_.push(now_ + duration, finish_kind, run, 0);
+    if (Pool* pool = pool_of(Board::job_of(task))) {
+      join(*pool, task, run);
+    } else if (duration >= 0) {
+      heap_.push(now_ + duration, finish_kind, run, 0);
+    }
   }
 
-  // The same for tasks that were all placed now and run equally long.
+  // The same for tasks of one job that were all placed now and run equally long.
   void launch_alike(std::span<const std::int64_t> tasks, std::int64_t duration,
                     std::int64_t estimate) {
+    if (Pool* pool = tasks.empty() ? nullptr : pool_of(Board::job_of(tasks.front()))) {
+      for (const std::int64_t task : tasks) join(*pool, task, add_run(task, estimate, now_));
+      return;
+    }
     std::int32_t first = -1, last = -1;
     for (const std::int64_t task : tasks) {
       const std::int32_t run = add_run(task, estimate, now_);
@@ -113,11 +135,31 @@ class Simulator {
     if (duration >= 0 && first >= 0) heap_.push(now_ + duration, finish_kind, first, 0);
   }
 
+  // The job's tasks share work from now on.
+  void add_pool(std::int64_t job, std::vector<Phase> phases) {
+    if (static_cast<std::size_t>(job) >= pool_by_job_.size()) pool_by_job_.resize(job + 1, -1);
+    pool_by_job_[job] = static_cast<std::int32_t>(pools_.size());
+    pools_.emplace_back(job, std::move(phases), board_.tasks(job));
+  }
+  const std::vector<Pool>& pools() const { return pools_; }
+
+  // A worker beyond the tasks its job was submitted with.
+  bool is_extra(std::int64_t task) const {
+    const std::int64_t job = Board::job_of(task);
+    return task >= 0 && board_.has_job(job) && !board_.has_task(task) && has_pool(job);
+  }
+
+  // The task lost its claim: it is pending again, unless it is a worker beyond its job's tasks.
+  void set_pending(std::int64_t task) {
+    if (Pool* pool = pool_of(Board::job_of(task))) leave(*pool, task);
+    board_.move(task, TaskState::pending, now_);
+  }
+
   // Of tasks that run now, in the order of their slots; `finished` is -1.
   std::vector<TaskRow> running() const {
     std::vector<TaskRow> rows;
     for (const Run& run : runs_) {
-      if (is_running(run)) {
+      if (is_running(run) && board_.has_task(run.task)) {
         rows.push_back({run.task, run.placed, run.started, -1, run.machine});
       }
     }
@@ -258,6 +300,7 @@ class Simulator {
   // The next event of a Python kind, or a report; false when nothing is left up to `horizon`.
   bool next(std::int64_t horizon, Event& out) {
     for (;;) {
+      schedule_phases();
       const bool has_event = !heap_.empty() && heap_.top().at <= horizon;
       const bool instant_over =
           !has_event || heap_.top().at > now_ || heap_.top().kind >= first_python_kind;
@@ -273,6 +316,10 @@ class Simulator {
         out = Event{now_, 0, probe_report, 0, 0};
         return true;
       }
+      if (instant_over && !phases_.empty()) {
+        out = Event{now_, 0, phase_report, 0, 0};
+        return true;
+      }
       if (!has_event) return false;
       const Event event = heap_.pop();
       advance(event.at);
@@ -280,6 +327,8 @@ class Simulator {
         finish_all(event.a);
       } else if (event.kind == arrive_kind) {
         arrive(event.b);
+      } else if (event.kind == phase_kind) {
+        end_phase(pools_[static_cast<std::size_t>(event.b)], event.a);
       } else {
         out = event;
         return true;
@@ -301,6 +350,7 @@ class Simulator {
 
   std::vector<Notice> take_finished() { return std::exchange(finished_, {}); }
   std::vector<ProbeNotice> take_ready() { return std::exchange(ready_, {}); }
+  std::vector<PhaseNotice> take_phases() { return std::exchange(phases_, {}); }
   std::vector<Notice> take_lost() { return std::exchange(lost_, {}); }
 
   const std::vector<TaskRow>& rows() const { return rows_; }
@@ -333,6 +383,54 @@ class Simulator {
     std::int32_t owner;
     State state;
   };
+
+  bool has_pool(std::int64_t job) const {
+    return static_cast<std::size_t>(job) < pool_by_job_.size() && pool_by_job_[job] >= 0;
+  }
+  Pool* pool_of(std::int64_t job) { return has_pool(job) ? &pools_[pool_by_job_[job]] : nullptr; }
+
+  void join(Pool& pool, std::int64_t task, std::int32_t slot) {
+    leave(pool, task);
+    if (pool.is_over()) {
+      heap_.push(now_, finish_kind, slot, 0);
+    } else {
+      pool.join(task, slot, now_);
+      touch(pool);
+    }
+  }
+
+  void leave(Pool& pool, std::int64_t task) {
+    if (const auto slot = pool.leave(task, now_)) {
+      runs_[*slot] = Run{};
+      free_runs_.push_back(*slot);
+      touch(pool);
+    }
+  }
+
+  void touch(Pool& pool) {
+    ++pool.version;
+    if (!std::exchange(pool.is_dirty, true)) dirty_.push_back(pool_by_job_[pool.job()]);
+  }
+
+  // When the phases of pools that changed are due now; once an instant, however many workers joined.
+  void schedule_phases() {
+    for (const std::int32_t number : dirty_) {
+      Pool& pool = pools_[number];
+      pool.is_dirty = false;
+      if (const auto at = pool.due()) heap_.push(*at, phase_kind, pool.version, number);
+    }
+    dirty_.clear();
+  }
+
+  void end_phase(Pool& pool, std::int32_t version) {
+    if (version != pool.version) return;
+    phases_.push_back({pool.job(), static_cast<std::int64_t>(pool.phase())});
+    if (pool.end_phase(now_)) {
+      for (const std::int32_t slot : pool.dismiss()) finish(slot);
+    } else {
+      touch(pool);
+    }
+  }
 
   bool is_queued_probe(std::int64_t task) const {
     return probes_[Board::index_of(task)].state == Probe::queued;
@@ -386,7 +484,9 @@ class Simulator {
     if (!is_running(run)) return run.next;
     cell_.finish_claim(run.slot);
     board_.move(run.task, TaskState::finished, now_);
-    if (record_tasks_) rows_.push_back({run.task, run.placed, run.started, now_, run.machine});
+    if (record_tasks_ && board_.has_task(run.task)) {
+      rows_.push_back({run.task, run.placed, run.started, now_, run.machine});
+    }
     const std::int32_t owner = board_.owner(Board::job_of(run.task));
     const bool owner_hears =
         static_cast<std::size_t>(owner) < hears_own_.size() && hears_own_[owner] != 0;
@@ -473,6 +573,11 @@ class Simulator {
   std::vector<Notice> finished_, lost_;
   std::vector<Probe> probes_;
   std::vector<ProbeNotice> ready_;
+  std::vector<Pool> pools_;
+  //: The number of each job's pool, or -1; short where no later job has one.
+  std::vector<std::int32_t> pool_by_job_;
+  std::vector<std::int32_t> dirty_;
+  std::vector<PhaseNotice> phases_;
   std::vector<TaskRow> rows_;
   std::vector<double> used_integral_, capacity_integral_;
   std::vector<std::int64_t> samples_;

@@ -49,6 +49,9 @@ class Capabilities(msgspec.Struct, frozen=True):
     #: Acts on the placement constraints of jobs.
     constraints: bool = False
     finishes: Finishes = Finishes.NONE
+    #: Adds workers to jobs that have phases, beyond those asked for, and releases them again; woken for
+    #: `PhaseFinished`.
+    malleable: bool = False
     #: Means to be the only scheduler of its jobs: more replicas would be another architecture.
     alone: bool = False
     #: Also woken for `MachineJoined`, `MachineLost` and `MachineChanged`.

@@ -6,6 +6,7 @@ from importlib import metadata
 from typing import Final
 
 from argosy.engines.api import Engine
+from argosy.engines.mapreduce import MapReduce
 from argosy.engines.mesos import Mesos
 from argosy.engines.monolithic import Monolithic
 from argosy.engines.murmuration import Murmuration
@@ -17,6 +18,7 @@ ENTRY_POINTS: Final = "argosy.engines"
 
 ENGINES: Final[dict[str, type[Engine]]] = {
     Omega.name: Omega,
+    MapReduce.name: MapReduce,
     Monolithic.name: Monolithic,
     Partitioned.name: Partitioned,
     Mesos.name: Mesos,

@@ -45,9 +45,19 @@ class TaskFinished(msgspec.Struct, frozen=True, gc=False):
     shapes: ShapeArray
 
 
+class PhaseFinished(msgspec.Struct, frozen=True, gc=False):
+    """The last activity of a phase of job `number` ended; activities took `duration` on average. Told
+    to engines whose `Capabilities.malleable` it is to know."""
+
+    number: int
+    phase: int
+    duration: int
+
+
 class TasksLost(msgspec.Struct, frozen=True, gc=False):
     """Tasks of `job` that this scheduler had placed are without a machine again, and are its to place
-    once more. The job comes along, so that engines need not remember what they have placed."""
+    once more. The job comes along, so that engines need not remember what they have placed. Only
+    malleable engines hear of workers beyond the job's own, which need not be placed."""
 
     job: Job
     number: int
@@ -122,6 +132,7 @@ Event: TypeAlias = (
     Started
     | JobSubmitted
     | TaskFinished
+    | PhaseFinished
     | TasksLost
     | MachineJoined
     | MachineLost

@@ -30,6 +30,8 @@ _INDEX_MASK: Final = (1 << _INDEX_BITS) - 1
 #: Job numbers leave the sign bit alone.
 MOST_JOBS: Final = 2**31 - 1
 MOST_TASKS: Final = 2**24
+#: Of one phase, activities x duration: still a 64-bit number.
+MOST_WORK: Final = 2**62
 #: Precedence is a 16-bit number in the native columns.
 PRECEDENCE_RANGE: Final = (-32_768, 32_767)
 
@@ -60,11 +62,37 @@ def task_name(job_id: str, index: int) -> str:
     return f"{job_id}/{index}"
 
 
+class Phase(msgspec.Struct, frozen=True, gc=False):
+    """Activities that may all run at once, each for `duration` on one worker. How many there are is
+    known to everybody; how long they take, to the world alone."""
+
+    activities: int
+    duration: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.activities <= MOST_TASKS:
+            raise ModelError(
+                f"{self.activities} activities in a phase",
+                field="activities",
+                expected=f"1 to {MOST_TASKS:,}",
+            )
+        if not 0 <= self.duration <= min(LARGEST, MOST_WORK // self.activities):
+            raise ModelError(
+                f"{self.activities} activities of {self.duration} µs",
+                field="duration",
+                expected="0 to 2^53 µs each, at most 2^62 in all",
+            )
+
+
 class TaskGroup(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Tasks of one job that are alike: same request, tags and required machine attributes.
 
     `durations` holds one running time for all, or one per task; empty means "runs until stopped".
     What a scheduler may know beforehand is `estimate`; durations are for the world alone.
+
+    With `phases`, the tasks are workers: together they do the activities of one phase after the other,
+    as many at once as there are workers, and all end with the last. `count` is how many workers the
+    submitter asks for; a scheduler that knows how may add others and take them away again.
     """
 
     count: int
@@ -73,8 +101,13 @@ class TaskGroup(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     estimate: int | None = None
     tags: tuple[str, ...] = ()
     requires: dict[str, str] = {}
+    phases: tuple[Phase, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.phases and self.durations:
+            raise ModelError(
+                "both phases and durations", field="phases", expected="one of them or neither"
+            )
         if not 1 <= self.count <= MOST_TASKS:
             raise ModelError(
                 f"{self.count} tasks in a group", field="count", expected=f"1 to {MOST_TASKS:,}"
@@ -96,14 +129,22 @@ class TaskGroup(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     @property
     def expected(self) -> int | None:
         """The estimate, or the mean duration where the submitter gave none."""
+        if self.estimate is None and self.phases:
+            return self.running_time(self.count)
         if self.estimate is not None or not self.durations:
             return self.estimate
         return sum(self.durations) // len(self.durations)
 
+    def running_time(self, workers: int) -> int:
+        """How long all phases take with so many workers from beginning to end."""
+        work = ((p.activities * p.duration, min(workers, p.activities)) for p in self.phases)
+        return min(sum(-(-total // rate) for total, rate in work), LARGEST)
+
 
 class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What a user submits. `kind` routes it (``batch``, ``service`` or a name of the user's own);
-    `precedence` ranks it; a `gang` job's tasks are placed together or not at all."""
+    `precedence` ranks it; a `gang` job's tasks are placed together or not at all. Jobs of one `program`
+    are runs of the same thing, so that a scheduler may learn from one for the next."""
 
     id: str
     groups: tuple[TaskGroup, ...]
@@ -113,6 +154,7 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     gang: bool = False
     owner: str = ""
     constraints: tuple[Constraint, ...] = ()
+    program: str = ""
 
     def __post_init__(self) -> None:
         if "/" in self.id or not is_name(self.id):
@@ -121,7 +163,8 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 field="id",
                 expected="a non-empty id without spaces or slashes, all of it printable",
             )
-        for field, text in (("kind", self.kind), ("owner", self.owner)):
+        texts = (("kind", self.kind), ("owner", self.owner), ("program", self.program))
+        for field, text in texts:
             if not text.isprintable():
                 raise ModelError(
                     f"{field} {excerpt(text)}", field=field, expected="printable characters"
@@ -129,6 +172,12 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         if not self.groups:
             raise ModelError(
                 f"job {self.id} has no tasks", field="groups", expected="at least one task group"
+            )
+        if len(self.groups) > 1 and any(group.phases for group in self.groups):
+            raise ModelError(
+                f"job {self.id} has phases and several groups",
+                field="groups",
+                expected="workers in a group of their own job",
             )
         if not 0 <= self.submit <= LARGEST:
             raise ModelError(
@@ -143,6 +192,11 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 field="precedence",
                 expected=f"{low} to {high}",
             )
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """What its tasks do together, if they are workers."""
+        return self.groups[0].phases
 
     @property
     def tasks(self) -> int:

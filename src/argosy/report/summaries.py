@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from argosy.report.tables import Column, Table, Unit, Value
-from argosy.runs.summary import Distribution, Summary
+from argosy.runs.summary import Distribution, SpeedUp, Summary
 
 #: The fields of `Summary` that are distributions of times, with the words people use for them.
 TIMES: Final = {
@@ -119,11 +119,21 @@ def totals(summary: Summary) -> Table:
         *used,
         ("conflicts", f"{summary.conflict_fraction:.3g} per successful transaction"),
     ]
+    if summary.speed_up is not None:
+        rows.append(("speed-up", _speed_up(summary.speed_up)))
     if refused:
         rows.append(("refused claims", _listed(refused)))
     sent = {"by schedulers": messages(summary), "notices of machines": notices(summary)}
     rows.append(("messages", _listed(sent | _mishaps(summary)) or "none"))
     return Table((Column("what", "over the run"), Column("value", "")), tuple(rows))
+
+
+def _speed_up(found: SpeedUp) -> str:
+    jobs = "1 job" if found.jobs == 1 else f"{found.jobs:,} jobs"
+    return (
+        f"of {jobs} with phases, {found.faster:.0%} faster than with the workers asked for; "
+        f"median {found.p50:.2f}x, p80 {found.p80:.2f}x, largest {found.largest:.3g}x"
+    )
 
 
 def messages(summary: Summary) -> int:

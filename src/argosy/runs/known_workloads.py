@@ -23,7 +23,7 @@ from argosy.model.random import Random
 from argosy.model.scenario import Factor, Positive
 from argosy.model.units import Time
 from argosy.runs.job_checks import MOST_TASKS_IN_ALL
-from argosy.workloads import clusters, google2011, google2019
+from argosy.workloads import clusters, google2011, google2019, mapreduce
 from argosy.workloads.tables import Converter, Misfit
 from argosy.workloads.tables import Path as Place
 
@@ -44,6 +44,8 @@ class ClusterTable(msgspec.Struct, frozen=True, kw_only=True):
     rate: Any = 1.0
     scale: Factor = 1.0
     fill: bool = True
+    #: Whether some of the jobs are MapReduce ones, in place of batch jobs.
+    mapreduce: bool = False
     #: How long a task of the fill runs on average; none: for ever.
     turnover: Time | None = None
 
@@ -103,7 +105,8 @@ def _cluster_jobs(table: ClusterTable, random: Random) -> Iterator[Job]:
     kind = dict[str, Multiple] if isinstance(table.rate, Mapping) else Multiple
     rate = _CONVERTER.convert(table.rate, kind, place)
     try:
-        arriving = clusters.jobs(spec, table.span, random, rate=rate, scale=table.scale)
+        make = mapreduce.jobs if table.mapreduce else clusters.jobs
+        arriving = make(spec, table.span, random, rate=rate, scale=table.scale)
     except ArgosyError as error:
         raise Misfit(error, place) from None
     if not table.fill:

@@ -8,7 +8,14 @@ from numpy.typing import NDArray
 from argosy.model.explanations import Why
 from argosy.model.scenario import Scenario
 from argosy.runs.statistics import distribution
-from argosy.runs.summary import Counts, Daily, KindSummary, SchedulerSummary, Summary
+from argosy.runs.summary import (
+    Counts,
+    Daily,
+    KindSummary,
+    SchedulerSummary,
+    SpeedUp,
+    Summary,
+)
 from argosy.worlds.sim import SimulatedWorld
 from argosy.worlds.sim.busy import DAY
 from argosy.worlds.sim.schedulers import Scheduler
@@ -49,6 +56,7 @@ def summarise(world: SimulatedWorld, log_digest: str) -> Summary:
         breakdown=_breakdown(submit, first_attempt, all_placed, done),
         response_time=distribution(finished - submit[tasks >> 32]),
         kinds=_kinds(world, submit, first_attempt, all_placed, done, abandoned_tasks),
+        speed_up=_speed_up(speed_ups(world)),
         utilisation={
             name: float(used[d] / capacity[d]) if capacity[d] else 0.0
             for d, name in enumerate(dimensions)
@@ -102,6 +110,35 @@ def _kinds(
             jct=times[2],
         )
     return summaries
+
+
+#: A job counts as faster from here on.
+FASTER = 1.05
+
+
+def speed_ups(world: SimulatedWorld, kind: str | None = None) -> NDArray[np.float64]:
+    """Of each job, or each of a kind, whose shared work is done; in order of submission."""
+    numbers, began, ended, asked = world.simulator.pool_columns()
+    is_wanted = ended >= 0
+    if kind is not None:
+        is_wanted &= np.array(world.workbook.kinds)[numbers] == kind
+    took = (ended - began)[is_wanted]
+    return np.where(took > 0, asked[is_wanted] / np.maximum(took, 1), 1.0)
+
+
+def _speed_up(ratios: NDArray[np.float64]) -> SpeedUp | None:
+    if not len(ratios):
+        return None
+    p50, p80, p90, largest = np.quantile(ratios, [0.5, 0.8, 0.9, 1.0]).tolist()
+    return SpeedUp(
+        jobs=len(ratios),
+        faster=float((ratios >= FASTER).mean()),
+        p50=p50,
+        p80=p80,
+        p90=p90,
+        largest=largest,
+        quantiles=np.quantile(ratios, np.linspace(0, 1, 101)).tolist(),
+    )
 
 
 def daily(values: list[float]) -> Daily:

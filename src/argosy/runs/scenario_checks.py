@@ -147,7 +147,7 @@ def check_horizon(horizon: int | None, jobs: Iterable[Job], faults: tuple[Fault,
                 ("faults", index),
             )
     for job in jobs:
-        if any(not group.durations for group in job.groups):
+        if any(not group.durations and not group.phases for group in job.groups):
             raise Misfit(
                 ScenarioError(
                     f"job {job.id} runs until stopped, so the run would never end",

@@ -58,6 +58,22 @@ class KindSummary(msgspec.Struct, frozen=True, kw_only=True):
     jct: Distribution
 
 
+class SpeedUp(msgspec.Struct, frozen=True, kw_only=True):
+    """Of jobs whose tasks share work: the time it takes the workers asked for, from beginning to end,
+    against the time from the first worker's start to the last activity's end."""
+
+    #: Jobs of which all work was done.
+    jobs: int
+    #: The share of them that took less time by a twentieth at least.
+    faster: float
+    p50: float
+    p80: float
+    p90: float
+    largest: float
+    #: The distribution: quantiles 0, 0.01, … 1.
+    quantiles: list[float]
+
+
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """Where all tasks are when the run ends; they add up to `tasks`."""
 
@@ -97,6 +113,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     response_time: Distribution
     #: The same times for the jobs of each kind.
     kinds: dict[str, KindSummary] = {}
+    #: None where no job's tasks share work.
+    speed_up: SpeedUp | None = None
     #: Mean share of each resource in use over the run.
     utilisation: dict[str, float]
     #: Conflicting transactions per successful one, over all schedulers.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.model.jobs import Job, TaskGroup
+from argosy.model.jobs import Job, Phase, TaskGroup
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, FleetEntry, GroupSpec, Scenario
@@ -40,6 +40,25 @@ def job(
 ) -> Job:
     durations = () if seconds is None else (int(seconds * SECOND),)
     group = TaskGroup(tasks, Resources(cpu, memory), durations, tags=fields.pop("tags", ()))
+    return Job(name, (group,), submit=int(submit * SECOND), **fields)
+
+
+def shared_job(
+    name: str,
+    workers: int,
+    activities: tuple[int, ...],
+    seconds: tuple[float, ...],
+    *,
+    cpu: int = 500,
+    memory: int = GIB,
+    submit: float = 0,
+    **fields: Any,
+) -> Job:
+    """Workers that do some activities of some seconds each, phase by phase."""
+    phases = tuple(
+        Phase(count, int(each * SECOND)) for count, each in zip(activities, seconds, strict=True)
+    )
+    group = TaskGroup(workers, Resources(cpu, memory), phases=phases)
     return Job(name, (group,), submit=int(submit * SECOND), **fields)
 
 

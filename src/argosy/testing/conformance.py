@@ -13,7 +13,7 @@ AssertionError with what went wrong.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -34,7 +34,7 @@ from argosy.model.scenario import (
     SchedulerCrash,
     UniformLatency,
 )
-from argosy.testing.builders import GIB, SECOND, cell, job, scenario
+from argosy.testing.builders import GIB, SECOND, cell, job, scenario, shared_job
 from argosy.worlds.log import DecisionLog
 from argosy.worlds.sim import SimulatedWorld
 
@@ -44,10 +44,13 @@ PENDING, QUEUED, RUNNING, FINISHED, ABANDONED = range(5)
 class Trial:
     """One finished run: the world and its decision log."""
 
-    def __init__(self, engine: type[Engine], spec: Scenario) -> None:
+    def __init__(
+        self, engine: type[Engine], spec: Scenario, also: Sequence[type[Engine]] = ()
+    ) -> None:
         stream = io.BytesIO()
         log = DecisionLog(stream)
-        self.world = SimulatedWorld(spec, {engine.name: engine}, log)
+        engines = {known.name: known for known in (engine, *also)}
+        self.world = SimulatedWorld(spec, engines, log)
         self.world.run()
         self.digest = log.digest()
         self.log = stream.getvalue()
@@ -152,6 +155,18 @@ def jobs_with_several_groups_are_placed(engine: type[Engine]) -> None:
     small = job("small", 5, cpu=500).groups[0]
     jobs = [msgspec.structs.replace(mixed, groups=(*mixed.groups, small)), *workload(10)]
     Trial(engine, scenario(engine.name, jobs)).require_all_finished()
+
+
+def jobs_whose_tasks_share_work_are_done(engine: type[Engine]) -> None:
+    """Also when workers are lost: what they had under way is done again."""
+    faults = RandomCrashes(what="machines", every=4 * SECOND, down=3 * SECOND, end=30 * SECOND)
+    shared = [shared_job(f"shared-{i}", 3, (12, 4), (3, 5), submit=i * 0.5) for i in range(12)]
+    spec = scenario(engine.name, [*workload(20), *shared], faults=(faults,))
+    trial = Trial(engine, spec)
+    trial.require_all_finished()
+    _, began, ended, _ = trial.world.simulator.pool_columns()
+    # With as many workers as activities, a phase still takes as long as one.
+    assert ((ended - began) >= 8 * SECOND).all(), "work was done faster than its activities take"
 
 
 def required_attributes_are_obeyed(engine: type[Engine]) -> None:
@@ -285,6 +300,7 @@ CHECKS: Final[tuple[Callable[[type[Engine]], None], ...]] = (
     what_cannot_be_placed_is_explained,
     endless_services_stay_up,
     jobs_with_several_groups_are_placed,
+    jobs_whose_tasks_share_work_are_done,
     required_attributes_are_obeyed,
     gangs_start_together,
     survives_a_machine_crash,

@@ -28,7 +28,7 @@ from argosy.workloads.tables import Converter, Misfit, path_text
 
 #: A curve is cut into this many equally likely values: the largest is drawn once in so many jobs.
 STEPS: Final = 4096
-SOURCES: Final = ("paper", "simulator", "public trace", "derived", "estimate")
+SOURCES: Final = ("paper", "simulator", "public trace", "literature", "derived", "estimate")
 Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1, description="a share from 0 to 1")]
 Value = TypeVar("Value")
 

@@ -52,7 +52,7 @@ FILL: Final = "fill"
 
 def machines(spec: ClusterSpec, scale: float = 1.0) -> tuple[Machine, ...]:
     """`scale` 0.1 is a tenth of the machines, and at least one."""
-    count = max(1, round(spec.machines.count * _factor("scale", scale)))
+    count = max(1, round(spec.machines.count * positive("scale", scale)))
     capacity = spec.machines.capacity
     return tuple(Machine(f"{spec.name}-{index}", capacity) for index in range(count))
 
@@ -79,7 +79,7 @@ def jobs(
     for name, kind in spec.kinds.items():
         multiple = rate.get(name, 1.0) if isinstance(rate, Mapping) else rate
         if multiple:
-            factor = _factor("rate", multiple) * _factor("scale", scale)
+            factor = positive("rate", multiple) * positive("scale", scale)
             streams.append(_arrivals(name, kind, span, factor, random.child(name)))
     return merge(*streams, key=attrgetter("submit"))
 
@@ -88,7 +88,7 @@ def _arrivals(name: str, kind: KindSpec, span: int, factor: float, random: Rando
     gap, exponential = kind.interarrival / factor, random.child("arrivals").exponential
     draw_count = kind.tasks.drawer(random.child("tasks"), BOUNDS["tasks"])
     draw_duration = kind.duration.drawer(random.child("durations"), BOUNDS["duration"])
-    draw_request = _request_drawer(kind.requests, random.child("requests"))
+    draw_request = request_drawer(kind.requests, random.child("requests"))
     prefix, precedence = f"{name}-", kind.precedence
     at, number = gap * exponential(), 0
     while at < span:
@@ -115,7 +115,7 @@ def fill(
     if turnover is not None and turnover <= 0:
         raise ModelError(f"a turnover of {turnover} µs", expected="a mean running time above 0")
     random = random.child(FILL)
-    draw_request = _request_drawer(spec.fill.requests, random.child("requests"))
+    draw_request = request_drawer(spec.fill.requests, random.child("requests"))
     draw_time, draw_gap = random.child("durations").exponential, random.child("arrivals")
 
     def group() -> TaskGroup:
@@ -157,7 +157,7 @@ def _until_full(
             return
 
 
-def _request_drawer(requests: Sequence[WeightedRequest], random: Random) -> Callable[[], Resources]:
+def request_drawer(requests: Sequence[WeightedRequest], random: Random) -> Callable[[], Resources]:
     """Draws share the few vectors there are, which keeps jobs small."""
     vectors = [choice.request for choice in requests]
     if len(vectors) == 1:
@@ -172,7 +172,7 @@ def _request_drawer(requests: Sequence[WeightedRequest], random: Random) -> Call
     return lambda: vectors[min(bisect_right(bounds, reached * uniform()), last)]
 
 
-def _factor(name: str, value: float) -> float:
+def positive(name: str, value: float) -> float:
     if not 0 < value < float("inf"):
         raise ModelError(f"a {name} of {value}", expected="a number above 0")
     return value

@@ -13,14 +13,28 @@ import msgspec
 from argosy.model.constraint_text import format_constraint
 from argosy.model.constraints import NAME, RESERVED, Constraint
 from argosy.model.errors import ModelError, excerpt
-from argosy.model.jobs import BATCH, Job, TaskGroup
+from argosy.model.jobs import BATCH, Job, Phase, TaskGroup
 from argosy.model.resources import Resources
 from argosy.model.units import Time
 from argosy.workloads.tables import Converter, Path, misfit
 
 
+class PhaseTable(msgspec.Struct, frozen=True, kw_only=True):
+    """Activities of a job's workers, each of which takes `duration`."""
+
+    activities: int
+    duration: Time
+
+    def __post_init__(self) -> None:
+        self.phase()
+
+    def phase(self) -> Phase:
+        return Phase(self.activities, self.duration)
+
+
 class GroupTable(msgspec.Struct, frozen=True, kw_only=True):
-    """Tasks that are alike. `duration` is one for all, `durations` one per task."""
+    """Tasks that are alike. `duration` is one for all, `durations` one per task; with `phases`, tasks
+    are workers that share them."""
 
     request: Resources
     count: int = 1
@@ -29,8 +43,13 @@ class GroupTable(msgspec.Struct, frozen=True, kw_only=True):
     estimate: Time | None = None
     tags: tuple[str, ...] = ()
     requires: dict[str, str] = {}
+    phases: tuple[PhaseTable, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.phases and (self.duration is not None or self.durations is not None):
+            raise ModelError(
+                "both phases and a running time", field="phases", expected="one of them or neither"
+            )
         if self.duration is not None and self.durations is not None:
             raise ModelError(
                 "both duration and durations", field="durations", expected="one of them or neither"
@@ -47,8 +66,9 @@ class GroupTable(msgspec.Struct, frozen=True, kw_only=True):
         durations = self.durations or ()
         if self.duration is not None:
             durations = (self.duration,)
+        phases = tuple(phase.phase() for phase in self.phases)
         return TaskGroup(
-            self.count, self.request, durations, self.estimate, self.tags, self.requires
+            self.count, self.request, durations, self.estimate, self.tags, self.requires, phases
         )
 
 
@@ -62,6 +82,7 @@ class JobTable(GroupTable, frozen=True, kw_only=True):
     precedence: int = 0
     gang: bool = False
     owner: str = ""
+    program: str = ""
     constraints: tuple[Constraint, ...] = ()
     groups: tuple[GroupTable, ...] | None = None
 
@@ -75,6 +96,7 @@ class JobTable(GroupTable, frozen=True, kw_only=True):
             self.gang,
             self.owner,
             self.constraints,
+            self.program,
         )
 
 
@@ -130,6 +152,8 @@ def job_table(job: Job) -> dict[str, Any]:
         table["gang"] = True
     if job.owner:
         table["owner"] = job.owner
+    if job.program:
+        table["program"] = job.program
     if job.constraints:
         table["constraints"] = [format_constraint(constraint) for constraint in job.constraints]
     groups = [_group_table(group) for group in job.groups]
@@ -146,6 +170,10 @@ def _group_table(group: TaskGroup) -> dict[str, Any]:
         table["duration"] = group.durations[0]
     elif group.durations:
         table["durations"] = list(group.durations)
+    if group.phases:
+        table["phases"] = [
+            {"activities": phase.activities, "duration": phase.duration} for phase in group.phases
+        ]
     if group.estimate is not None:
         table["estimate"] = group.estimate
     if group.tags:

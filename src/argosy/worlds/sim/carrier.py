@@ -118,7 +118,12 @@ class Carrier:
     def _arrive_commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
         transaction, claims = effect.transaction, effect.transaction.claims
         if claims is not None:
-            self._check_placeable(scheduler, claims.tasks, may_run=transaction.move)
+            self._check_placeable(
+                scheduler,
+                claims.tasks,
+                may_run=transaction.move,
+                extras=scheduler.capabilities.malleable,
+            )
         vacated = self._machines_left(transaction)
         outcome = self._world.cell.commit(transaction)
         scheduler.transactions += 1
@@ -190,8 +195,11 @@ class Carrier:
         self._simulator.enqueue(at, scheduler.number, tasks, machines, shapes, durations, estimates)
         self._journal.placed(now, "enqueued", tasks, machines, scheduler.name, effect.explanation)
 
-    def _check_placeable(self, scheduler: Scheduler, tasks: TaskArray, *, may_run: bool) -> None:
-        bad = self._simulator.first_misplaced(tasks, scheduler.index, may_run)
+    def _check_placeable(
+        self, scheduler: Scheduler, tasks: TaskArray, *, may_run: bool, extras: bool = False
+    ) -> None:
+        """`extras` are workers beyond those a job asked for."""
+        bad = self._simulator.first_misplaced(tasks, scheduler.index, may_run, extras)
         if bad >= 0:
             task = int(tasks[bad])
             known = 0 <= job_of(task) < len(self._workbook)

@@ -36,7 +36,7 @@ class TaskFacts:
                 durations = group.durations[0]
             else:
                 durations = _ENDLESS
-                self.is_endless = True
+                self.is_endless = self.is_endless or not group.phases
             end = start + group.count
             self._groups.append((start, end, shape, durations, group.expected or 0))
             start = end
@@ -96,13 +96,18 @@ class Workbook:
     def name(self, number: int) -> str:
         return self.names[number]
 
+    def is_done(self, number: int) -> bool:
+        return number not in self._facts
+
     def job(self, number: int) -> Job:
         """A job that is not done."""
         return self._facts[number].job
 
     def alike(self, number: int) -> tuple[int, int] | None:
-        """The duration and estimate that all tasks of a job have in common, if they do."""
-        return self._facts[number].alike
+        """The duration and estimate that all tasks of a job have in common, if they do. A job that is
+        done has nothing left for a worker to do."""
+        facts = self._facts.get(number)
+        return (0, 0) if facts is None else facts.alike
 
     def rows(
         self, tasks: TaskArray

@@ -24,6 +24,7 @@ from argosy.model.events import (
     MachineChanged,
     MachineJoined,
     MachineLost,
+    PhaseFinished,
     Started,
     TaskFinished,
     TasksLost,
@@ -53,6 +54,7 @@ from argosy.worlds.sim.workbook import TaskFacts, Workbook, by_job
 FINISHED_REPORT: Final = 2
 LOST_REPORT: Final = 3
 PROBE_REPORT: Final = 4
+PHASE_REPORT: Final = 5
 #: Kinds of events that come back from the native heap; the rest of each is in `_payloads`.
 DELIVER: Final = 16
 SUBMIT: Final = 17
@@ -64,6 +66,7 @@ PENDING: Final = 0
 FOREVER: Final = 2**62
 #: How many jobs are submitted between two times that done ones are forgotten.
 _CLEAR_EVERY: Final = 1_024
+INDEX_MASK: Final = 0xFFFFFFFF
 
 
 class SimulatedWorld:
@@ -153,6 +156,8 @@ class SimulatedWorld:
                 self._report_lost(now)
             elif kind == PROBE_REPORT:
                 self._carrier.report_ready(now)
+            elif kind == PHASE_REPORT:
+                self._report_phases(now)
             elif kind == FAULT:
                 self.faults.strike(payloads.pop(token), now)
             if self._next_job is None and simulator.open_tasks == 0:
@@ -221,6 +226,10 @@ class SimulatedWorld:
         self.workbook.add(TaskFacts(job, self.cell))
         if number % _CLEAR_EVERY == 0:
             self.workbook.forget(self.simulator.take_done().tolist())
+        if job.phases:
+            activities = np.array([phase.activities for phase in job.phases], np.int64)
+            durations = np.array([phase.duration for phase in job.phases], np.int64)
+            self.simulator.add_pool(number, activities, durations)
         scheduler.jobs += 1
         self.journal.submitted(now, job, scheduler.name)
         if scheduler.is_alive:
@@ -308,11 +317,19 @@ class SimulatedWorld:
         else:
             self.losses += len(tasks)
         for number, where in by_job(tasks):
-            job, lost = self.workbook.job(number), tasks[where]
-            owner = self.schedulers[self.simulator.owner(number)]
-            self.journal.lost(now, number, lost, machines[where], why)
+            lost, where_from = tasks[where], machines[where]
+            self.journal.lost(now, number, lost, where_from, why)
+            if self.workbook.is_done(number):
+                continue
+            job, owner = self.workbook.job(number), self.schedulers[self.simulator.owner(number)]
+            if job.phases and not (owner.is_alive and owner.capabilities.malleable):
+                # Workers that nobody asked for are not missed.
+                is_own = (lost & INDEX_MASK) < job.tasks
+                lost, where_from = lost[is_own], where_from[is_own]
+            if not len(lost):
+                continue
             if owner.is_alive:
-                event = TasksLost(job, number, lost, machines[where], why)
+                event = TasksLost(job, number, lost, where_from, why)
                 self.post(now + self.network.sure_hop(CELL, owner.name, now), owner, event)
             elif owner.is_given_up:
                 self._inherit(number, now)
@@ -342,6 +359,13 @@ class SimulatedWorld:
                 mine = owners == index
                 event = TaskFinished(tasks[mine], machines[mine], estimates[mine], shapes[mine])
                 self.post(now, scheduler, event)
+
+    def _report_phases(self, now: int) -> None:
+        for number, phase in self.simulator.take_phases():
+            owner = self.schedulers[self.simulator.owner(number)]
+            if owner.is_alive and owner.capabilities.malleable:
+                duration = self.workbook.job(number).phases[phase].duration
+                self.post(now, owner, PhaseFinished(number, phase, duration))
 
     def deliver(self, sender: str, receiver: Scheduler, event: Event, now: int) -> None:
         for delay in self.network.deliveries(sender, receiver.name, now):

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from msgspec import structs
+
+from argosy.cell import View
+from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.mapreduce.scaling import TIMER, Scaling, ScalingSettings
+from argosy.engines.serial import SerialScheduler
+from argosy.model.effects import Effect
+from argosy.model.events import (
+    Committed,
+    DecisionDue,
+    Event,
+    JobSubmitted,
+    PhaseFinished,
+    TasksLost,
+    TimerFired,
+)
+
+
+class MapReduceSettings(ScalingSettings, frozen=True):
+    """How a job's own workers are placed, and how many others it may get."""
+
+
+class MapReduce(SerialScheduler):
+    """Jobs get the workers they asked for as from any serial scheduler; `Scaling` does the rest."""
+
+    name: ClassVar[str] = "mapreduce"
+    summary: ClassVar[str] = (
+        "Shared state, and more workers for MapReduce jobs from what lies idle."
+    )
+    settings_type: ClassVar[type[Settings]] = MapReduceSettings
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        transactions=True, gang=True, malleable=True
+    )
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        assert isinstance(settings, MapReduceSettings)
+        super().__init__(settings, context)
+        self._scaling = Scaling(settings, context, self._rule)
+
+    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+        scaling = self._scaling
+        match event:
+            case PhaseFinished(number, phase, duration):
+                return scaling.end_phase(number, phase, duration, view, now)
+            case TimerFired(name) if name == TIMER:
+                return scaling.look_again(view, now)
+            case DecisionDue(token) if token < 0:
+                return scaling.commit(token, view, now)
+            case Committed(transaction, outcome) if scaling.is_mine(transaction):
+                return scaling.added(outcome, view, now)
+            case Committed(transaction, outcome):
+                if transaction.claims is None:
+                    return ()
+                effects = super().handle(event, view, now)
+                placed = transaction.claims.tasks[outcome.accepted]
+                return (*effects, *scaling.placed(placed, view, now))
+            case JobSubmitted(job, number, tasks) if job.phases:
+                scaling.take(job, number, len(tasks))
+            case TasksLost(job, number, tasks) if job.phases:
+                scaling.lose(number, tasks, now)
+                is_own = (tasks & 0xFFFFFFFF) < job.tasks
+                if not np.any(is_own):
+                    return ()
+                event = structs.replace(event, tasks=tasks[is_own], machines=event.machines[is_own])
+        return super().handle(event, view, now)

@@ -1,0 +1,111 @@
+"""When a job will end with so many workers, by the averages of past runs and linear speed-up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from argosy.model.jobs import Job
+
+
+class History:
+    """Mean durations of activities by program and phase, over all activities that ended."""
+
+    def __init__(self) -> None:
+        self._known: defaultdict[tuple[str | None, int], list[int]] = defaultdict(lambda: [0, 0])
+
+    def learn(self, job: Job, phase: int, duration: int) -> None:
+        activities = job.phases[phase].activities
+        for program in (job.program, None):
+            sums = self._known[program, phase]
+            sums[0] += activities
+            sums[1] += activities * duration
+
+    def average(self, job: Job, phase: int) -> int | None:
+        """Of the job's program, or of all programs where it has not run yet; none if none has."""
+        for program in (job.program, None):
+            if (program, phase) in self._known:
+                activities, total = self._known[program, phase]
+                return total // activities
+        return None
+
+
+class Workers:
+    """The workers of one job as its scheduler knows them, and how far they should have come."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        #: Of those asked for, how many run; beyond these, the tasks that run.
+        self.own = 0
+        self.extras: list[int] = []
+        #: Indices below were given to extra workers before.
+        self.next_index = job.tasks
+        self.phase = 0
+        #: Worker-microseconds of the phase until `_since`.
+        self._done = 0
+        self._since = 0
+
+    @property
+    def count(self) -> int:
+        return self.own + len(self.extras)
+
+    @property
+    def useful(self) -> int:
+        """More workers than this would find nothing to do, in this phase or a later one."""
+        return max(phase.activities for phase in self.job.phases[self.phase :])
+
+    def settle(self, now: int) -> None:
+        """To be called before the number of workers changes."""
+        rate = min(self.count, self.job.phases[self.phase].activities)
+        self._done += rate * (now - self._since)
+        self._since = now
+
+    def next_phase(self, now: int) -> None:
+        self.phase += 1
+        self._done, self._since = 0, now
+
+    def time_left(self, history: History, now: int) -> list[tuple[int, int]] | None:
+        """Work left and largest useful number of workers, phase by phase; none without a history. Later
+        phases of which nothing is known are left out."""
+        self.settle(now)
+        left = []
+        for number in range(self.phase, len(self.job.phases)):
+            average = history.average(self.job, number)
+            if average is None:
+                if number == self.phase:
+                    return None
+                continue
+            activities = self.job.phases[number].activities
+            work = activities * average
+            if number == self.phase:
+                # A run that is slower than those before it still has something to do.
+                work = max(work - self._done, average)
+            left.append((work, activities))
+        return left
+
+
+def time_with(left: list[tuple[int, int]], workers: int) -> int:
+    """How long the work left takes so many workers."""
+    return sum(work // min(workers, activities) for work, activities in left)
+
+
+def best_addition(
+    left: list[tuple[int, int]], workers: int, most: int, t_job: int, t_task: int
+) -> int:
+    """How many workers to add, of 1, 2, 4, … and `most`, for the earliest end; 0 if none is earlier.
+    Deciding takes `t_job + t_task x added`, in which the workers there are go on."""
+    best, earliest = 0, time_with(left, workers)
+    added = 1
+    while most > 0:
+        added = min(added, most)
+        decision = t_job + t_task * added
+        # What is done meanwhile shortens the first phase only, at most to nothing.
+        work, activities = left[0]
+        meanwhile = min(work, min(workers, activities) * decision)
+        then = [(work - meanwhile, activities), *left[1:]]
+        end = decision + time_with(then, workers + added)
+        if end < earliest:
+            best, earliest = added, end
+        if added == most:
+            break
+        added *= 2
+    return best

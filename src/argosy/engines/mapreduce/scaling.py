@@ -1,0 +1,211 @@
+"""Workers beyond those that jobs asked for: how many, from which room, and when they go again.
+
+One decision at a time, in a lane of its own. A job is looked at when all its own workers run, when it
+comes to its next phase, and every `interval` for as long as it would take more than there was. What lies
+idle is shared evenly among the jobs that are to be looked at. A claim that is refused is not tried again
+until then: extra workers are worth no fight.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal
+
+import numpy as np
+from msgspec import Meta
+
+from argosy.cell import Draft, Rule, View
+from argosy.engines.api import Context
+from argosy.engines.mapreduce.prediction import History, Workers, best_addition
+from argosy.engines.serial import SerialSettings
+from argosy.model.effects import Commit, Effect, Think, WakeMe
+from argosy.model.jobs import MOST_TASKS, Job, task_number
+from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
+from argosy.model.units import Micros
+
+LANE: Final = "scaling"
+TIMER: Final = "look again"
+
+
+class ScalingSettings(SerialSettings, frozen=True):
+    #: Add workers as long as a job ends sooner by it; or only while the cell is less full than `cap`; or
+    #: only up to `times` the workers asked for; or never.
+    policy: Literal["max-parallelism", "global-cap", "relative-job-size", "none"] = (
+        "max-parallelism"
+    )
+    #: For `global-cap`: the largest share of any resource that may be in use.
+    cap: Annotated[float, Meta(gt=0, le=1)] = 0.6
+    #: For `relative-job-size`: the most workers of a job, against those asked for.
+    times: Annotated[float, Meta(ge=1, le=1_000)] = 4.0
+    #: How often jobs that found too little room are looked at again.
+    interval: Micros = Micros(30_000_000)
+
+
+class Scaling:
+    def __init__(self, settings: ScalingSettings, context: Context, rule: Rule) -> None:
+        self._settings = settings
+        self._context = context
+        self._rule = rule
+        self._history = History()
+        #: All jobs with phases that were submitted here and are not over.
+        self._jobs: dict[int, Workers] = {}
+        #: Jobs to look at now, and jobs to look at again.
+        self._wanting: deque[int] = deque()
+        self._starved: set[int] = set()
+        #: The decision under way: its job and claims. Its token is below 0, as no other lane's.
+        self._adding: tuple[int, Claims] | None = None
+        self._token = 0
+        self._is_timed = False
+
+    def take(self, job: Job, number: int, pending: int) -> None:
+        """Of a job that another scheduler began with, some workers may run already."""
+        if number not in self._jobs:
+            self._jobs[number] = Workers(job)
+            self._jobs[number].own = job.tasks - pending
+
+    def placed(self, tasks: TaskArray, view: View, now: int) -> Sequence[Effect]:
+        """Workers that jobs asked for run; a job of which all do may get others."""
+        numbers, counts = np.unique(tasks >> 32, return_counts=True)
+        for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+            workers = self._jobs.get(number)
+            if workers is not None:
+                workers.settle(now)
+                workers.own += count
+                self._want(number)
+        return self._decide(view, now)
+
+    def lose(self, number: int, tasks: TaskArray, now: int) -> None:
+        workers = self._jobs.get(number)
+        if workers is not None:
+            workers.settle(now)
+            gone = set(tasks.tolist())
+            workers.own -= int(((tasks & 0xFFFFFFFF) < workers.job.tasks).sum())
+            workers.extras = [task for task in workers.extras if task not in gone]
+
+    def end_phase(
+        self, number: int, phase: int, duration: int, view: View, now: int
+    ) -> Sequence[Effect]:
+        """What was measured is learnt, workers that have nothing more to do go, and the next phase may
+        want others."""
+        workers = self._jobs.get(number)
+        if workers is None:
+            return ()
+        self._history.learn(workers.job, phase, duration)
+        if phase + 1 == len(workers.job.phases):
+            del self._jobs[number]
+            self._starved.discard(number)
+            return ()
+        workers.phase = phase
+        workers.next_phase(now)
+        self._want(number)
+        return (*self._release(workers, now), *self._decide(view, now))
+
+    def look_again(self, view: View, now: int) -> Sequence[Effect]:
+        self._is_timed = False
+        for number in sorted(self._starved):
+            self._want(number)
+        self._starved.clear()
+        return self._decide(view, now)
+
+    def is_mine(self, transaction: Transaction) -> bool:
+        if self._adding is None or transaction.claims is None:
+            return False
+        return transaction.claims is self._adding[1]
+
+    def commit(self, token: int, view: View, now: int) -> Sequence[Effect]:
+        """The decision time has passed; a job that ended meanwhile needs nothing more."""
+        if token != self._token or self._adding is None:
+            return ()
+        number, claims = self._adding
+        if number not in self._jobs:
+            self._adding = None
+            return self._decide(view, now)
+        return (Commit(Transaction(self._context.name, claims)),)
+
+    def added(self, outcome: Outcome, view: View, now: int) -> Sequence[Effect]:
+        assert self._adding is not None
+        number, claims = self._adding
+        self._adding = None
+        workers = self._jobs.get(number)
+        if workers is None:
+            return self._decide(view, now)
+        workers.settle(now)
+        workers.extras.extend(claims.tasks[outcome.accepted].tolist())
+        if not outcome.all_accepted:
+            self._starved.add(number)
+        return (*self._release(workers, now), *self._decide(view, now))
+
+    def _want(self, number: int) -> None:
+        workers = self._jobs[number]
+        is_whole = workers.own >= workers.job.tasks
+        if self._settings.policy != "none" and is_whole and number not in self._wanting:
+            self._wanting.append(number)
+
+    def _release(self, workers: Workers, now: int) -> Sequence[Effect]:
+        """Lets extra workers go, the youngest first, that no phase to come has an activity for."""
+        surplus = min(len(workers.extras), workers.count - workers.useful)
+        if surplus <= 0:
+            return ()
+        workers.settle(now)
+        going = np.array(workers.extras[-surplus:], np.int64)
+        del workers.extras[-surplus:]
+        return (Commit(Transaction(self._context.name, releases=going)),)
+
+    def _decide(self, view: View, now: int) -> Sequence[Effect]:
+        """Begins with the next job that gains from more workers, if there is one."""
+        effects: list[Effect] = []
+        while self._wanting and self._adding is None:
+            number = self._wanting.popleft()
+            workers = self._jobs.get(number)
+            if workers is not None and workers.own >= workers.job.tasks:
+                effects.extend(self._choose(number, workers, view, now))
+        if self._starved and not self._is_timed:
+            self._is_timed = True
+            effects.append(WakeMe(now + self._settings.interval, TIMER))
+        return effects
+
+    def _choose(self, number: int, workers: Workers, view: View, now: int) -> Sequence[Effect]:
+        settings, group = self._settings, workers.job.groups[0]
+        allowed, room = self._allowed(workers), self._room(workers.job, view)
+        left = workers.time_left(self._history, now) if allowed > 0 else None
+        if left is None:
+            return ()
+        most = min(allowed, room)
+        count = best_addition(left, workers.count, most, settings.t_job, settings.t_task)
+        if count == most < allowed:
+            self._starved.add(number)
+        if count == 0:
+            return ()
+        first = workers.next_index
+        tasks = np.arange(first, first + count, dtype=np.int64) | task_number(number, 0)
+        draft = Draft(view)
+        shape = view.shape(group.request, group.tags, workers.job.precedence)
+        draft.place(tasks, shape, self._rule, self._context.random, requires=group.requires)
+        if draft.count < count:
+            self._starved.add(number)
+        if not draft.count:
+            return ()
+        workers.next_index += draft.count
+        self._adding = (number, draft.claims())
+        self._token -= 1
+        duration = settings.t_job + settings.t_task * draft.count
+        return (Think(duration, self._token, number, LANE),)
+
+    def _allowed(self, workers: Workers) -> int:
+        """How many more workers the job may get, whatever the room."""
+        most = workers.useful
+        if self._settings.policy == "relative-job-size":
+            most = min(most, int(self._settings.times * workers.job.tasks))
+        return min(most - workers.count, MOST_TASKS - workers.next_index)
+
+    def _room(self, job: Job, view: View) -> int:
+        """For how many workers there is room, if all jobs that are to be looked at share it."""
+        cap = self._settings.cap if self._settings.policy == "global-cap" else 1.0
+        used, capacity = view.used_total(), view.capacity_total()
+        fits = [
+            (int(cap * capacity[name]) - used[name]) // amount
+            for name, amount in job.groups[0].request.items()
+            if amount
+        ]
+        return max(0, min(fits, default=MOST_TASKS)) // (1 + len(self._wanting))
