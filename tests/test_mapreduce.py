@@ -21,6 +21,7 @@ from argosy.model.scenario import (
     SchedulerCrash,
     Takes,
 )
+from argosy.runs.measure import summarise
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario, shared_job
 from argosy.testing.conformance import Trial
 
@@ -152,6 +153,18 @@ def test_extra_workers_are_beyond_the_tasks_that_are_counted() -> None:
     trial = twice()[2]
     assert sum(trial.counts) == 4
     assert trial.world.simulator.task_columns()[0].size == 4
+
+
+def test_a_run_tells_of_its_speed_ups() -> None:
+    found = summarise(twice()[2].world, "").speed_up
+    assert found is not None
+    assert (found.jobs, found.faster) == (2, 0.5)
+    assert found.largest == pytest.approx(205 / 15, rel=0.1)
+    assert found.quantiles[0] == 1.0
+    assert len(found.quantiles) == 101
+    assert found.quantiles[-1] == found.largest
+    plain = run(job("j", 2), engine="omega")
+    assert summarise(plain.world, "").speed_up is None
 
 
 def test_other_schedulers_go_on_beside_it() -> None:

@@ -30,12 +30,16 @@ struct Phase {
 
 class Pool {
  public:
+  //: Sums of times stop here.
+  static constexpr std::int64_t most_time = std::int64_t{1} << 62;
+
   // `asked` is how many workers the job asked for.
   Pool(std::int64_t job, std::vector<Phase> phases, std::int64_t asked)
       : job_(job), phases_(std::move(phases)) {
     for (const Phase& phase : phases_) {
       const std::int64_t rate = std::min(asked, phase.activities);
-      time_asked_ += (phase.activities * phase.duration + rate - 1) / rate;
+      const std::int64_t takes = (phase.activities * phase.duration + rate - 1) / rate;
+      time_asked_ = std::min(time_asked_, most_time - std::min(takes, most_time)) + takes;
     }
     begin_phase(0);
   }
