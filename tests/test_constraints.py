@@ -1,5 +1,6 @@
 """Constraints: what their text says, and what it may not say."""
 
+import json
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.model.constraint_tables import read_constraint, write_constraint
 from argosy.model.constraint_text import format_constraint, parse_constraint
 from argosy.model.constraints import (
     HEAVIEST,
@@ -22,6 +24,7 @@ from argosy.model.constraints import (
     Constraint,
     NotTags,
     PlacementConstraint,
+    SpreadConstraint,
     TagConstraint,
 )
 from argosy.model.errors import ConstraintSyntaxError, ModelError, excerpt
@@ -115,8 +118,17 @@ expressions = st.recursive(
     lambda inside: parts(inside).map(AllTags) | parts(inside).map(AnyTags) | inside.map(NotTags),
     max_leaves=6,
 )
+spreads = st.builds(
+    lambda tags, least, extra, group: SpreadConstraint(
+        tags, least, None if extra is None else min(least + extra, 2**53), group
+    ),
+    tags,
+    counts,
+    st.none() | counts,
+    names,
+)
 rules = st.recursive(
-    st.builds(PlacementConstraint, tags, expressions, names),
+    st.builds(PlacementConstraint, tags, expressions, names) | spreads,
     lambda inside: parts(inside).map(AllOf) | parts(inside).map(AnyOf),
     max_leaves=4,
 )
@@ -137,6 +149,13 @@ def test_every_constraint_survives_json_inside_its_job(constraint):
     assert msgspec.json.decode(msgspec.json.encode(job), type=Job) == job
 
 
+@given(constraints)
+@settings(derandomize=True, deadline=None, max_examples=60)
+def test_every_constraint_survives_being_a_table(constraint) -> None:
+    table = json.loads(json.dumps(write_constraint(constraint)))
+    assert read_constraint(table) == constraint
+
+
 @given(st.text(alphabet="ab->{},()& 12infotrd$\n", max_size=30))
 @settings(derandomize=True, deadline=None, max_examples=300)
 def test_any_text_is_a_constraint_or_a_syntax_error_with_a_column_inside_it(text):
@@ -155,8 +174,19 @@ def test_any_text_is_a_constraint_or_a_syntax_error_with_a_column_inside_it(text
         ("-> {a, 1, 2} in r", 0, "unexpected '->'", "a subject tag or '('"),
         ("a & -> {b, 1, 2} in r", 4, "unexpected '->'", "a tag"),
         ("a b -> {b, 1, 2} in r", 2, "unexpected 'b'", "'&' or '->'"),
-        ("a ->", 4, "unexpected the end", "'{', '(' or 'not'"),
-        ("a -> b in r", 5, "unexpected 'b'", "'{', '(' or 'not'"),
+        ("a ->", 4, "unexpected the end", "'{', '(', 'not' or 'spread'"),
+        ("a -> b in r", 5, "unexpected 'b'", "'{', '(', 'not' or 'spread'"),
+        ("a -> {b, 1, 2} and c in r", 19, "unexpected 'c'", "'{', '(' or 'not'"),
+        ("a -> spread 3 over r", 12, "unexpected '3'", "'{'"),
+        ("a -> spread {3} over r", 14, "unexpected '}'", "','"),
+        ("a -> spread {3, 2} over r", 16, "largest count 2", "at least 3, the least count"),
+        ("a -> spread {3, inf} in r", 21, "unexpected 'in'", "'over'"),
+        (
+            "a -> spread {3, inf} over",
+            25,
+            "unexpected the end",
+            "a node group such as machine or rack",
+        ),
         ("a -> {, 1, 2} in r", 6, "unexpected ','", "a tag"),
         ("a -> {in, 1, 2} in r", 6, "unexpected 'in'", "a tag"),
         ("a -> {b 1, 2} in r", 8, "unexpected '1'", "'&' or ','"),
@@ -232,8 +262,8 @@ def test_a_value_that_has_no_text_cannot_be_made(make):
 def test_every_constraint_of_the_documentation_parses():
     page = (Path(__file__).parent.parent / "docs" / "constraints.md").read_text()
     texts = re.findall(r"^    (\w+ -> .*)$", page, re.MULTILINE)
-    texts += re.findall(r"^\| `(.*?)` \|", page, re.MULTILINE)
-    assert len(texts) == 9
+    texts += re.findall(r"^\| `([^`]* -> [^`]*)` \|", page, re.MULTILINE)
+    assert len(texts) == 10
     for text in texts:
         assert format_constraint(parse_constraint(text)) == text
 

@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "engines": "List engines, or the settings of one.",
     "story": "Tell a task's life, line by line.",
     "why": "Explain why a task is where it is, or nowhere.",
+    "constraints": "Check, print and translate placement constraints.",
     "paper": "Run a paper's experiments again and check its claims.",
     "doctor": "Check this installation.",
 }

@@ -3,8 +3,9 @@
     constraint   rule ["weight" number] ["hard"]
     rule         both {"or" both}
     both         one {"and" one}
-    one          placement | "(" rule ")"
+    one          placement | spread | "(" rule ")"
     placement    tags "->" expression "in" group
+    spread       tags "->" "spread" "{" least "," (most | "inf") "}" "over" group
     expression   conjunction {"or" conjunction}
     conjunction  negation {"and" negation}
     negation     "not" negation | atom
@@ -36,6 +37,7 @@ from argosy.model.constraints import (
     NotTags,
     PlacementConstraint,
     Rule,
+    SpreadConstraint,
     TagConstraint,
 )
 from argosy.model.errors import ConstraintSyntaxError, excerpt
@@ -164,11 +166,19 @@ class _Parser:
             self._refuse("a subject tag or '('")
         subject = self._tags()
         self._expect("->", "'&' or '->'")
+        if self._accept("spread"):
+            self._expect("{", "'{'")
+            least, most = self._bounds()
+            self._expect("over", "'over'")
+            return SpreadConstraint(subject, least, most, self._group())
         expression = self._expression()
         self._expect("in", "'and', 'or' or 'in'")
+        return PlacementConstraint(subject, expression, self._group())
+
+    def _group(self) -> str:
         if not self.next.is_name:
             self._refuse("a node group such as machine or rack")
-        return PlacementConstraint(subject, expression, self._take().text)
+        return self._take().text
 
     def _expression(self) -> Expression:
         return self._joined("or", self._conjunction, AnyTags)
@@ -183,9 +193,18 @@ class _Parser:
             expression = self._nested(self._expression)
             self._expect(")", "'and', 'or' or ')'")
             return expression
-        self._expect("{", "'{', '(' or 'not'")
+        self._expect(
+            "{", "'{', '(', 'not' or 'spread'" if self._may_spread() else "'{', '(' or 'not'"
+        )
         tags = self._tags()
         self._expect(",", "'&' or ','")
+        return TagConstraint(tags, *self._bounds())
+
+    def _may_spread(self) -> bool:
+        return self.tokens[self.at - 1].text == "->"
+
+    def _bounds(self) -> tuple[int, int | None]:
+        """Two counts and the closing brace."""
         least = self._count("the least count, a whole number")
         self._expect(",", "','")
         column = self.next.column
@@ -197,7 +216,7 @@ class _Parser:
         if most is not None and most < least:
             self._fail(f"largest count {most}", column, f"at least {least}, the least count")
         self._expect("}", "'}'")
-        return TagConstraint(tags, least, most)
+        return least, most
 
     def _tags(self) -> tuple[str, ...]:
         tags: list[str] = []
@@ -233,11 +252,12 @@ def _format_rule(rule: Rule) -> str:
     match rule:
         case PlacementConstraint(subject, expression, group):
             return f"{' & '.join(subject)} -> {_format_expression(expression)} in {group}"
+        case SpreadConstraint(subject, least, most, group):
+            bounds = f"{{{least}, {'inf' if most is None else most}}}"
+            return f"{' & '.join(subject)} -> spread {bounds} over {group}"
         case AllOf(parts):
             return " and ".join(
-                _format_rule(part)
-                if isinstance(part, PlacementConstraint)
-                else f"({_format_rule(part)})"
+                f"({_format_rule(part)})" if isinstance(part, AllOf | AnyOf) else _format_rule(part)
                 for part in parts
             )
         case AnyOf(parts):

@@ -2,11 +2,13 @@
 
 The one form ``{subject_tag, {c_tag, c_min, c_max}, node_group}`` of the paper's section 4.2 says
 that each container with the subject's tags is to be in a node set of the group in which at least
-`c_min` and at most `c_max` containers have the tags `c_tag`. Affinity is (1, none), anti-affinity
-(0, 0), and all else cardinality. Beyond the paper, tag constraints may be negated.
+`c_min` and at most `c_max` other containers have the tags `c_tag`. Affinity is (1, none), anti-affinity
+(0, 0), and all else cardinality. Beyond the paper, tag constraints may be negated, and a spread bounds
+the number of node sets that containers are in.
 
-Values only: `constraint_text` reads and writes them, and what they mean for a placement is decided
-where tags are counted. Values compare by structure: ``a and (b and c)`` is not ``a and b and c``.
+Values only: `constraint_text` and `constraint_tables` read and write them, `constraint_meaning` says
+what they mean for a placement. Values compare by structure: ``a and (b and c)`` is not
+``a and b and c``.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from argosy.model.errors import ModelError
 from argosy.model.units import LARGEST
 
 #: Words of the text form; no tag or group may be called so.
-RESERVED: Final = frozenset({"and", "or", "not", "in", "inf", "weight", "hard"})
+RESERVED: Final = frozenset({"and", "or", "not", "in", "inf", "weight", "hard", "spread", "over"})
 #: A tag or group: may be namespaced (``appID:0023``). A hyphen never eats the arrow that follows.
 NAME: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.:/]|-(?!>))*")
 HEAVIEST: Final = 1e9
@@ -37,13 +39,7 @@ class TagConstraint(msgspec.Struct, frozen=True, tag="tags"):
 
     def __post_init__(self) -> None:
         _check_names(self.tags)
-        if not 0 <= self.least <= LARGEST:
-            raise ModelError(f"at least {self.least} containers", expected="0 to 2^53")
-        if self.most is not None and not self.least <= self.most <= LARGEST:
-            raise ModelError(
-                f"at least {self.least} and at most {self.most} containers",
-                expected="a largest count no smaller than the least",
-            )
+        _check_bounds(self.least, self.most, "containers")
 
 
 class AllTags(msgspec.Struct, frozen=True, tag="all"):
@@ -83,8 +79,23 @@ class PlacementConstraint(msgspec.Struct, frozen=True, tag="placement"):
         _check_names((self.group,))
 
 
+class SpreadConstraint(msgspec.Struct, frozen=True, tag="spread"):
+    """The containers with all tags of `subject` are in at least `least` and at most `most` sets of
+    `group`, counted over the whole cell."""
+
+    subject: tuple[str, ...]
+    least: int
+    most: int | None
+    group: str
+
+    def __post_init__(self) -> None:
+        _check_names(self.subject)
+        _check_names((self.group,))
+        _check_bounds(self.least, self.most, "node sets")
+
+
 class AllOf(msgspec.Struct, frozen=True, tag="all-of"):
-    """Every part holds, each in a node set of its own."""
+    """Every part that concerns a container holds for it, each in a node set of its own."""
 
     parts: tuple[Rule, ...]
 
@@ -93,7 +104,8 @@ class AllOf(msgspec.Struct, frozen=True, tag="all-of"):
 
 
 class AnyOf(msgspec.Struct, frozen=True, tag="any-of"):
-    """At least one part holds: the disjunction of the paper's compound constraints."""
+    """At least one of the parts that concern a container holds for it: the disjunction of the paper's
+    compound constraints."""
 
     parts: tuple[Rule, ...]
 
@@ -101,7 +113,8 @@ class AnyOf(msgspec.Struct, frozen=True, tag="any-of"):
         _check_parts(self.parts)
 
 
-Rule: TypeAlias = PlacementConstraint | AllOf | AnyOf
+Leaf: TypeAlias = PlacementConstraint | SpreadConstraint
+Rule: TypeAlias = Leaf | AllOf | AnyOf
 
 
 class Constraint(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -115,6 +128,16 @@ class Constraint(msgspec.Struct, frozen=True, omit_defaults=True):
     def __post_init__(self) -> None:
         if not (math.isfinite(self.weight) and 0 < self.weight <= HEAVIEST):
             raise ModelError(f"a weight of {self.weight}", expected="more than 0, at most 1e9")
+
+
+def _check_bounds(least: int, most: int | None, what: str) -> None:
+    if not 0 <= least <= LARGEST:
+        raise ModelError(f"at least {least} {what}", expected="0 to 2^53")
+    if most is not None and not least <= most <= LARGEST:
+        raise ModelError(
+            f"at least {least} and at most {most} {what}",
+            expected="a largest count no smaller than the least",
+        )
 
 
 def _check_names(names: tuple[str, ...]) -> None:

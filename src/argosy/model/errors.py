@@ -98,6 +98,12 @@ class ConstraintSyntaxError(ArgosyError):
         )
 
 
+class Untranslatable(ArgosyError):
+    """A constraint that another system's language cannot say, or the other way round."""
+
+    code = "untranslatable"
+
+
 class SettingError(ArgosyError):
     code = "setting"
 

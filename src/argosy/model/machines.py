@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from argosy.model.resources import Resources
@@ -23,3 +25,10 @@ class Machine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 #: The group in which every machine is a set of its own.
 MACHINE_GROUP = "machine"
+
+
+def static_tags(attributes: Mapping[str, str]) -> frozenset[str]:
+    """The tags a machine has for good: ``key:value`` for each attribute, and ``key`` where the value
+    is ``true``."""
+    tags = {f"{key}:{value}" for key, value in attributes.items()}
+    return frozenset(tags | {key for key, value in attributes.items() if value == "true"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from argosy.model.constraints import AllOf, AnyOf, PlacementConstraint, Rule
+from argosy.model.constraint_parts import leaves
 from argosy.model.errors import ScenarioError, excerpt
 from argosy.model.jobs import Job
 from argosy.model.machines import MACHINE_GROUP
@@ -43,7 +43,7 @@ class JobChecks:
             self.request(group.request, (*inside, "request"))
             self.requires(group.requires, (*inside, "requires"))
         for index, constraint in enumerate(job.constraints):
-            for name in sorted(_groups_of(constraint.rule)):
+            for name in sorted({leaf.group for leaf in leaves(constraint.rule)}):
                 check_known("node group", name, self.groups, (*path, "constraints", index))
         self.tasks += job.tasks
         if self.tasks > MOST_TASKS_IN_ALL:
@@ -79,11 +79,3 @@ class JobChecks:
                 check_known("machine attribute", key, self.attributes, (*path, key))
             if value not in self.attributes[key]:
                 check_known(f"value of {key}", value, self.attributes[key], (*path, key))
-
-
-def _groups_of(rule: Rule) -> set[str]:
-    match rule:
-        case PlacementConstraint(group=group):
-            return {group}
-        case AllOf(parts=parts) | AnyOf(parts=parts):
-            return set().union(*map(_groups_of, parts))

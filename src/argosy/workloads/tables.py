@@ -3,7 +3,7 @@
 `convert` follows the annotations of msgspec structs. Structure is walked here, so that an error
 knows its path and an unknown key its neighbours; plain values are left to `msgspec.convert`. Some
 annotations mean readable text: `Micros` a duration with its unit, `Resources` a table of amounts,
-`Constraint` its text form.
+`Constraint` its text form or its table.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import (
 import msgspec
 
 from argosy.model import units
-from argosy.model.constraint_text import parse_constraint
+from argosy.model.constraint_tables import read_constraint
 from argosy.model.constraints import Constraint
 from argosy.model.errors import ArgosyError, UnknownName, did_you_mean, excerpt
 from argosy.model.resources import Resources
@@ -147,10 +147,10 @@ class Converter:
                     example = 'a table such as {cpu = 500, memory = "2GiB"}'
                     self.refuse(f"{shown(value)} is not a resource vector", path, example)
                 return Resources.parse(value)
-            if not isinstance(value, str):
+            if not isinstance(value, str | Mapping):
                 example = 'text such as "hb -> {hb, 0, 0} in machine"'
                 self.refuse(f"{shown(value)} is not a constraint", path, example)
-            return parse_constraint(value)
+            return read_constraint(value)
         except ArgosyError as error:
             raise misfit(error, path) from None
 

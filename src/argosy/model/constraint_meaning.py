@@ -1,0 +1,201 @@
+"""What constraints mean, said once, slowly: the reference every algorithm's answer is held against.
+
+A *placement* says on which machine each container is. For a node set S and tags c, the cardinality
+gamma_S(c) is the number of containers on machines of S that carry all of c, and of machines of S whose
+static tags hold all of c. A container is judged without itself: where it carries c, it sees one less.
+
+A container with the subject's tags on machine n keeps ``s -> E in G`` if some set S of G that holds n
+makes the expression E true. How far it is from that is the *extent*:
+
+    {c, least, most}    max(0, least - g) / max(1, least) + max(0, g - most) / max(1, most)
+    E and F             the sum              E or F    the smaller
+    not E               the extent of E with the negation moved inwards; what can never hold has 1
+    in G                the smallest over the sets of G that hold n; 1 if there is none
+    spread {l, m} over G    as the first line, where g is how many sets of G hold a subject
+    rule and rule       the sum over those that concern the container
+    rule or rule        the smallest of those
+
+So an extent is 0 if and only if the container keeps the constraint, and it grows with the distance.
+A placement's *violation* is the sum of weight times extent over all constraints and containers;
+containers with an extent above 0 are the *violating* ones.
+
+Nothing here is fast and nothing here is shared with an algorithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from argosy.model.constraints import (
+    AllOf,
+    AllTags,
+    AnyOf,
+    AnyTags,
+    Constraint,
+    Expression,
+    NotTags,
+    PlacementConstraint,
+    Rule,
+    SpreadConstraint,
+    TagConstraint,
+)
+from argosy.model.machines import MACHINE_GROUP, Machine, static_tags
+
+
+class Container(msgspec.Struct, frozen=True):
+    """One running container: all its tags, automatic ones too, and its machine's name."""
+
+    tags: frozenset[str]
+    machine: str
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """That the container (an index) does not keep the constraint (an index), and by how much."""
+
+    constraint: int
+    container: int
+    extent: float
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What a placement's violations come to."""
+
+    violations: tuple[Violation, ...]
+    #: Weight times extent, over all violations.
+    total: float
+    #: Pairs of a constraint and a container that it concerns.
+    concerned: int
+
+    @property
+    def containers(self) -> int:
+        """How many containers violate something."""
+        return len({violation.container for violation in self.violations})
+
+
+class Meaning:
+    """Judges placements on some machines."""
+
+    def __init__(self, machines: Sequence[Machine]) -> None:
+        self.static = {machine.name: static_tags(machine.attributes) for machine in machines}
+        #: Per group and set, the machines in it.
+        self.members: dict[str, dict[str, set[str]]] = {
+            MACHINE_GROUP: {machine.name: {machine.name} for machine in machines}
+        }
+        for machine in machines:
+            for group, names in machine.joins.items():
+                for name in names:
+                    self.members.setdefault(group, {}).setdefault(name, set()).add(machine.name)
+
+    def judge(
+        self, constraints: Sequence[Constraint], containers: Sequence[Container]
+    ) -> Judgement:
+        violations = []
+        total = 0.0
+        concerned = 0
+        for number, constraint in enumerate(constraints):
+            for index, container in enumerate(containers):
+                extent = self.extent(constraint.rule, container, containers)
+                if extent is None:
+                    continue
+                concerned += 1
+                if extent > 0:
+                    violations.append(Violation(number, index, extent))
+                    total += constraint.weight * extent
+        return Judgement(tuple(violations), total, concerned)
+
+    def extent(
+        self, rule: Rule, container: Container, containers: Sequence[Container]
+    ) -> float | None:
+        """How far the container is from keeping the rule; none if the rule does not concern it."""
+        match rule:
+            case AllOf(parts) | AnyOf(parts):
+                judged = [self.extent(part, container, containers) for part in parts]
+                extents = [extent for extent in judged if extent is not None]
+                if not extents:
+                    return None
+                return sum(extents) if isinstance(rule, AllOf) else min(extents)
+            case PlacementConstraint(subject, expression, group):
+                if not container.tags.issuperset(subject):
+                    return None
+                around = [
+                    members
+                    for members in self.members.get(group, {}).values()
+                    if container.machine in members
+                ]
+                return min(
+                    (
+                        self._expression(expression, members, container, containers)
+                        for members in around
+                    ),
+                    default=1.0,
+                )
+            case SpreadConstraint(subject, least, most, group):
+                if not container.tags.issuperset(subject):
+                    return None
+                used = {other.machine for other in containers if other.tags.issuperset(subject)}
+                sets = self.members.get(group, {}).values()
+                return distance(sum(1 for members in sets if members & used), least, most)
+
+    def count(self, tags: Sequence[str], members: set[str], containers: Sequence[Container]) -> int:
+        """gamma_S(tags)."""
+        running = sum(
+            1 for other in containers if other.machine in members and other.tags.issuperset(tags)
+        )
+        return running + sum(1 for name in members if self.static[name].issuperset(tags))
+
+    def _expression(
+        self,
+        expression: Expression,
+        members: set[str],
+        container: Container,
+        containers: Sequence[Container],
+    ) -> float:
+        match expression:
+            case TagConstraint(tags, least, most):
+                count = self.count(tags, members, containers)
+                if container.tags.issuperset(tags):
+                    count -= 1
+                return distance(count, least, most)
+            case AllTags(parts):
+                return sum(self._expression(p, members, container, containers) for p in parts)
+            case AnyTags(parts):
+                return min(self._expression(p, members, container, containers) for p in parts)
+            case NotTags(part):
+                inside = negated(part)
+                if inside is None:
+                    return 1.0
+                return self._expression(inside, members, container, containers)
+
+
+def distance(count: int, least: int, most: int | None) -> float:
+    """How far a count is outside of its bounds, as a part of the bound."""
+    extent = max(0, least - count) / max(1, least)
+    if most is not None:
+        extent += max(0, count - most) / max(1, most)
+    return extent
+
+
+def negated(expression: Expression) -> Expression | None:
+    """What holds just where `expression` does not, without an outer negation; none if nothing does."""
+    match expression:
+        case NotTags(part):
+            return part
+        case TagConstraint(tags, least, most):
+            below = (TagConstraint(tags, 0, least - 1),) if least > 0 else ()
+            above = (TagConstraint(tags, most + 1, None),) if most is not None else ()
+            return _joined(AnyTags, (*below, *above))
+        case AllTags(parts):
+            return _joined(AnyTags, [p for part in parts if (p := negated(part)) is not None])
+        case AnyTags(parts):
+            inside = [negated(part) for part in parts]
+            if any(part is None for part in inside):
+                return None
+            return _joined(AllTags, [part for part in inside if part is not None])
+
+
+def _joined(join: type[AllTags] | type[AnyTags], parts: Sequence[Expression]) -> Expression | None:
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return join(tuple(parts))

@@ -1,0 +1,127 @@
+"""What constraints are made of: their leaves, atoms and tags, and their tags under other names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from argosy.model.constraints import (
+    AllOf,
+    AllTags,
+    AnyOf,
+    AnyTags,
+    Constraint,
+    Expression,
+    Leaf,
+    NotTags,
+    PlacementConstraint,
+    Rule,
+    SpreadConstraint,
+    TagConstraint,
+)
+from argosy.model.jobs import Job, TaskGroup
+
+#: The namespaces of the tags that every container gets from its job's id, kind and owner.
+APP: Final = "appID:"
+KIND: Final = "kind:"
+OWNER: Final = "owner:"
+#: In a job's own constraints, the job itself.
+SELF: Final = "appID:self"
+_UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9_.:/-]|-(?=>)")
+
+
+def leaves(rule: Rule) -> Iterator[Leaf]:
+    """The placement and spread constraints that a rule is made of, from left to right."""
+    match rule:
+        case AllOf(parts) | AnyOf(parts):
+            for part in parts:
+                yield from leaves(part)
+        case _:
+            yield rule
+
+
+def atoms(expression: Expression) -> Iterator[TagConstraint]:
+    match expression:
+        case AllTags(parts) | AnyTags(parts):
+            for part in parts:
+                yield from atoms(part)
+        case NotTags(part):
+            yield from atoms(part)
+        case _:
+            yield expression
+
+
+def tags_of(rule: Rule) -> frozenset[str]:
+    """Every tag that the rule names."""
+    named: set[str] = set()
+    for leaf in leaves(rule):
+        named.update(leaf.subject)
+        if isinstance(leaf, PlacementConstraint):
+            named.update(tag for atom in atoms(leaf.expression) for tag in atom.tags)
+    return frozenset(named)
+
+
+def renamed(constraint: Constraint, rename: Mapping[str, str]) -> Constraint:
+    """The constraint with some of its tags under other names."""
+    return msgspec.structs.replace(constraint, rule=_renamed_rule(constraint.rule, rename))
+
+
+def _renamed(tags: tuple[str, ...], rename: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(rename.get(tag, tag) for tag in tags)
+
+
+def _renamed_rule(rule: Rule, rename: Mapping[str, str]) -> Rule:
+    match rule:
+        case PlacementConstraint(subject, expression, group):
+            inside = _renamed_expression(expression, rename)
+            return PlacementConstraint(_renamed(subject, rename), inside, group)
+        case SpreadConstraint(subject, least, most, group):
+            return SpreadConstraint(_renamed(subject, rename), least, most, group)
+        case AllOf(parts):
+            return AllOf(tuple(_renamed_rule(part, rename) for part in parts))
+        case AnyOf(parts):
+            return AnyOf(tuple(_renamed_rule(part, rename) for part in parts))
+
+
+def _renamed_expression(expression: Expression, rename: Mapping[str, str]) -> Expression:
+    match expression:
+        case TagConstraint(tags, least, most):
+            return TagConstraint(_renamed(tags, rename), least, most)
+        case AllTags(parts):
+            return AllTags(tuple(_renamed_expression(part, rename) for part in parts))
+        case AnyTags(parts):
+            return AnyTags(tuple(_renamed_expression(part, rename) for part in parts))
+        case NotTags(part):
+            return NotTags(_renamed_expression(part, rename))
+
+
+def _tag(namespace: str, name: str) -> str:
+    """What no tag may hold becomes an underscore."""
+    return namespace + _UNNAMEABLE.sub("_", name)
+
+
+def app_tag(job_id: str) -> str:
+    return _tag(APP, job_id)
+
+
+def automatic_tags(job: Job) -> tuple[str, ...]:
+    """What every container of the job carries beside its group's own tags."""
+    tags = (app_tag(job.id), _tag(KIND, job.kind))
+    return (*tags, _tag(OWNER, job.owner)) if job.owner else tags
+
+
+def container_tags(job: Job, group: TaskGroup) -> tuple[str, ...]:
+    """All tags of a group's containers, each once and in order."""
+    return tuple(sorted({*group.tags, *automatic_tags(job)}))
+
+
+def of_job(job_id: str, constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
+    """A job's own constraints, with `SELF` become the job's tag."""
+    rename = {SELF: app_tag(job_id)}
+    return tuple(
+        renamed(constraint, rename) if SELF in tags_of(constraint.rule) else constraint
+        for constraint in constraints
+    )
