@@ -26,6 +26,7 @@ from argosy.model.transactions import (
     ResizeMachine,
     ReviveMachine,
     Transaction,
+    Wants,
 )
 
 DIMENSIONS = ("cpu", "memory")
@@ -256,6 +257,16 @@ def test_a_scheduler_wields_no_higher_precedence_than_it_may() -> None:
     assert outcome.amounts.tolist() == [2, 0]
     assert claim(cell, (task_number(1, 0), 0, high), scheduler="bert").all_accepted
     assert [cell.highest_precedence(name) for name in ("anna", "bert")] == [3, 32_767]
+
+
+def test_what_a_scheduler_wants_is_kept_for_the_others_if_it_makes_sense() -> None:
+    cell = cell_of((4, 4))
+    wants = Wants(2.0, (3, 5), 100)
+    cell.commit(Transaction("anna", wants=wants))
+    assert cell.view().wants() == {"anna": wants}
+    for bad in (Wants(0.0, (3, 5), 100), Wants(1.0, (3,), 100), Wants(1.0, (3, -5), 100)):
+        with pytest.raises(ModelError, match="wants"):
+            cell.commit(Transaction("anna", wants=bad))
 
 
 def test_a_finished_job_makes_way_for_the_next() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from math import inf
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +18,7 @@ from argosy.model.errors import ModelError
 from argosy.model.explanations import Refusal, Why
 from argosy.model.jobs import PRECEDENCE_RANGE
 from argosy.model.resources import MOST_DIMENSIONS, Resources
-from argosy.model.transactions import OPERATOR, Outcome, TaskArray, Transaction
+from argosy.model.transactions import OPERATOR, Outcome, TaskArray, Transaction, Wants
 
 #: More than any cell can hold.
 UNLIMITED: Final = 2**62
@@ -113,6 +114,8 @@ class Cell(View):
             transaction.releases,
         )
         added: tuple[int, ...] = ()
+        if transaction.wants is not None:
+            self._check_wants(transaction.wants)
         try:
             if transaction.machines:
                 if transaction.atomic:
@@ -140,6 +143,8 @@ class Cell(View):
                 if isinstance(error, TypeError)
                 else None,
             ) from None
+        if transaction.wants is not None:
+            self._names.wants[transaction.scheduler] = transaction.wants
         if self._audited:
             self.require_sound()
         accepted, whys, details, amounts = verdicts or _all_accepted(len(claims) if claims else 0)
@@ -156,6 +161,15 @@ class Cell(View):
             added,
             verdicts is None,
         )
+
+    def _check_wants(self, wants: Wants) -> None:
+        """Other schedulers compute with it, so it has to make sense."""
+        is_whole = len(wants.amounts) == len(self.dimensions)
+        if not is_whole or min(wants.amounts) < 0 or not 0 < wants.weight < inf:
+            raise ModelError(
+                f"wants of {wants.amounts} with weight {wants.weight}",
+                expected=f"amounts of {', '.join(self.dimensions)}, and a weight above 0",
+            )
 
     def claims(self) -> int:
         """How many tasks hold a claim."""

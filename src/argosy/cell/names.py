@@ -1,4 +1,4 @@
-"""Names of machines, node sets, attributes and tags, and the core's numbers for them.
+"""Names of machines, node sets, attributes, tags and schedulers, and the core's numbers for them.
 
 One `Names` is shared by a cell and all its snapshots. It only grows, and a number once given keeps
 its meaning, so a snapshot stays frozen by not looking beyond its own machines.
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from argosy.model.errors import ModelError, did_you_mean
 from argosy.model.machines import MACHINE_GROUP, Machine
-from argosy.model.transactions import OPERATOR
+from argosy.model.transactions import OPERATOR, Wants
 
 
 class Names:
@@ -29,6 +29,8 @@ class Names:
         self._tags: dict[str, int] = {}
         #: The operator is number 0: the native core exempts it.
         self.schedulers = {OPERATOR: 0}
+        #: What schedulers last said they want; the core has no use for it.
+        self.wants: dict[str, Wants] = {}
         for group, sets in groups.items():
             if group == MACHINE_GROUP:
                 raise ModelError(

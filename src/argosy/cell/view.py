@@ -21,7 +21,7 @@ from argosy.model.jobs import PRECEDENCE_RANGE
 from argosy.model.machines import MACHINE_GROUP
 from argosy.model.random import Random
 from argosy.model.resources import Resources
-from argosy.model.transactions import MachineArray, VersionArray
+from argosy.model.transactions import MachineArray, VersionArray, Wants
 
 #: One bit a machine in words of 64: machine m is bit m % 64 of word m // 64.
 Bitmap: TypeAlias = NDArray[np.uint64]
@@ -221,6 +221,10 @@ class View:
         if number is None:
             return dict.fromkeys(self.dimensions, 0)
         return dict(zip(self.dimensions, self._columns.usage(number)[0], strict=True))
+
+    def wants(self) -> Mapping[str, Wants]:
+        """What schedulers last said they would still claim; of some the time is over."""
+        return self._names.wants
 
     def highest_precedence(self, scheduler: str) -> int:
         """The highest precedence that the scheduler may claim with."""

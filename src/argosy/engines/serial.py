@@ -112,6 +112,10 @@ class SerialScheduler:
         """What the job claims with."""
         return work.job.precedence
 
+    def part(self, work: Work, view: View) -> TaskArray:
+        """The tasks to decide on in this attempt: the first of those that are left, at best all."""
+        return work.tasks
+
     def preferred(self, work: Work, count: int, view: View) -> Iterable[tuple[Bitmap, int]]:
         """Machines to try first, each with how many of `count` tasks it should take at most."""
         return ()
@@ -156,10 +160,10 @@ class SerialScheduler:
 
     def _choose(self, work: Work, view: View) -> Claims | None:
         draft, terms, within = Draft(view), self._terms, self.machines(view)
-        precedence = self.precedence(work, view)
+        precedence, part = self.precedence(work, view), self.part(work, view)
         seen: list[Found] = []
         self._explains = []
-        for group, tasks in work.job.tasks_by_group(work.tasks):
+        for group, tasks in work.job.tasks_by_group(part):
             found, short = draft.place(
                 tasks,
                 view.shape(group.request, group.tags, precedence),
@@ -176,6 +180,8 @@ class SerialScheduler:
         # A transaction has one explanation: that of its tasks, if they were searched for as one.
         self._explanation = seen[0].explanation() if len(seen) == 1 else None
         self._unplaced = draft.unplaced()
+        if len(part) < len(work.tasks):
+            self._unplaced = np.concatenate([self._unplaced, work.tasks[len(part) :]])
         if terms.atomic and draft.count and len(self._unplaced):
             together = structs.replace(
                 self._explains[0].explanation,
@@ -209,7 +215,9 @@ class SerialScheduler:
         assert claims is not None
         work.tasks = self._unplaced
         if outcome.all_accepted:
-            work.lost += bool(len(work.tasks))
+            work.lost += bool(self._explains)
+            # One that got all it asked for does not wear the job out, though it did not ask for all.
+            work.attempts -= bool(len(work.tasks)) and not self._explains
             return self._conclude(now, view, should_wait=False)
         refused = np.flatnonzero(~outcome.accepted)
         work.tasks = np.sort(np.concatenate([work.tasks, claims.tasks[refused]]))

@@ -88,6 +88,15 @@ class ResizeMachine(msgspec.Struct, frozen=True, tag=True):
 MachineChange: TypeAlias = AddMachine | DrainMachine | RemoveMachine | ReviveMachine | ResizeMachine
 
 
+class Wants(msgspec.Struct, frozen=True):
+    """What a scheduler would still claim, for the others to see: by dimension, with its weight against
+    theirs. It counts until a time, so that nobody waits for a scheduler that stopped."""
+
+    weight: float
+    amounts: tuple[int, ...]
+    until: int
+
+
 class Transaction(msgspec.Struct, frozen=True, gc=False):
     """Machine changes, then releases, then claims, judged in that order against the cell as it is.
 
@@ -95,7 +104,7 @@ class Transaction(msgspec.Struct, frozen=True, gc=False):
     refuses any machine whose version moved on since the decision; otherwise only fit is checked.
     `scheduler` may have a part after a colon (``mesos:batch``): claims are then counted under that name.
     `preempt` lets claims push out tasks of strictly lower precedence; `move` lets a claim replace the
-    claim its task already holds.
+    claim its task already holds. `wants` is kept for others to read; nothing is judged by it.
     """
 
     scheduler: str
@@ -106,6 +115,7 @@ class Transaction(msgspec.Struct, frozen=True, gc=False):
     coarse: bool = False
     preempt: bool = False
     move: bool = False
+    wants: Wants | None = None
 
 
 class Verdict(IntEnum):

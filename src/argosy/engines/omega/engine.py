@@ -1,14 +1,22 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Iterable, Sequence
+from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta
 
 from argosy.cell import Bitmap, View
 from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.omega.fairness import FairShare, Share
 from argosy.engines.serial import SerialScheduler, SerialSettings, Terms, Work
+from argosy.model.effects import Abandon, Commit, Effect, Explain, WakeMe
+from argosy.model.events import Committed, Event, JobSubmitted, TasksLost, TimerFired
+from argosy.model.explanations import Explanation
+from argosy.model.transactions import TaskArray, Transaction
+
+#: How long a scheduler that has its share waits until it looks again, where it has no time of its own.
+SHORTEST_REST: Final = 1_000
 
 
 class OmegaSettings(SerialSettings, frozen=True):
@@ -25,6 +33,9 @@ class OmegaSettings(SerialSettings, frozen=True):
     patience: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     #: By how much the precedence grows with each attempt that is lost then.
     raise_by: Annotated[int, Meta(ge=1, le=65_535)] = 1
+    #: Against the weights of others in dominant resource fairness; 0 takes part in none. Schedulers with
+    #: a weight keep their claims within their shares of the cell while others want what is left.
+    weight: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
     #: The node group whose sets a job's tasks are dealt out over first, to resist failures; empty: none.
     spread: str = ""
     #: Into how many regions the machines are cut; a scheduler looks in its own first, so that slow
@@ -44,6 +55,72 @@ class Omega(SerialScheduler):
         assert isinstance(settings, OmegaSettings)
         super().__init__(settings, context)
         self._settings = settings
+        self._fair = FairShare(context.name, settings.weight) if settings.weight else None
+        self._now = 0
+        #: As it was when the decision under way began.
+        self._share: Share | None = None
+        #: Whether a timer is set for the end of a rest, and the job that was last told of one.
+        self._rests = False
+        self._told = -1
+
+    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+        fair = self._fair
+        if fair is None:
+            return super().handle(event, view, now)
+        self._now = now
+        match event:
+            case JobSubmitted(job, _, tasks) | TasksLost(job, _, tasks):
+                fair.want(job, tasks, view)
+            case Committed(transaction, outcome):
+                if transaction.claims is None:
+                    return ()
+                fair.got(transaction.claims, outcome.accepted, view)
+            case TimerFired("rest"):
+                self._rests = False
+                effects = self._begin(view) if self._deciding is None else ()
+                return (*effects, *self._tell_wants(fair, now))
+        return (*super().handle(event, view, now), *self._tell_wants(fair, now))
+
+    def _tell_wants(self, fair: FairShare, now: int) -> Sequence[Effect]:
+        if self._deciding is None and not self._queue and not self._waiting:
+            fair.want_nothing()
+        wants = fair.to_say(now)
+        return () if wants is None else (Commit(Transaction(self._context.name, wants=wants)),)
+
+    def _begin(self, view: View) -> Sequence[Effect]:
+        if self._fair is not None and self._queue:
+            self._share = self._fair.share(view, self._now)
+            if self._share.is_reached:
+                self._deciding = None
+                return self._rest(self._queue[0], self._share, view)
+        return super()._begin(view)
+
+    def _rest(self, work: Work, share: Share, view: View) -> Sequence[Effect]:
+        """At its share the scheduler waits until others want less, or something of its own ends."""
+        if self._rests:
+            return ()
+        self._rests = True
+        rest = self._settings.backoff or max(self._settings.t_job, SHORTEST_REST)
+        wake = WakeMe(self._now + rest, "rest")
+        if self._told == work.number:
+            return (wake,)
+        self._told = work.number
+        request = next(work.job.tasks_by_group(work.tasks))[0].request
+        remedy = "raise the scheduler's weight, or wait until others want less"
+        why = Explanation(refused=share.refusal(request, view), remedy=remedy)
+        return (Explain(work.tasks, why), wake)
+
+    def _put_back(self, work: Work, now: int, *, should_wait: bool) -> Sequence[Effect]:
+        effects = super()._put_back(work, now, should_wait=should_wait)
+        if self._fair is not None and any(isinstance(effect, Abandon) for effect in effects):
+            self._fair.forget(work.job, work.tasks)
+        return effects
+
+    def part(self, work: Work, view: View) -> TaskArray:
+        """What is placed together may go beyond the share together: else it could never be placed."""
+        if self._share is None or self.terms(work).atomic:
+            return work.tasks
+        return work.tasks[: self._share.first(work.job, work.tasks, view)]
 
     def terms(self, work: Work) -> Terms:
         """A job that starves is judged by room alone: changes elsewhere must not make it lose again."""

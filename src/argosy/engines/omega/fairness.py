@@ -1,0 +1,170 @@
+"""Weighted dominant resource fairness without an allocator.
+
+Every scheduler that takes part says in its transactions what it still wants. Each computes from the
+cell, which tells who holds and who wants what, the shares that progressive filling would give to those
+who want more, and keeps its own claims within its own share. Nobody is asked and nobody enforces it. A
+share binds only while others want what is left: without rivals it is all that one wants.
+
+Progressive filling: all dominant shares grow together, each in proportion to its weight and along what
+its owner wants, until the owner has all it wants or a resource it needs is used up. With n schedulers
+and d resources that takes at most n + d steps of O(n d).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.cell import View
+from argosy.model.explanations import Refusal, Why
+from argosy.model.jobs import Job
+from argosy.model.resources import Resources
+from argosy.model.transactions import Claims, TaskArray, Wants
+
+Amounts = NDArray[np.float64]
+
+#: What a scheduler wants counts for so long after it said so: one that stopped is forgotten then.
+LEASE: Final = 300_000_000
+#: Shares that differ by less are equal: a task is more than that of any cell.
+_NOTHING: Final = 1e-12
+
+
+def fair_shares(room: Amounts, demands: Amounts, weights: Sequence[float]) -> Amounts:
+    """The dominant share that each owner is entitled to. `room` and the rows of `demands` are parts of
+    the cell's capacity by resource; each weight is above 0."""
+    wanted = demands.max(axis=1)
+    along = demands / np.maximum(wanted, _NOTHING)[:, None]
+    rates = np.array(weights, np.float64)
+    shares, left = np.zeros(len(rates)), room.astype(np.float64)
+    growing = wanted > _NOTHING
+    while growing.any():
+        use = (rates * growing) @ along
+        needed = use > _NOTHING
+        until_used = np.min(np.maximum(left[needed], 0) / use[needed])
+        until_content = np.min((wanted - shares)[growing] / rates[growing])
+        level = min(until_used, until_content)
+        shares += np.where(growing, rates * level, 0.0)
+        left -= use * level
+        is_short = along[:, left <= _NOTHING].max(axis=1, initial=0.0) > _NOTHING
+        growing &= (shares < wanted - _NOTHING) & ~is_short
+    return shares
+
+
+class FairShare:
+    """What one scheduler wants, has said, and may take."""
+
+    def __init__(self, name: str, weight: float) -> None:
+        self._name = name
+        self._weight = weight
+        self._dimensions: tuple[str, ...] = ()
+        #: What its pending tasks ask for, by dimension.
+        self._wanted = np.zeros(0, np.int64)
+        self._said: Wants | None = None
+
+    def want(self, job: Job, tasks: TaskArray, view: View) -> None:
+        """Tasks that no machine could hold even if it were empty do not count: nothing kept free for
+        them would help."""
+        capacity = view.capacity()
+        if not self._dimensions:
+            self._dimensions = view.dimensions
+            self._wanted = np.zeros(len(view.dimensions), np.int64)
+        for group, mine in job.tasks_by_group(tasks):
+            request = np.array(group.request.vector(view.dimensions), np.int64)
+            if (capacity >= request).all(axis=1).any():
+                self._wanted += request * len(mine)
+
+    def forget(self, job: Job, tasks: TaskArray) -> None:
+        for group, mine in job.tasks_by_group(tasks):
+            self._take_off(np.array(group.request.vector(self._dimensions), np.int64) * len(mine))
+
+    def got(self, claims: Claims, accepted: NDArray[np.bool_], view: View) -> None:
+        self._take_off(_asked(claims, accepted, view))
+
+    def want_nothing(self) -> None:
+        """Nothing is pending, whatever the count says of tasks that came and went by other ways."""
+        self._wanted[:] = 0
+
+    def _take_off(self, amounts: NDArray[np.int64]) -> None:
+        self._wanted = np.maximum(self._wanted - amounts, 0)
+
+    def to_say(self, now: int) -> Wants | None:
+        """What the others should hear, if they have not heard it: that it wants at all, or a tenth more
+        or less than they know, or that it still does."""
+        said = np.array(self._said.amounts, np.int64) if self._said else np.zeros_like(self._wanted)
+        is_new = (np.abs(self._wanted - said) * 10 > np.maximum(self._wanted, said)).any()
+        is_old = self._said is not None and said.any() and self._said.until < now + LEASE // 2
+        if not is_new and not is_old:
+            return None
+        self._said = Wants(self._weight, tuple(self._wanted.tolist()), now + LEASE)
+        return self._said
+
+    def share(self, view: View, now: int) -> Share:
+        """What it may hold, seen from the cell as it is."""
+        whole = np.maximum(_amounts(view.capacity_total()), 1.0)
+        names, demands, weights = [self._name], [self._wanted / whole], [self._weight]
+        for name, wants in view.wants().items():
+            if name != self._name and wants.until >= now and any(wants.amounts):
+                names.append(name)
+                demands.append(np.array(wants.amounts, np.float64) / whole)
+                weights.append(wants.weight)
+        held = [_amounts(view.held_by(name)) / whole for name in names]
+        if len(names) == 1:
+            return Share(np.inf, held[0], whole)
+        # What those who want nothing hold is not there to be shared.
+        room = 1.0 - _amounts(view.used_total()) / whole + np.sum(held, axis=0)
+        totals = np.array(demands) + np.array(held)
+        mine = float(fair_shares(room, totals, weights)[0])
+        is_enough = mine >= totals[0].max() - _NOTHING
+        return Share(np.inf if is_enough else mine, held[0], whole)
+
+
+class Share(msgspec.Struct, frozen=True):
+    """The dominant share one may hold, infinite where it does not bind; what one holds, as parts of the
+    capacity; and the capacity."""
+
+    most: float
+    held: Amounts
+    whole: Amounts
+
+    @property
+    def is_reached(self) -> bool:
+        return float(self.held.max()) >= self.most - _NOTHING
+
+    def refusal(self, request: Resources, view: View) -> Refusal:
+        """Why a task is not claimed, with what it would be beyond the share."""
+        at = int(self.held.argmax())
+        name, held, whole = view.dimensions[at], float(self.held[at]), float(self.whole[at])
+        over = request.vector(view.dimensions)[at] + round((held - self.most) * whole)
+        return Refusal(Why.RESOURCE_LIMIT, dimension=name, lacking=over)
+
+    def first(self, job: Job, tasks: TaskArray, view: View) -> int:
+        """How many of `tasks`, the first ones, may be claimed: until the share is reached, the task that
+        reaches it included."""
+        if self.most == np.inf:
+            return len(tasks)
+        count, held = 0, self.held
+        for group, mine in job.tasks_by_group(tasks):
+            part = np.array(group.request.vector(view.dimensions), np.float64) / self.whole
+            before = (held + np.arange(len(mine))[:, None] * part).max(axis=1)
+            count += (allowed := int((before < self.most - _NOTHING).sum()))
+            if allowed < len(mine):
+                break
+            held = held + len(mine) * part
+        return count
+
+
+def _amounts(by_dimension: Mapping[str, int]) -> Amounts:
+    return np.array(list(by_dimension.values()), np.float64)
+
+
+def _asked(claims: Claims, which: NDArray[np.bool_], view: View) -> NDArray[np.int64]:
+    """What some of the claims ask for together."""
+    shapes, counts = np.unique(claims.shapes[which], return_counts=True)
+    amounts = np.zeros(len(view.dimensions), np.int64)
+    for shape, count in zip(shapes.tolist(), counts.tolist(), strict=True):
+        amounts += np.array(view.shape_request(shape), np.int64) * count
+    return amounts
