@@ -118,6 +118,7 @@ void bind_sim(nb::module_& module) {
             return nb::make_tuple(event.kind, event.at, event.a, event.b);
           },
           nb::arg("horizon"))
+      .def("comes_next", &Simulator::comes_next, nb::arg("at"))
       .def("advance", &Simulator::advance, nb::arg("at"))
       .def(
           "hear_own",

@@ -102,6 +102,12 @@ class Simulator {
     heap_.push(std::max(at, now_), kind, a, b);
   }
 
+  // Whether an event for time `at`, were it pushed now, would be the very next.
+  bool comes_next(std::int64_t at) const {
+    return at <= now_ && (heap_.empty() || heap_.top().at > now_) && finished_.empty() &&
+           lost_.empty() && ready_.empty();
+  }
+
   // Whether owner `owner` hears of its own tasks' ends; `hear_all` is for listeners to every task.
   void hear_own(std::int32_t owner) {
     if (static_cast<std::size_t>(owner) >= hears_own_.size()) hears_own_.resize(owner + 1, 0);

@@ -32,7 +32,9 @@ from argosy.model.jobs import Job
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import Micros
 
-_LIMITS: Final = np.array([Why.RESOURCE_LIMIT, Why.JOB_LIMIT, Why.PRECEDENCE_LIMIT], np.uint8)
+_LIMITS: Final = frozenset(
+    map(int, (Why.RESOURCE_LIMIT, Why.JOB_LIMIT, Why.PRECEDENCE_LIMIT))
+)
 RULES: Final = {"first-fit": Rule.FIRST, "best-fit": Rule.BEST, "worst-fit": Rule.WORST}
 
 
@@ -222,7 +224,7 @@ class SerialScheduler:
         refused = np.flatnonzero(~outcome.accepted)
         work.tasks = np.sort(np.concatenate([work.tasks, claims.tasks[refused]]))
         # A conflict is worth another try at once; a limit is not, until something ends.
-        is_limited = bool(np.isin(outcome.whys[refused], _LIMITS).any())
+        is_limited = not _LIMITS.isdisjoint(outcome.whys[refused].tolist())
         work.lost += not is_limited
         return self._conclude(now, view, should_wait=is_limited and not outcome.accepted.any())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 CELL: Final = "cell"
 MACHINES: Final = "machines"
 #: Refusals that come from others having changed the cell; limits are not conflicts.
-_CONFLICTS: Final = np.array(
-    [Why.NO_ROOM, Why.STALE, Why.MACHINE_GONE, Why.MACHINE_DRAINING], np.uint8
+_CONFLICTS: Final = frozenset(
+    map(int, (Why.NO_ROOM, Why.STALE, Why.MACHINE_GONE, Why.MACHINE_DRAINING))
 )
 
 
@@ -73,20 +73,21 @@ class Carrier:
             Abandon: self._abandon,
         }
 
-    def carry_out(self, scheduler: Scheduler, effect: Effect, now: int) -> None:
-        method = self._methods.get(type(effect))
-        if method is None:
-            raise EngineFault(
-                f"{scheduler.name} ({scheduler.entry.engine}) returned {type(effect).__name__}",
-                expected="one of the effects of argosy.model.effects",
-            )
-        try:
-            method(scheduler, effect, now)
-        except (TypeError, ValueError, AttributeError) as error:
-            raise EngineFault(
-                f"{scheduler.name} ({scheduler.entry.engine}) returned a malformed "
-                f"{type(effect).__name__}: {str(error).splitlines()[0]}"
-            ) from error
+    def carry_out(self, scheduler: Scheduler, effects: Sequence[Effect], now: int) -> None:
+        for effect in effects:
+            method = self._methods.get(type(effect))
+            if method is None:
+                raise EngineFault(
+                    f"{scheduler.name} ({scheduler.entry.engine}) returned {type(effect).__name__}",
+                    expected="one of the effects of argosy.model.effects",
+                )
+            try:
+                method(scheduler, effect, now)
+            except (TypeError, ValueError, AttributeError) as error:
+                raise EngineFault(
+                    f"{scheduler.name} ({scheduler.entry.engine}) returned a malformed "
+                    f"{type(effect).__name__}: {str(error).splitlines()[0]}"
+                ) from error
 
     def _think(self, scheduler: Scheduler, effect: Think, now: int) -> None:
         duration = effect.duration
@@ -162,9 +163,9 @@ class Carrier:
             scheduler.success_days[now // DAY] += 1
         else:
             rows = np.flatnonzero(~outcome.accepted)
-            whys, counts = np.unique(outcome.whys[rows], return_counts=True)
-            scheduler.refused.update(dict(zip(whys.tolist(), counts.tolist(), strict=True)))
-            if np.isin(whys, _CONFLICTS).any():
+            whys = outcome.whys[rows].tolist()
+            scheduler.refused.update(whys)
+            if not _CONFLICTS.isdisjoint(whys):
                 scheduler.conflicts += 1
                 scheduler.conflict_days[now // DAY] += 1
             self._journal.refused(now, claims, outcome, rows, scheduler.name)

@@ -8,8 +8,9 @@ it is when it arrives: conflicts are real, and no copy of the cell is made.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -56,10 +57,9 @@ LOST_REPORT: Final = 3
 PROBE_REPORT: Final = 4
 PHASE_REPORT: Final = 5
 #: Kinds of events that come back from the native heap; the rest of each is in `_payloads`.
-DELIVER: Final = 16
+ARRIVE: Final = 16
 SUBMIT: Final = 17
-ARRIVE: Final = 18
-FAULT: Final = 19
+FAULT: Final = 18
 
 #: States of the job board, as in core/sim/board.hpp.
 PENDING: Final = 0
@@ -67,6 +67,9 @@ FOREVER: Final = 2**62
 #: How many jobs are submitted between two times that done ones are forgotten.
 _CLEAR_EVERY: Final = 1_024
 INDEX_MASK: Final = 0xFFFFFFFF
+
+
+_Arrival: TypeAlias = tuple[Scheduler, int, Callable[[Scheduler, Any, int], None], Any]
 
 
 class SimulatedWorld:
@@ -103,6 +106,8 @@ class SimulatedWorld:
         self._job_count = len(scenario.jobs) if jobs is None else 0
         self._payloads: dict[int, tuple[Any, ...]] = {}
         self._token = 0
+        #: What would be the next event of the heap, if it went through it: most replies within an instant.
+        self._at_once: deque[_Arrival] = deque()
         self.faults = FaultPlan(self)
         self.events = 0
         self.preemptions = 0
@@ -135,17 +140,17 @@ class SimulatedWorld:
         self.faults.schedule()
         self._schedule_next_job()
         horizon = FOREVER if self.scenario.horizon is None else self.scenario.horizon
-        simulator, payloads = self.simulator, self._payloads
-        while (item := simulator.next(horizon)) is not None:
-            kind, now, _, token = item
-            if kind == DELIVER:
-                scheduler, epoch, event = payloads.pop(token)
+        simulator, payloads, at_once = self.simulator, self._payloads, self._at_once
+        while at_once or (item := simulator.next(horizon)) is not None:
+            if at_once:
+                kind, now, payload = ARRIVE, simulator.now, at_once.popleft()
+            else:
+                kind, now, _, token = item
+                payload = payloads.pop(token, None)
+            if kind == ARRIVE:
+                scheduler, epoch, action, what = payload
                 if scheduler.epoch == epoch:
-                    self._handle(scheduler, event, now)
-            elif kind == ARRIVE:
-                scheduler, epoch, action, effect = payloads.pop(token)
-                if scheduler.epoch == epoch:
-                    action(scheduler, effect, now)
+                    action(scheduler, what, now)
             elif kind == SUBMIT:
                 self._submit_next(now)
                 if progress is not None:
@@ -159,7 +164,7 @@ class SimulatedWorld:
             elif kind == PHASE_REPORT:
                 self._report_phases(now)
             elif kind == FAULT:
-                self.faults.strike(payloads.pop(token), now)
+                self.faults.strike(payload, now)
             if self._next_job is None and simulator.open_tasks == 0:
                 break
         if self.scenario.horizon is not None and simulator.open_tasks:
@@ -182,14 +187,12 @@ class SimulatedWorld:
                 f"{scheduler.name} ({engine.name}) failed on {type(event).__name__} at {now} µs: "
                 f"{type(error).__name__}: {error}"
             ) from error
-        for effect in effects:
-            self._carrier.carry_out(scheduler, effect, now)
+        if effects:
+            self._carrier.carry_out(scheduler, effects, now)
 
     def post(self, at: int, scheduler: Scheduler, event: Event) -> None:
         """Hands the event over at time `at`: after what is due before then, in order of posting."""
-        self._token = token = self._token + 1
-        self._payloads[token] = (scheduler, scheduler.epoch, event)
-        self.simulator.push(at, DELIVER, 0, token)
+        self.request(at, scheduler, self._handle, event)
 
     def post_fault(self, at: int, *what: Any) -> None:
         self._token = token = self._token + 1
@@ -203,8 +206,13 @@ class SimulatedWorld:
         action: Callable[[Scheduler, Any, int], None],
         what: Any,
     ) -> None:
+        """Calls `action` at time `at`, unless the scheduler has crashed by then."""
+        payload = (scheduler, scheduler.epoch, action, what)
+        if self.simulator.comes_next(at):
+            self._at_once.append(payload)
+            return
         self._token = token = self._token + 1
-        self._payloads[token] = (scheduler, scheduler.epoch, action, what)
+        self._payloads[token] = payload
         self.simulator.push(at, ARRIVE, 0, token)
 
     def _schedule_next_job(self) -> None:
