@@ -136,7 +136,9 @@ def main() -> None:
         command = [sys.executable, __file__, "--once", str(days)]
         one_core = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
         results = [
-            json.loads(subprocess.run(command, env=one_core, check=True, stdout=subprocess.PIPE).stdout)
+            json.loads(
+                subprocess.run(command, env=one_core, check=True, stdout=subprocess.PIPE).stdout
+            )
             for _ in range(asked.runs)
         ]
         seconds = statistics.median(result["seconds"] for result in results)

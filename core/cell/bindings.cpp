@@ -112,10 +112,13 @@ OutArray<std::int64_t> gather_rows(const CellView& view,
 
 using Table = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
+// Machines, versions, looks, looks with room, looks without by reason; then, only where there is any, the
+// nearest miss (machine, dimension, what lacks, whether it could ever fit) and the best two scores.
 using FoundTuple =
     std::tuple<OutArray<std::int32_t>, OutArray<std::uint32_t>, std::int64_t, std::int64_t,
-               std::vector<std::int64_t>, std::tuple<std::int32_t, int, std::int64_t, bool>,
-               std::tuple<bool, std::int64_t, std::int32_t, std::int64_t>>;
+               std::vector<std::int64_t>,
+               std::optional<std::tuple<std::int32_t, int, std::int64_t, bool>>,
+               std::optional<std::tuple<std::int64_t, std::int32_t, std::int64_t>>>;
 
 FoundTuple find(const CellView& view, bool is_frozen, std::int64_t shape, std::int64_t count, int rule,
                 Random& random, const std::optional<Array<std::uint64_t>>& within,
@@ -180,13 +183,14 @@ FoundTuple find(const CellView& view, bool is_frozen, std::int64_t shape, std::i
   random = stream;
   std::vector<std::int64_t> ruled_out(found.ruled_out.begin(),
                                       found.ruled_out.begin() + view.dimensions() + 2);
-  return {to_numpy(std::move(found.machines)),
-          to_numpy(std::move(found.versions)),
-          found.looked_at,
-          found.feasible,
-          std::move(ruled_out),
-          {found.miss_machine, found.miss_dimension, found.miss_lacking, found.could_fit},
-          {found.has_score, found.score, found.second, found.second_score}};
+  FoundTuple answer{to_numpy(std::move(found.machines)), to_numpy(std::move(found.versions)),
+                    found.looked_at, found.feasible, std::move(ruled_out), {}, {}};
+  if (found.miss_machine >= 0) {
+    std::get<5>(answer) = {found.miss_machine, found.miss_dimension, found.miss_lacking,
+                           found.could_fit};
+  }
+  if (found.has_score) std::get<6>(answer) = {found.score, found.second, found.second_score};
+  return answer;
 }
 
 // The arrays of one transaction, kept alive while it is judged.

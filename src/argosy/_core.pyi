@@ -65,8 +65,8 @@ class CellView:
         int,
         int,
         list[int],
-        tuple[int, int, int, bool],
-        tuple[bool, int, int, int],
+        tuple[int, int, int, bool] | None,
+        tuple[int, int, int] | None,
     ]: ...
 
 class Cell(CellView):

@@ -196,22 +196,18 @@ class View:
             None if isinstance(step, int) else step,
             adjust,
         )
-        near, dimension, lacking, could_fit = nearest
-        is_ranked, score, second, second_score = scores
-        return Found(
-            machines,
-            versions,
-            count,
-            rule,
-            looked_at,
-            feasible,
-            {name: n for name, n in zip(self._ruled_out, ruled_out, strict=True) if n},
-            miss(near, self.dimensions[dimension], lacking) if near >= 0 else None,
-            score if is_ranked else None,
-            second if second >= 0 else None,
-            second_score if second >= 0 else None,
-            could_fit,
-        )
+        reasons = {name: n for name, n in zip(self._ruled_out, ruled_out, strict=True) if n}
+        found = machines, versions, count, rule, looked_at, feasible, reasons
+        if nearest is None and scores is None:
+            return Found(*found)
+        near, could_fit = None, False
+        if nearest is not None:
+            machine, dimension, lacking, could_fit = nearest
+            near = miss(machine, self.dimensions[dimension], lacking)
+        score, second, second_score = scores or (None, -1, None)
+        if second < 0:
+            return Found(*found, near, score, could_fit=could_fit)
+        return Found(*found, near, score, second, second_score, could_fit)
 
     def held_by(self, scheduler: str) -> dict[str, int]:
         """What the claims of a scheduler hold, by dimension."""

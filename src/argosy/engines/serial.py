@@ -32,9 +32,7 @@ from argosy.model.jobs import Job
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import Micros
 
-_LIMITS: Final = frozenset(
-    map(int, (Why.RESOURCE_LIMIT, Why.JOB_LIMIT, Why.PRECEDENCE_LIMIT))
-)
+_LIMITS: Final = frozenset(map(int, (Why.RESOURCE_LIMIT, Why.JOB_LIMIT, Why.PRECEDENCE_LIMIT)))
 RULES: Final = {"first-fit": Rule.FIRST, "best-fit": Rule.BEST, "worst-fit": Rule.WORST}
 
 

@@ -106,7 +106,7 @@ class SimulatedWorld:
         self._job_count = len(scenario.jobs) if jobs is None else 0
         self._payloads: dict[int, tuple[Any, ...]] = {}
         self._token = 0
-        #: What would be the next event of the heap, if it went through it: most replies within an instant.
+        #: What needs no heap because it would come next in any case: most of what follows at once.
         self._at_once: deque[_Arrival] = deque()
         self.faults = FaultPlan(self)
         self.events = 0
@@ -141,14 +141,15 @@ class SimulatedWorld:
         self._schedule_next_job()
         horizon = FOREVER if self.scenario.horizon is None else self.scenario.horizon
         simulator, payloads, at_once = self.simulator, self._payloads, self._at_once
-        while at_once or (item := simulator.next(horizon)) is not None:
-            if at_once:
-                kind, now, payload = ARRIVE, simulator.now, at_once.popleft()
-            else:
+        while True:
+            kind, now, token = ARRIVE, simulator.now, 0
+            if not at_once:
+                item = simulator.next(horizon)
+                if item is None:
+                    break
                 kind, now, _, token = item
-                payload = payloads.pop(token, None)
             if kind == ARRIVE:
-                scheduler, epoch, action, what = payload
+                scheduler, epoch, action, what = payloads.pop(token) if token else at_once.popleft()
                 if scheduler.epoch == epoch:
                     action(scheduler, what, now)
             elif kind == SUBMIT:
@@ -164,7 +165,7 @@ class SimulatedWorld:
             elif kind == PHASE_REPORT:
                 self._report_phases(now)
             elif kind == FAULT:
-                self.faults.strike(payload, now)
+                self.faults.strike(payloads.pop(token), now)
             if self._next_job is None and simulator.open_tasks == 0:
                 break
         if self.scenario.horizon is not None and simulator.open_tasks:
