@@ -36,6 +36,16 @@ _LIMITS: Final = frozenset(map(int, (Why.RESOURCE_LIMIT, Why.JOB_LIMIT, Why.PREC
 RULES: Final = {"first-fit": Rule.FIRST, "best-fit": Rule.BEST, "worst-fit": Rule.WORST}
 
 
+class KindTime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The decision time for one kind of job."""
+
+    t_job: Micros = Micros(100_000)
+    t_task: Micros = Micros(5_000)
+
+    def of(self, tasks: int) -> int:
+        return self.t_job + self.t_task * tasks
+
+
 class SerialSettings(Settings, frozen=True):
     """What every serial scheduler can be told."""
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from argosy.cell import Draft, View
 from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.mesos.framework import Framework, FrameworkSettings, Work
 from argosy.engines.serial import RULES
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
@@ -22,16 +22,8 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import Explanation, Refusal, Why
-from argosy.model.jobs import Job
-from argosy.model.transactions import Claims, TaskArray, Transaction
+from argosy.model.transactions import Claims, Transaction
 from argosy.model.units import Micros
-
-
-class FrameworkTime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The decision time of one framework."""
-
-    t_job: Micros = Micros(100_000)
-    t_task: Micros = Micros(5_000)
 
 
 class MesosSettings(Settings, frozen=True):
@@ -40,46 +32,20 @@ class MesosSettings(Settings, frozen=True):
     #: Decision time is t_job + t_task x tasks, unless a framework has its own.
     t_job: Micros = Micros(100_000)
     t_task: Micros = Micros(5_000)
-    frameworks: dict[str, FrameworkTime] = msgspec.field(default_factory=dict)
+    #: By kind of job: each kind is a framework, with its own filters.
+    frameworks: dict[str, FrameworkSettings] = msgspec.field(default_factory=dict)
     #: What making an offer takes the allocator.
     t_offer: Micros = Micros(1_000)
     #: Whether an offer holds all that is available, or at most the framework's fair share of the cell.
     offers: Literal["all", "fair-share"] = "all"
+    #: For how long what a framework declined, because some task found no place, is not offered to it
+    #: again. 0 offers it at once, as in the Omega paper's model; Mesos itself has 5 s.
+    refuse: Micros = Micros(0)
     placement: Literal["first-fit", "best-fit", "worst-fit"] = "first-fit"
     #: How long the allocator waits when nothing is available.
     t_idle: Annotated[Micros, Meta(ge=1_000)] = Micros(1_000_000)
     #: A job is abandoned after this many attempts.
     attempts: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000
-
-
-class _Work:
-    """What is left to place of one job, and the claims hoarded for it until they are all there."""
-
-    __slots__ = ("attempts", "held", "hoard", "job", "number", "tasks")
-
-    def __init__(self, job: Job, number: int, tasks: TaskArray) -> None:
-        self.job = job
-        self.number = number
-        self.tasks = tasks
-        self.attempts = 0
-        self.hoard: list[Claims] = []
-        #: What the hoard asks for, per machine and dimension.
-        self.held: NDArray[np.int64] | None = None
-
-
-class _Framework:
-    """One framework: its jobs, and the resources the allocator has set aside for it."""
-
-    def __init__(self, kind: str, time: FrameworkTime) -> None:
-        self.kind = kind
-        self.time = time
-        self.queue: deque[_Work] = deque()
-        self.deciding: _Work | None = None
-        #: The offer under decision, per machine and dimension.
-        self.offer: NDArray[np.int64] | None = None
-        self.claims: Claims | None = None
-        self.explains: list[Explain] = []
-        self.unplaced = np.empty(0, np.int64)
 
 
 class Mesos:
@@ -94,17 +60,17 @@ class Mesos:
         self._context = context
         self._rule = RULES[settings.placement]
         #: By kind of job, in the order of first appearance.
-        self._frameworks: dict[str, _Framework] = {}
+        self._frameworks: dict[str, Framework] = {}
         #: Whether the allocator is busy making an offer.
         self._is_offering = False
         #: Decisions under way, by token.
-        self._decisions: dict[int, _Framework] = {}
+        self._decisions: dict[int, Framework] = {}
         self._token = 0
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
             case JobSubmitted(job, number, tasks) | TasksLost(job, number, tasks):
-                self._framework(job.kind).queue.append(_Work(job, number, tasks))
+                self._framework(job.kind).submit(Work(job, number, tasks))
                 return self._next_offer(now)
             case TimerFired("offer"):
                 self._is_offering = False
@@ -116,43 +82,50 @@ class Mesos:
                 return self._committed(framework, outcome.accepted, now)
         return ()
 
-    def _framework(self, kind: str) -> _Framework:
+    def _framework(self, kind: str) -> Framework:
         if kind not in self._frameworks:
-            usual = FrameworkTime(self._settings.t_job, self._settings.t_task)
-            time = self._settings.frameworks.get(kind, usual)
-            self._frameworks[kind] = _Framework(kind, time)
+            usual = FrameworkSettings(self._settings.t_job, self._settings.t_task)
+            own = self._settings.frameworks.get(kind, usual)
+            self._frameworks[kind] = Framework(kind, own, self._settings.refuse)
         return self._frameworks[kind]
 
-    def _name(self, framework: _Framework) -> str:
+    def _name(self, framework: Framework) -> str:
         return f"{self._context.name}:{framework.kind}"
 
     def _next_offer(self, now: int) -> Sequence[Effect]:
         """The allocator begins an offer if it is idle and somebody has use for one."""
-        wants = any(f.queue and f.deciding is None for f in self._frameworks.values())
-        if self._is_offering or not wants:
+        if self._is_offering or not any(f.wants_offers for f in self._frameworks.values()):
             return ()
         self._is_offering = True
         return (WakeMe(now + self._settings.t_offer, "offer"),)
 
     def _offer(self, view: View, now: int) -> Sequence[Effect]:
-        """What is free and not set aside for others goes to the neediest framework that wants it."""
-        wanting = [f for f in self._frameworks.values() if f.queue and f.deciding is None]
+        """What is free and not set aside for others goes to the neediest framework that wants it, as far
+        as its filters let it."""
+        wanting = [f for f in self._frameworks.values() if f.wants_offers]
+        wanting.sort(key=lambda f: self._dominant_share(f, view))
+        available = self._available(view)
+        for framework in wanting:
+            offer = framework.acceptable(available, view, now)
+            if offer.any():
+                return self._make_offer(framework, offer, view, now)
         if not wanting:
             return ()
-        framework = min(wanting, key=lambda f: self._dominant_share(f, view))
-        available = self._available(view)
-        if not available.any():
-            self._is_offering = True
-            return (WakeMe(now + self._settings.t_idle, "offer"),)
+        self._is_offering = True
+        return (WakeMe(now + self._settings.t_idle, "offer"),)
+
+    def _make_offer(
+        self, framework: Framework, offer: NDArray[np.int64], view: View, now: int
+    ) -> Sequence[Effect]:
         if self._settings.offers == "fair-share":
-            available = self._fair_part(framework, available, view)
-        framework.offer = available
+            offer = self._fair_part(offer, view)
+        framework.offer = offer
         work = framework.deciding = framework.queue.popleft()
         work.attempts += 1
-        self._choose(framework, work, available, view)
+        self._choose(framework, work, offer, view)
         self._token += 1
         self._decisions[self._token] = framework
-        duration = framework.time.t_job + framework.time.t_task * len(work.tasks)
+        duration = framework.settings.of(len(work.tasks))
         thinking = Think(duration, self._token, work.number, framework.kind)
         return (thinking, *self._next_offer(now))
 
@@ -166,15 +139,13 @@ class Mesos:
                     available -= held
         return np.maximum(available, 0)
 
-    def _dominant_share(self, framework: _Framework, view: View) -> float:
+    def _dominant_share(self, framework: Framework, view: View) -> float:
         """The largest share of any resource that the framework's tasks hold."""
         held, there = view.held_by(self._name(framework)), view.capacity_total()
         return max(held[name] / amount for name, amount in there.items() if amount)
 
-    def _fair_part(
-        self, framework: _Framework, available: NDArray[np.int64], view: View
-    ) -> NDArray[np.int64]:
-        """Whole machines, from a random one on, up to the framework's even share of the cell."""
+    def _fair_part(self, available: NDArray[np.int64], view: View) -> NDArray[np.int64]:
+        """Whole machines, from a random one on, up to a framework's even share of the cell."""
         fair = np.array(list(view.capacity_total().values()), np.int64) // len(self._frameworks)
         start = self._context.random.below(max(1, len(available)))
         order = np.roll(np.arange(len(available)), -start)
@@ -184,7 +155,7 @@ class Mesos:
         return part
 
     def _choose(
-        self, framework: _Framework, work: _Work, offer: NDArray[np.int64], view: View
+        self, framework: Framework, work: Work, offer: NDArray[np.int64], view: View
     ) -> None:
         draft = Draft(view, offer - view.free())
         framework.explains = []
@@ -198,7 +169,7 @@ class Mesos:
         framework.unplaced = draft.unplaced()
         framework.claims = draft.claims() if draft.count else None
 
-    def _decided(self, framework: _Framework, view: View, now: int) -> Sequence[Effect]:
+    def _decided(self, framework: Framework, view: View, now: int) -> Sequence[Effect]:
         work = framework.deciding
         assert work is not None
         if work.job.gang and framework.claims is not None:
@@ -214,7 +185,7 @@ class Mesos:
         return (Commit(transaction),)
 
     def _committed(
-        self, framework: _Framework, accepted: NDArray[np.bool_], now: int
+        self, framework: Framework, accepted: NDArray[np.bool_], now: int
     ) -> Sequence[Effect]:
         work, claims = framework.deciding, framework.claims
         assert work is not None
@@ -224,10 +195,11 @@ class Mesos:
         work.held = None
         return self._conclude(framework, now)
 
-    def _conclude(self, framework: _Framework, now: int) -> Sequence[Effect]:
+    def _conclude(self, framework: Framework, now: int) -> Sequence[Effect]:
         """What was offered and not used goes back to the allocator."""
         work = framework.deciding
         assert work is not None
+        framework.decline(now)
         framework.deciding = framework.offer = framework.claims = None
         effects: list[Effect] = list(framework.explains)
         if len(work.tasks):
@@ -239,7 +211,7 @@ class Mesos:
         return effects
 
 
-def _give_up(work: _Work) -> Abandon:
+def _give_up(work: Work) -> Abandon:
     tasks = np.concatenate([work.tasks, *(claims.tasks for claims in work.hoard)])
     return Abandon(tasks, Explanation(refused=Refusal(Why.ATTEMPTS, lacking=work.attempts)))
 

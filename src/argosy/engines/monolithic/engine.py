@@ -5,22 +5,14 @@ from typing import ClassVar
 import msgspec
 
 from argosy.engines.api import Capabilities, Context, Settings
-from argosy.engines.serial import SerialScheduler, SerialSettings, Work
-from argosy.model.units import Micros
-
-
-class PathTime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The decision time of one code path."""
-
-    t_job: Micros = Micros(100_000)
-    t_task: Micros = Micros(5_000)
+from argosy.engines.serial import KindTime, SerialScheduler, SerialSettings, Work
 
 
 class MonolithicSettings(SerialSettings, frozen=True):
     """How long a monolithic scheduler decides, for all jobs alike or by kind."""
 
     #: Kinds of jobs with a code path of their own; all others take t_job and t_task.
-    paths: dict[str, PathTime] = msgspec.field(default_factory=dict)
+    paths: dict[str, KindTime] = msgspec.field(default_factory=dict)
 
 
 class Monolithic(SerialScheduler):
@@ -36,6 +28,4 @@ class Monolithic(SerialScheduler):
 
     def decision_time(self, work: Work) -> int:
         path = self._paths.get(work.job.kind)
-        if path is None:
-            return super().decision_time(work)
-        return path.t_job + path.t_task * len(work.tasks)
+        return super().decision_time(work) if path is None else path.of(len(work.tasks))

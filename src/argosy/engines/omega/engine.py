@@ -38,8 +38,9 @@ class OmegaSettings(SerialSettings, frozen=True):
     weight: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
     #: The node group whose sets a job's tasks are dealt out over first, to resist failures; empty: none.
     spread: str = ""
-    #: Into how many regions the machines are cut; a scheduler looks in its own first, so that slow
-    #: deciders collide less. 1 looks everywhere at once, as in the paper.
+    #: Into how many regions the machines are cut. A scheduler looks in its own first and then in the
+    #: others in random order, so that slow deciders collide less. 1 looks everywhere at once, as in the
+    #: paper.
     regions: Annotated[int, Meta(ge=1, le=1_000)] = 1
 
 
@@ -56,6 +57,9 @@ class Omega(SerialScheduler):
         super().__init__(settings, context)
         self._settings = settings
         self._fair = FairShare(context.name, settings.weight) if settings.weight else None
+        #: The machines of each region that was looked at, of so many machines in all.
+        self._regions: dict[int, Bitmap] = {}
+        self._known = 0
         self._now = 0
         #: As it was when the decision under way began.
         self._share: Share | None = None
@@ -145,7 +149,8 @@ class Omega(SerialScheduler):
         if self._settings.spread:
             yield from self._over_domains(count, view)
         if self._settings.regions > 1:
-            yield self._region(view), count
+            for region in self._regions_in_turn():
+                yield self._region(region, view), count
 
     def _over_domains(self, count: int, view: View) -> Iterable[tuple[Bitmap, int]]:
         """The sets of the group in random order, each for an even part of the tasks."""
@@ -156,11 +161,21 @@ class Omega(SerialScheduler):
             chosen = sets.pop(self._context.random.below(len(sets)))
             yield view.members(group, chosen), part
 
-    def _region(self, view: View) -> Bitmap:
-        """The scheduler's own region: replicas in turn, others by their name."""
-        regions = self._settings.regions
+    def _regions_in_turn(self) -> Iterable[int]:
+        """Its own, which replicas have far apart and others by their name, then the rest at random."""
+        others = list(range(self._settings.regions))
         replicas = sorted((self._context.name, *self._context.peers))
-        entry = zlib.crc32(replicas[0].encode())
-        region = (entry + replicas.index(self._context.name)) % regions
-        first, last = (view.machines * edge // regions for edge in (region, region + 1))
-        return view.between(first, last)
+        apart = max(1, len(others) // len(replicas)) * replicas.index(self._context.name)
+        yield others.pop((zlib.crc32(replicas[0].encode()) + apart) % len(others))
+        while others:
+            yield others.pop(self._context.random.below(len(others)))
+
+    def _region(self, number: int, view: View) -> Bitmap:
+        if self._known != view.machines:
+            self._known = view.machines
+            self._regions.clear()
+        if (found := self._regions.get(number)) is None:
+            count = self._settings.regions
+            first, last = (view.machines * edge // count for edge in (number, number + 1))
+            found = self._regions[number] = view.between(first, last)
+        return found

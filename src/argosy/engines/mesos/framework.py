@@ -1,0 +1,103 @@
+"""One framework: its jobs, what it wants to be offered, and what it declined."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.cell import Bitmap, View
+from argosy.engines.serial import KindTime
+from argosy.model.effects import Explain
+from argosy.model.jobs import Job
+from argosy.model.transactions import Claims, TaskArray
+from argosy.model.units import Micros
+
+
+class FrameworkSettings(KindTime, frozen=True):
+    """How long a framework decides, and its filters: what it wants to be offered."""
+
+    #: Attributes that a machine must have to be offered to it.
+    only: dict[str, str] = msgspec.field(default_factory=dict)
+    #: Attributes that rule a machine out, any one of them.
+    avoid: dict[str, str] = msgspec.field(default_factory=dict)
+    #: Instead of the allocator's own `refuse`.
+    refuse: Micros | None = None
+
+
+class Work:
+    """What is left to place of one job, and the claims hoarded for it until they are all there."""
+
+    __slots__ = ("attempts", "held", "hoard", "job", "number", "tasks")
+
+    def __init__(self, job: Job, number: int, tasks: TaskArray) -> None:
+        self.job = job
+        self.number = number
+        self.tasks = tasks
+        self.attempts = 0
+        self.hoard: list[Claims] = []
+        #: What the hoard asks for, per machine and dimension.
+        self.held: NDArray[np.int64] | None = None
+
+
+class Framework:
+    """Its queue, the offer under decision, and the filters. What it declined is not offered to it again
+    for a while, unless the machine has more by then or the framework has a new job."""
+
+    def __init__(self, kind: str, settings: FrameworkSettings, refuse: int) -> None:
+        self.kind = kind
+        self.settings = settings
+        self.queue: deque[Work] = deque()
+        self.deciding: Work | None = None
+        #: The offer under decision, per machine and dimension.
+        self.offer: NDArray[np.int64] | None = None
+        self.claims: Claims | None = None
+        self.explains: list[Explain] = []
+        self.unplaced = np.empty(0, np.int64)
+        self._refuse = refuse if settings.refuse is None else settings.refuse
+        #: Per machine, what was declined there and until when that counts.
+        self._declined = np.zeros((0, 0), np.int64)
+        self._until = np.zeros(0, np.int64)
+
+    @property
+    def wants_offers(self) -> bool:
+        return bool(self.queue) and self.deciding is None
+
+    def submit(self, work: Work) -> None:
+        """New work may have use for what was declined."""
+        self.queue.append(work)
+        self._until[:] = 0
+
+    def acceptable(self, available: NDArray[np.int64], view: View, now: int) -> NDArray[np.int64]:
+        """What of `available` passes the filters."""
+        passes = np.ones(len(available), np.bool_)
+        if self.settings.only:
+            passes &= _mask(view.where(self.settings.only), view)
+        for name, value in self.settings.avoid.items():
+            passes &= ~_mask(view.where({name: value}), view)
+        if len(self._until) == len(available):
+            passes &= (self._until <= now) | (available > self._declined).any(axis=1)
+        return available if passes.all() else np.where(passes[:, None], available, 0)
+
+    def decline(self, now: int) -> None:
+        """Some tasks found no place in the offer: what was of no use is refused for a while, unless a
+        job that was never tried may have use for it."""
+        if not self._refuse or self.offer is None or not len(self.unplaced):
+            return
+        if any(not work.attempts for work in self.queue):
+            return
+        if len(self._until) != len(self.offer):
+            self._until = np.zeros(len(self.offer), np.int64)
+            self._declined = np.zeros_like(self.offer)
+        unused: NDArray[np.bool_] = np.asarray(self.offer.any(axis=1))
+        if self.claims is not None:
+            unused[self.claims.machines] = False
+        self._until[unused] = now + self._refuse
+        self._declined[unused] = self.offer[unused]
+
+
+def _mask(bitmap: Bitmap, view: View) -> NDArray[np.bool_]:
+    bits = np.unpackbits(bitmap.view(np.uint8), bitorder="little")
+    return bits[: view.machines].astype(np.bool_)
