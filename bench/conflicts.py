@@ -2,10 +2,10 @@
 
     python bench/conflicts.py
 
-Nine schedulers that take five seconds a decision share a tenth of the Omega paper's cluster B for an hour, with
-six and ten times its batch arrivals. Each way of choosing machines runs under the same seeds. Conflicts per
-successful transaction, busyness, and the mean times to a job's first attempt (wait) and to its last task's
-placement are medians over them; virtual time, so they do not depend on the computer.
+Nine schedulers that take five seconds a decision share a tenth of the Omega paper's cluster B for an
+hour, with six and ten times its batch arrivals. Each way of choosing machines runs under the same seeds.
+Conflicts per successful transaction, busyness, and the mean times to a job's first attempt (wait) and to
+its last task's placement are medians over them; virtual time, so they do not depend on the computer.
 """
 
 from __future__ import annotations
