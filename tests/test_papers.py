@@ -15,10 +15,9 @@ from argosy.papers import experiment
 from argosy.papers.charts import Axis, Chart, Figure, HeatMap, Line, Mark
 from argosy.papers.claims import Claim
 from argosy.papers.experiment import Findings, Point, Result, Store, digest, run_points
-from argosy.papers.omega import OMEGA
-from argosy.papers.omega_claims import claims
-from argosy.papers.omega_points import FIGURES, SCALES
-from argosy.papers.omega_world import run_point
+from argosy.papers.omega import OMEGA, claims
+from argosy.papers.omega.points import FIGURES, SCALES
+from argosy.papers.omega.world import run_point
 from argosy.papers.registry import PAPERS
 from argosy.report.figures import draw_chart
 from argosy.report.html import page

@@ -43,9 +43,10 @@ class Point(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one point measured: numbers by name, such as ``batch.wait``."""
+    """What one point measured: numbers by name, such as ``batch.wait``, and lists of them."""
 
     values: dict[str, float]
+    series: dict[str, list[float]] = {}
 
     def __getitem__(self, name: str) -> float:
         return self.values[name]

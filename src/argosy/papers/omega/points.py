@@ -7,13 +7,14 @@ from typing import Final
 
 import msgspec
 
-from argosy.engines.registry import all_engines
 from argosy.papers.experiment import Parameter, Point
 from argosy.papers.paper import Scale
 
 PAPER: Final = "omega"
 CLUSTERS: Final = ("A", "B", "C")
-FIGURES: Final = ("5", "6", "7", "8", "9", "10", "12", "13", "14")
+#: Of figures 15 and 16.
+MAPREDUCE_CLUSTERS: Final = ("A", "C", "D")
+FIGURES: Final = ("5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16")
 #: The sweeps a figure is drawn from, and those its claims compare it with.
 SWEEPS: Final = {
     "5": ("5a", "5b", "5c"),
@@ -22,18 +23,13 @@ SWEEPS: Final = {
     "8": ("8",),
     "9": ("9",),
     "10": ("10",),
+    "11": ("11",),
     "12": ("12",),
     "13": ("13",),
     "14": ("14",),
+    "15": ("15",),
+    "16": ("15",),
 }
-#: Figures of the paper that are not drawn, and why.
-ABSENT: Final = {
-    "11": "needs a 29-day trace that was never published",
-    "15": "needs a MapReduce scheduler, which is not there yet",
-    "16": "needs a MapReduce scheduler, which is not there yet",
-}
-#: Where a figure has no points of its own because its engine is not installed.
-NEEDS: Final = {"7": "mesos"}
 
 SCALES: Final = {
     "smoke": Scale(
@@ -70,13 +66,7 @@ def _effort(point: Point) -> float:
     return float(told.get("rate", 1.0)) * float(told["hours"])
 
 
-def is_installed(figure: str) -> bool:
-    return figure not in NEEDS or NEEDS[figure] in all_engines()
-
-
 def _points(scale: str, name: str) -> list[Point]:
-    if not is_installed(name):
-        return []
     sweep = _sweep(scale, name)
     common: dict[str, Parameter] = {"hours": sweep.hours}
     if scale == "smoke":
@@ -124,10 +114,15 @@ def _sweep(scale: str, name: str) -> Sweep:
                 seeds=seeds,
             )
         case "10":
-            schemes: tuple[str, ...] = ("single-path", "multi-path", "omega")
-            if "mesos" in all_engines():
-                schemes = (*schemes, "mesos")
-            return Sweep(cases=_planes(scale, schemes), hours=24.0 if scale == "full" else hours)
+            cases = [
+                {"cluster": "B", "scheme": scheme, **times}
+                for scheme in ("single-path", "multi-path", "omega", "mesos")
+                for times in _plane(scale)
+            ]
+            return Sweep(cases=cases, hours=24.0 if scale == "full" else hours)
+        case "11":
+            cases = [{"cluster": "C", "placement": "best-fit", **times} for times in _plane(scale)]
+            return Sweep(cases=cases, hours=29 * 24.0 if scale == "full" else hours)
         case "12":
             varied = _over(("B",), times, placement="best-fit")
             slow: dict[str, Parameter] = {
@@ -160,6 +155,15 @@ def _sweep(scale: str, name: str) -> Sweep:
             return Sweep(
                 cases=cases, hours={"smoke": 0.25, "quick": 12.0, "full": 29 * 24.0}[scale]
             )
+        case "15":
+            cases = [
+                {"cluster": cluster, "policy": policy}
+                for cluster in MAPREDUCE_CLUSTERS
+                for policy in ("max-parallelism", "global-cap", "relative-job-size", "none")
+                # Only figure 16 compares with none at all, on cluster C.
+                if policy != "none" or cluster == "C"
+            ]
+            return Sweep(cases=cases, hours={"smoke": 0.25, "quick": 12.0, "full": 168.0}[scale])
     raise ValueError(f"no sweep is called {name!r}")
 
 
@@ -210,7 +214,7 @@ def _crowds(scale: str) -> tuple[tuple[int, ...], tuple[float, ...]]:
     return (1, 2, 4, 8, 16, 32), (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 
 
-def _planes(scale: str, schemes: Sequence[str]) -> list[dict[str, Parameter]]:
+def _plane(scale: str) -> list[dict[str, Parameter]]:
     jobs: tuple[float, ...]
     tasks: tuple[float, ...]
     match scale:
@@ -221,12 +225,7 @@ def _planes(scale: str, schemes: Sequence[str]) -> list[dict[str, Parameter]]:
         case _:
             jobs = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
             tasks = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-    return [
-        {"cluster": "B", "scheme": scheme, "service_t_job": job, "service_t_task": task}
-        for scheme in schemes
-        for task in tasks
-        for job in jobs
-    ]
+    return [{"service_t_job": job, "service_t_task": task} for task in tasks for job in jobs]
 
 
 def _batch_times(scale: str) -> tuple[float, ...]:

@@ -26,7 +26,7 @@ from argosy.model.scenario import (
 )
 from argosy.papers.experiment import Parameter, Point, Result
 from argosy.runs.measure import summarise
-from argosy.workloads import clusters
+from argosy.workloads import clusters, mapreduce
 from argosy.worlds.sim import SimulatedWorld
 
 KINDS: Final = ("batch", "service")
@@ -52,6 +52,8 @@ USUAL: Final[dict[str, Parameter]] = {
     "placement": "first-fit",
     "transaction": "incremental",
     "detection": "fine",
+    #: Of the MapReduce scheduler; without one there are no MapReduce jobs.
+    "policy": "",
 }
 
 
@@ -61,6 +63,7 @@ def run_point(point: Point) -> Result:
     spec = clusters.cluster(str(told["cluster"]))
     span, cell, rate = int(float(told["hours"]) * HOUR), float(told["cell"]), float(told["rate"])
     random = Random(point.seed).child("workload")
+    make_jobs = mapreduce.jobs if told["policy"] else clusters.jobs
     scenario = Scenario(
         name=f"omega, figure {point.figure}",
         seed=point.seed,
@@ -73,11 +76,14 @@ def run_point(point: Point) -> Result:
     )
     jobs = chain(
         clusters.fill(spec, random, scale=cell),
-        clusters.jobs(spec, span, random, rate={"batch": rate}, scale=cell),
+        make_jobs(spec, span, random, rate={"batch": rate}, scale=cell),
     )
     world = SimulatedWorld(scenario, all_engines(), None, jobs=jobs)
     world.run()
-    return Result(_measured(world, told))
+    if not told["policy"]:
+        return Result(_measured(world, told))
+    values, series = _mapreduce(world)
+    return Result(_measured(world, told) | values, series)
 
 
 def fleet(told: dict[str, Parameter]) -> tuple[FleetEntry, ...]:
@@ -105,6 +111,9 @@ def fleet(told: dict[str, Parameter]) -> tuple[FleetEntry, ...]:
             )
         case other:
             raise ValueError(f"no scheme is called {other!r}")
+    if told["policy"]:
+        settings = {**times["batch"], "policy": told["policy"], **retry}
+        entries += (_entry("mapreduce", (mapreduce.MAPREDUCE,), settings),)
     at_once = {"t_job": 0, "t_task": 0, "placement": told["placement"], **retry}
     return (*entries, _entry("omega", (clusters.FILL,), at_once))
 
@@ -171,6 +180,28 @@ def _measured(world: SimulatedWorld, told: dict[str, Parameter]) -> dict[str, fl
             / len(schedulers),
         }
     return values
+
+
+def _mapreduce(world: SimulatedWorld) -> tuple[dict[str, float], dict[str, list[float]]]:
+    """Speed-ups of MapReduce jobs, and the utilisation of the cell over time."""
+    summary = summarise(world, "")
+    values: dict[str, float] = {}
+    series: dict[str, list[float]] = {"hours": [at / HOUR for at in summary.series["at"]]}
+    if summary.speed_up is not None:
+        found = summary.speed_up
+        values = {
+            "mapreduce.jobs": found.jobs,
+            "mapreduce.faster": found.faster,
+            "mapreduce.p50": found.p50,
+            "mapreduce.p80": found.p80,
+        }
+        series["speed_up"] = found.quantiles
+    for name in ("cpu", "memory"):
+        series[name] = summary.series[name]
+        # The cell begins without any of the jobs that arrive.
+        settled = series[name][len(series[name]) // 6 :]
+        values[f"{name}.deviation"] = float(np.std(settled))
+    return values, series
 
 
 def _daily_mad(submit: NDArray[np.int64], waits: NDArray[np.float64]) -> float:

@@ -1,0 +1,69 @@
+"""Omega (Schwarzkopf et al., EuroSys 2013): its figures as experiments.
+
+points      which runs each figure is made of, at each scale
+world       one run, and what is measured there
+reading     what the modules of figures share
+schemes, two_level, load, planes, interference, conflicts, mapreduce
+            figures, and what the paper says of them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from argosy.papers.charts import Figure
+from argosy.papers.claims import Claim
+from argosy.papers.experiment import Findings
+from argosy.papers.omega import (
+    conflicts,
+    interference,
+    load,
+    mapreduce,
+    planes,
+    schemes,
+    two_level,
+)
+from argosy.papers.omega.points import FIGURES, PAPER, SCALES, plan
+from argosy.papers.omega.world import run_point
+from argosy.papers.paper import Paper
+
+_MAKERS: Final[
+    dict[str, tuple[Callable[[Findings], Figure], Callable[[Findings], Iterator[Claim]]]]
+] = {
+    "5": (schemes.draw_5, schemes.claims_5),
+    "6": (schemes.draw_6, schemes.claims_6),
+    "7": (two_level.draw_7, two_level.claims_7),
+    "8": (load.draw_8, load.claims_8),
+    "9": (load.draw_9, load.claims_9),
+    "10": (planes.draw_10, planes.claims_10),
+    "11": (planes.draw_11, planes.claims_11),
+    "12": (interference.draw_12, interference.claims_12),
+    "13": (interference.draw_13, interference.claims_13),
+    "14": (conflicts.draw_14, conflicts.claims_14),
+    "15": (mapreduce.draw_15, mapreduce.claims_15),
+    "16": (mapreduce.draw_16, mapreduce.claims_16),
+}
+
+
+def draw(found: Findings, figures: Sequence[str]) -> list[Figure]:
+    return [_MAKERS[figure][0](found) for figure in figures]
+
+
+def claims(found: Findings, figures: Sequence[str]) -> list[Claim]:
+    """Those that the points at hand can decide."""
+    return [claim for figure in figures for claim in _MAKERS[figure][1](found)]
+
+
+OMEGA: Final = Paper(
+    name=PAPER,
+    title="Omega: flexible, scalable schedulers for large compute clusters",
+    reference="Schwarzkopf, Konwinski, Abd-El-Malek, Wilkes; EuroSys 2013",
+    scales=SCALES,
+    figures=FIGURES,
+    plan=plan,
+    runner=run_point,
+    draw=draw,
+    claims=claims,
+    notes=lambda figures: [],
+)

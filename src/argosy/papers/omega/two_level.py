@@ -1,0 +1,77 @@
+"""Figure 7: two-level scheduling (Mesos)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from argosy.papers.charts import Axis, Chart, Figure
+from argosy.papers.claims import Claim
+from argosy.papers.experiment import Findings
+from argosy.papers.omega.points import CLUSTERS
+from argosy.papers.omega.reading import (
+    along,
+    busyness_axis,
+    by_cluster,
+    listed,
+    slo_rule,
+    time_axis,
+    wait_axis,
+)
+
+
+def draw_7(found: Findings) -> Figure:
+    panels = (
+        Chart(
+            title="(a) Job wait time", x=time_axis(), y=wait_axis(),
+            lines=by_cluster(found, "7", "wait"), rules=slo_rule(),
+        ),
+        Chart(
+            title="(b) Scheduler busyness", x=time_axis(), y=busyness_axis(),
+            lines=by_cluster(found, "7", "busyness"),
+        ),
+        Chart(
+            title="(c) Jobs abandoned after 1,000 attempts", x=time_axis(),
+            y=Axis(label="jobs abandoned", low=0.0, high=1.0),
+            lines=by_cluster(found, "7", "abandoned"),
+        ),
+    )  # fmt: skip
+    return Figure(
+        number="7",
+        title="Two-level scheduling (Mesos)",
+        caption="Offers of everything that is free, to one framework at a time. Solid: batch; dashed: "
+        "service.",
+        panels=panels,
+    )
+
+
+def claims_7(found: Findings) -> Iterator[Claim]:
+    if not found.has("7"):
+        return
+    abandoned = {c: along(found, "7", "batch.abandoned", c) for c in CLUSTERS}
+    ends = {c: (v[min(v)], v[max(v)]) for c, v in abandoned.items() if v}
+    yield Claim(
+        id="omega-7c-mesos-abandons-jobs",
+        figure="7c",
+        paper="jobs are abandoned as t_job(service) grows",
+        here="batch jobs abandoned: "
+        + ", ".join(f"{a:.0f} to {b:.0f} ({c})" for c, (a, b) in ends.items()),
+        tolerance="more at the longest t_job(service) than at the shortest, on some cluster",
+        holds=any(b > a for a, b in ends.values()),
+    )
+    if not found.has("5b"):
+        return
+    ratios = {}
+    for cluster in CLUSTERS:
+        two, multi = (along(found, s, "batch.busyness", cluster) for s in ("7", "5b"))
+        quick = along(found, "5b", "batch.busyness", cluster)
+        # What batch jobs alone take of the one scheduler: its busyness with quick services.
+        share = quick[min(quick)]
+        ratios[cluster] = max(two[x] / share for x in two if x in multi and x >= 1.0)
+    yield Claim(
+        id="omega-7b-mesos-batch-busyness",
+        figure="7b",
+        paper="batch busyness is much higher than in the monolithic multi-path case",
+        here=listed(ratios, "{:.3g}x") + " what batch jobs take of a monolithic scheduler",
+        tolerance="at least 1.5x on every cluster for some t_job(service)",
+        holds=min(ratios.values()) >= 1.5,
+    )
