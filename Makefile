@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find core -name '*.cpp' -o -name '*.hpp' -o -name CMakeLists.txt) pyproject.toml requirements.lock
+# An installation in place knows modules by their files: a module that becomes a package is installed anew.
+SOURCES := $(shell find core -name '*.cpp' -o -name '*.hpp' -o -name CMakeLists.txt) pyproject.toml requirements.lock \
+  $(shell find src -name __init__.py)
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .PHONY: demo test lint bench docs sanitize clean

@@ -155,6 +155,24 @@ def test_extra_workers_are_beyond_the_tasks_that_are_counted() -> None:
     assert trial.world.simulator.task_columns()[0].size == 4
 
 
+def test_extra_workers_make_way_for_workers_that_were_asked_for() -> None:
+    # From the second run on the cell is full of extra workers; then a job comes that needs half of it.
+    long = shared_job("j", 2, (400, 2), (10, 5), program="count")
+    first, second = history_of(long, long)
+    second = msgspec.structs.replace(second, submit=2_200 * SECOND)
+    other = shared_job("other", 32, (32,), (10,), submit=2_210)
+    trial = run(first, second, other)
+    trial.require_all_finished()
+    assert seconds(trial, "j-1") < seconds(trial, "j-0") / 10
+    (placed,) = (
+        line for line in trial.lines if line["what"] == "placed" and line["job"] == "other"
+    )
+    assert placed["at"] < 2_211 * SECOND
+    lost = [line for line in trial.lines if line["what"] == "lost"]
+    assert {line["job"] for line in lost} == {"j-1"}
+    assert min(index for line in lost for index in line["indices"]) >= 2
+
+
 def test_a_run_tells_of_its_speed_ups() -> None:
     found = summarise(twice()[2].world, "").speed_up
     assert found is not None

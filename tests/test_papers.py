@@ -174,6 +174,35 @@ class TestOmega:
         assert waits["multi-path"] > 100 * waits["omega"]
 
 
+    def test_mapreduce_jobs_are_faster_with_more_workers_than_without(self) -> None:
+        results = {}
+        for policy in ("none", "max-parallelism"):
+            parameters: dict[str, str | int | float] = {
+                "cluster": "D", "policy": policy, "hours": 3.0, "cell": 0.3,
+            }  # fmt: skip
+            results[policy] = run_point(
+                Point(paper="omega", figure="15", parameters=parameters, seed=1, scale="test")
+            )
+        before, after = results["none"], results["max-parallelism"]
+        assert before["mapreduce.faster"] == 0
+        assert after["mapreduce.faster"] > 0.2
+        assert len(after.series["speed_up"]) == 101
+        assert len(after.series["cpu"]) == len(after.series["hours"])
+
+    @pytest.mark.parametrize("figure", ["11", "15", "16"])
+    def test_figures_are_drawn_from_what_was_measured(self, figure: str) -> None:
+        _, found = tiny([figure])
+        (drawn,) = OMEGA.draw(found, [figure])
+        assert drawn.number == figure
+        # At this scale, cluster D has no MapReduce job that ends.
+        for panel in drawn.panels[:2]:
+            if isinstance(panel, Chart):
+                assert all(len(line.marks) > 10 for line in panel.lines)
+            else:
+                assert all(value is not None for row in panel.rows for value in row)
+        assert claims(found, [figure]) or figure == "15"
+
+
 class TestPage:
     def test_it_has_every_figure_and_no_address(self) -> None:
         text = page(PAPERS["omega"], SCALES["smoke"], [], OMEGA.draw(Findings([], {}), FIGURES), [])

@@ -738,8 +738,7 @@ GOLDEN = {
     # With one path and no partition, a monolithic scheduler decides as an Omega scheduler does.
     "monolithic": "6c10c3ea7f1336332ae46895fe7fbeaf",
     "partitioned": "4a52636c4049cfb169e48324ea3cb105",
-    # Without shared work, a MapReduce scheduler decides as an Omega scheduler does too.
-    "mapreduce": "6c10c3ea7f1336332ae46895fe7fbeaf",
+    "mapreduce": "5f914e4284c7156a0048270a54c6cb20",
     "mesos": "12bf53a8e1237e7d5e9f64df2ea42b27",
     "omega": "6c10c3ea7f1336332ae46895fe7fbeaf",
     "murmuration": "362a92635593a3cc3f466509a2b55fcf",

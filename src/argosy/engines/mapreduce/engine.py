@@ -9,7 +9,7 @@ from msgspec import structs
 from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.mapreduce.scaling import TIMER, Scaling, ScalingSettings
-from argosy.engines.serial import SerialScheduler
+from argosy.engines.serial import SerialScheduler, Terms, Work
 from argosy.model.effects import Effect
 from argosy.model.events import (
     Committed,
@@ -35,13 +35,17 @@ class MapReduce(SerialScheduler):
     )
     settings_type: ClassVar[type[Settings]] = MapReduceSettings
     capabilities: ClassVar[Capabilities] = Capabilities(
-        transactions=True, gang=True, malleable=True
+        transactions=True, gang=True, preemption=True, malleable=True
     )
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, MapReduceSettings)
         super().__init__(settings, context)
+        self._preempts = settings.preempt
         self._scaling = Scaling(settings, context, self._rule)
+
+    def terms(self, work: Work) -> Terms:
+        return Terms(atomic=work.job.gang, preempt=self._preempts)
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         scaling = self._scaling

@@ -3,7 +3,8 @@
 One decision at a time, in a lane of its own. A job is looked at when all its own workers run, when it
 comes to its next phase, and every `interval` for as long as it would take more than there was. What lies
 idle is shared evenly among the jobs that are to be looked at. A claim that is refused is not tried again
-until then: extra workers are worth no fight.
+until then: extra workers are worth no fight. Their precedence is one below their job's, so that a job
+of the same rank may push them out to place what it asked for.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from argosy.engines.api import Context
 from argosy.engines.mapreduce.prediction import History, Workers, best_addition
 from argosy.engines.serial import SerialSettings
 from argosy.model.effects import Commit, Effect, Think, WakeMe
-from argosy.model.jobs import MOST_TASKS, Job, task_number
+from argosy.model.jobs import MOST_TASKS, PRECEDENCE_RANGE, Job, task_number
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import Micros
 
@@ -38,6 +39,8 @@ class ScalingSettings(SerialSettings, frozen=True):
     cap: Annotated[float, Meta(gt=0, le=1)] = 0.6
     #: For `relative-job-size`: the most workers of a job, against those asked for.
     times: Annotated[float, Meta(ge=1, le=1_000)] = 4.0
+    #: Whether workers that jobs asked for may push out tasks of lower precedence, as extra workers are.
+    preempt: bool = True
     #: How often jobs that found too little room are looked at again.
     interval: Micros = Micros(30_000_000)
 
@@ -180,7 +183,8 @@ class Scaling:
         first = workers.next_index
         tasks = np.arange(first, first + count, dtype=np.int64) | task_number(number, 0)
         draft = Draft(view)
-        shape = view.shape(group.request, group.tags, workers.job.precedence)
+        precedence = max(workers.job.precedence - 1, PRECEDENCE_RANGE[0])
+        shape = view.shape(group.request, group.tags, precedence)
         draft.place(tasks, shape, self._rule, self._context.random, requires=group.requires)
         if draft.count < count:
             self._starved.add(number)
