@@ -26,7 +26,7 @@ from itertools import chain
 from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.papers.experiment import Point
-from argosy.papers.omega_world import HOUR, run_point
+from argosy.papers.omega.world import HOUR, run_point
 from argosy.workloads import clusters
 
 #: Seconds for so many days, and megabytes at any time.

@@ -173,7 +173,6 @@ class TestOmega:
             )["batch.wait"]
         assert waits["multi-path"] > 100 * waits["omega"]
 
-
     def test_mapreduce_jobs_are_faster_with_more_workers_than_without(self) -> None:
         results = {}
         for policy in ("none", "max-parallelism"):
