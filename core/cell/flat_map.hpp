@@ -2,10 +2,9 @@
 //
 // Open addressing with linear probing over a power of two of entries, at most half of them full; an
 // erased entry is closed by shifting its successors back, so there are no tombstones and lookups stay
-// O(1) expected however long the map lives. Keys are spread by a fixed function (`scramble`), in runs of
-// eight neighbours: the tasks of a job, which come and go together, share cache lines. The same operations
-// give the same layout on every machine, and nothing ever depends on that layout except the order of
-// `each`, which callers must not let show.
+// O(1) expected however long the map lives. Keys are spread by a fixed bijection (`scramble`): the
+// same operations give the same layout on every machine, and nothing ever depends on that layout
+// except the order of `each`, which callers must not let show.
 //
 // Memory: 16 bytes an entry for 4-byte values, 32 to 64 a key. References are good until the next
 // `insert` or `erase`.
@@ -13,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "random.hpp"
@@ -31,6 +31,7 @@ class FlatMap {
       if (entries_[at].key == empty) return nullptr;
     }
   }
+  Value* find(std::int64_t key) { return const_cast<Value*>(std::as_const(*this).find(key)); }
 
   // The value of `key`, default-constructed if it was not there.
   Value& insert(std::int64_t key) {
@@ -86,8 +87,7 @@ class FlatMap {
   };
 
   std::size_t home(std::int64_t key) const {
-    const auto bits = static_cast<std::uint64_t>(key);
-    return ((scramble(bits >> 3) << 3) | (bits & 7)) & mask_;
+    return scramble(static_cast<std::uint64_t>(key)) & mask_;
   }
 
   void grow() {

@@ -165,8 +165,9 @@ class Simulator {
   std::vector<TaskRow> running() const {
     std::vector<TaskRow> rows;
     for (const Run& run : runs_) {
-      if (is_running(run) && board_.has_task(run.task)) {
-        rows.push_back({run.task, run.placed, run.started, -1, run.machine});
+      const Claim& claim = cell_.claims().at(run.slot);
+      if (is_running(run) && board_.has_task(claim.task)) {
+        rows.push_back({claim.task, run.placed, run.started, -1, claim.machine});
       }
     }
     return rows;
@@ -259,7 +260,7 @@ class Simulator {
     }
     for (const Run& run : runs_) {
       if (!is_running(run)) continue;
-      waits[static_cast<std::size_t>(run.machine)] +=
+      waits[static_cast<std::size_t>(cell_.claims().at(run.slot).machine)] +=
           std::max<std::int64_t>(0, run.estimate - (now_ - run.started));
     }
   }
@@ -367,17 +368,15 @@ class Simulator {
   int sample_width() const { return 2 * cell_.dimensions() + 4; }
 
  private:
+  // A running task, which is known by its claim.
   struct Run {
-    std::int64_t task;
-    std::uint64_t claim;
-    std::int64_t placed;
-    std::int64_t started;
-    std::int64_t estimate;
-    std::int32_t machine;
-    std::int32_t shape;
-    std::int32_t slot;
+    std::uint64_t claim = 0;
+    std::int64_t placed = 0;
+    std::int64_t started = 0;
+    std::int64_t estimate = 0;
+    std::int32_t slot = 0;
     // The run that ends by the same event, after this one; -1 if there is none.
-    std::int32_t next;
+    std::int32_t next = -1;
   };
 
   struct Probe {
@@ -463,8 +462,7 @@ class Simulator {
     const std::int32_t slot = cell_.claims().slot(task);
     if (slot < 0) throw std::invalid_argument("a task cannot run without a claim");
     board_.move(task, TaskState::running, now_);
-    const Claim& claim = cell_.claims().at(slot);
-    const Run run{task, claim.sequence, placed, now_, estimate, claim.machine, claim.shape, slot, -1};
+    const Run run{cell_.claims().at(slot).sequence, placed, now_, estimate, slot, -1};
     if (free_runs_.empty()) {
       runs_.push_back(run);
       return static_cast<std::int32_t>(runs_.size() - 1);
@@ -488,18 +486,19 @@ class Simulator {
     const Run run = std::exchange(runs_[at], Run{});
     free_runs_.push_back(at);
     if (!is_running(run)) return run.next;
+    const Claim claim = cell_.claims().at(run.slot);
     cell_.finish_claim(run.slot);
-    board_.move(run.task, TaskState::finished, now_);
-    if (record_tasks_ && board_.has_task(run.task)) {
-      rows_.push_back({run.task, run.placed, run.started, now_, run.machine});
+    board_.move(claim.task, TaskState::finished, now_);
+    if (record_tasks_ && board_.has_task(claim.task)) {
+      rows_.push_back({claim.task, run.placed, run.started, now_, claim.machine});
     }
-    const std::int32_t owner = board_.owner(Board::job_of(run.task));
+    const std::int32_t owner = board_.owner(Board::job_of(claim.task));
     const bool owner_hears =
         static_cast<std::size_t>(owner) < hears_own_.size() && hears_own_[owner] != 0;
     if (hears_all_ || owner_hears) {
-      finished_.push_back({run.task, run.estimate, run.machine, run.shape});
+      finished_.push_back({claim.task, run.estimate, claim.machine, claim.shape});
     }
-    pump(run.machine);
+    pump(claim.machine);
     return run.next;
   }
 
