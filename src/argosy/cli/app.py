@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "compare": "Run engines under the same seeds and say which is best, and why.",
     "engines": "List engines, or the settings of one.",
     "story": "Tell a task's life, line by line.",
+    "audit": "Say which scheduler used what, and who was in whose way.",
     "why": "Explain why a task is where it is, or nowhere.",
     "constraints": "Check, print and translate placement constraints.",
     "paper": "Run a paper's experiments again and check its claims.",

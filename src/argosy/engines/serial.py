@@ -27,12 +27,12 @@ from argosy.model.events import (
     TasksLost,
     TimerFired,
 )
-from argosy.model.explanations import Explanation, Refusal, Why
+from argosy.model.explanations import LIMITS, Explanation, Refusal, Why
 from argosy.model.jobs import Job
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import Micros
 
-_LIMITS: Final = frozenset(map(int, (Why.RESOURCE_LIMIT, Why.JOB_LIMIT, Why.PRECEDENCE_LIMIT)))
+_LIMITS: Final = frozenset(map(int, LIMITS))
 RULES: Final = {"first-fit": Rule.FIRST, "best-fit": Rule.BEST, "worst-fit": Rule.WORST}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 import msgspec
 
@@ -42,6 +43,11 @@ class Why(IntEnum):
     SCHEDULER_LOST = 15
     #: The claim's precedence is `lacking` above the highest that the scheduler may wield.
     PRECEDENCE_LIMIT = 16
+
+
+#: Refusals that come from others having changed the cell, and those that come from a scheduler's limits.
+CONFLICTS: Final = (Why.NO_ROOM, Why.STALE, Why.MACHINE_GONE, Why.MACHINE_DRAINING)
+LIMITS: Final = (Why.RESOURCE_LIMIT, Why.JOB_LIMIT, Why.PRECEDENCE_LIMIT)
 
 
 class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -32,7 +32,7 @@ from argosy.model.events import (
     SampleReturned,
     TimerFired,
 )
-from argosy.model.explanations import Explanation, Why
+from argosy.model.explanations import CONFLICTS, Explanation, Why
 from argosy.model.jobs import index_of, job_of, task_name
 from argosy.model.scenario import Jittered, Scaled
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
@@ -45,10 +45,7 @@ if TYPE_CHECKING:
 
 CELL: Final = "cell"
 MACHINES: Final = "machines"
-#: Refusals that come from others having changed the cell; limits are not conflicts.
-_CONFLICTS: Final = frozenset(
-    map(int, (Why.NO_ROOM, Why.STALE, Why.MACHINE_GONE, Why.MACHINE_DRAINING))
-)
+_CONFLICTS: Final = frozenset(map(int, CONFLICTS))
 
 
 class Carrier:

@@ -1,0 +1,30 @@
+"""`argosy audit`: who used what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from argosy.cli.kept import kept_run, run_option
+from argosy.cli.output import emit, output_option
+
+
+@click.command(epilog="Example: argosy audit --run runs/quickstart-1 -o json")
+@run_option
+@output_option
+def command(directory: Path | None, output: str) -> None:
+    """Say what each scheduler of a kept run held against its limits, what it admitted, whom it
+    preempted and who was in whose way."""
+    import msgspec
+
+    from argosy.report import audits
+    from argosy.runs.audit import audit
+
+    found = audit(kept_run(directory))
+    emit(
+        output,
+        sections=lambda width: audits.sections(found, width),
+        document=lambda: msgspec.to_builtins(found),
+        csv=lambda: audits.csv(found),
+    )
