@@ -26,6 +26,7 @@ from argosy.model.scenario import (
 from argosy.runs.audit import Audit, SchedulerAudit, audit
 from argosy.runs.directory import RunDirectory, open_run
 from argosy.runs.execute import execute
+from argosy.runs.loader import load
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.testing.conformance import workload
 
@@ -220,6 +221,14 @@ def test_tasks_in_queues_hold_nothing_until_they_start(tmp_path: Path) -> None:
     held = audit(run).schedulers[0].resources["cpu"]
     assert held.hours == pytest.approx(8 * 4 * 10 / 3_600)
     assert held.peak == 8_000
+
+
+def test_workers_beyond_a_jobs_own_count_until_the_job_ends(tmp_path: Path) -> None:
+    run = kept(tmp_path, load(Path(__file__).parents[1] / "scenarios" / "mapreduce.toml"))
+    found, used = audit(run), run.summary().utilisation
+    for resource in used:
+        shares = [scheduler.resources[resource].share for scheduler in found.schedulers]
+        assert sum(shares) == pytest.approx(used[resource])
 
 
 def test_a_run_without_a_log_cannot_be_audited(tmp_path: Path) -> None:

@@ -103,7 +103,10 @@ class Ledger:
         finished, started = (_taken(rows[name], row) for name in ("finished", "started"))
 
         following = np.append(at[1:], 0)
-        own_end = np.where(is_known & (finished >= 0), finished, ended_at)
+        # Workers beyond a job's own tasks are not in the timeline: they end with the job.
+        job_end = _job_ends(rows, len(self._numbers))[tasks >> 32]
+        finished = np.where(is_known, finished, job_end)
+        own_end = np.where(finished >= 0, finished, ended_at)
         end = np.where(is_followed, following, own_end)
         begin = np.where(kinds == _ENQUEUED, np.where(is_known, started, end), at)
         # An enqueued task that was lost: nobody knows whether it had started.
@@ -121,6 +124,14 @@ class Ledger:
             np.array(self._requests, np.int64).reshape(-1, len(self._dimensions)),
             group[is_claim],
         )
+
+
+def _job_ends(rows: dict[str, NDArray[Any]], jobs: int) -> NDArray[np.int64]:
+    """When the last task of each job ended; -1: not yet, or it never began."""
+    ends, numbers = np.full(jobs, -1, np.int64), rows["task"] >> 32
+    np.maximum.at(ends, numbers, rows["finished"].astype(np.int64))
+    ends[numbers[rows["finished"] < 0]] = -1
+    return ends
 
 
 def _taken(column: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.int64]:
