@@ -6,9 +6,12 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from argosy.cli.app import app
 from argosy.model.errors import ScenarioError, TraceError
 from argosy.model.resources import Resources
+from argosy.runs.directory import open_run
 from argosy.runs.execute import execute
 from argosy.runs.loader import load
 from argosy.workloads import google2011, google2019
@@ -518,6 +521,27 @@ def test_a_scenario_replays_a_trace_on_its_machines(tmp_path):
     assert [machine.name for machine in loaded.cell.machines] == ["m5"]
     assert [job.id for job in loaded.jobs] == ["1", "2"]
     assert execute(loaded, None).counts.jobs_finished == 2
+
+
+def test_the_user_is_told_what_of_the_trace_no_job_can_say(tmp_path):
+    told = [constraint(700, 1, 0, 2, "clock", "3"), constraint(700, 2, 0, 2, "clock", "3")]
+    trace = trace_2011(tmp_path / "trace", simple_jobs(1, 2), simple_tasks(1, 2), told)
+    comes_later = "700000000,6,0,p,1,1"
+    write(trace / "machine_events" / "part-00000-of-00001.csv", ["0,5,0,p,1,1", comes_later])
+    file = write(tmp_path / "traced.toml", [SCENARIO.format(version="google2011", more="")])
+    notes = [
+        "passed over in the trace: machines that came, went or changed later (1)",
+        "no job can say what the trace says: attribute less-than (2)",
+    ]
+    kept = tmp_path / "run"
+    for command in (["run", "--out", str(kept)], ["compare", "--engine", "omega", "--seeds", "1"]):
+        done = CliRunner().invoke(app, [command[0], str(file), *command[1:], "-o", "json"])
+        assert [line for line in done.stderr.splitlines() if line.startswith("note: ")] == [
+            f"note: {text}" for text in notes
+        ]
+        assert json.loads(done.stdout)["left_out"] == notes
+    run = open_run(kept)
+    assert run.summary().left_out == list(run.scenario().left_out) == notes
 
 
 def test_a_scenario_reads_unordered_exports_and_a_window(tmp_path):

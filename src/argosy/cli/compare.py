@@ -108,11 +108,12 @@ def command(
         return {
             "scenario": str(scenario),
             "seeds": numbers,
+            "left_out": loaded.left_out,
             "comparisons": msgspec.to_builtins(comparisons),
             "runs": [{"engine": name, **flat(s)} for name, ran in runs.items() for s in ran],
         }
 
-    tell_unmet(text for name in names for text in notes[name])
+    tell_unmet([*loaded.left_out, *(text for name in names for text in notes[name])])
     emit(
         output,
         sections=lambda width: _sections(comparisons, width),

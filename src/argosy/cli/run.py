@@ -71,7 +71,7 @@ def command(
             hint="name another place with --out, or keep nothing with --no-save",
         ) from None
 
-    notes = unmet(loaded, all_engines())
+    notes = [*loaded.left_out, *unmet(loaded, all_engines())]
 
     def document() -> dict[str, Any]:
         kept = None if directory is None else str(directory)

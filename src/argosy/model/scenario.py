@@ -236,3 +236,5 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     #: Recount the whole cell after every commit: slow, for tests.
     audit: bool = False
     output: Output = Output()
+    #: Sentences on what of the trace it was made from it cannot say.
+    left_out: tuple[str, ...] = ()

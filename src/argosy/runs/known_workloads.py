@@ -24,6 +24,7 @@ from argosy.model.scenario import Factor, Positive
 from argosy.model.units import Time
 from argosy.runs.job_checks import MOST_TASKS_IN_ALL
 from argosy.workloads import clusters, google2011, google2019, mapreduce
+from argosy.workloads.google_jobs import Notes
 from argosy.workloads.tables import Converter, Misfit
 from argosy.workloads.tables import Path as Place
 
@@ -70,26 +71,30 @@ def without_machines(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def bring_machines(
-    scenario: Path, name: str, table: ClusterTable | GoogleTable
+    scenario: Path, name: str, table: ClusterTable | GoogleTable, notes: Notes
 ) -> tuple[Machine, ...]:
-    """The machines of the workload `name`."""
+    """The machines of the workload `name`; `notes` counts what they leave out of a trace."""
     if isinstance(table, ClusterTable):
         return clusters.machines(_cluster(table), table.scale)
     source = _source(scenario, name, table)
-    found: tuple[Machine, ...] = _TRACES[name].machines(source, at=table.start, most=table.machines)
+    found: tuple[Machine, ...] = _TRACES[name].machines(
+        source, at=table.start, most=table.machines, notes=notes
+    )
     return found
 
 
 def bring_jobs(
-    scenario: Path, name: str, table: ClusterTable | GoogleTable, seed: int
+    scenario: Path, name: str, table: ClusterTable | GoogleTable, seed: int, notes: Notes
 ) -> list[Job]:
-    """The jobs of the workload `name`, in order of submission."""
+    """The jobs of the workload `name`, in order of submission; `notes` likewise."""
     place: Place = ("workload", name)
     if isinstance(table, ClusterTable):
         return _counted(_cluster_jobs(table, Random(seed).child("workload")), place)
     source = _source(scenario, name, table)
     # Exports of 2019 are often not in order; here everything is held in memory anyway.
-    jobs = _TRACES[name].jobs(source, start=table.start, span=table.span, in_order=False)
+    jobs = _TRACES[name].jobs(
+        source, start=table.start, span=table.span, in_order=False, notes=notes
+    )
     return _counted(jobs, place)
 
 

@@ -52,6 +52,7 @@ from argosy.runs.known_workloads import (
 )
 from argosy.runs.toml_places import find_places, line_of
 from argosy.runs.variants import scenario_digest, with_engine
+from argosy.workloads.google_jobs import Notes
 from argosy.workloads.job_tables import read_job
 from argosy.workloads.synthetic import Synthetic, generate
 from argosy.workloads.tables import Converter, Misfit, path_text
@@ -187,7 +188,8 @@ def _scenario(
     checks.check_name(table.name)
     checks.check_takes(document["fleet"])
     seed = table.seed if seed is None else _CONVERTER.convert(seed, Seed, ("seed",))
-    brought = () if table.cell.machines else _brought_machines(path, table.workload)
+    notes = Notes()
+    brought = () if table.cell.machines else _brought_machines(path, table.workload, notes)
     cell = make_cell(table.cell, brought)
     fleet = tuple(
         msgspec.structs.replace(entry, settings=_settings(entry, index, also))
@@ -196,7 +198,7 @@ def _scenario(
     schedulers = checks.check_fleet(fleet, checks.cell_dimensions(cell))
     checks.check_network(table.network, schedulers)
     checks.check_faults(table.faults, cell.machines, schedulers)
-    jobs = _jobs(path, table.workload, cell, seed)
+    jobs = _jobs(path, table.workload, cell, seed, notes)
     checks.check_kinds(fleet, jobs)
     checks.check_horizon(table.horizon, jobs, table.faults)
     return Scenario(
@@ -212,11 +214,12 @@ def _scenario(
         failover=table.failover,
         audit=table.audit,
         output=table.output,
+        left_out=tuple(notes.sentences()),
     )
 
 
-def _brought_machines(path: Path, workload: WorkloadTable) -> tuple[Machine, ...]:
-    return bring_machines(path, *workload.brought) if workload.brought else ()
+def _brought_machines(path: Path, workload: WorkloadTable, notes: Notes) -> tuple[Machine, ...]:
+    return bring_machines(path, *workload.brought, notes) if workload.brought else ()
 
 
 def _settings(
@@ -244,7 +247,9 @@ def _settings(
     return {key: plain[key] for key in entry.settings}
 
 
-def _jobs(path: Path, workload: WorkloadTable, cell: CellSpec, seed: int) -> tuple[Job, ...]:
+def _jobs(
+    path: Path, workload: WorkloadTable, cell: CellSpec, seed: int, notes: Notes
+) -> tuple[Job, ...]:
     given = [name for name in workload.__struct_fields__ if getattr(workload, name) is not None]
     if len(given) != 1:
         raise Misfit(
@@ -264,7 +269,7 @@ def _jobs(path: Path, workload: WorkloadTable, cell: CellSpec, seed: int) -> tup
     elif workload.fanout is not None:
         jobs = fanout_jobs(workload.fanout, known, seed)
     elif workload.brought is not None:
-        jobs = bring_jobs(path, *workload.brought, seed)
+        jobs = bring_jobs(path, *workload.brought, seed, notes)
     else:
         assert workload.synthetic is not None
         jobs = _drawn(workload.synthetic, known, cell, seed)

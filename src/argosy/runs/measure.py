@@ -36,6 +36,7 @@ def summarise(world: SimulatedWorld, log_digest: str) -> Summary:
         seed=scenario.seed,
         fleet=fleet_label(scenario),
         ended_at=simulator.now,
+        left_out=list(scenario.left_out),
         counts=Counts(
             jobs=len(submit),
             jobs_finished=int((done >= 0).sum()),

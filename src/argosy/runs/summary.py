@@ -101,6 +101,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     fleet: str
     #: Virtual time at the end, in microseconds.
     ended_at: int
+    #: Sentences on what of its trace the scenario cannot say.
+    left_out: list[str] = []
     counts: Counts
     #: Per job: submit to first attempt; submit to last task placed; submit to last task done.
     wait_time: Distribution

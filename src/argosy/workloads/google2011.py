@@ -8,8 +8,6 @@ those of the trace's ``schema.csv``. Priorities 0 to 8 are batch, as in the Omeg
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from heapq import merge
-from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -24,11 +22,12 @@ from argosy.workloads.google_jobs import (
     Event,
     MachineTable,
     Notes,
+    Requests,
     What,
+    merged,
     scaled,
-    timed,
 )
-from argosy.workloads.google_tables import Row, bare_rows, parts
+from argosy.workloads.google_tables import Row, bare_rows, rows
 
 __all__ = ["LARGEST_MACHINE", "TRACE_START", "Notes", "jobs", "machines"]
 
@@ -119,14 +118,14 @@ def machines(
     """The machines that are there at `at`, with the attributes they have then and their platform.
     `whole` is what the normalised capacity 1.0 stands for."""
     table = MachineTable(directory, at, Notes() if notes is None else notes)
-    for row in _rows(directory, "machine_events", MACHINE_EVENTS):
+    for row in rows(directory, "machine_events", MACHINE_EVENTS, bare_rows):
         number, machine = row.whole("machine ID"), None
         if _MACHINE_TYPES[row.choice("event type", _MACHINE_TYPES)] != "REMOVE":
             capacity = scaled(row.share("CPUs"), row.share("Memory"), whole=whole, up=False)
             platform = row.text("platform ID")
             machine = Machine(f"m{number}", capacity, {"platform": platform} if platform else {})
         table.take(row.time(), number, machine)
-    for row in _rows(directory, "machine_attributes", MACHINE_ATTRIBUTES, optional=True):
+    for row in rows(directory, "machine_attributes", MACHINE_ATTRIBUTES, bare_rows, optional=True):
         value = None if row.flag("attribute deleted") else row.text("attribute value")
         table.take_attribute(row.time(), row.whole("machine ID"), row.text("attribute name"), value)
     return table.machines(most)
@@ -146,32 +145,25 @@ def jobs(
     The tables are in order of time as published; `in_order=False` sorts them in memory."""
     notes = Notes() if notes is None else notes
     # Of one instant, a task's constraints come before it and a job's end after its tasks'.
-    tables = (
-        ("task_constraints", _rows(directory, "task_constraints", TASK_CONSTRAINTS, optional=True)),
-        ("task_events", _rows(directory, "task_events", TASK_EVENTS)),
-        ("job_events", _rows(directory, "job_events", JOB_EVENTS)),
+    in_time = merged(
+        (
+            "task_constraints",
+            rows(directory, "task_constraints", TASK_CONSTRAINTS, bare_rows, optional=True),
+        ),
+        ("task_events", rows(directory, "task_events", TASK_EVENTS, bare_rows)),
+        ("job_events", rows(directory, "job_events", JOB_EVENTS, bare_rows)),
+        in_order=in_order,
     )
-    rows = merge(
-        *(timed(table, rows, in_order=in_order) for table, rows in tables), key=itemgetter(0)
-    )
-    events = _Events(whole, notes).read(rows)
+    events = _Events(whole, notes).read(in_time)
     return Assembly(start, span, notes).read(events)
-
-
-def _rows(
-    directory: Path, table: str, columns: tuple[str, ...], *, optional: bool = False
-) -> Iterator[Row]:
-    for path in parts(directory, table, optional=optional):
-        yield from bare_rows(path, columns)
 
 
 class _Events:
     def __init__(self, whole: Resources, notes: Notes) -> None:
-        self.whole = whole
         self.notes = notes
         #: Of tasks not submitted yet.
         self.constraints: dict[tuple[int, int], dict[str, str]] = {}
-        self.requests: dict[tuple[str, str], Resources] = {}
+        self.requests = Requests("CPU request", "memory request", whole)
 
     def read(self, rows: Iterable[tuple[int, str, Row]]) -> Iterator[Event]:
         for time, table, row in rows:
@@ -198,18 +190,11 @@ class _Events:
             what,
             job,
             index,
-            Ask(self._request(row), tuple(requires.items())),
+            Ask(self.requests.of(row), tuple(requires.items())),
             priority,
             priority <= HIGHEST_BATCH_PRIORITY,
             row.text("user"),
         )
-
-    def _request(self, row: Row) -> Resources:
-        key = (row.text("CPU request"), row.text("memory request"))
-        if (request := self.requests.get(key)) is None:
-            cpu, memory = row.share("CPU request"), row.share("memory request")
-            request = self.requests[key] = scaled(cpu, memory, whole=self.whole, up=True)
-        return request
 
     def _take_constraint(self, row: Row) -> None:
         operator = _OPERATORS[row.choice("comparison operator", _OPERATORS)]

@@ -13,8 +13,6 @@ reservation that takes room, so it becomes a job; jobs that run inside one take 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from heapq import merge
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,11 +30,12 @@ from argosy.workloads.google_jobs import (
     Event,
     MachineTable,
     Notes,
+    Requests,
     What,
+    merged,
     scaled,
-    timed,
 )
-from argosy.workloads.google_tables import Row, named_rows, parts
+from argosy.workloads.google_tables import Row, named_rows, rows
 
 __all__ = ["LARGEST_MACHINE", "TRACE_START", "Notes", "jobs", "machines"]
 
@@ -105,7 +104,7 @@ def machines(
     """The machines that are there at `at`, with the attributes they have then, their platform and
     their switch. `whole` is what the normalised capacity 1.0 stands for."""
     table = MachineTable(directory, at, Notes() if notes is None else notes)
-    for row in _rows(directory, "machine_events", ("time", "machine_id", "type")):
+    for row in rows(directory, "machine_events", ("time", "machine_id", "type"), named_rows):
         number, machine = row.whole("machine_id"), None
         if _MACHINE_TYPES[row.choice("type", _MACHINE_TYPES)] in ("ADD", "UPDATE"):
             capacity = scaled(
@@ -117,7 +116,7 @@ def machines(
             )
         table.take(row.time(), number, machine)
     columns = ("time", "machine_id", "name")
-    for row in _rows(directory, "machine_attributes", columns, optional=True):
+    for row in rows(directory, "machine_attributes", columns, named_rows, optional=True):
         value = None if row.flag("deleted") else row.text("value")
         table.take_attribute(row.time(), row.whole("machine_id"), row.text("name"), value)
     return table.machines(most)
@@ -138,29 +137,19 @@ def jobs(
     notes = Notes() if notes is None else notes
     columns = ("time", "type", "collection_id")
     # Of one instant, a job's end comes after its tasks'.
-    tables = (
-        ("instance_events", _rows(directory, "instance_events", columns)),
-        ("collection_events", _rows(directory, "collection_events", columns)),
+    in_time = merged(
+        ("instance_events", rows(directory, "instance_events", columns, named_rows)),
+        ("collection_events", rows(directory, "collection_events", columns, named_rows)),
+        in_order=in_order,
     )
-    rows = merge(
-        *(timed(table, rows, in_order=in_order) for table, rows in tables), key=itemgetter(0)
-    )
-    events = _Events(whole, notes).read(rows)
+    events = _Events(whole, notes).read(in_time)
     return Assembly(start, span, notes).read(events)
-
-
-def _rows(
-    directory: Path, table: str, columns: tuple[str, ...], *, optional: bool = False
-) -> Iterator[Row]:
-    for path in parts(directory, table, optional=optional):
-        yield from named_rows(path, columns)
 
 
 class _Events:
     def __init__(self, whole: Resources, notes: Notes) -> None:
-        self.whole = whole
         self.notes = notes
-        self.requests: dict[tuple[str, str], Resources] = {}
+        self.requests = Requests("resource_request.cpus", "resource_request.memory", whole)
 
     def read(self, rows: Iterable[tuple[int, str, Row]]) -> Iterator[Event]:
         for time, table, row in rows:
@@ -205,18 +194,10 @@ class _Events:
             what,
             row.whole("collection_id"),
             row.whole("instance_index", 0),
-            Ask(self._request(row), tuple(requires.items())),
+            Ask(self.requests.of(row), tuple(requires.items())),
             priority,
             priority <= HIGHEST_BATCH_PRIORITY,
         )
-
-    def _request(self, row: Row) -> Resources:
-        key = (row.text("resource_request.cpus"), row.text("resource_request.memory"))
-        if (request := self.requests.get(key)) is None:
-            cpu = row.share("resource_request.cpus")
-            memory = row.share("resource_request.memory")
-            request = self.requests[key] = scaled(cpu, memory, whole=self.whole, up=True)
-        return request
 
     def _constraints(self, row: Row) -> list[dict[str, Any]]:
         """An array, or its text as a CSV has it."""

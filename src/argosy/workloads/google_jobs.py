@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from heapq import merge
 from math import ceil, floor
 from operator import itemgetter
 from pathlib import Path
@@ -89,6 +90,23 @@ class Notes(msgspec.Struct, kw_only=True):
     def leave_out(self, what: str) -> None:
         self.not_expressible[what] = self.not_expressible.get(what, 0) + 1
 
+    def sentences(self) -> list[str]:
+        """What the jobs and machines do not tell of the trace, for people."""
+        passed_over = {
+            "tasks that never ran": self.never_ran,
+            "runs that a task's last one repeated": self.reruns,
+            "events of jobs that were over": self.late_events,
+            "machines that came, went or changed later": self.machine_changes,
+            "machines without a capacity": self.machines_left_out,
+        }
+        return [
+            *(f"passed over in the trace: {what} ({n:,})" for what, n in passed_over.items() if n),
+            *(
+                f"no job can say what the trace says: {what} ({n:,})"
+                for what, n in sorted(self.not_expressible.items())
+            ),
+        ]
+
     def require(self, known: dict[str, str], relation: str, name: str, value: str) -> None:
         """Add "attribute `name` has this value" to the requirements `known`, or note why not."""
         if relation != "EQUAL":
@@ -104,6 +122,23 @@ def scaled(cpu: float | None, memory: float | None, *, whole: Resources, up: boo
     down, so that nothing fits that did not."""
     rounded = ceil if up else floor
     return Resources(rounded((cpu or 0) * whole.cpu), rounded((memory or 0) * whole.memory))
+
+
+class Requests:
+    """What tasks ask for, out of two columns; one object for all that ask for as much."""
+
+    def __init__(self, cpu: str, memory: str, whole: Resources) -> None:
+        self._cpu = cpu
+        self._memory = memory
+        self._whole = whole
+        self._known: dict[tuple[str, str], Resources] = {}
+
+    def of(self, row: Row) -> Resources:
+        key = (row.text(self._cpu), row.text(self._memory))
+        if (request := self._known.get(key)) is None:
+            cpu, memory = row.share(self._cpu), row.share(self._memory)
+            request = self._known[key] = scaled(cpu, memory, whole=self._whole, up=True)
+        return request
 
 
 class _Task:
@@ -233,7 +268,14 @@ class Assembly:
         return groups
 
 
-def timed(table: str, rows: Iterable[Row], *, in_order: bool) -> Iterator[tuple[int, str, Row]]:
+def merged(*tables: tuple[str, Iterable[Row]], in_order: bool) -> Iterator[tuple[int, str, Row]]:
+    """The rows of several tables in order of time; of one instant, in the order of the tables."""
+    return merge(
+        *(_timed(table, rows, in_order=in_order) for table, rows in tables), key=itemgetter(0)
+    )
+
+
+def _timed(table: str, rows: Iterable[Row], *, in_order: bool) -> Iterator[tuple[int, str, Row]]:
     """Rows with their times and their table, checked to be in order, or else sorted in memory."""
     if not in_order:
         yield from sorted(((row.time(), table, row) for row in rows), key=itemgetter(0))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -154,6 +154,19 @@ def parts(directory: Path, table: str, *, optional: bool = False) -> list[Path]:
             hint=did_you_mean(table, (path.name for path in beside)),
         )
     return found
+
+
+def rows(
+    directory: Path,
+    table: str,
+    columns: Sequence[str],
+    read: Callable[[Path, Sequence[str]], Iterator[Row]],
+    *,
+    optional: bool = False,
+) -> Iterator[Row]:
+    """The rows of all parts of one table, each part read by `bare_rows` or `named_rows`."""
+    for path in parts(directory, table, optional=optional):
+        yield from read(path, columns)
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
