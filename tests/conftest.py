@@ -1,6 +1,36 @@
-"""Shared settings: property tests are deterministic and never judged by the clock."""
+"""Shared settings: property tests are deterministic and never judged by the clock. Fixtures that read
+scenarios written into a test."""
 
+import pytest
 from hypothesis import settings
+
+from argosy.model.errors import ArgosyError, ScenarioError
+from argosy.runs.loader import load
+from small_scenario import ALSO
 
 settings.register_profile("argosy", derandomize=True, deadline=None)
 settings.load_profile("argosy")
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read_text(text, **options):
+        path = tmp_path / "scenario.toml"
+        path.write_text(text)
+        return load(path, also=ALSO, **options)
+
+    return read_text
+
+
+@pytest.fixture
+def refused(read, tmp_path):
+    """The error of a text, having checked that it names the file."""
+
+    def refuse(text, kind=ScenarioError):
+        with pytest.raises(kind) as caught:
+            read(text)
+        assert isinstance(caught.value, ArgosyError)
+        assert caught.value.file == str(tmp_path / "scenario.toml")
+        return caught.value
+
+    return refuse

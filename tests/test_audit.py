@@ -231,6 +231,13 @@ def test_workers_beyond_a_jobs_own_count_until_the_job_ends(tmp_path: Path) -> N
         assert sum(shares) == pytest.approx(used[resource])
 
 
+def test_who_placed_nothing_used_nothing(tmp_path: Path) -> None:
+    spec = scenario("omega", [job("giant", 1, cpu=64_000)], horizon=5 * SECOND)
+    for scheduler in audit(kept(tmp_path, spec)).schedulers:
+        assert (scheduler.claims, scheduler.jobs_admitted, scheduler.peak_jobs) == (0, 0, 0)
+        assert [held.peak for held in scheduler.resources.values()] == [0, 0]
+
+
 def test_a_run_without_a_log_cannot_be_audited(tmp_path: Path) -> None:
     run = kept(tmp_path, a_scenario(output=Output(log="none")))
     with pytest.raises(RunDirectoryError, match="no decision log"):

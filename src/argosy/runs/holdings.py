@@ -83,90 +83,79 @@ class Ledger:
 
     def settle(self, rows: dict[str, NDArray[Any]], ended_at: int) -> Holdings:
         """Finds the end of each claim, given the columns of the task timeline."""
-        empty = np.empty(0, np.int64)
-        tasks = np.concatenate(self._tasks) if self._tasks else empty
+        tasks = np.concatenate([*self._tasks, np.empty(0, np.int64)])
         lines = np.array(self._lines, np.int64).reshape(-1, 4)
         at, kinds, schedulers = (np.repeat(lines[:, c], lines[:, 0]) for c in (1, 2, 3))
         # What happened to one task stands together, in the order of the log.
         order = np.argsort(tasks, kind="stable")
         tasks, at, kinds, schedulers = tasks[order], at[order], kinds[order], schedulers[order]
-        is_followed = (
-            np.append(tasks[1:] == tasks[:-1], False) if len(tasks) else empty.astype(bool)
-        )
-        is_claim = kinds <= _ENQUEUED
+        is_followed = _next(tasks) == tasks
+        is_claim, is_queued = kinds <= _ENQUEUED, kinds == _ENQUEUED
 
-        place = np.argsort(rows["task"], kind="stable")
-        timeline = rows["task"][place]
-        row = np.clip(np.searchsorted(timeline, tasks), 0, max(0, len(timeline) - 1))
-        is_known = timeline[row] == tasks if len(timeline) else np.zeros(len(tasks), bool)
-        row = place[row] if len(timeline) else row
-        finished, started = (_taken(rows[name], row) for name in ("finished", "started"))
-
-        following = np.append(at[1:], 0)
-        # Workers beyond a job's own tasks are not in the timeline: they end with the job.
-        job_end = _job_ends(rows, len(self._numbers))[tasks >> 32]
-        finished = np.where(is_known, finished, job_end)
-        own_end = np.where(finished >= 0, finished, ended_at)
-        end = np.where(is_followed, following, own_end)
-        begin = np.where(kinds == _ENQUEUED, np.where(is_known, started, end), at)
-        # An enqueued task that was lost: nobody knows whether it had started.
-        begin = np.where((kinds == _ENQUEUED) & is_followed, end, begin)
-        was_preempted = np.append(kinds[1:] == _PREEMPTED, False) & is_followed
+        started, finished = _timeline(rows, tasks, len(self._numbers))
+        end = np.where(is_followed, _next(at), np.where(finished >= 0, finished, ended_at))
+        # Of a task that was lost from a queue nobody knows whether it had started.
+        is_unknown = is_queued & (is_followed | (started < 0))
+        begin = np.where(is_unknown, end, np.where(is_queued, started, at))
+        was_preempted = is_followed & (_next(kinds) == _PREEMPTED)
 
         group = np.searchsorted(np.array(self._first, np.int64), tasks, side="right") - 1
         return Holdings(
-            list(self._schedulers),
-            schedulers[is_claim],
-            tasks[is_claim],
-            begin[is_claim],
-            np.maximum(end, begin)[is_claim],
-            was_preempted[is_claim],
-            np.array(self._requests, np.int64).reshape(-1, len(self._dimensions)),
-            group[is_claim],
+            names=list(self._schedulers),
+            requests=np.array(self._requests, np.int64).reshape(-1, len(self._dimensions)),
+            schedulers=schedulers[is_claim],
+            tasks=tasks[is_claim],
+            groups=group[is_claim],
+            begin=begin[is_claim],
+            end=np.maximum(end, begin)[is_claim],
+            was_preempted=was_preempted[is_claim],
         )
 
 
-def _job_ends(rows: dict[str, NDArray[Any]], jobs: int) -> NDArray[np.int64]:
-    """When the last task of each job ended; -1: not yet, or it never began."""
-    ends, numbers = np.full(jobs, -1, np.int64), rows["task"] >> 32
-    np.maximum.at(ends, numbers, rows["finished"].astype(np.int64))
-    ends[numbers[rows["finished"] < 0]] = -1
-    return ends
+def _next(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What follows each value; -1 after the last."""
+    following = np.full(len(values), -1, np.int64)
+    following[:-1] = values[1:]
+    return following
 
 
-def _taken(column: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    return column[rows].astype(np.int64) if len(column) else np.full(len(rows), -1, np.int64)
+def _timeline(
+    rows: dict[str, NDArray[Any]], tasks: NDArray[np.int64], jobs: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """When each of `tasks` started and finished; -1: it did not. Workers beyond a job's own tasks are
+    not in the timeline, and end with the job."""
+    of_job, numbers = np.full(jobs, -1, np.int64), rows["task"] >> 32
+    np.maximum.at(of_job, numbers, rows["finished"])
+    of_job[numbers[rows["finished"] < 0]] = -1
+    started, finished = np.full(len(tasks), -1, np.int64), of_job[tasks >> 32]
+    if len(numbers):
+        place = np.argsort(rows["task"])
+        found = place[np.searchsorted(rows["task"], tasks, sorter=place) % len(place)]
+        is_known = rows["task"][found] == tasks
+        started[is_known] = rows["started"][found[is_known]]
+        finished[is_known] = rows["finished"][found[is_known]]
+    return started, finished
 
 
-class Holdings:
-    """All claims of a run, each with its begin and end."""
+class Holdings(msgspec.Struct, frozen=True, kw_only=True):
+    """All claims of a run as parallel arrays, each with its begin and end."""
 
-    def __init__(
-        self,
-        names: list[str],
-        schedulers: NDArray[np.int64],
-        tasks: NDArray[np.int64],
-        begin: NDArray[np.int64],
-        end: NDArray[np.int64],
-        was_preempted: NDArray[np.bool_],
-        requests: NDArray[np.int64],
-        groups: NDArray[np.int64],
-    ) -> None:
-        self._names = names
-        self._schedulers = schedulers
-        self._tasks = tasks
-        self._begin = begin
-        self._end = end
-        self._was_preempted = was_preempted
-        self._requests = requests
-        self._groups = groups
+    #: Names of schedulers by number, and what the tasks of each group ask for.
+    names: list[str]
+    requests: NDArray[np.int64]
+    schedulers: NDArray[np.int64]
+    tasks: NDArray[np.int64]
+    groups: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    was_preempted: NDArray[np.bool_]
 
     def of(self, scheduler: str) -> Holding:
-        number = self._names.index(scheduler) if scheduler in self._names else -1
-        mine = np.flatnonzero(self._schedulers == number)
-        begin, end = self._begin[mine], self._end[mine]
-        amounts = self._requests[self._groups[mine]]
-        jobs = self._tasks[mine] >> 32
+        number = self.names.index(scheduler) if scheduler in self.names else -1
+        mine = np.flatnonzero(self.schedulers == number)
+        begin, end = self.begin[mine], self.end[mine]
+        amounts = self.requests[self.groups[mine]]
+        jobs = self.tasks[mine] >> 32
         lasted = (end - begin).astype(np.float64)
         return Holding(
             time=[float(lasted @ amounts[:, d]) for d in range(amounts.shape[1])],
@@ -174,7 +163,7 @@ class Holdings:
             claims=len(mine),
             jobs=len(np.unique(jobs)),
             peak_jobs=_peak(*_spans(jobs, begin, end), np.ones(1, np.int64)),
-            preempted=int(self._was_preempted[mine].sum()),
+            preempted=int(self.was_preempted[mine].sum()),
         )
 
 
