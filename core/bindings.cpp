@@ -7,5 +7,6 @@ NB_MODULE(_core, module) {
   bind_random(module);
   bind_cell(module);
   bind_flow(module);
+  bind_waits(module);
   bind_sim(module);
 }

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from argosy.cell import Cell
 from argosy.engines.api import Context
 from argosy.engines.murmuration import Murmuration, MurmurationSettings
+from argosy.engines.murmuration.peers import AskWaits
 from argosy.model.effects import Effect, Enqueue, Explain, Send, Think, WakeMe
 from argosy.model.events import (
     DecisionDue,
@@ -17,7 +19,6 @@ from argosy.model.events import (
     MachineLost,
     MessageReceived,
     Started,
-    TaskFinished,
     TasksLost,
     TimerFired,
 )
@@ -26,7 +27,8 @@ from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.transactions import OPERATOR, AddMachine, Transaction
-from argosy.testing.builders import GIB, SECOND, job, machines
+from argosy.testing.builders import GIB, SECOND, job, machines, scenario
+from argosy.worlds.sim import SimulatedWorld
 
 PEERS = ("s-1", "s-2", "s-3")
 
@@ -83,25 +85,39 @@ def test_placements_are_told_to_every_peer_in_one_message_and_they_avoid_them() 
     effects = place(engine, cell, whole("a", 3, 10), 0)
     gossip = only(effects, Send)
     assert gossip.peers == PEERS
-    peer.handle(MessageReceived("s-0", gossip.payload), cell, 0)
+    tell(peer, gossip.payload, cell)
     taken = set(only(effects, Enqueue).machines.tolist())
     chosen = only(place(peer, cell, whole("b", 1, 10), 1), Enqueue).machines.tolist()
     assert set(chosen).isdisjoint(taken)
 
 
-def finished(effect: Enqueue, cell: Cell, shape: int, seconds: int) -> TaskFinished:
-    count = len(effect.tasks)
-    estimates = np.full(count, seconds * SECOND, np.int64)
-    return TaskFinished(effect.tasks, effect.machines, estimates, np.full(count, shape, np.int32))
+def tell(engine: Murmuration, update: Any, cell: Cell) -> None:
+    """What a world does with gossip."""
+    engine.handle(Started(), cell, 0)
+    request = np.array(cell.shape_request(update.shape), np.int64)
+    engine.waits.know_shape(update.shape, request)
+    engine.waits.post_placed(
+        0, 0, update.tasks, update.versions, update.machines, update.estimate, update.shape, 0
+    )
+
+
+def end(engine: Murmuration, effect: Enqueue, count: int, shape: int, seconds: int) -> None:
+    """The first `count` of what was enqueued has ended."""
+    engine.waits.post_ended(
+        0,
+        0,
+        effect.tasks[:count],
+        effect.machines[:count],
+        np.full(count, seconds * SECOND, np.int64),
+        np.full(count, shape, np.int32),
+        np.zeros(count, np.int64),
+    )
 
 
 def test_a_machine_whose_task_ended_is_chosen_again() -> None:
     engine, cell = a_murmuration(), a_cell(2)
     placed = only(place(engine, cell, whole("a", 2, 50), 0), Enqueue)
-    shape = cell.shape(Resources(4_000, GIB))
-    end = finished(placed, cell, shape, 50)
-    one = TaskFinished(end.tasks[:1], end.machines[:1], end.estimates[:1], end.shapes[:1])
-    engine.handle(one, cell, 0)
+    end(engine, placed, 1, cell.shape(Resources(4_000, GIB)), 50)
     chosen = only(place(engine, cell, whole("b", 1, 10), 1), Enqueue).machines.tolist()
     assert chosen == placed.machines[:1].tolist()
 
@@ -109,9 +125,8 @@ def test_a_machine_whose_task_ended_is_chosen_again() -> None:
 def test_notices_that_come_twice_do_not_make_a_machine_look_less_than_empty() -> None:
     engine, cell = a_murmuration(), a_cell(2)
     placed = only(place(engine, cell, whole("a", 1, 50), 0), Enqueue)
-    end = finished(placed, cell, cell.shape(Resources(4_000, GIB)), 50)
     for _ in range(3):
-        engine.handle(end, cell, 0)
+        end(engine, placed, 1, cell.shape(Resources(4_000, GIB)), 50)
     both = only(place(engine, cell, whole("b", 2, 10), 1), Enqueue).machines.tolist()
     assert sorted(both) == [0, 1]
 
@@ -161,28 +176,114 @@ def test_lost_tasks_are_taken_off_everybodys_view() -> None:
     whole_cell = whole("a", 2, 50)
     effects = place(engine, cell, whole_cell, 0)
     placed = only(effects, Enqueue)
-    peer.handle(MessageReceived("s-0", only(effects, Send).payload), cell, 0)
+    tell(peer, only(effects, Send).payload, cell)
     lost = TasksLost(whole_cell, 0, placed.tasks[:1], placed.machines[:1], Why.NO_ROOM)
     removed = only(engine.handle(lost, cell, 0), Send)
-    peer.handle(MessageReceived("s-0", removed.payload), cell, 0)
+    tell(peer, removed.payload, cell)
     chosen = only(place(peer, cell, whole("b", 1, 10), 1), Enqueue).machines.tolist()
     assert chosen == placed.machines[:1].tolist()
 
 
-def test_a_scheduler_whose_questions_were_lost_goes_on_and_answers_others() -> None:
+def test_a_scheduler_whose_questions_were_lost_asks_two_more_and_then_begins_with_nothing() -> None:
     engine, cell = a_murmuration(), a_cell(2)
-    asked = engine.handle(Started(again=True), cell, 0)
-    question = only(asked, Send).payload
-    assert engine.handle(MessageReceived("s-1", question), cell, 0) == ()
-    wake = only(asked, WakeMe)
-    engine.handle(TimerFired(wake.name), cell, wake.at)
-    assert only(engine.handle(MessageReceived("s-1", question), cell, wake.at), Send)
+    asked: set[str] = set()
+    effects = engine.handle(Started(again=True), cell, 0)
+    for expected in (2, 1):
+        question, wake = only(effects, Send), only(effects, WakeMe)
+        assert len(question.peers) == expected
+        assert asked.isdisjoint(question.peers)
+        asked.update(question.peers)
+        # A scheduler without a view has none to give, and places nothing yet.
+        assert engine.handle(MessageReceived("s-1", question.payload), cell, 0) == []
+        assert not [e for e in effects if isinstance(e, Think)]
+        engine.handle(submitted(whole(f"j{expected}", 1, 1), expected), cell, 0)
+        effects = engine.handle(TimerFired(wake.name), cell, wake.at)
+    assert asked == set(PEERS)
+    assert only(effects, Think)
+    assert only(engine.handle(MessageReceived("s-1", question.payload), cell, wake.at), Send)
 
 
-def test_an_answer_does_not_wipe_out_what_was_placed_since() -> None:
+def test_a_view_that_comes_after_the_time_out_is_still_the_first() -> None:
     peer, engine, cell = a_murmuration(), a_murmuration(), a_cell(2)
-    question = only(engine.handle(Started(again=True), cell, 0), Send).payload
-    answer = only(peer.handle(MessageReceived("s-0", question), cell, 0), Send).payload
-    own = only(place(engine, cell, whole("a", 1, 50), 0), Enqueue).machines.tolist()
-    engine.handle(MessageReceived("s-1", answer), cell, 0)
-    assert only(place(engine, cell, whole("b", 1, 10), 1), Enqueue).machines.tolist() != own
+    taken = only(place(peer, cell, whole("a", 1, 50), 0), Enqueue).machines.tolist()
+    asked = engine.handle(Started(again=True), cell, 0)
+    question, wake = only(asked, Send), only(asked, WakeMe)
+    answer = only(peer.handle(MessageReceived("s-0", question.payload), cell, 0), Send)
+    engine.handle(TimerFired(wake.name), cell, wake.at)
+    engine.handle(MessageReceived("s-1", answer.payload), cell, wake.at)
+    # The second answer comes to one that has begun.
+    engine.handle(MessageReceived("s-2", answer.payload), cell, wake.at)
+    assert only(place(engine, cell, whole("b", 1, 10), 1), Enqueue).machines.tolist() != taken
+
+
+def test_a_view_is_handed_out_after_other_work() -> None:
+    peer, cell = a_murmuration(answer_delay=3_000_000), a_cell(2)
+    wake = only(peer.handle(MessageReceived("s-1", AskWaits()), cell, 0), WakeMe)
+    assert 0 <= wake.at <= 3_000_000
+    assert only(peer.handle(TimerFired(wake.name), cell, wake.at), Send).peers == ("s-1",)
+
+
+def test_a_comparison_repairs_what_was_lost_on_either_side() -> None:
+    mine, theirs, cell = a_murmuration(), a_murmuration(), a_cell(6)
+    # Neither hears of the other's placements, and one end is heard on one side only.
+    placed = only(place(mine, cell, whole("a", 3, 50), 0), Enqueue)
+    only(place(theirs, cell, whole("b", 2, 20), 1), Enqueue)
+    end(mine, placed, 1, cell.shape(Resources(4_000, GIB)), 50)
+    sides = {"mine": mine, "theirs": theirs}
+    messages = [("mine", mine.handle(TimerFired("compare"), cell, SECOND))]
+    while messages:
+        sender, effects = messages.pop()
+        receiver = "theirs" if sender == "mine" else "mine"
+        for effect in effects:
+            if isinstance(effect, Send):
+                event = MessageReceived(sender, effect.payload)
+                messages.append((receiver, sides[receiver].handle(event, cell, SECOND)))
+    assert mine.waits.work().tolist() == theirs.waits.work().tolist()
+    assert mine.waits.work().sum() == 2 * 50 * SECOND + 2 * 20 * SECOND
+    assert mine.waits.digest == theirs.waits.digest
+
+
+def test_schedulers_that_agree_exchange_one_message() -> None:
+    engine, cell = a_murmuration(), a_cell(2)
+    digest = only(engine.handle(TimerFired("compare"), cell, SECOND), Send).payload
+    assert a_murmuration().handle(MessageReceived("s-0", digest), cell, SECOND) == []
+
+
+def test_a_machine_whose_queue_was_full_is_left_alone_until_something_ends_there() -> None:
+    engine, cell = a_murmuration(), a_cell(2)
+    first = whole("a", 2, 50)
+    placed = only(place(engine, cell, first, 0), Enqueue)
+    lost = TasksLost(first, 0, placed.tasks[:1], placed.machines[:1], Why.QUEUE_FULL)
+    thinking = only(engine.handle(lost, cell, 0), Think)
+    again = only(engine.handle(DecisionDue(thinking.token), cell, 0), Enqueue)
+    assert again.machines.tolist() == placed.machines[1:].tolist()
+    other = TasksLost(first, 0, again.tasks, again.machines, Why.QUEUE_FULL)
+    thinking = only(engine.handle(other, cell, 0), Think)
+    effects = engine.handle(DecisionDue(thinking.token), cell, 0)
+    assert only(effects, Explain)
+    wake = only(effects, WakeMe)
+    end(engine, Enqueue(placed.tasks[1:], placed.machines[1:]), 1, 0, 50)
+    thinking = only(engine.handle(TimerFired(wake.name), cell, wake.at), Think)
+    third = only(engine.handle(DecisionDue(thinking.token), cell, wake.at), Enqueue)
+    assert third.machines.tolist() == placed.machines[1:].tolist()
+
+
+@pytest.mark.parametrize(("gossip", "messages"), [("job", 1), ("task", 5)])
+def test_gossip_is_one_message_a_job_or_one_a_task(gossip: str, messages: int) -> None:
+    engine, cell = a_murmuration(gossip=gossip), a_cell(5)
+    update = only(place(engine, cell, whole("a", 5, 1), 0), Send).payload
+    assert update.messages == messages
+
+
+def test_messages_per_job_are_as_the_paper_counts_them() -> None:
+    # (1 + f) x S - 1 when batched, f x (2 S - 1) when not; ends are f x S of either.
+    for gossip, expected in (("job", 4), ("task", 4 * 6)):
+        spec = scenario(
+            "murmuration",
+            [job("a", 6, cpu=1_000, seconds=1)],
+            replicas=5,
+            settings={"gossip": gossip, "anti_entropy": 0},
+        )
+        world = SimulatedWorld(spec, {"murmuration": Murmuration})
+        world.run()
+        assert world.network.counts["sent"] == expected

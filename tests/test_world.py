@@ -741,5 +741,5 @@ GOLDEN = {
     "mapreduce": "5f914e4284c7156a0048270a54c6cb20",
     "mesos": "12bf53a8e1237e7d5e9f64df2ea42b27",
     "omega": "6c10c3ea7f1336332ae46895fe7fbeaf",
-    "murmuration": "362a92635593a3cc3f466509a2b55fcf",
+    "murmuration": "bea3a98ed3293c50c7003e51343b0590",
 }

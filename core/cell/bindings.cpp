@@ -296,6 +296,13 @@ void bind_view(nb::module_& module) {
       .def("is_draining", [](const CellView& self, std::int64_t machine) {
         return self.columns().flags(checked_machine(self, machine)) == argosy::flag_draining;
       }, "machine"_a)
+      .def("takes_claims", [](const CellView& self) {
+        std::vector<std::uint8_t> takes(static_cast<std::size_t>(self.machines()));
+        for (std::int32_t m = 0; m < self.machines(); ++m) {
+          takes[static_cast<std::size_t>(m)] = self.columns().flags(m) == 0;
+        }
+        return argosy::to_numpy(std::move(takes));
+      })
       .def("free", [](const CellView& self, const std::optional<Array<std::int32_t>>& machines) {
         return gather_rows(self, machines, [&](std::int32_t m) { return self.columns().free(m); });
       }, "machines"_a.noconvert() = nb::none())

@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <string>
 #include <tuple>
@@ -26,19 +27,20 @@ std::int64_t known_job(const Board& board, std::int64_t job) {
 }
 
 using Notices = std::tuple<OutArray<std::int64_t>, OutArray<std::int32_t>, OutArray<std::int64_t>,
-                           OutArray<std::int32_t>>;
+                           OutArray<std::int32_t>, OutArray<std::int64_t>>;
 
 Notices notices(const std::vector<Notice>& rows) {
-  std::vector<std::int64_t> tasks, estimates;
+  std::vector<std::int64_t> tasks, estimates, started;
   std::vector<std::int32_t> machines, shapes;
   for (const Notice& row : rows) {
+    started.push_back(row.started);
     tasks.push_back(row.task);
     machines.push_back(row.machine);
     estimates.push_back(row.estimate);
     shapes.push_back(row.shape);
   }
   return {to_numpy(std::move(tasks)), to_numpy(std::move(machines)),
-          to_numpy(std::move(estimates)), to_numpy(std::move(shapes))};
+          to_numpy(std::move(estimates)), to_numpy(std::move(shapes)), to_numpy(std::move(started))};
 }
 
 using TaskColumns = std::tuple<OutArray<std::int64_t>, OutArray<std::int32_t>,
@@ -94,12 +96,16 @@ void bind_sim(nb::module_& module) {
   nb::class_<Simulator>(module, "Simulator")
       .def(
           "__init__",
-          [](Simulator* self, Cell& cell, bool shortest_first, bool record_tasks) {
-            new (self) Simulator(
-                cell, shortest_first ? QueueOrder::shortest_first : QueueOrder::fcfs, record_tasks);
+          [](Simulator* self, Cell& cell, int order, std::int64_t slack, std::int64_t limit,
+             std::int64_t start_delay, bool record_tasks) {
+            if (order < 0 || order > 2 || slack < 0 || limit < 0 || start_delay < 0) {
+              throw nb::value_error("no such rules of queues");
+            }
+            const QueueRules rules{static_cast<QueueOrder>(order), slack, limit, start_delay};
+            new (self) Simulator(cell, rules, record_tasks);
           },
-          nb::arg("cell"), nb::arg("shortest_first"), nb::arg("record_tasks"),
-          nb::keep_alive<1, 2>())
+          nb::arg("cell"), nb::arg("order"), nb::arg("slack"), nb::arg("limit"),
+          nb::arg("start_delay"), nb::arg("record_tasks"), nb::keep_alive<1, 2>())
       .def_prop_ro("now", &Simulator::now)
       .def_prop_ro("open_tasks", [](const Simulator& self) { return self.board().open(); })
       .def(
@@ -128,6 +134,36 @@ void bind_sim(nb::module_& module) {
           },
           nb::arg("owner"))
       .def("hear_all", &Simulator::hear_all)
+      .def(
+          "listen",
+          [](Simulator& self, std::int32_t owner, WaitView* view) {
+            if (owner < 0) throw nb::value_error("owners are numbered from 0");
+            self.listen(owner, view);
+          },
+          nb::arg("owner"), nb::arg("view").none())
+      .def("set_hop", &Simulator::set_hop, nb::arg("hop"))
+      .def(
+          "gossip",
+          [](Simulator& self, const std::vector<std::int32_t>& owners, std::int64_t due,
+             InArray<std::int64_t> tasks, InArray<std::uint8_t> versions,
+             InArray<std::int32_t> machines, std::int64_t estimate, std::int32_t shape,
+             std::int64_t total, std::int64_t since, std::int64_t spacing) {
+            const std::size_t n = tasks.size();
+            check_lengths(n, {versions.size(), machines.size()});
+            if (spacing < 0) throw nb::value_error("reports come one after the other");
+            for (std::size_t i = 0; i < n; ++i) {
+              if (machines.data()[i] >= 0 && !self.knows_machine(machines.data()[i])) {
+                throw nb::value_error("unknown machine number");
+              }
+            }
+            const Simulator::Gossip news{{tasks.data(), n}, {versions.data(), n},
+                                         {machines.data(), n}, estimate, total, since, spacing,
+                                         shape};
+            for (const std::int32_t owner : owners) self.gossip(owner, due, news);
+          },
+          nb::arg("owners"), nb::arg("due"), nb::arg("tasks"), nb::arg("versions"),
+          nb::arg("machines"), nb::arg("estimate"), nb::arg("shape"), nb::arg("total"),
+          nb::arg("since"), nb::arg("spacing"))
       .def(
           "add_job",
           [](Simulator& self, std::int64_t submit, std::int64_t tasks, std::int32_t owner) {
@@ -280,9 +316,11 @@ void bind_sim(nb::module_& module) {
           "enqueue",
           [](Simulator& self, std::int64_t at, std::int32_t scheduler, InArray<std::int64_t> tasks,
              InArray<std::int32_t> machines, InArray<std::int32_t> shapes,
-             InArray<std::int64_t> durations, InArray<std::int64_t> estimates) {
+             InArray<std::int64_t> durations, InArray<std::int64_t> estimates, std::int64_t first,
+             std::int64_t spacing) {
             const std::size_t n = tasks.size();
             check_lengths(n, {machines.size(), shapes.size(), durations.size(), estimates.size()});
+            if (first < 0 || spacing < 0) throw nb::value_error("tasks leave one after the other");
             if (first_misplaced(self, tasks, -1, false, false) >= 0) {
               throw nb::value_error("only pending tasks can be enqueued");
             }
@@ -292,13 +330,16 @@ void bind_sim(nb::module_& module) {
               if (!self.knows_machine(machines.data()[i])) {
                 throw nb::value_error("unknown machine number");
               }
+              const std::int64_t after = first + static_cast<std::int64_t>(i) * spacing;
               batch.push_back({tasks.data()[i], durations.data()[i], estimates.data()[i],
-                               self.now(), 0, 0, machines.data()[i], shapes.data()[i], scheduler});
+                               self.now() + after, at + after, machines.data()[i],
+                               shapes.data()[i], scheduler});
             }
-            self.enqueue(at, std::move(batch));
+            self.enqueue(std::move(batch));
           },
           nb::arg("at"), nb::arg("scheduler"), nb::arg("tasks"), nb::arg("machines"),
-          nb::arg("shapes"), nb::arg("durations"), nb::arg("estimates"))
+          nb::arg("shapes"), nb::arg("durations"), nb::arg("estimates"), nb::arg("first") = 0,
+          nb::arg("spacing") = 0)
       .def(
           "lose_queue",
           [](Simulator& self, std::int32_t machine) {
@@ -372,6 +413,7 @@ void bind_sim(nb::module_& module) {
       .def("take_done", [](Simulator& self) { return to_numpy(self.board().take_done()); })
       .def("take_finished", [](Simulator& self) { return notices(self.take_finished()); })
       .def("take_lost", [](Simulator& self) { return notices(self.take_lost()); })
+      .def("take_refused", [](Simulator& self) { return notices(self.take_refused()); })
       .def("job_columns",
            [](const Simulator& self) {
              const Board& board = self.board();

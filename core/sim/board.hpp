@@ -35,6 +35,7 @@ class Board {
     finished_.push_back(0);
     abandoned_.push_back(0);
     placed_.push_back(0);
+    unstarted_.push_back(static_cast<std::int32_t>(tasks));
     first_attempt_.push_back(-1);
     all_placed_.push_back(-1);
     done_.push_back(-1);
@@ -75,6 +76,7 @@ class Board {
     state = to;
     pending_[job] += (to == TaskState::pending) - (from == TaskState::pending);
     placed_[job] += has_machine(to) - has_machine(from);
+    unstarted_[job] += is_unstarted(to) - is_unstarted(from);
     if (to == TaskState::finished) ++finished_[job];
     if (to == TaskState::abandoned) ++abandoned_[job];
     if (all_placed_[job] < 0 && placed_[job] == total_[job]) all_placed_[job] = now;
@@ -87,6 +89,9 @@ class Board {
 
   // The jobs that were done since this was last asked.
   std::vector<std::int64_t> take_done() { return std::exchange(done_jobs_, {}); }
+
+  // Tasks that are pending or queued.
+  std::int64_t unstarted(std::int64_t job) const { return unstarted_[job]; }
 
   std::int32_t owner(std::int64_t job) const { return owner_[job]; }
   void set_owner(std::int64_t job, std::int32_t owner) { owner_[job] = owner; }
@@ -113,12 +118,15 @@ class Board {
   static int has_machine(TaskState state) {
     return state == TaskState::queued || state == TaskState::running || state == TaskState::finished;
   }
+  static int is_unstarted(TaskState state) {
+    return state == TaskState::pending || state == TaskState::queued;
+  }
 
   // Empty once all of a job's tasks have finished.
   std::vector<std::vector<TaskState>> states_;
   std::vector<std::int64_t> done_jobs_;
   std::vector<std::int64_t> submit_, first_attempt_, all_placed_, done_, abandoned_;
-  std::vector<std::int32_t> owner_, total_, pending_, finished_, placed_;
+  std::vector<std::int32_t> owner_, total_, pending_, finished_, placed_, unstarted_;
   std::int64_t counts_[task_states] = {0, 0, 0, 0, 0};
 };
 

@@ -5,8 +5,11 @@
 // happens per job or per message is an event of a Python kind (>= first_python_kind): `next` runs
 // native events until one of those is due and hands it out.
 //
-// Machine queues are strict: the head starts when it fits, and nothing overtakes it. FCFS orders by
-// arrival, shortest-first by estimate, then arrival. Draining machines still run what is queued.
+// Machine queues (machine_queue.hpp) are strict: the entry that is next starts when it fits, and no other
+// does before. A full queue hands what arrives back. Draining machines still run what is queued.
+//
+// Schedulers that keep a wait view (waits/wait_view.hpp) are told there of every task's end, a hop later,
+// and of each other's placements, without being woken.
 //
 // A probe is a queue entry without a task. At the head, and with room, it leaves the queue and holds its
 // room by a claim of a task number that no job has, until it is answered with a task or with none. What a
@@ -35,7 +38,9 @@
 #include "cell/cell.hpp"
 #include "sim/board.hpp"
 #include "sim/heap.hpp"
+#include "sim/machine_queue.hpp"
 #include "sim/pools.hpp"
+#include "waits/wait_view.hpp"
 
 namespace argosy {
 
@@ -54,8 +59,6 @@ enum EventKind : std::int32_t {
   phase_kind = 6,
   first_python_kind = 16,
 };
-
-enum class QueueOrder { fcfs, shortest_first };
 
 struct TaskRow {
   std::int64_t task;
@@ -80,15 +83,17 @@ struct PhaseNotice {
 struct Notice {
   std::int64_t task;
   std::int64_t estimate;
+  // When it had begun, if it has ended.
+  std::int64_t started;
   std::int32_t machine;
   std::int32_t shape;
 };
 
 class Simulator {
  public:
-  Simulator(Cell& cell, QueueOrder order, bool record_tasks)
+  Simulator(Cell& cell, const QueueRules& rules, bool record_tasks)
       : cell_(cell),
-        order_(order),
+        rules_(rules),
         record_tasks_(record_tasks),
         used_integral_(static_cast<std::size_t>(cell.dimensions()), 0.0),
         capacity_integral_(static_cast<std::size_t>(cell.dimensions()), 0.0) {}
@@ -114,6 +119,40 @@ class Simulator {
     hears_own_[owner] = 1;
   }
   void hear_all() { hears_all_ = true; }
+
+  // A wait view that is told of ends and placements; none: no longer. With a hop below zero, ends are
+  // reported instead, for somebody else to pass on.
+  void listen(std::int32_t owner, WaitView* view) {
+    if (static_cast<std::size_t>(owner) >= listeners_.size()) listeners_.resize(owner + 1, nullptr);
+    listeners_[owner] = view;
+  }
+  void set_hop(std::int64_t hop) { hop_ = hop; }
+
+  // Reports of placements reach a listener's view from `due` on, one every `spacing`.
+  struct Gossip {
+    std::span<const std::int64_t> tasks;
+    std::span<const std::uint8_t> versions;
+    std::span<const std::int32_t> machines;
+    std::int64_t estimate;
+    std::int64_t total;
+    std::int64_t since;
+    std::int64_t spacing;
+    std::int32_t shape;
+  };
+  void gossip(std::int32_t owner, std::int64_t due, const Gossip& news) {
+    WaitView* view =
+        static_cast<std::size_t>(owner) < listeners_.size() ? listeners_[owner] : nullptr;
+    // A scheduler that has not begun yet hears nothing.
+    if (view == nullptr || view->machines() == 0) return;
+    const std::int64_t* request = cell_.request(news.shape);
+    view->know_shape(news.shape, {request, static_cast<std::size_t>(cell_.dimensions())});
+    if (!news.tasks.empty()) view->expect(Board::job_of(news.tasks[0]), news.total);
+    for (std::size_t i = 0; i < news.tasks.size(); ++i) {
+      view->post({due + static_cast<std::int64_t>(i) * news.spacing, news.tasks[i], news.estimate,
+                  news.since, news.machines[i], news.shape, news.versions[i]},
+                 now_);
+    }
+  }
 
   // The task holds a claim since now and runs for `duration` (negative: until stopped).
   void launch(std::int64_t task, std::int64_t duration, std::int64_t estimate, std::int64_t placed) {
@@ -178,22 +217,22 @@ class Simulator {
     std::int64_t duration;
     std::int64_t estimate;
     std::int64_t placed;
-    std::int64_t key;
-    std::uint64_t sequence;
+    // When it reaches the machine; in a batch never earlier than the one before.
+    std::int64_t at;
     std::int32_t machine;
     std::int32_t shape;
     std::int32_t scheduler;
   };
 
-  // Tasks that reach their machines' queues together at time `at`.
-  void enqueue(std::int64_t at, std::vector<Arrival> batch) {
+  // Tasks on their way to machines' queues, in order of arrival.
+  void enqueue(std::vector<Arrival> batch) {
     for (const Arrival& item : batch) {
       if (board_.state(item.task) != TaskState::pending) {
         throw std::invalid_argument("a task is enqueued twice");
       }
-      board_.move(item.task, TaskState::queued, now_);
+      board_.move(item.task, TaskState::queued, item.placed);
     }
-    push_batch(at, std::move(batch));
+    push_batch(std::move(batch));
   }
 
   // The task number by which a probe holds its room: of a job number that is never given out.
@@ -207,9 +246,9 @@ class Simulator {
     for (const std::int32_t machine : machines) {
       const auto number = static_cast<std::int64_t>(probes_.size());
       probes_.push_back({job, machine, shape, scheduler, owner, Probe::queued});
-      batch.push_back({hold(number), -1, estimate, now_, 0, 0, machine, shape, scheduler});
+      batch.push_back({hold(number), -1, estimate, now_, at, machine, shape, scheduler});
     }
-    push_batch(at, std::move(batch));
+    push_batch(std::move(batch));
   }
 
   bool is_held(std::int64_t probe) const {
@@ -252,7 +291,9 @@ class Simulator {
     lengths.assign(static_cast<std::size_t>(cell_.machines()), 0);
     waits.assign(static_cast<std::size_t>(cell_.machines()), 0);
     for (std::size_t machine = 0; machine < queues_.size(); ++machine) {
-      for (const Arrival& item : queues_[machine]) {
+      const MachineQueue& queue = queues_[machine];
+      for (std::size_t at = 0; at < queue.size(); ++at) {
+        const Arrival& item = items_[queue[at].item];
         if (is_hold(item.task) && !is_queued_probe(item.task)) continue;
         ++lengths[machine];
         waits[machine] += item.estimate;
@@ -268,11 +309,9 @@ class Simulator {
   // The machine is gone or smaller than it was: the tasks in its queue are handed back in queue order, pending again.
   void lose_queue(std::int32_t machine, std::vector<std::int64_t>& out) {
     if (static_cast<std::size_t>(machine) >= queues_.size()) return;
-    auto& queue = queues_[machine];
+    MachineQueue& queue = queues_[machine];
     while (!queue.empty()) {
-      std::pop_heap(queue.begin(), queue.end(), later);
-      const std::int64_t task = queue.back().task;
-      queue.pop_back();
+      const std::int64_t task = take(queue, next_of(queue)).task;
       if (is_hold(task)) {
         probes_[Board::index_of(task)].state = Probe::over;
       } else {
@@ -285,21 +324,21 @@ class Simulator {
   // Room may have appeared on the machine by another way than a task's end.
   void pump(std::int32_t machine) {
     if (static_cast<std::size_t>(machine) >= queues_.size()) return;
-    auto& queue = queues_[machine];
+    MachineQueue& queue = queues_[machine];
     while (!queue.empty()) {
-      const Arrival head = queue.front();
-      const bool is_probe = is_hold(head.task);
-      const bool is_over = is_probe && !is_queued_probe(head.task);
-      if (!is_over && !cell_.start(head.task, machine, head.shape, head.scheduler)) return;
-      std::pop_heap(queue.begin(), queue.end(), later);
-      queue.pop_back();
+      const std::size_t at = next_of(queue);
+      const Arrival& next = items_[queue[at].item];
+      const bool is_probe = is_hold(next.task);
+      const bool is_over = is_probe && !is_queued_probe(next.task);
+      if (!is_over && !cell_.start(next.task, machine, next.shape, next.scheduler)) return;
+      const Arrival item = take(queue, at);
       if (is_over) continue;
       if (is_probe) {
-        Probe& probe = probes_[Board::index_of(head.task)];
+        Probe& probe = probes_[Board::index_of(item.task)];
         probe.state = Probe::held;
-        ready_.push_back({Board::index_of(head.task), probe.job, machine, probe.owner});
+        ready_.push_back({Board::index_of(item.task), probe.job, machine, probe.owner});
       } else {
-        launch(head.task, head.duration, head.estimate, head.placed);
+        start(item);
       }
     }
   }
@@ -315,7 +354,7 @@ class Simulator {
         out = Event{now_, 0, finished_report, 0, 0};
         return true;
       }
-      if (instant_over && !lost_.empty()) {
+      if (instant_over && !(lost_.empty() && refused_.empty())) {
         out = Event{now_, 0, lost_report, 0, 0};
         return true;
       }
@@ -359,6 +398,8 @@ class Simulator {
   std::vector<ProbeNotice> take_ready() { return std::exchange(ready_, {}); }
   std::vector<PhaseNotice> take_phases() { return std::exchange(phases_, {}); }
   std::vector<Notice> take_lost() { return std::exchange(lost_, {}); }
+  // What came to a full queue.
+  std::vector<Notice> take_refused() { return std::exchange(refused_, {}); }
 
   const std::vector<TaskRow>& rows() const { return rows_; }
   const std::vector<double>& used_integral() const { return used_integral_; }
@@ -441,21 +482,40 @@ class Simulator {
     return probes_[Board::index_of(task)].state == Probe::queued;
   }
 
-  void push_batch(std::int64_t at, std::vector<Arrival> batch) {
+  void push_batch(std::vector<Arrival> batch) {
+    if (batch.empty()) return;
+    const std::int64_t at = batch.front().at;
     std::int64_t slot;
     if (free_batches_.empty()) {
       slot = static_cast<std::int64_t>(batches_.size());
-      batches_.push_back(std::move(batch));
+      batches_.push_back({std::move(batch), 0});
     } else {
       slot = free_batches_.back();
       free_batches_.pop_back();
-      batches_[slot] = std::move(batch);
+      batches_[slot] = {std::move(batch), 0};
     }
     heap_.push(std::max(at, now_), arrive_kind, 0, slot);
   }
 
-  static bool later(const Arrival& x, const Arrival& y) {
-    return x.key != y.key ? x.key > y.key : x.sequence > y.sequence;
+  std::size_t next_of(const MachineQueue& queue) const {
+    return queue.next(rules_, [this](std::int32_t job) { return board_.unstarted(job); });
+  }
+
+  Arrival take(MachineQueue& queue, std::size_t at) {
+    const std::int32_t item = queue.take(rules_, at).item;
+    free_items_.push_back(item);
+    return items_[item];
+  }
+
+  // A queued task that holds its claim by now.
+  void start(const Arrival& item) {
+    const std::int32_t run = add_run(item.task, item.estimate, item.placed);
+    runs_[run].started += rules_.start_delay;
+    if (Pool* pool = pool_of(Board::job_of(item.task))) {
+      join(*pool, item.task, run);
+    } else if (item.duration >= 0) {
+      heap_.push(now_ + rules_.start_delay + item.duration, finish_kind, run, 0);
+    }
   }
 
   std::int32_t add_run(std::int64_t task, std::int64_t estimate, std::int64_t placed) {
@@ -495,37 +555,84 @@ class Simulator {
     const std::int32_t owner = board_.owner(Board::job_of(claim.task));
     const bool owner_hears =
         static_cast<std::size_t>(owner) < hears_own_.size() && hears_own_[owner] != 0;
+    if (hop_ >= 0) {
+      for (WaitView* view : listeners_) {
+        if (view == nullptr) continue;
+        view->post({now_ + hop_, claim.task, run.estimate, run.started - rules_.start_delay,
+                    claim.machine, claim.shape, Ledger::ended},
+                   now_);
+      }
+    }
     if (hears_all_ || owner_hears) {
-      finished_.push_back({claim.task, run.estimate, claim.machine, claim.shape});
+      finished_.push_back({claim.task, run.estimate, run.started - rules_.start_delay,
+                           claim.machine, claim.shape});
     }
     pump(claim.machine);
     return run.next;
   }
 
   void arrive(std::int64_t slot) {
-    std::vector<Arrival> batch = std::move(batches_[slot]);
-    batches_[slot].clear();
-    free_batches_.push_back(slot);
-    for (Arrival& item : batch) {
-      if (!cell_.is_up(item.machine) || !could_ever_fit(item.machine, item.shape)) {
-        if (is_hold(item.task)) {
-          probes_[Board::index_of(item.task)].state = Probe::over;
-          continue;
-        }
-        board_.move(item.task, TaskState::pending, now_);
-        lost_.push_back({item.task, item.estimate, item.machine, item.shape});
-        continue;
+    while (batches_[slot].next < batches_[slot].items.size()) {
+      // A copy: what starts may push another batch.
+      const Arrival item = batches_[slot].items[batches_[slot].next];
+      if (item.at > now_) {
+        heap_.push(item.at, arrive_kind, 0, slot);
+        return;
       }
-      if (static_cast<std::size_t>(item.machine) >= queues_.size()) {
-        queues_.resize(static_cast<std::size_t>(cell_.machines()));
-      }
-      item.sequence = next_arrival_++;
-      item.key = order_ == QueueOrder::fcfs ? 0 : item.estimate;
-      auto& queue = queues_[item.machine];
-      queue.push_back(item);
-      std::push_heap(queue.begin(), queue.end(), later);
-      pump(item.machine);
+      ++batches_[slot].next;
+      arrive_at_machine(item);
     }
+    batches_[slot] = {};
+    free_batches_.push_back(slot);
+  }
+
+  void arrive_at_machine(const Arrival& item) {
+    if (!cell_.is_up(item.machine) || !could_ever_fit(item.machine, item.shape)) {
+      hand_back(item, lost_);
+      return;
+    }
+    if (static_cast<std::size_t>(item.machine) >= queues_.size()) {
+      queues_.resize(static_cast<std::size_t>(cell_.machines()));
+    }
+    MachineQueue& queue = queues_[item.machine];
+    const bool has_room = has_room_now(item.machine, item.shape);
+    const bool must_wait = !has_room || !queue.empty();
+    if (must_wait && rules_.limit > 0 && static_cast<std::int64_t>(queue.size()) >= rules_.limit) {
+      hand_back(item, refused_);
+      return;
+    }
+    std::int32_t at;
+    if (free_items_.empty()) {
+      at = static_cast<std::int32_t>(items_.size());
+      items_.push_back(item);
+    } else {
+      at = free_items_.back();
+      free_items_.pop_back();
+      items_[at] = item;
+    }
+    const auto job = static_cast<std::int32_t>(
+        is_hold(item.task) ? probes_[Board::index_of(item.task)].job : Board::job_of(item.task));
+    queue.add(rules_, {item.estimate, 0, job, at}, next_arrival_++);
+    // Whoever was next did not fit; if the newcomer does not either, nobody starts.
+    if (has_room) pump(item.machine);
+  }
+
+  void hand_back(const Arrival& item, std::vector<Notice>& out) {
+    if (is_hold(item.task)) {
+      probes_[Board::index_of(item.task)].state = Probe::over;
+      return;
+    }
+    board_.move(item.task, TaskState::pending, now_);
+    out.push_back({item.task, item.estimate, -1, item.machine, item.shape});
+  }
+
+  bool has_room_now(std::int32_t machine, std::int32_t shape) const {
+    const std::int64_t* request = cell_.request(shape);
+    const std::int64_t* free = cell_.columns().free(machine);
+    for (int d = 0; d < cell_.dimensions(); ++d) {
+      if (request[d] > free[d]) return false;
+    }
+    return true;
   }
 
   bool could_ever_fit(std::int32_t machine, std::int32_t shape) const {
@@ -562,7 +669,7 @@ class Simulator {
   }
 
   Cell& cell_;
-  QueueOrder order_;
+  QueueRules rules_;
   bool record_tasks_;
   bool hears_all_ = false;
   std::vector<std::uint8_t> hears_own_;
@@ -571,11 +678,19 @@ class Simulator {
   std::int64_t now_ = 0;
   std::vector<Run> runs_;
   std::vector<std::int32_t> free_runs_;
-  std::vector<std::vector<Arrival>> batches_;
+  struct Batch {
+    std::vector<Arrival> items;
+    std::size_t next = 0;
+  };
+  std::vector<Batch> batches_;
   std::vector<std::int64_t> free_batches_;
-  std::vector<std::vector<Arrival>> queues_;
-  std::uint64_t next_arrival_ = 0;
-  std::vector<Notice> finished_, lost_;
+  std::vector<MachineQueue> queues_;
+  std::vector<Arrival> items_;
+  std::vector<std::int32_t> free_items_;
+  std::int64_t next_arrival_ = 0;
+  std::vector<WaitView*> listeners_;
+  std::int64_t hop_ = -1;
+  std::vector<Notice> finished_, lost_, refused_;
   std::vector<Probe> probes_;
   std::vector<ProbeNotice> ready_;
   std::vector<Pool> pools_;

@@ -76,6 +76,10 @@ class View:
     def is_draining(self, machine: int) -> bool:
         return self._columns.is_draining(machine)
 
+    def takes_claims(self) -> NDArray[np.uint8]:
+        """Per machine, 1 if it is up and not draining."""
+        return self._columns.takes_claims()
+
     def used_total(self) -> dict[str, int]:
         """What claims hold, over all machines."""
         return dict(zip(self.dimensions, self._columns.used_total(), strict=True))

@@ -21,6 +21,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import msgspec
 
 from argosy.cell.view import View
+from argosy.cell.waits import WaitView
 from argosy.model.effects import Effect
 from argosy.model.events import Event
 from argosy.model.random import Random
@@ -34,6 +35,9 @@ class Finishes(Enum):
     OWN = "own"
     #: Every task in the cell, over the network: late, lost or twice like any message.
     ALL = "all"
+    #: As all, but nobody is woken: ends go to the wait view that the engine keeps in `waits`, as do the
+    #: `WaitUpdate` messages of its peers. See `WaitKeeper`. Of its own tasks a scheduler hears for sure.
+    WAITS = "waits"
 
 
 class Capabilities(msgspec.Struct, frozen=True):
@@ -68,6 +72,15 @@ class Context(msgspec.Struct, frozen=True):
     name: str
     peers: tuple[str, ...]
     random: Random
+
+
+@runtime_checkable
+class WaitKeeper(Protocol):
+    """What an engine with `Finishes.WAITS` has besides: the view that the world writes reports into.
+    They take effect when the engine looks at the view."""
+
+    @property
+    def waits(self) -> WaitView: ...
 
 
 @runtime_checkable

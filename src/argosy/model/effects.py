@@ -34,11 +34,14 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Enqueue(msgspec.Struct, frozen=True, gc=False):
-    """Put tasks into their machines' queues, without a transaction and so without a conflict."""
+    """Put tasks into their machines' queues, without a transaction and so without a conflict. The first
+    leaves after `first`, each other one `spacing` after the one before."""
 
     tasks: TaskArray
     machines: MachineArray
     explanation: Explanation | None = None
+    first: int = 0
+    spacing: int = 0
 
 
 class Probe(msgspec.Struct, frozen=True, gc=False):
@@ -76,7 +79,8 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):
-    """One message to each of `peers`. Delivery is the network's affair: late, lost, twice."""
+    """One message to each of `peers`. Delivery is the network's affair: late, lost, twice. A
+    `WaitUpdate` goes to the peers' wait views in the background; nobody is woken for it."""
 
     peers: tuple[str, ...]
     payload: Any

@@ -41,6 +41,8 @@ class Why(IntEnum):
     ATTEMPTS = 14
     #: The scheduler that held the task stopped.
     SCHEDULER_LOST = 15
+    #: The machine's queue was full.
+    QUEUE_FULL = 16
     #: The claim's precedence is `lacking` above the highest that the scheduler may wield.
     PRECEDENCE_LIMIT = 16
 
@@ -96,6 +98,8 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 return f"given up after {self.lacking} attempts"
             case Why.SCHEDULER_LOST:
                 return "the scheduler that held it stopped"
+            case Why.QUEUE_FULL:
+                return f"the queue of {where} was full"
         return "no reason was recorded"
 
     def remedy(self) -> str:

@@ -209,7 +209,13 @@ Fault: TypeAlias = (
 class MachineModel(msgspec.Struct, frozen=True, kw_only=True):
     """How simulated machines treat queued tasks."""
 
-    queue: Literal["fcfs", "shortest-first"] = "fcfs"
+    queue: Literal["fcfs", "shortest-first", "shortest-remaining"] = "fcfs"
+    #: By how many times its own estimate a queued task may be overtaken; 0 means without end.
+    slack: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+    #: Tasks that wait at one machine at most; what comes to a full queue goes back. 0 means no limit.
+    limit: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
+    #: From a slot's being free to the queued task's running in it.
+    start_delay: Time = 0
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, NamedTuple
 
-import msgspec
 import numpy as np
-from msgspec import Meta
 from numpy.typing import NDArray
 
 from argosy.cell import Rule, View
+from argosy.cell.waits import WaitView
 from argosy.engines.api import Capabilities, Context, Finishes, Settings
+from argosy.engines.murmuration.peers import Peers
+from argosy.engines.murmuration.settings import MurmurationSettings
 from argosy.model.effects import Effect, Enqueue, Explain, Send, Think, WakeMe
 from argosy.model.events import (
     DecisionDue,
@@ -21,52 +22,25 @@ from argosy.model.events import (
     MachineLost,
     MessageReceived,
     Started,
-    TaskFinished,
     TasksLost,
     TimerFired,
 )
+from argosy.model.explanations import Explanation, Why
+from argosy.model.gossip import WaitUpdate
 from argosy.model.jobs import Job, TaskGroup
-from argosy.model.transactions import MachineArray, ShapeArray, TaskArray
-from argosy.model.units import Micros
+from argosy.model.transactions import MachineArray, TaskArray
+
+_RETRY = "retry"
 
 
-class MurmurationSettings(Settings, frozen=True):
-    """How a Murmuration scheduler orders and decides."""
+class Work(NamedTuple):
+    """Tasks of one job that are to be placed; they sort by rank, then by arrival."""
 
-    #: Decision time is t_job + t_task x tasks.
-    t_job: Micros = Micros(100_000)
-    t_task: Micros = Micros(5_000)
-    #: Which job comes next: the earliest, or the one with the least estimated work.
-    order: Literal["fcfs", "shortest-job"] = "fcfs"
-    #: What a task without an estimate is taken to run for: such tasks mostly run until stopped.
-    unknown_estimate: Annotated[Micros, Meta(ge=1)] = Micros(3_600_000_000)
-    #: How long a scheduler that starts again waits for a peer's view before it goes on without.
-    ask_timeout: Annotated[Micros, Meta(ge=1_000)] = Micros(1_000_000)
-
-
-class Placed(msgspec.Struct, frozen=True):
-    """Gossip: tasks of one shape were placed, one row a task, each with the wait it adds."""
-
-    machines: MachineArray
-    waits: NDArray[np.int64]
-    shape: int
-
-
-class Removed(msgspec.Struct, frozen=True):
-    """Gossip: tasks of one shape lost their place, each with the wait it had added."""
-
-    machines: MachineArray
-    waits: NDArray[np.int64]
-    shape: int
-
-
-class AskWaits(msgspec.Struct, frozen=True):
-    """A scheduler that starts again asks a peer for its view."""
-
-
-class Waits(msgspec.Struct, frozen=True):
-    waits: NDArray[np.int64]
-    held: NDArray[np.int64]
+    rank: int
+    arrival: int
+    job: Job
+    number: int
+    tasks: TaskArray
 
 
 class Murmuration:
@@ -76,217 +50,223 @@ class Murmuration:
     )
     settings_type: ClassVar[type[Settings]] = MurmurationSettings
     capabilities: ClassVar[Capabilities] = Capabilities(
-        queues=True, gossip=True, finishes=Finishes.ALL, machine_events=True
+        queues=True, gossip=True, finishes=Finishes.WAITS, machine_events=True
     )
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, MurmurationSettings)
         self._settings = settings
         self._context = context
-        #: Work at every machine: the sum, over tasks queued and running there, of estimate x the share
-        #: of the machine the task takes. On a machine of one slot that is the paper's expected wait.
-        self._waits = np.zeros(0, np.int64)
-        #: What those tasks ask for, a row a machine: where there is room beside it, a task waits not.
-        self._held = np.zeros((0, 0), np.int64)
-        self._capacity = np.zeros((0, 0), np.int64)
-        self._shares: dict[int, NDArray[np.float64]] = {}
-        self._requests: dict[int, NDArray[np.int64]] = {}
-        #: (rank, number of arrival, job, job's number, tasks): a heap.
-        self._queue: list[tuple[int, int, Job, int, TaskArray]] = []
+        self._view = WaitView(settings.as_published, settings.update_delay)
+        self._peers = Peers(settings, context, self._view)
+        self._queue: list[Work] = []
         self._arrivals = 0
-        #: Tasks for which no machine is large enough.
+        #: Tasks for which there is no machine: none is large enough, or all queues are full.
         self._stuck: list[tuple[Job, int, TaskArray]] = []
-        self._deciding: tuple[Job, int, TaskArray] | None = None
-        self._is_asking = False
+        self._will_retry = False
+        self._deciding: Work | None = None
+        #: As published: gossip about the decision under way, sent when it is over.
+        self._gossip: list[Effect] = []
+        #: Sets of machines by what tasks require of them: a number for the view, and its members.
+        self._sets: dict[tuple[tuple[str, str], ...], tuple[int, NDArray[np.uint8] | None]] = {}
+
+    @property
+    def waits(self) -> WaitView:
+        return self._view
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
-        if len(self._waits) < view.machines:
+        if self._view.machines < view.machines:
             self._learn_machines(view)
         match event:
-            case TaskFinished(machines=machines, estimates=estimates, shapes=shapes):
-                self._forget(machines, estimates, shapes, view)
-            case MessageReceived(sender, payload):
-                return self._hear(sender, payload, view)
             case JobSubmitted(job, number, tasks):
                 self._push(job, number, tasks)
-                return self._begin()
-            case TasksLost(job, number, tasks, machines):
-                self._push(job, number, tasks)
-                return [*self._take_off(job, tasks, machines, view), *self._begin()]
+                return [*self._peers.keep_comparing(now), *self._begin(view, now)]
             case DecisionDue():
-                return self._decide(view)
+                return self._decide(view, now)
+            case TasksLost(job, number, tasks, machines, why):
+                effects = self._take_off(job, tasks, machines, why, view, now)
+                self._push(job, number, tasks)
+                return [*effects, *self._begin(view, now)]
+            case MessageReceived(sender, payload):
+                return [*self._peers.hear(sender, payload, now), *self._begin(view, now)]
             case MachineLost(machine):
-                self._waits[machine] = 0
-                self._held[machine] = 0
+                self._view.empty(machine)
+                self._learn_machines(view)
             case MachineJoined() | MachineChanged():
                 self._learn_machines(view)
-                for job, number, tasks in self._stuck:
-                    self._push(job, number, tasks)
-                self._stuck.clear()
-                return self._begin()
-            case Started(again=True) if self._context.peers:
-                return self._ask_two_peers(now)
-            case TimerFired():
-                self._is_asking = False
+                return self._retry_stuck(view, now)
+            case Started(again=True):
+                return self._peers.ask(now)
+            case TimerFired(name) if name == _RETRY:
+                self._will_retry = False
+                return self._retry_stuck(view, now)
+            case TimerFired(name):
+                return [*self._peers.fire(name, now), *self._begin(view, now)]
         return ()
 
     def _learn_machines(self, view: View) -> None:
-        known = len(self._waits)
-        new, width = view.machines - known, len(view.dimensions)
-        self._waits = np.concatenate([self._waits, np.zeros(new, np.int64)])
-        self._held = np.concatenate(
-            [self._held.reshape(known, width), np.zeros((new, width), np.int64)]
-        )
-        self._capacity = view.capacity()
-        self._shares.clear()
+        self._view.learn(view.capacity().reshape(-1), view.takes_claims())
+        self._sets.clear()
 
     def _push(self, job: Job, number: int, tasks: TaskArray) -> None:
         rank = 0
         if self._settings.order == "shortest-job":
             rank = sum(self._estimate(group) * group.count for group in job.groups)
         self._arrivals += 1
-        heapq.heappush(self._queue, (rank, self._arrivals, job, number, tasks))
+        heapq.heappush(self._queue, Work(rank, self._arrivals, job, number, tasks))
 
     def _estimate(self, group: TaskGroup) -> int:
         return self._settings.unknown_estimate if group.expected is None else group.expected
 
-    def _begin(self) -> Sequence[Effect]:
-        if self._deciding is not None or not self._queue:
+    def _begin(self, view: View, now: int) -> Sequence[Effect]:
+        """Decide on the next job, unless one is decided on or the view is still to come."""
+        if self._deciding is not None or not self._queue or self._peers.is_asking:
             return ()
-        _, _, job, number, tasks = heapq.heappop(self._queue)
-        self._deciding = (job, number, tasks)
-        duration = self._settings.t_job + self._settings.t_task * len(tasks)
-        return (Think(duration, number, number),)
+        work = self._deciding = heapq.heappop(self._queue)
+        settings = self._settings
+        think = Think(settings.t_job + settings.t_task * len(work.tasks), work.number, work.number)
+        if not settings.as_published:
+            return (think,)
+        effects = self._place_all(work, view, now)
+        self._gossip = [effect for effect in effects if isinstance(effect, Send)]
+        return [think, *(effect for effect in effects if not isinstance(effect, Send))]
 
-    def _decide(self, view: View) -> Sequence[Effect]:
-        """One attempt: every task goes to the machine with the smallest expected wait."""
-        assert self._deciding is not None
-        job, number, tasks = self._deciding
+    def _decide(self, view: View, now: int) -> Sequence[Effect]:
+        work = self._deciding
+        assert work is not None
         self._deciding = None
+        effects = self._gossip
+        self._gossip = []
+        if not self._settings.as_published:
+            effects = self._place_all(work, view, now)
+        return [*effects, *self._begin(view, now)]
+
+    def _place_all(self, work: Work, view: View, now: int) -> list[Effect]:
+        """One attempt: every task goes to the machine with the smallest expected wait."""
         effects: list[Effect] = []
-        for group, mine in job.tasks_by_group(tasks):
-            effects.extend(self._place(job, number, group, mine, view))
-        effects.extend(self._begin())
+        for group, tasks in work.job.tasks_by_group(work.tasks):
+            self._place(work, group, tasks, view, now, effects)
         return effects
 
     def _place(
-        self, job: Job, number: int, group: TaskGroup, tasks: TaskArray, view: View
-    ) -> Sequence[Effect]:
-        shape = view.shape(group.request, group.tags, job.precedence)
-        steps = self._steps(self._estimate(group), shape, view)
-        found = view.find(
-            shape,
-            len(tasks),
-            Rule.SMALLEST_KEY,
-            self._context.random,
-            within=view.where(group.requires) if group.requires else None,
-            keys=np.where(self._has_room(shape, view), 0, self._waits),
-            step=steps,
-            needs_room=False,
+        self,
+        work: Work,
+        group: TaskGroup,
+        tasks: TaskArray,
+        view: View,
+        now: int,
+        effects: list[Effect],
+    ) -> None:
+        shape = self._shape(work.job, group, view)
+        estimate, total = self._estimate(group), work.job.tasks
+        chosen_from, members = self._members(group, view)
+        machines, versions, feasible, score, second, second_score = self._view.choose(
+            tasks, total, shape, estimate, now, self._context.random, chosen_from, members
         )
-        if not len(found.machines):
-            self._stuck.append((job, number, tasks))
-            return (Explain(tasks, found.explanation()),)
-        waits = steps[found.machines]
-        self._add(found.machines, waits, shape, view)
-        effects: list[Effect] = [Enqueue(tasks, found.machines, found.explanation())]
-        if self._context.peers:
-            effects.append(Send(self._context.peers, Placed(found.machines, waits, shape)))
+        placed = tasks[: len(machines)]
+        if len(placed):
+            explanation = Explanation(
+                looked_at=self._view.machines,
+                feasible=feasible,
+                rule=Rule.SMALLEST_KEY.title,
+                score=score,
+                second=second if second >= 0 else None,
+                second_score=second_score if second >= 0 else None,
+            )
+            effects.append(self._enqueue(placed, machines, explanation))
+            if self._context.peers:
+                update = WaitUpdate(
+                    placed,
+                    versions,
+                    machines,
+                    estimate,
+                    shape,
+                    total,
+                    now,
+                    self._settings.gossip == "task",
+                )
+                effects.append(Send(self._context.peers, update))
+        if len(placed) < len(tasks):
+            left = tasks[len(placed) :]
+            effects.extend(self._get_stuck(work, group, left, shape, view, now))
+
+    def _enqueue(
+        self, tasks: TaskArray, machines: MachineArray, explanation: Explanation
+    ) -> Enqueue:
+        settings = self._settings
+        if not settings.as_published:
+            return Enqueue(tasks, machines, explanation)
+        first = settings.t_job + settings.t_task
+        return Enqueue(tasks, machines, explanation, first, settings.t_task)
+
+    def _shape(self, job: Job, group: TaskGroup, view: View) -> int:
+        shape = view.shape(group.request, group.tags, job.precedence)
+        if not self._view.knows_shape(shape):
+            self._view.know_shape(shape, np.array(view.shape_request(shape), np.int64))
+        return shape
+
+    def _members(self, group: TaskGroup, view: View) -> tuple[int, NDArray[np.uint8] | None]:
+        """The set of machines that a group's tasks may go to; 0 stands for all."""
+        if not group.requires:
+            return 0, None
+        wanted = tuple(sorted(group.requires.items()))
+        found = self._sets.get(wanted)
+        if found is None:
+            words = view.where(group.requires)
+            members = np.unpackbits(words.view(np.uint8), count=view.machines, bitorder="little")
+            found = self._sets[wanted] = (len(self._sets) + 1, members)
+        return found
+
+    def _get_stuck(
+        self,
+        work: Work,
+        group: TaskGroup,
+        tasks: TaskArray,
+        shape: int,
+        view: View,
+        now: int,
+    ) -> Sequence[Effect]:
+        self._stuck.append((work.job, work.number, tasks))
+        within = view.where(group.requires) if group.requires else None
+        seen = view.find(
+            shape, 1, Rule.SMALLEST_KEY, self._context.random, within=within, needs_room=False,
+            keys=self._view.work(),
+        )  # fmt: skip
+        effects: list[Effect] = [Explain(tasks, seen.explanation())]
+        if len(seen.machines) and not self._will_retry:
+            self._will_retry = True
+            effects.append(WakeMe(now + self._settings.retry, _RETRY))
         return effects
 
-    def _steps(self, estimate: int, shape: int, view: View) -> NDArray[np.int64]:
-        """What one task of this shape adds to the expected wait of each machine."""
-        return (estimate * self._share(shape, view)).astype(np.int64)
+    def _retry_stuck(self, view: View, now: int) -> Sequence[Effect]:
+        for job, number, tasks in self._stuck:
+            self._push(job, number, tasks)
+        self._stuck.clear()
+        return self._begin(view, now)
 
     def _take_off(
-        self, job: Job, tasks: TaskArray, machines: MachineArray, view: View
-    ) -> Sequence[Effect]:
-        """Lost tasks no longer wait where they were; peers heard of them from here alone."""
-        effects: list[Effect] = []
-        where = dict(zip(tasks.tolist(), machines.tolist(), strict=True))
-        for group, mine in job.tasks_by_group(tasks):
-            shape = view.shape(group.request, group.tags, job.precedence)
-            left = np.array([where[task] for task in mine.tolist()], np.int32)
-            waits = self._steps(self._estimate(group), shape, view)[left]
-            self._remove(left, waits, shape, view)
-            if self._context.peers:
-                effects.append(Send(self._context.peers, Removed(left, waits, shape)))
-        return effects
-
-    def _remove(
-        self, machines: MachineArray, waits: NDArray[np.int64], shape: int, view: View
-    ) -> None:
-        """Nothing falls below zero: notices may come twice, or before what they answer."""
-        np.subtract.at(self._waits, machines, waits)
-        np.subtract.at(self._held, machines, self._request(shape, view))
-        self._waits[machines] = np.maximum(self._waits[machines], 0)
-        self._held[machines] = np.maximum(self._held[machines], 0)
-
-    def _forget(
         self,
+        job: Job,
+        tasks: TaskArray,
         machines: MachineArray,
-        estimates: NDArray[np.int64],
-        shapes: ShapeArray,
+        why: Why,
         view: View,
-    ) -> None:
-        """Tasks ended: mostly one at a time, so plain numbers beat array operations. Nothing falls
-        below zero: notices may come twice, or before what they answer."""
-        waits = self._waits
-        for machine, estimate, shape in zip(
-            machines.tolist(), estimates.tolist(), shapes.tolist(), strict=True
-        ):
-            left = waits.item(machine) - int(estimate * self._share(shape, view).item(machine))
-            waits[machine] = max(left, 0)
-            row = self._held[machine]
-            np.maximum(row - self._request(shape, view), 0, out=row)
-
-    def _share(self, shape: int, view: View) -> NDArray[np.float64]:
-        """The share of each machine that a task of this shape takes, in its scarcest dimension."""
-        share = self._shares.get(shape)
-        if share is None:
-            request = self._request(shape, view)
-            share = self._shares[shape] = (request / np.maximum(self._capacity, 1)).max(axis=1)
-        return share
-
-    def _request(self, shape: int, view: View) -> NDArray[np.int64]:
-        request = self._requests.get(shape)
-        if request is None:
-            request = self._requests[shape] = np.array(view.shape_request(shape), np.int64)
-        return request
-
-    def _has_room(self, shape: int, view: View) -> NDArray[np.bool_]:
-        """Machines that could start one more task of this shape at once, as far as is known."""
-        fits = self._held + self._request(shape, view) <= self._capacity
-        room: NDArray[np.bool_] = np.all(fits, axis=1)
-        return room
-
-    def _add(
-        self, machines: MachineArray, waits: NDArray[np.int64], shape: int, view: View
-    ) -> None:
-        np.add.at(self._waits, machines, waits)
-        np.add.at(self._held, machines, self._request(shape, view))
-
-    def _hear(self, sender: str, payload: object, view: View) -> Sequence[Effect]:
-        match payload:
-            case Placed(machines, waits, shape):
-                self._add(machines, waits, shape, view)
-            case Removed(machines, waits, shape):
-                self._remove(machines, waits, shape, view)
-            case AskWaits() if not self._is_asking:
-                return (Send((sender,), Waits(self._waits.copy(), self._held.copy())),)
-            case Waits(waits, held) if self._is_asking:
-                self._is_asking = False
-                # What was placed since the start may be in the answer already: the larger is right.
-                known = min(len(waits), len(self._waits))
-                np.maximum(self._waits[:known], waits[:known], out=self._waits[:known])
-                np.maximum(self._held[:known], held[:known], out=self._held[:known])
-        return ()
-
-    def _ask_two_peers(self, now: int) -> Sequence[Effect]:
-        self._is_asking = True
-        peers = list(self._context.peers)
-        chosen = [peers.pop(self._context.random.below(len(peers)))]
-        if peers:
-            chosen.append(peers.pop(self._context.random.below(len(peers))))
-        timeout = now + self._settings.ask_timeout
-        return (Send(tuple(chosen), AskWaits()), WakeMe(timeout, "ask"))
+        now: int,
+    ) -> list[Effect]:
+        """Lost tasks no longer wait where they were; peers hear of that from here alone. A machine whose
+        queue was full is left alone until something has ended there."""
+        self._view.settle(now)
+        if why is Why.QUEUE_FULL:
+            for machine in set(machines.tolist()):
+                self._view.block(machine)
+        effects: list[Effect] = []
+        if self._settings.as_published:
+            return effects
+        for group, mine in job.tasks_by_group(tasks):
+            versions = self._view.undo(mine)
+            if self._context.peers:
+                nowhere = np.full(len(mine), -1, np.int32)
+                shape = self._shape(job, group, view)
+                update = WaitUpdate(mine, versions, nowhere, 0, shape, job.tasks, now)
+                effects.append(Send(self._context.peers, update))
+        return effects

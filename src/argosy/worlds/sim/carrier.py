@@ -33,6 +33,7 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import CONFLICTS, Explanation, Why
+from argosy.model.gossip import WaitUpdate
 from argosy.model.jobs import index_of, job_of, task_name
 from argosy.model.scenario import Jittered, Scaled
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
@@ -191,7 +192,17 @@ class Carrier:
         self._check_placeable(scheduler, tasks, may_run=False)
         shapes, durations, estimates = self._workbook.rows(tasks)
         at = now + self._network.sure_hop(scheduler.name, MACHINES, now)
-        self._simulator.enqueue(at, scheduler.number, tasks, machines, shapes, durations, estimates)
+        self._simulator.enqueue(
+            at,
+            scheduler.number,
+            tasks,
+            machines,
+            shapes,
+            durations,
+            estimates,
+            effect.first,
+            effect.spacing,
+        )
         self._journal.placed(now, "enqueued", tasks, machines, scheduler.name, effect.explanation)
 
     def _check_placeable(
@@ -287,11 +298,12 @@ class Carrier:
         self._world.post(now + self._network.sure_hop(CELL, scheduler.name, now), scheduler, event)
 
     def _send(self, scheduler: Scheduler, effect: Send, now: int) -> None:
+        if isinstance(effect.payload, WaitUpdate):
+            self._gossip(scheduler, effect.peers, effect.payload, now)
+            return
         event = MessageReceived(scheduler.name, effect.payload)
         for name in effect.peers:
-            peer = self._world.scheduler(name)
-            if peer is None:
-                raise EngineFault(f"{scheduler.name} sends to {name!r}, which is no scheduler")
+            peer = self._receiver(scheduler, name)
             scheduler.messages_sent += 1
             self._journal.detail(
                 now,
@@ -301,6 +313,36 @@ class Carrier:
                 message=type(effect.payload).__name__,
             )
             self._world.deliver(scheduler.name, peer, event, now)
+
+    def _gossip(
+        self, scheduler: Scheduler, peers: tuple[str, ...], update: WaitUpdate, now: int
+    ) -> None:
+        """Straight into the peers' wait views, where it takes effect once it has arrived."""
+        scheduler.messages_sent += len(peers) * update.messages
+        receivers = [self._receiver(scheduler, name) for name in peers]
+        for name in peers:
+            self._journal.detail(
+                now, "sent", scheduler=scheduler.name, to=name, message=WaitUpdate.__name__
+            )
+        hop = self._network.plain_hop
+        if hop >= 0:
+            self._network.counts["sent"] += len(peers) * update.messages
+            owners = [peer.index for peer in receivers]
+            self._simulator.gossip(owners, now + hop, *_columns(update, update.spacing))
+            return
+        rows = [slice(i, i + 1) for i in range(len(update.tasks))]
+        for peer in receivers:
+            for part in rows if update.is_per_task else [slice(None)]:
+                leaves = now + (part.start or 0) * update.spacing
+                for delay in self._network.deliveries(scheduler.name, peer.name, leaves):
+                    columns = _columns(update, 0, part)
+                    self._simulator.gossip([peer.index], leaves + delay, *columns)
+
+    def _receiver(self, scheduler: Scheduler, name: str) -> Scheduler:
+        peer = self._world.scheduler(name)
+        if peer is None:
+            raise EngineFault(f"{scheduler.name} sends to {name!r}, which is no scheduler")
+        return peer
 
     def _wake_me(self, scheduler: Scheduler, effect: WakeMe, now: int) -> None:
         self._journal.detail(
@@ -326,3 +368,16 @@ class Carrier:
             scheduler=scheduler.name,
             explanation=effect.explanation,
         )
+
+
+def _columns(update: WaitUpdate, spacing: int, part: slice = slice(None)) -> tuple[Any, ...]:
+    return (
+        update.tasks[part],
+        update.versions[part],
+        update.machines[part],
+        update.estimate,
+        update.shape,
+        update.total,
+        update.since,
+        spacing,
+    )

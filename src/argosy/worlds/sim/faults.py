@@ -112,6 +112,7 @@ class FaultPlan:
         self._world.journal.fault(now, "crashed", scheduler=scheduler.name)
         scheduler.crash(now)
         self._world.simulator.cancel_all(scheduler.index)
+        self._world.simulator.listen(scheduler.index, None)
         self._world.post_fault(
             now + self._world.scenario.failover, "failover", scheduler, scheduler.epoch
         )

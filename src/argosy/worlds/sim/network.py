@@ -20,6 +20,10 @@ class SimulatedNetwork:
         self._is_faultless = not (
             spec.loss or spec.duplication or spec.reordering or spec.extra_delay or partitions
         )
+        #: The delay of every hop, where all take as long and nothing goes wrong; otherwise -1.
+        self.plain_hop = -1
+        if self._constant is not None and self._is_faultless:
+            self.plain_hop = self._constant
         self.counts = {"sent": 0, "lost": 0, "duplicated": 0, "delayed": 0, "cut": 0}
 
     def hop(self, sender: str, receiver: str) -> int:

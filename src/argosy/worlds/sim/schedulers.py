@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from argosy.engines.api import Context, Engine, Finishes, Settings
-from argosy.model.errors import SettingError
+from argosy.cell.waits import WaitView
+from argosy.engines.api import Context, Engine, Finishes, Settings, WaitKeeper
+from argosy.model.errors import EngineFault, SettingError
 from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.scenario import FleetEntry
@@ -69,6 +70,15 @@ class Scheduler:
     @property
     def hears_all(self) -> bool:
         return self.capabilities.finishes is Finishes.ALL
+
+    @property
+    def waits(self) -> WaitView:
+        """The wait view that its engine keeps."""
+        if not isinstance(self.engine, WaitKeeper):
+            raise EngineFault(
+                f"{self.name} ({self.entry.engine}) keeps no wait view", expected="one in `waits`"
+            )
+        return self.engine.waits
 
     def busy_time(self, now: int) -> int:
         """Time spent deciding until now, over all lanes."""

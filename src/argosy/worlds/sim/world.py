@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argosy._core import Simulator
 from argosy.cell import Cell
@@ -64,6 +65,8 @@ FAULT: Final = 18
 #: States of the job board, as in core/sim/board.hpp.
 PENDING: Final = 0
 FOREVER: Final = 2**62
+#: As in core/sim/machine_queue.hpp.
+_QUEUE_ORDERS: Final = ("fcfs", "shortest-first", "shortest-remaining")
 #: How many jobs are submitted between two times that done ones are forgotten.
 _CLEAR_EVERY: Final = 1_024
 INDEX_MASK: Final = 0xFFFFFFFF
@@ -86,14 +89,26 @@ class SimulatedWorld:
         self.random = Random(scenario.seed)
         self.cell = build_cell(scenario)
         self.view = self.cell.view()
+        rules = scenario.machines
         self.simulator = Simulator(
-            self.cell.native, scenario.machines.queue == "shortest-first", scenario.output.tasks
+            self.cell.native,
+            _QUEUE_ORDERS.index(rules.queue),
+            rules.slack,
+            rules.limit,
+            rules.start_delay,
+            scenario.output.tasks,
         )
         partitions = tuple(fault for fault in scenario.faults if isinstance(fault, Partition))
         self.network = SimulatedNetwork(scenario.network, partitions, self.random.child("network"))
+        self.simulator.set_hop(self.network.plain_hop)
         self.schedulers = self._make_schedulers(engines)
         self._by_name = {scheduler.name: scheduler for scheduler in self.schedulers}
         self._listeners = [scheduler for scheduler in self.schedulers if scheduler.hears_all]
+        self._keepers = [
+            scheduler
+            for scheduler in self.schedulers
+            if scheduler.capabilities.finishes is Finishes.WAITS
+        ]
         self._any_hears_own = any(
             scheduler.capabilities.finishes is Finishes.OWN for scheduler in self.schedulers
         )
@@ -130,7 +145,9 @@ class SimulatedWorld:
                 )
                 if engine.capabilities.finishes is Finishes.OWN:
                     self.simulator.hear_own(index)
-                elif engine.capabilities.finishes is Finishes.ALL:
+                elif engine.capabilities.finishes is Finishes.ALL or (
+                    engine.capabilities.finishes is Finishes.WAITS and self.network.plain_hop < 0
+                ):
                     self.simulator.hear_all()
         return schedulers
 
@@ -271,6 +288,8 @@ class SimulatedWorld:
             scheduler.start()
         except Exception as error:
             raise EngineFault(f"{scheduler.name} did not start: {error}") from error
+        if scheduler.capabilities.finishes is Finishes.WAITS:
+            self.simulator.listen(scheduler.index, scheduler.waits)
         self.post(self.simulator.now, scheduler, Started(again))
 
     def restart(self, scheduler: Scheduler, now: int) -> None:
@@ -345,13 +364,17 @@ class SimulatedWorld:
 
     def _report_lost(self, now: int) -> None:
         """Tasks that came to a machine that is gone, or is too small for them by now."""
-        tasks, machines, _, _ = self.simulator.take_lost()
+        tasks, machines, _, _, _ = self.simulator.take_refused()
+        self.lose(tasks, machines, Why.QUEUE_FULL, now)
+        tasks, machines, _, _, _ = self.simulator.take_lost()
         is_up = np.fromiter(map(self.view.is_up, machines.tolist()), np.bool_, len(machines))
         for why, which in ((Why.MACHINE_GONE, ~is_up), (Why.NO_ROOM, is_up)):
             self.lose(tasks[which], machines[which], why, now)
 
     def _report_finished(self, now: int) -> None:
-        tasks, machines, estimates, shapes = self.simulator.take_finished()
+        tasks, machines, estimates, shapes, started = self.simulator.take_finished()
+        if self._keepers and self.network.plain_hop < 0:
+            self._tell_keepers(now, (tasks, machines, estimates, shapes, started))
         if self._listeners:
             event = TaskFinished(tasks, machines, estimates, shapes)
             for scheduler in self._listeners:
@@ -375,6 +398,25 @@ class SimulatedWorld:
             if owner.is_alive and owner.capabilities.malleable:
                 duration = self.workbook.job(number).phases[phase].duration
                 self.post(now, owner, PhaseFinished(number, phase, duration))
+
+    def _tell_keepers(self, now: int, ends: tuple[NDArray[Any], ...]) -> None:
+        """Into each wait view, over the network; of a scheduler's own tasks for sure."""
+        owners = np.fromiter(
+            (self.simulator.owner(job) for job in (ends[0] >> 32).tolist()), np.int64, len(ends[0])
+        )
+        for keeper in self._keepers:
+            if not keeper.is_alive:
+                continue
+            for is_own in (True, False):
+                rows = (owners == keeper.index) == is_own
+                if not rows.any():
+                    continue
+                part = [column[rows] for column in ends]
+                delays: tuple[int, ...] = (self.network.sure_hop(MACHINES, keeper.name, now),)
+                if not is_own:
+                    delays = self.network.deliveries(MACHINES, keeper.name, now)
+                for delay in delays:
+                    keeper.waits.post_ended(now + delay, now, *part)
 
     def deliver(self, sender: str, receiver: Scheduler, event: Event, now: int) -> None:
         for delay in self.network.deliveries(sender, receiver.name, now):

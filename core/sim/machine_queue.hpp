@@ -1,0 +1,135 @@
+// Queues at machines: in which order what waits there starts.
+//
+//   fcfs                in order of arrival
+//   shortest_first      the least estimate, then arrival
+//   shortest_remaining  the least remaining work of its job, that is, the number of its tasks that have not
+//                       started times the estimate, as it is when a slot is free; then arrival
+//
+// With a slack of k > 0, the last two may overtake an entry by estimates of k times its own in all, and by
+// no more: the entry chosen is the best among those whose estimate is below what is left of the slack of
+// every entry that came before them. So an entry of estimate e waits, in estimates, for what was ahead of
+// it when it came and less than k e besides: starvation is bounded whatever arrives. (Proof: only entries
+// that came later overtake; each that does has an estimate below the slack left, which it uses up.)
+//
+// fcfs takes O(1), shortest_first without slack O(log q), the others one pass over the q entries: 24
+// bytes each, next to one another.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace argosy {
+
+enum class QueueOrder { fcfs, shortest_first, shortest_remaining };
+
+struct QueueRules {
+  QueueOrder order = QueueOrder::fcfs;
+  // Times its own estimate; 0: no bound.
+  std::int64_t slack = 0;
+  // Entries in a queue at most; 0: no bound.
+  std::int64_t limit = 0;
+  // From the slot's being free to the queued task's running in it.
+  std::int64_t start_delay = 0;
+};
+
+// What a queue knows of an entry; `item` is for its owner.
+struct QueueEntry {
+  std::int64_t estimate;
+  // What is left of the slack, or the number of the arrival, where a heap needs one.
+  std::int64_t rank;
+  std::int32_t job;
+  std::int32_t item;
+};
+
+class MachineQueue {
+ public:
+  std::size_t size() const { return entries_.size() - head_; }
+  bool empty() const { return size() == 0; }
+  const QueueEntry& operator[](std::size_t at) const { return entries_[head_ + at]; }
+
+  void add(const QueueRules& rules, const QueueEntry& entry, std::int64_t arrival) {
+    entries_.push_back(entry);
+    if (is_heap(rules)) {
+      entries_.back().rank = arrival;
+      std::push_heap(entries_.begin(), entries_.end(), later);
+    } else {
+      entries_.back().rank = largest / std::max<std::int64_t>(1, rules.slack) > entry.estimate
+                                 ? rules.slack * entry.estimate
+                                 : largest;
+    }
+  }
+
+  // Where the entry stands that is next; `unstarted` gives a job's tasks that have not started.
+  template <typename Unstarted>
+  std::size_t next(const QueueRules& rules, Unstarted unstarted) const {
+    if (rules.order == QueueOrder::fcfs || is_heap(rules)) return 0;
+    std::size_t best = 0;
+    std::int64_t least = largest, slack = largest;
+    for (std::size_t at = head_; at < entries_.size() && slack > 0; ++at) {
+      const QueueEntry& entry = entries_[at];
+      const std::int64_t measure = rules.order == QueueOrder::shortest_first
+                                       ? entry.estimate
+                                       : entry.estimate * unstarted(entry.job);
+      if (measure < least && entry.estimate < slack) {
+        least = measure;
+        best = at - head_;
+      }
+      if (rules.slack > 0) slack = std::min(slack, entry.rank);
+    }
+    return best;
+  }
+
+  // Takes the entry out; those it overtakes have that much less slack.
+  QueueEntry take(const QueueRules& rules, std::size_t at) {
+    const QueueEntry entry = entries_[head_ + at];
+    if (is_heap(rules)) {
+      std::pop_heap(entries_.begin(), entries_.end(), later);
+      entries_.pop_back();
+      return entry;
+    }
+    charge(at, entry.estimate);
+    if (at == 0) {
+      ++head_;
+      if (head_ >= 64 && 2 * head_ >= entries_.size()) compact();
+    } else {
+      entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(head_ + at));
+    }
+    return entry;
+  }
+
+  // An entry overtakes those before it without leaving.
+  void charge(std::size_t at, std::int64_t estimate) {
+    for (std::size_t before = head_; before < head_ + at; ++before) {
+      entries_[before].rank -= std::min(entries_[before].rank, estimate);
+    }
+  }
+
+  void clear() {
+    entries_.clear();
+    head_ = 0;
+  }
+
+ private:
+  static constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+
+  static bool is_heap(const QueueRules& rules) {
+    return rules.order == QueueOrder::shortest_first && rules.slack == 0;
+  }
+  static bool later(const QueueEntry& x, const QueueEntry& y) {
+    return x.estimate != y.estimate ? x.estimate > y.estimate : x.rank > y.rank;
+  }
+
+  void compact() {
+    entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(head_));
+    head_ = 0;
+  }
+
+  std::vector<QueueEntry> entries_;
+  // Entries before this have been taken.
+  std::size_t head_ = 0;
+};
+
+}  // namespace argosy

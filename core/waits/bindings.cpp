@@ -1,0 +1,149 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+
+#include <optional>
+#include <tuple>
+
+#include "arrays.hpp"
+#include "bindings.hpp"
+#include "waits/wait_view.hpp"
+
+namespace nb = nanobind;
+
+namespace {
+
+using namespace argosy;
+
+template <typename T>
+std::span<const T> span_of(const InArray<T>& array) {
+  return {array.data(), array.size()};
+}
+
+template <typename T>
+std::span<const T> span_of(const std::optional<InArray<T>>& array) {
+  return array ? span_of(*array) : std::span<const T>{};
+}
+
+void check_machines(const WaitView& view, std::span<const std::int32_t> machines) {
+  for (const std::int32_t machine : machines) {
+    if (machine < -1 || machine >= view.machines()) {
+      throw nb::value_error("unknown machine number");
+    }
+  }
+}
+
+}  // namespace
+
+void bind_waits(nb::module_& module) {
+  nb::class_<WaitView::State>(module, "WaitState")
+      .def_prop_ro("jobs", [](const WaitView::State& self) { return self.jobs.size(); });
+  nb::class_<WaitView>(module, "WaitView")
+      .def(nb::init<bool, std::int64_t>(), nb::arg("published") = false, nb::arg("lag") = 0)
+      .def_prop_ro("machines", &WaitView::machines)
+      .def_prop_ro("waiting", &WaitView::waiting)
+      .def_prop_ro("blocked", &WaitView::blocked)
+      .def(
+          "learn",
+          [](WaitView& self, InArray<std::int64_t> capacity, InArray<std::uint8_t> open) {
+            self.learn(span_of(capacity), span_of(open));
+          },
+          nb::arg("capacity"), nb::arg("open"))
+      .def(
+          "know_shape",
+          [](WaitView& self, std::int32_t shape, InArray<std::int64_t> request) {
+            self.know_shape(shape, span_of(request));
+          },
+          nb::arg("shape"), nb::arg("request"))
+      .def("knows_shape", &WaitView::knows_shape, nb::arg("shape"))
+      .def(
+          "choose",
+          [](WaitView& self, InArray<std::int64_t> tasks, std::int64_t total, std::int32_t shape,
+             std::int64_t estimate, std::int64_t now, Random& random, std::int64_t set,
+             std::optional<InArray<std::uint8_t>> members,
+             std::optional<InArray<std::uint8_t>> near, std::int64_t far) {
+            auto chosen = self.choose(span_of(tasks), total, shape, estimate, now, random, set,
+                                      span_of(members), span_of(near), far);
+            return std::make_tuple(to_numpy(std::move(chosen.machines)),
+                                   to_numpy(std::move(chosen.versions)), chosen.feasible,
+                                   chosen.score, chosen.second, chosen.second_score);
+          },
+          nb::arg("tasks"), nb::arg("total"), nb::arg("shape"), nb::arg("estimate"),
+          nb::arg("now"), nb::arg("random"), nb::arg("set") = 0,
+          nb::arg("members") = nb::none(), nb::arg("near") = nb::none(), nb::arg("far") = 0)
+      .def(
+          "post_placed",
+          [](WaitView& self, std::int64_t due, std::int64_t now, InArray<std::int64_t> tasks,
+             InArray<std::uint8_t> versions, InArray<std::int32_t> machines, std::int64_t estimate,
+             std::int32_t shape, std::int64_t since) {
+            check_machines(self, span_of(machines));
+            if (tasks.size() != versions.size() || tasks.size() != machines.size()) {
+              throw nb::value_error("columns of different lengths");
+            }
+            for (std::size_t i = 0; i < tasks.size(); ++i) {
+              self.post({due, tasks.data()[i], estimate, since, machines.data()[i], shape,
+                         versions.data()[i]},
+                        now);
+            }
+          },
+          nb::arg("due"), nb::arg("now"), nb::arg("tasks"), nb::arg("versions"),
+          nb::arg("machines"), nb::arg("estimate"), nb::arg("shape"), nb::arg("since"))
+      .def(
+          "post_ended",
+          [](WaitView& self, std::int64_t due, std::int64_t now, InArray<std::int64_t> tasks,
+             InArray<std::int32_t> machines, InArray<std::int64_t> estimates,
+             InArray<std::int32_t> shapes, InArray<std::int64_t> started) {
+            check_machines(self, span_of(machines));
+            for (std::size_t i = 0; i < tasks.size(); ++i) {
+              self.post({due, tasks.data()[i], estimates.data()[i], started.data()[i],
+                         machines.data()[i], shapes.data()[i], Ledger::ended},
+                        now);
+            }
+          },
+          nb::arg("due"), nb::arg("now"), nb::arg("tasks"), nb::arg("machines"),
+          nb::arg("estimates"), nb::arg("shapes"), nb::arg("started"))
+      .def("settle", &WaitView::settle, nb::arg("now"))
+      .def(
+          "undo",
+          [](WaitView& self, InArray<std::int64_t> tasks) {
+            std::vector<std::uint8_t> versions;
+            for (std::size_t i = 0; i < tasks.size(); ++i) {
+              versions.push_back(self.undo(tasks.data()[i]));
+            }
+            return to_numpy(std::move(versions));
+          },
+          nb::arg("tasks"))
+      .def("empty", &WaitView::empty, nb::arg("machine"))
+      .def("block", &WaitView::block, nb::arg("machine"))
+      .def("work",
+           [](const WaitView& self) { return to_numpy(self.all_work()); })
+      .def("held",
+           [](const WaitView& self) {
+             const auto count = static_cast<std::size_t>(self.machines());
+             return to_numpy(self.all_held(),
+                             {count, static_cast<std::size_t>(self.dimensions())});
+           })
+      .def_prop_ro("digest", [](const WaitView& self) { return self.ledger().digest(); })
+      .def("digests",
+           [](const WaitView& self) {
+             std::vector<std::int64_t> jobs;
+             std::vector<std::uint64_t> digests;
+             self.digests(jobs, digests);
+             return std::make_tuple(to_numpy(std::move(jobs)), to_numpy(std::move(digests)));
+           })
+      .def(
+          "differing",
+          [](const WaitView& self, InArray<std::int64_t> jobs, InArray<std::uint64_t> digests) {
+            if (jobs.size() != digests.size()) throw nb::value_error("a digest for each job");
+            return to_numpy(self.differing(span_of(jobs), span_of(digests)));
+          },
+          nb::arg("jobs"), nb::arg("digests"))
+      .def(
+          "state",
+          [](const WaitView& self, std::optional<InArray<std::int64_t>> jobs) {
+            return jobs ? self.state(span_of(*jobs)) : self.whole_state();
+          },
+          nb::arg("jobs") = nb::none())
+      .def("join", &WaitView::join, nb::arg("state"));
+}

@@ -1,0 +1,143 @@
+"""The engines in their published form against the authors' rules, written down a second time."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from tests import published
+
+from argosy.engines.registry import ENGINES
+from argosy.model.jobs import Job, TaskGroup
+from argosy.model.machines import Machine
+from argosy.model.random import Random
+from argosy.model.resources import Resources
+from argosy.model.scenario import (
+    CellSpec,
+    ConstantLatency,
+    FleetEntry,
+    MachineModel,
+    Network,
+    Scenario,
+)
+from argosy.worlds.log import DecisionLog
+from argosy.worlds.sim import SimulatedWorld
+
+SLOT = Resources(cpu=1000)
+
+
+def rows(count: int, seed: int, gap: int = 20_000) -> list[published.JobRow]:
+    """Jobs of 1 to 12 tasks of about a second; no two events fall together."""
+    random = Random(seed)
+    made, submit = [], 0
+    for _ in range(count):
+        submit += 1 + random.below(2 * gap)
+        mean = 200_000 + random.below(2_000_000)
+        durations = tuple(1 + mean // 2 + random.below(mean) for _ in range(1 + random.below(12)))
+        made.append((submit, sum(durations) // len(durations), durations))
+    return made
+
+
+def run(
+    engine: str,
+    jobs: list[published.JobRow],
+    machines: int,
+    schedulers: int,
+    model: MachineModel,
+    seed: int,
+    **settings: Any,
+) -> tuple[list[int], list[dict[str, Any]]]:
+    """Job completion times, and the decision log."""
+    spec = Scenario(
+        name="published",
+        seed=seed,
+        cell=CellSpec(machines=tuple(Machine(f"m{i}", SLOT) for i in range(machines))),
+        jobs=tuple(
+            Job(f"{i}", (TaskGroup(len(durations), SLOT, durations, estimate),), submit)
+            for i, (submit, estimate, durations) in enumerate(jobs)
+        ),
+        fleet=(
+            FleetEntry(
+                name="s", engine=engine, replicas=schedulers, split="random", settings=settings
+            ),
+        ),
+        network=Network(latency=ConstantLatency(delay=published.HOP)),
+        machines=model,
+    )
+    stream = io.BytesIO()
+    log = DecisionLog(stream)
+    world = SimulatedWorld(spec, ENGINES, log)
+    world.run()
+    log.flush()
+    submit, _, _, done = world.simulator.job_columns()
+    lines = [msgspec.json.decode(line) for line in stream.getvalue().splitlines()]
+    return (done - submit).tolist(), lines
+
+
+def murmuration(
+    jobs: list[published.JobRow], machines: int, schedulers: int, srjf: bool, delay: int, seed: int
+) -> tuple[list[int], list[dict[str, Any]]]:
+    model = MachineModel(start_delay=2 * published.HOP)
+    if srjf:
+        model = MachineModel(
+            queue="shortest-remaining", slack=published.SLACK, start_delay=2 * published.HOP
+        )
+    return run(
+        "murmuration",
+        jobs,
+        machines,
+        schedulers,
+        model,
+        seed,
+        as_published=True,
+        order="shortest-job" if srjf else "fcfs",
+        update_delay=delay,
+    )
+
+
+class Replayed(published.Draws):
+    """Chance falls as it did in a run, whose choices must all have been among the least busy."""
+
+    def __init__(self, lines: list[dict[str, Any]]) -> None:
+        self.schedulers: dict[int, int] = {}
+        self.machines: dict[tuple[int, int], int] = {}
+        for line in lines:
+            if line["what"] == "submitted":
+                self.schedulers[int(line["job"])] = int(line["scheduler"].partition("-")[2] or 0)
+            if line["what"] == "enqueued":
+                for index, machine in zip(line["indices"], line["machines"], strict=True):
+                    self.machines[int(line["job"]), index] = machine
+
+    def scheduler(self, job: int, schedulers: int) -> int:
+        return self.schedulers[job]
+
+    def machine(self, job: int, index: int, least_busy: Sequence[int]) -> int:
+        chosen = self.machines[job, index]
+        assert chosen in least_busy, f"task {job}/{index} went to {chosen}, not to {least_busy}"
+        return chosen
+
+
+@pytest.mark.parametrize("srjf", [False, True])
+@pytest.mark.parametrize(("schedulers", "delay"), [(1, 0), (5, 0), (5, 300_000), (20, 2_000_000)])
+def test_murmuration_does_as_published_to_the_microsecond(
+    srjf: bool, schedulers: int, delay: int
+) -> None:
+    jobs = rows(250, 7, gap=15_000)
+    times, lines = murmuration(jobs, 30, schedulers, srjf, delay, seed=1)
+    again = published.murmuration(jobs, 30, schedulers, Replayed(lines), srjf=srjf, delay=delay)
+    assert times == again
+
+
+def test_chance_alone_does_not_move_the_medians_far() -> None:
+    jobs = rows(300, 7, gap=15_000)
+    seeds = range(6)
+    mine = [np.median(murmuration(jobs, 40, 5, True, 0, seed)[0]) for seed in seeds]
+    theirs = [
+        np.median(published.murmuration(jobs, 40, 5, published.Draws(seed), srjf=True, delay=0))
+        for seed in seeds
+    ]
+    assert np.mean(mine) == pytest.approx(np.mean(theirs), rel=0.05)

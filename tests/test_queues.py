@@ -1,0 +1,155 @@
+"""Queues at machines: their orders, the bound on overtaking, their limits, and tasks that leave in
+turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.cell import View
+from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.murmuration import Murmuration
+from argosy.model.effects import Effect, Enqueue
+from argosy.model.events import Event, JobSubmitted, TasksLost
+from argosy.model.jobs import Job
+from argosy.model.scenario import ConstantLatency, MachineModel, Network
+from argosy.testing.builders import SECOND, cell, job, scenario
+from argosy.worlds.sim import SimulatedWorld
+
+
+class Filler:
+    """Everything goes to the first machine at once; what comes back goes to the next one."""
+
+    name: ClassVar[str] = "filler"
+    summary: ClassVar[str] = "For tests."
+    settings_type: ClassVar[type[Settings]] = Settings
+    capabilities: ClassVar[Capabilities] = Capabilities(queues=True)
+    first: ClassVar[int] = 0
+    spacing: ClassVar[int] = 0
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        self.lost: list[TasksLost] = []
+
+    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+        match event:
+            case JobSubmitted(_, _, tasks):
+                machines = np.zeros(len(tasks), np.int32)
+                return [Enqueue(tasks, machines, None, self.first, self.spacing)]
+            case TasksLost(_, _, tasks, machines):
+                return [Enqueue(tasks, machines + 1)]
+        return ()
+
+
+def run(
+    jobs: list[Job], model: MachineModel, machines: int = 1, engine: Any = Filler, **fields: Any
+) -> SimulatedWorld:
+    spec = scenario(
+        engine.name,
+        jobs,
+        replicas=1,
+        cell=cell(machines),
+        machines=model,
+        network=Network(latency=ConstantLatency(delay=0)),
+        **fields,
+    )
+    world = SimulatedWorld(spec, {engine.name: engine})
+    world.run()
+    return world
+
+
+def whole(name: str, seconds: float, tasks: int = 1, submit: float = 0) -> Job:
+    return job(name, tasks, cpu=4_000, seconds=seconds, submit=submit)
+
+
+def order_of(world: SimulatedWorld) -> list[int]:
+    """Job numbers in the order in which their tasks ended."""
+    tasks: list[int] = (world.simulator.task_columns()[0] >> 32).tolist()
+    return tasks
+
+
+JOBS = [whole("a", 5), whole("b", 9), whole("c", 2), whole("d", 4, tasks=3), whole("e", 6)]
+
+
+@pytest.mark.parametrize(
+    ("queue", "expected"),
+    [
+        ("fcfs", [0, 1, 2, 3, 3, 3, 4]),
+        ("shortest-first", [0, 2, 3, 3, 3, 4, 1]),
+        # Of d's three tasks 12 s remain, then 8 and 4.
+        ("shortest-remaining", [0, 2, 4, 1, 3, 3, 3]),
+    ],
+)
+def test_queues_have_their_order(queue: Any, expected: list[int]) -> None:
+    assert order_of(run(JOBS, MachineModel(queue=queue))) == expected
+
+
+def test_with_a_slack_of_one_a_task_is_overtaken_for_less_than_its_own_time() -> None:
+    jobs = [whole("first", 1), whole("long", 10), *(whole(f"s{i}", 4) for i in range(5))]
+    without = order_of(run(jobs, MachineModel(queue="shortest-first")))
+    assert without == [0, 2, 3, 4, 5, 6, 1]
+    # 4 + 4 fit into 10 with something left; a third time 4 does not.
+    assert order_of(run(jobs, MachineModel(queue="shortest-first", slack=1))) == [
+        0, 2, 3, 1, 4, 5, 6,
+    ]  # fmt: skip
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.integers(0, 40)), min_size=1, max_size=25),
+    st.integers(1, 4),
+    st.sampled_from(["shortest-first", "shortest-remaining"]),
+)
+@settings(derandomize=True, deadline=None, max_examples=60)
+def test_no_task_waits_for_more_than_what_was_ahead_and_its_slack(
+    times: list[tuple[int, int]], slack: int, queue: Any
+) -> None:
+    """The bound that core/sim/machine_queue.hpp proves, for whatever arrives."""
+    jobs = [whole(f"j{i}", seconds, submit=at) for i, (seconds, at) in enumerate(times)]
+    jobs.sort(key=lambda one: one.submit)
+    world = run(jobs, MachineModel(queue=queue, slack=slack))
+    tasks, _, placed, started, finished = world.simulator.task_columns()
+    rows = {
+        int(task) >> 32: (int(came), int(began), int(over))
+        for task, came, began, over in zip(tasks, placed, started, finished, strict=True)
+    }
+    for number, (came, began, over) in rows.items():
+        ahead = sum(
+            min(end, began) - max(start, came)
+            for other, (arrived, start, end) in rows.items()
+            if (arrived, other) < (came, number) and end > came and start < began
+        )
+        assert began - came <= ahead + slack * (over - began)
+
+
+def test_a_full_queue_hands_tasks_back_and_their_scheduler_places_them_elsewhere() -> None:
+    world = run([whole("a", 5, tasks=5)], MachineModel(limit=1), machines=3)
+    machines = world.simulator.task_columns()[1]
+    # One runs and one waits at each of the first two; the fifth is the third machine's.
+    assert sorted(machines.tolist()) == [0, 0, 1, 1, 2]
+    assert world.losses == 4
+
+
+def test_murmuration_finishes_with_queues_of_one() -> None:
+    jobs = [whole(f"j{i}", 1 + i % 3, tasks=4, submit=i * 0.2) for i in range(12)]
+    world = run(jobs, MachineModel(limit=1), machines=3, engine=Murmuration)
+    assert world.simulator.counts().tolist() == [0, 0, 0, 48, 0]
+    assert world.losses > 0
+
+
+def test_a_started_task_pays_the_start_delay() -> None:
+    world = run([whole("a", 5, tasks=2)], MachineModel(start_delay=SECOND))
+    _, _, _, started, finished = world.simulator.task_columns()
+    assert started.tolist() == [SECOND, 7 * SECOND]
+    assert finished.tolist() == [6 * SECOND, 12 * SECOND]
+
+
+def test_tasks_may_leave_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Filler, "first", 2 * SECOND)
+    monkeypatch.setattr(Filler, "spacing", SECOND)
+    world = run([job("a", 3, cpu=1_000, seconds=1)], MachineModel())
+    _, _, placed, started, _ = world.simulator.task_columns()
+    assert placed.tolist() == started.tolist() == [2 * SECOND, 3 * SECOND, 4 * SECOND]

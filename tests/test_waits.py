@@ -1,0 +1,223 @@
+"""Wait views: the smallest key at any time, reports in any order and number, and the ledger's join."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.cell.waits import WaitView
+from argosy.model.random import Random
+
+ONE_SLOT = np.array([1000], np.int64)
+
+
+def a_view(machines: int, capacity: int = 1000, **options: Any) -> WaitView:
+    view = WaitView(**options)
+    view.learn(np.full(machines, capacity, np.int64), np.ones(machines, np.uint8))
+    view.know_shape(0, ONE_SLOT)
+    return view
+
+
+def tasks_of(job: int, count: int) -> np.ndarray:
+    return np.arange(count, dtype=np.int64) | (job << 32)
+
+
+def choose(view: WaitView, job: int, count: int, estimate: int = 100, now: int = 0, seed: int = 1):
+    return view.choose(tasks_of(job, count), count, 0, estimate, now, Random(seed))
+
+
+def end(view: WaitView, tasks: np.ndarray, machines: np.ndarray, estimate: int = 100) -> None:
+    n = len(tasks)
+    view.post_ended(
+        0, 0, tasks, machines, np.full(n, estimate, np.int64), np.zeros(n, np.int32),
+        np.zeros(n, np.int64),
+    )  # fmt: skip
+
+
+def test_ties_fall_evenly_on_all_machines() -> None:
+    random = Random(5)
+    picked: Counter[int] = Counter()
+    for job in range(4000):
+        view = a_view(20)
+        machines, *_ = view.choose(tasks_of(job, 1), 1, 0, 100, 0, random)
+        picked[int(machines[0])] += 1
+    assert len(picked) == 20
+    assert min(picked.values()) > 140
+    assert max(picked.values()) < 260
+
+
+@given(st.integers(1, 70), st.lists(st.tuples(st.integers(1, 9), st.integers(1, 50)), max_size=12))
+@settings(derandomize=True, deadline=None)
+def test_every_task_goes_where_the_sum_of_estimates_is_least(
+    machines: int, jobs: list[tuple[int, int]]
+) -> None:
+    view, sums = a_view(machines), [0] * machines
+    for job, (count, estimate) in enumerate(jobs):
+        chosen, _, feasible, score, *_ = choose(view, job, count, estimate, seed=job)
+        assert feasible == machines
+        assert score == min(sums)
+        for machine in chosen.tolist():
+            assert sums[machine] == min(sums)
+            sums[machine] += estimate
+        assert view.work().tolist() == sums
+
+
+def test_a_machine_with_several_slots_has_no_wait_until_it_is_full() -> None:
+    view = a_view(2, capacity=3000)
+    machines, *_ = choose(view, 0, 6, estimate=30)
+    assert sorted(machines.tolist()) == [0, 0, 0, 1, 1, 1]
+    # A third of the machine for 30 is work of 10.
+    assert view.work().tolist() == [30, 30]
+    assert view.held().tolist() == [[3000], [3000]]
+
+
+def test_closed_blocked_and_unwanted_machines_are_not_chosen() -> None:
+    view = a_view(4)
+    view.learn(np.full(4, 1000, np.int64), np.array([1, 1, 1, 0], np.uint8))
+    view.block(0)
+    members = np.array([1, 0, 1, 1], np.uint8)
+    machines, *_ = view.choose(tasks_of(0, 3), 3, 0, 100, 0, Random(1), 7, members)
+    assert machines.tolist() == [2, 2, 2]
+    assert view.blocked == 1
+    end(view, tasks_of(9, 1), np.array([0], np.int32))
+    machines, *_ = view.choose(tasks_of(1, 1), 1, 0, 100, 0, Random(1), 7, members)
+    assert machines.tolist() == [0]
+
+
+def test_machines_elsewhere_are_worth_a_wait() -> None:
+    near = np.array([0, 1, 0], np.uint8)
+    view = a_view(3)
+    machines, *_ = view.choose(tasks_of(0, 4), 4, 0, 100, 0, Random(1), 3, None, near, 250)
+    # Waits of 0, 100 and 200 near by are less than 250 elsewhere; then the two are even.
+    assert machines.tolist()[:3] == [1, 1, 1]
+    assert machines.tolist()[3] in (0, 2)
+
+
+def test_reports_take_effect_when_they_are_due() -> None:
+    view = a_view(1, lag=1000)
+    tasks, machine = tasks_of(0, 1), np.zeros(1, np.int32)
+    view.post_placed(500, 0, tasks, np.array([2], np.uint8), machine, 70, 0, 0)
+    view.settle(1499)
+    assert view.work().tolist() == [0]
+    view.settle(1500)
+    assert view.work().tolist() == [70]
+
+
+@st.composite
+def stories(draw: st.DrawFn) -> tuple[list[tuple[Any, ...]], list[int]]:
+    """Lives of a few tasks as reports, and the order in which they come: any, some of them twice."""
+    reports: list[tuple[Any, ...]] = []
+    for task in range(draw(st.integers(1, 6))):
+        moves = draw(st.integers(1, 3))
+        for move in range(1, moves + 1):
+            reports.append(("placed", task, 2 * move, draw(st.integers(0, 4))))
+            if move < moves:
+                reports.append(("undone", task, 2 * move + 1, -1))
+        if draw(st.booleans()):
+            reports.append(("ended", task, 255, reports[-1][3]))
+    order = draw(st.permutations(range(len(reports))))
+    twice = draw(st.lists(st.sampled_from(order), max_size=4))
+    return reports, [*order, *twice]
+
+
+def post(view: WaitView, report: tuple[Any, ...]) -> None:
+    what, task, version, machine = report
+    tasks, machines = np.array([task], np.int64), np.array([machine], np.int32)
+    if what == "ended":
+        end(view, tasks, machines)
+    else:
+        view.post_placed(0, 0, tasks, np.array([version], np.uint8), machines, 100, 0, 0)
+
+
+@given(stories())
+@settings(derandomize=True, deadline=None, max_examples=200)
+def test_the_order_and_number_of_reports_do_not_matter(
+    story: tuple[list[tuple[Any, ...]], list[int]],
+) -> None:
+    reports, order = story
+    straight, shuffled = a_view(5), a_view(5)
+    for report in reports:
+        post(straight, report)
+    for place in order:
+        post(shuffled, reports[place])
+    straight.settle(0)
+    shuffled.settle(0)
+    assert straight.work().tolist() == shuffled.work().tolist()
+    assert straight.held().tolist() == shuffled.held().tolist()
+    assert straight.digest == shuffled.digest
+
+
+@given(stories(), st.data())
+@settings(derandomize=True, deadline=None, max_examples=200)
+def test_views_that_lost_reports_agree_once_they_are_joined(
+    story: tuple[list[tuple[Any, ...]], list[int]], data: st.DataObject
+) -> None:
+    reports, _ = story
+    views = [a_view(5), a_view(5)]
+    whole = a_view(5)
+    for report in reports:
+        heard_by = data.draw(st.sampled_from([(0,), (1,), (0, 1)]))
+        for side in heard_by:
+            post(views[side], report)
+        post(whole, report)
+    for view in (*views, whole):
+        view.settle(0)
+    views[0].join(views[1].state())
+    views[1].join(views[0].state())
+    for view in views:
+        assert view.work().tolist() == whole.work().tolist()
+        assert view.held().tolist() == whole.held().tolist()
+        assert view.digest == whole.digest
+
+
+def test_an_emptied_machine_is_not_taken_off_twice() -> None:
+    view = a_view(2)
+    machines, *_ = choose(view, 0, 2)
+    view.empty(0)
+    end(view, tasks_of(0, 2), machines)
+    view.settle(0)
+    assert view.work().tolist() == [0, 0]
+
+
+def test_a_job_that_is_over_is_told_as_such() -> None:
+    mine, theirs = a_view(3), a_view(3)
+    machines, versions, *_ = choose(mine, 4, 2)
+    theirs.post_placed(0, 0, tasks_of(4, 2), versions, machines, 100, 0, 0)
+    theirs.settle(0)
+    end(mine, tasks_of(4, 2), machines)
+    mine.settle(0)
+    jobs, digests = theirs.digests()
+    assert jobs.tolist() == [4]
+    assert mine.differing(jobs, digests).tolist() == [4]
+    theirs.join(mine.state(np.array([4], np.int64)))
+    assert theirs.work().tolist() == [0, 0, 0]
+    assert theirs.digest == mine.digest
+
+
+def test_a_view_as_published_counts_from_the_later_of_now_and_busy_until() -> None:
+    view = a_view(2, published=True)
+    machines, *_ = choose(view, 0, 3, estimate=10, now=100)
+    assert sorted(view.work().tolist()) == [110, 120]
+    # It had started at 300, after all that was known: what follows starts from there.
+    n = 1
+    view.post_ended(
+        0, 0, tasks_of(0, n), machines[:n], np.full(n, 10, np.int64), np.zeros(n, np.int32),
+        np.full(n, 300, np.int64),
+    )  # fmt: skip
+    view.settle(400)
+    assert view.work()[machines[0]] == 290
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    view = a_view(2)
+    with pytest.raises(ValueError, match="never made known"):
+        view.choose(tasks_of(0, 1), 1, 5, 100, 0, Random(1))
+    with pytest.raises(ValueError, match="unknown machine"):
+        view.empty(9)
+    with pytest.raises(ValueError, match="a row of"):
+        view.learn(np.zeros(3, np.int64), np.ones(2, np.uint8))
