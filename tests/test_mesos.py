@@ -70,6 +70,15 @@ def test_a_job_is_abandoned_after_too_many_offers_that_did_not_suffice() -> None
     assert [line["job"] for line in result.lines if line["what"] == "abandoned"] == ["large"]
 
 
+@pytest.mark.parametrize("retry", ["last", "first"])
+def test_a_job_that_fails_waits_behind_others_or_holds_them_up(retry: str) -> None:
+    jobs = [job("giant", 1, cpu=64_000), job("small", 1, submit=0.05)]
+    result = trial(jobs, settings={"retry": retry, "attempts": 5})
+    at = placed_at(result)["small"][0]
+    gone = next(line["at"] for line in result.lines if line["what"] == "abandoned")
+    assert (at > gone) == (retry == "first")
+
+
 def test_the_framework_furthest_below_its_share_is_offered_first() -> None:
     jobs = [
         job("hog", 8, seconds=60, cpu=3_000),

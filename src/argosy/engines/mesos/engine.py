@@ -44,6 +44,9 @@ class MesosSettings(Settings, frozen=True):
     placement: Literal["first-fit", "best-fit", "worst-fit"] = "first-fit"
     #: How long the allocator waits when nothing is available.
     t_idle: Annotated[Micros, Meta(ge=1_000)] = Micros(1_000_000)
+    #: Whether a job that was not wholly placed waits behind all others of its framework, or is tried
+    #: again before them. The Omega paper says only that the framework keeps trying.
+    retry: Literal["last", "first"] = "last"
     #: A job is abandoned after this many attempts.
     attempts: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000
 
@@ -203,10 +206,12 @@ class Mesos:
         framework.deciding = framework.offer = framework.claims = None
         effects: list[Effect] = list(framework.explains)
         if len(work.tasks):
-            if work.attempts < self._settings.attempts:
-                framework.queue.append(work)
-            else:
+            if work.attempts >= self._settings.attempts:
                 effects.append(_give_up(work))
+            elif self._settings.retry == "first":
+                framework.queue.appendleft(work)
+            else:
+                framework.queue.append(work)
         effects.extend(self._next_offer(now))
         return effects
 

@@ -19,7 +19,7 @@ FIGURES: Final = ("5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "
 SWEEPS: Final = {
     "5": ("5a", "5b", "5c"),
     "6": ("5a", "5b", "5c"),
-    "7": ("7", "5b"),
+    "7": ("7", "7-first", "5b"),
     "8": ("8",),
     "9": ("9",),
     "10": ("10",),
@@ -46,7 +46,7 @@ SCALES: Final = {
 
 
 class Sweep(msgspec.Struct, frozen=True, kw_only=True):
-    """The cases of one figure; each is run for `hours` with seeds 1, 2, …"""
+    """The cases of one figure; each is run for `hours`, or its own, with seeds 1, 2, …"""
 
     cases: list[dict[str, Parameter]]
     hours: float
@@ -72,7 +72,7 @@ def _points(scale: str, name: str) -> list[Point]:
     if scale == "smoke":
         common["cell"] = 0.1
     return [
-        Point(paper=PAPER, figure=name, parameters={**case, **common}, seed=seed, scale=scale)
+        Point(paper=PAPER, figure=name, parameters={**common, **case}, seed=seed, scale=scale)
         for case in sweep.cases
         for seed in range(1, sweep.seeds + 1)
     ]
@@ -80,23 +80,27 @@ def _points(scale: str, name: str) -> list[Point]:
 
 def _sweep(scale: str, name: str) -> Sweep:
     hours = {"smoke": 0.25, "quick": 2.0, "full": 168.0}[scale]
-    seeds = 3 if scale == "quick" else 1
+    pair, seeds = (2, 3) if scale == "quick" else (1, 1)
     times = _times(scale)
     match name:
         case "5a":
             return Sweep(
-                cases=_over(CLUSTERS, times, scheme="single-path"), hours=hours, seeds=seeds
+                cases=_over(CLUSTERS, times, scheme="single-path"), hours=hours, seeds=pair
             )
         case "5b":
-            return Sweep(
-                cases=_over(CLUSTERS, times, scheme="multi-path"), hours=hours, seeds=seeds
-            )
+            return Sweep(cases=_over(CLUSTERS, times, scheme="multi-path"), hours=hours, seeds=pair)
         case "5c":
-            return Sweep(cases=_over(CLUSTERS, times, scheme="omega"), hours=hours, seeds=seeds)
+            return Sweep(cases=_over(CLUSTERS, times, scheme="omega"), hours=hours, seeds=pair)
         case "7":
             # One day, as in the paper: failed attempts make it slow.
             return Sweep(
-                cases=_over(CLUSTERS, times, scheme="mesos"),
+                cases=_over(CLUSTERS, _offer_times(scale), scheme="mesos"),
+                hours=24.0 if scale == "full" else hours,
+            )
+        case "7-first":
+            ends = (_offer_times(scale)[0], _offer_times(scale)[-1])
+            return Sweep(
+                cases=_over(("A",), ends, scheme="mesos", retry="first"),
                 hours=24.0 if scale == "full" else hours,
             )
         case "8":
@@ -156,14 +160,16 @@ def _sweep(scale: str, name: str) -> Sweep:
                 cases=cases, hours={"smoke": 0.25, "quick": 12.0, "full": 29 * 24.0}[scale]
             )
         case "15":
+            # D has an eighth of the MapReduce jobs of C, and C a quarter of those of A.
+            spans = {"A": 4.0, "C": 12.0, "D": 48.0} if scale == "quick" else {}
             cases = [
-                {"cluster": cluster, "policy": policy}
+                {"cluster": cluster, "policy": policy, "hours": spans.get(cluster, hours)}
                 for cluster in MAPREDUCE_CLUSTERS
                 for policy in ("max-parallelism", "global-cap", "relative-job-size", "none")
                 # Only figure 16 compares with none at all, on cluster C.
                 if policy != "none" or cluster == "C"
             ]
-            return Sweep(cases=cases, hours={"smoke": 0.25, "quick": 12.0, "full": 168.0}[scale])
+            return Sweep(cases=cases, hours=hours)
     raise ValueError(f"no sweep is called {name!r}")
 
 
@@ -184,6 +190,10 @@ def _times(scale: str) -> tuple[float, ...]:
         case "quick":
             return (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
     return (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+
+
+def _offer_times(scale: str) -> tuple[float, ...]:
+    return (0.1, 1.0, 10.0, 30.0, 100.0) if scale == "quick" else _times(scale)
 
 
 def _rates(scale: str) -> dict[str, tuple[float, ...]]:
@@ -210,7 +220,7 @@ def _crowds(scale: str) -> tuple[tuple[int, ...], tuple[float, ...]]:
         case "smoke":
             return (1, 4), (1.0, 4.0)
         case "quick":
-            return (1, 2, 4, 8, 16, 32), (1.0, 2.0, 4.0, 8.0)
+            return (1, 2, 4, 8, 16, 32), (1.0, 4.0, 8.0)
     return (1, 2, 4, 8, 16, 32), (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 
 
@@ -221,7 +231,7 @@ def _plane(scale: str) -> list[dict[str, Parameter]]:
         case "smoke":
             jobs, tasks = (0.1, 10.0), (0.005, 1.0)
         case "quick":
-            jobs, tasks = (0.1, 1.0, 10.0, 30.0, 100.0), (0.005, 0.05, 0.3, 1.0)
+            jobs, tasks = (0.1, 1.0, 10.0, 30.0, 100.0), (0.005, 0.1, 1.0)
         case _:
             jobs = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
             tasks = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -229,8 +239,11 @@ def _plane(scale: str) -> list[dict[str, Parameter]]:
 
 
 def _batch_times(scale: str) -> tuple[float, ...]:
-    if scale == "smoke":
-        return (1.0, 10.0)
+    match scale:
+        case "smoke":
+            return (1.0, 10.0)
+        case "quick":
+            return (1.0, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 9.0, 10.0, 15.0)
     return (0.3, 1.0, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 9.0, 10.0, 15.0)
 
 

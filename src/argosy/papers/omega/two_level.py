@@ -58,6 +58,19 @@ def claims_7(found: Findings) -> Iterator[Claim]:
         tolerance="more at the longest t_job(service) than at the shortest, on some cluster",
         holds=any(b > a for a, b in ends.values()),
     )
+    at_once = along(found, "7-first", "batch.abandoned", "A")
+    if at_once:
+        first, last = at_once[min(at_once)], at_once[max(at_once)]
+        yield Claim(
+            id="omega-7c-mesos-abandons-jobs-retried-first",
+            figure="7c",
+            paper="jobs are abandoned as t_job(service) grows",
+            here=f"batch jobs abandoned: {first:.0f} to {last:.0f} (A), if a job that was not wholly "
+            "placed is tried again before all others",
+            tolerance="more at the longest t_job(service) than at the shortest",
+            holds=last > first,
+            note="added when the claim was seen not to hold for jobs that wait behind others",
+        )
     if not found.has("5b"):
         return
     ratios = {}

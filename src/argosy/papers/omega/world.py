@@ -52,6 +52,8 @@ USUAL: Final[dict[str, Parameter]] = {
     "placement": "first-fit",
     "transaction": "incremental",
     "detection": "fine",
+    #: Where a Mesos framework puts a job that was not wholly placed.
+    "retry": "last",
     #: Of the MapReduce scheduler; without one there are no MapReduce jobs.
     "policy": "",
 }
@@ -97,7 +99,7 @@ def fleet(told: dict[str, Parameter]) -> tuple[FleetEntry, ...]:
         case "multi-path":
             entries = (_entry("monolithic", KINDS, {"paths": times, **retry}),)
         case "mesos":
-            entries = (_entry("mesos", KINDS, {"frameworks": times}),)
+            entries = (_entry("mesos", KINDS, {"frameworks": times, "retry": told["retry"]}),)
         case "omega":
             how = {name: told[name] for name in ("placement", "transaction", "detection")}
             entries = tuple(
