@@ -40,11 +40,20 @@ def draw_15(found: Findings) -> Figure:
             marks = tuple(
                 Mark(ratio, share / max(1, len(ratios) - 1)) for share, ratio in enumerate(ratios)
             )
-            lines.append(Line(label=label, marks=marks, colour=number, stepped=True))
+            lines.append(
+                Line(
+                    label=label,
+                    marks=marks,
+                    colour=number,
+                    stepped=True,
+                    # It may lie on the curve of max-parallelism.
+                    dashed=policy == "global-cap",
+                )
+            )
         panels.append(
             Chart(
                 title=f"Cluster {cluster}",
-                x=Axis(label="speed-up per job", logarithmic=True, low=0.1, high=100.0),
+                x=Axis(label="speed-up per job", logarithmic=True, low=1.0, high=100.0),
                 y=Axis(label="share of MapReduce jobs", low=0.0, high=1.0),
                 lines=tuple(lines),
             )

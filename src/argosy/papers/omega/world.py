@@ -188,7 +188,8 @@ def _mapreduce(world: SimulatedWorld) -> tuple[dict[str, float], dict[str, list[
     """Speed-ups of MapReduce jobs, and the utilisation of the cell over time."""
     summary = summarise(world, "")
     values: dict[str, float] = {}
-    series: dict[str, list[float]] = {"hours": [at / HOUR for at in summary.series["at"]]}
+    # The first sample is of the cell before it is filled.
+    series: dict[str, list[float]] = {"hours": [at / HOUR for at in summary.series["at"][1:]]}
     if summary.speed_up is not None:
         found = summary.speed_up
         values = {
@@ -199,7 +200,7 @@ def _mapreduce(world: SimulatedWorld) -> tuple[dict[str, float], dict[str, list[
         }
         series["speed_up"] = found.quantiles
     for name in ("cpu", "memory"):
-        series[name] = summary.series[name]
+        series[name] = summary.series[name][1:]
         # The cell begins without any of the jobs that arrive.
         settled = series[name][len(series[name]) // 6 :]
         values[f"{name}.deviation"] = float(np.std(settled))
