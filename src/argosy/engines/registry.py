@@ -6,6 +6,7 @@ from importlib import metadata
 from typing import Final
 
 from argosy.engines.api import Engine
+from argosy.engines.kube import Kube
 from argosy.engines.mapreduce import MapReduce
 from argosy.engines.mesos import Mesos
 from argosy.engines.monolithic import Monolithic
@@ -22,6 +23,7 @@ ENGINES: Final[dict[str, type[Engine]]] = {
     Monolithic.name: Monolithic,
     Partitioned.name: Partitioned,
     Mesos.name: Mesos,
+    Kube.name: Kube,
     Murmuration.name: Murmuration,
 }
 
