@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from argosy.engines.api import Capabilities, Engine, Finishes, Settings
+from argosy.engines.registry import ENGINES
 from argosy.model.errors import CommandError, UnknownName
 from argosy.model.units import Micros, Time
 from argosy.report import comparison, plots, summaries
@@ -393,6 +394,16 @@ def test_settings_are_described_by_type_default_and_comment() -> None:
     ]
     assert [s.default for s in settings(engine)] == [10, "fine", None, (), "1500ms", "0s"]
     assert capabilities(engine) == ["gossip", "finishes: own", "machine events"]
+
+
+def test_inherited_settings_and_tables_by_name_are_told_like_others():
+    known = {setting.name: setting for setting in settings(ENGINES["mesos"])}
+    assert known["frameworks"].type == "tables by name"
+    inner = known["frameworks.NAME.refuse"]
+    assert (inner.type, inner.default_text) == ("time", "none")
+    assert known["frameworks.NAME.t_job"].default == "100ms"
+    inherited = {setting.name: setting.doc for setting in settings(ENGINES["omega"])}
+    assert "attempts" in inherited["attempts"]
 
 
 def test_an_unplaced_task_answers_with_the_nearest_miss_and_the_remedy() -> None:

@@ -379,6 +379,13 @@ MISTAKES = {
         "fleet[0].limits.resources.gpu",
         "unknown resource 'gpu'",
     ),
+    "a setting that names no node group of the cell": (
+        ('engine = "patient"', 'engine = "omega"\nsettings = { spread = "racks" }'),
+        UnknownName,
+        "settings",
+        "fleet[0].settings.spread",
+        "did you mean 'rack'?",
+    ),
     "a limit of precedence beyond what there is": (
         ('"patient"', '"patient"\nlimits = { precedence = 40000 }'),
         ScenarioError,

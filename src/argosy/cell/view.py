@@ -141,6 +141,9 @@ class View:
 
     def members(self, group: str, set_name: str) -> Bitmap:
         """The machines of one set of a node group, whether up or not."""
+        if group == MACHINE_GROUP:
+            number = self.machine_number(set_name)
+            return self.between(number, number + 1)
         return self._columns.set_members(self._names.set_number(group, set_name))
 
     def where(self, attributes: Mapping[str, str]) -> Bitmap:

@@ -9,7 +9,7 @@ of.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -29,6 +29,8 @@ from argosy.model.events import (
 )
 from argosy.model.explanations import LIMITS, Explanation, Refusal, Why
 from argosy.model.jobs import Job
+from argosy.model.machines import GroupName
+from argosy.model.random import Random
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import Micros
 
@@ -53,6 +55,8 @@ class SerialSettings(Settings, frozen=True):
     t_job: Micros = Micros(100_000)
     t_task: Micros = Micros(5_000)
     placement: Literal["first-fit", "best-fit", "worst-fit"] = "first-fit"
+    #: The node group whose sets a job's tasks are dealt out over first, to resist failures; empty: none.
+    spread: GroupName = ""
     #: A job is abandoned after this many attempts.
     attempts: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000
     #: How long a job waits after an attempt that found no room, or met the scheduler's limit. It doubles
@@ -84,6 +88,16 @@ class Terms(msgspec.Struct, frozen=True, gc=False):
     atomic: bool = False
     coarse: bool = False
     preempt: bool = False
+
+
+def over_domains(
+    group: str, count: int, view: View, random: Random
+) -> Iterator[tuple[Bitmap, int]]:
+    """The sets of the group in random order, each for an even part of the tasks."""
+    sets = list(view.sets_in(group))
+    part = -(-count // len(sets)) if sets else 0
+    while sets:
+        yield view.members(group, sets.pop(random.below(len(sets)))), part
 
 
 class SerialScheduler:
@@ -128,7 +142,8 @@ class SerialScheduler:
 
     def preferred(self, work: Work, count: int, view: View) -> Iterable[tuple[Bitmap, int]]:
         """Machines to try first, each with how many of `count` tasks it should take at most."""
-        return ()
+        spread = self._serial.spread
+        return over_domains(spread, count, view, self._context.random) if spread else ()
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:

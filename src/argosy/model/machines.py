@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
@@ -24,7 +25,11 @@ class Machine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 #: The group in which every machine is a set of its own.
-MACHINE_GROUP = "machine"
+MACHINE_GROUP: Final = "machine"
+#: Marks settings that name a node group of the cell: what a scenario gives for one is checked.
+GROUP_NAME: Final = msgspec.Meta(extra={"names": "node group"})
+#: Empty: none.
+GroupName: TypeAlias = Annotated[str, GROUP_NAME]
 
 
 def static_tags(attributes: Mapping[str, str]) -> frozenset[str]:

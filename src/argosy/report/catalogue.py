@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
+from collections.abc import Iterator
 from enum import Enum
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
-from argosy.engines.api import Engine, Settings
+from argosy.engines.api import Engine
 from argosy.model.units import Micros
 
 
@@ -39,18 +40,34 @@ def capabilities(engine: type[Engine]) -> list[str]:
 
 
 def settings(engine: type[Engine]) -> list[Setting]:
-    comments = _comments(engine.settings_type)
-    return [
-        Setting(
-            name=field.encode_name,
+    """All that can be set; what a table by name holds (``frameworks.NAME.t_job``) after the table."""
+    return list(_settings(engine.settings_type, ""))
+
+
+def _settings(kind: type[msgspec.Struct], prefix: str) -> Iterator[Setting]:
+    comments = {}
+    for base in reversed(kind.__mro__):
+        comments.update(_comments(base))
+    for field in msgspec.structs.fields(kind):
+        name = prefix + field.encode_name
+        yield Setting(
+            name=name,
             type=_type(field.type),
             default=_default(field),
             default_text=_default_text(field),
             is_required=field.required,
             doc=_description(field.type) or comments.get(field.name, ""),
         )
-        for field in msgspec.structs.fields(engine.settings_type)
-    ]
+        if (inner := _by_name(field.type)) is not None:
+            yield from _settings(inner, f"{name}.NAME.")
+
+
+def _by_name(annotation: Any) -> type[msgspec.Struct] | None:
+    """What a table holds for each name, if that is a table itself."""
+    if get_origin(annotation) is not dict:
+        return None
+    inner = get_args(annotation)[1]
+    return inner if isinstance(inner, type) and issubclass(inner, msgspec.Struct) else None
 
 
 #: Largest first; the first that divides a time exactly is the one to write it in.
@@ -70,6 +87,8 @@ def _is_time(annotation: Any) -> bool:
 def _type(annotation: Any) -> str:
     if _is_time(annotation):
         return "time"
+    if _by_name(annotation) is not None:
+        return "tables by name"
     origin = get_origin(annotation)
     if origin is Annotated:
         return _type(get_args(annotation)[0])
@@ -125,7 +144,7 @@ _FIELD: Final = re.compile(r"^    ([A-Za-z_]\w*)\s*:")
 _COMMENT: Final = re.compile(r"^    #:\s?(.*)$")
 
 
-def _comments(settings_type: type[Settings]) -> dict[str, str]:
+def _comments(settings_type: type) -> dict[str, str]:
     """The attribute comments (``#:``) above each field, so that it is documented only once."""
     try:
         source = textwrap.dedent(inspect.getsource(settings_type))

@@ -192,7 +192,7 @@ def _scenario(
     brought = () if table.cell.machines else _brought_machines(path, table.workload, notes)
     cell = make_cell(table.cell, brought)
     fleet = tuple(
-        msgspec.structs.replace(entry, settings=_settings(entry, index, also))
+        msgspec.structs.replace(entry, settings=_settings(entry, index, cell, also))
         for index, entry in enumerate(table.fleet)
     )
     schedulers = checks.check_fleet(fleet, checks.cell_dimensions(cell))
@@ -223,7 +223,7 @@ def _brought_machines(path: Path, workload: WorkloadTable, notes: Notes) -> tupl
 
 
 def _settings(
-    entry: FleetEntry, index: int, also: dict[str, type[Engine]] | None
+    entry: FleetEntry, index: int, cell: CellSpec, also: dict[str, type[Engine]] | None
 ) -> dict[str, Any]:
     """The settings given, checked against the engine's own and in plain values."""
     # Engines bring the cell and the core along, which most errors need not wait for.
@@ -242,7 +242,9 @@ def _settings(
             ),
             ("fleet", index, "replicas"),
         )
-    settings = _SETTINGS.convert(entry.settings, engine.settings_type, ("fleet", index, "settings"))
+    place: Place = ("fleet", index, "settings")
+    settings = _SETTINGS.convert(entry.settings, engine.settings_type, place)
+    checks.check_group_settings(entry.settings, engine.settings_type, cell, place)
     plain: Mapping[str, Any] = msgspec.to_builtins(settings)
     return {key: plain[key] for key in entry.settings}
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
+
+import msgspec
 
 from argosy.model.errors import ScenarioError, UnknownName, excerpt
 from argosy.model.jobs import Job, is_name
-from argosy.model.machines import Machine
+from argosy.model.machines import GROUP_NAME, MACHINE_GROUP, Machine
 from argosy.model.resources import dimensions_of
 from argosy.model.scenario import (
     MOST_SCHEDULERS,
@@ -218,6 +220,17 @@ def check_faults(
                     )
                 if end is not None:
                     _check_order(start, end, (*path, "end"))
+
+
+def check_group_settings(
+    settings: Mapping[str, Any], settings_type: type[msgspec.Struct], cell: CellSpec, path: Path
+) -> None:
+    """Settings that name a node group name one of the cell's."""
+    groups = [MACHINE_GROUP, *(group.name for group in cell.groups)]
+    for field in msgspec.structs.fields(settings_type):
+        name = settings.get(field.name)
+        if name and GROUP_NAME in get_args(field.type):
+            check_known("node group", name, groups, (*path, field.name))
 
 
 def check_known(kind: str, name: str, known: Collection[str], path: Path) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from argosy.cell import Draft, View
 from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.mesos.framework import Framework, FrameworkSettings, Work
-from argosy.engines.serial import RULES
+from argosy.engines.serial import RULES, over_domains
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
     Committed,
@@ -22,6 +22,7 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import Explanation, Refusal, Why
+from argosy.model.machines import GroupName
 from argosy.model.transactions import Claims, Transaction
 from argosy.model.units import Micros
 
@@ -42,6 +43,8 @@ class MesosSettings(Settings, frozen=True):
     #: again. 0 offers it at once, as in the Omega paper's model; Mesos itself has 5 s.
     refuse: Micros = Micros(0)
     placement: Literal["first-fit", "best-fit", "worst-fit"] = "first-fit"
+    #: The node group whose sets a job's tasks are dealt out over first, to resist failures; empty: none.
+    spread: GroupName = ""
     #: How long the allocator waits when nothing is available.
     t_idle: Annotated[Micros, Meta(ge=1_000)] = Micros(1_000_000)
     #: Whether a job that was not wholly placed waits behind all others of its framework, or is tried
@@ -164,8 +167,14 @@ class Mesos:
         framework.explains = []
         for group, tasks in work.job.tasks_by_group(work.tasks):
             shape = view.shape(group.request, group.tags, work.job.precedence)
+            random, spread = self._context.random, self._settings.spread
             found, short = draft.place(
-                tasks, shape, self._rule, self._context.random, requires=group.requires
+                tasks,
+                shape,
+                self._rule,
+                random,
+                requires=group.requires,
+                prefer=over_domains(spread, len(tasks), view, random) if spread else (),
             )
             if len(short):
                 framework.explains.append(Explain(short, found.explanation()))

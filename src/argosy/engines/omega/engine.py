@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta
@@ -36,8 +37,6 @@ class OmegaSettings(SerialSettings, frozen=True):
     #: Against the weights of others in dominant resource fairness; 0 takes part in none. Schedulers with
     #: a weight keep their claims within their shares of the cell while others want what is left.
     weight: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
-    #: The node group whose sets a job's tasks are dealt out over first, to resist failures; empty: none.
-    spread: str = ""
     #: Into how many regions the machines are cut. A scheduler looks in its own first and then in the
     #: others in random order, so that slow deciders collide less. 1 looks everywhere at once, as in the
     #: paper.
@@ -146,20 +145,11 @@ class Omega(SerialScheduler):
         return max(own, min(raised, view.highest_precedence(self._context.name)))
 
     def preferred(self, work: Work, count: int, view: View) -> Iterable[tuple[Bitmap, int]]:
-        if self._settings.spread:
-            yield from self._over_domains(count, view)
-        if self._settings.regions > 1:
-            for region in self._regions_in_turn():
-                yield self._region(region, view), count
-
-    def _over_domains(self, count: int, view: View) -> Iterable[tuple[Bitmap, int]]:
-        """The sets of the group in random order, each for an even part of the tasks."""
-        group = self._settings.spread
-        sets = list(view.sets_in(group))
-        part = -(-count // len(sets)) if sets else 0
-        while sets:
-            chosen = sets.pop(self._context.random.below(len(sets)))
-            yield view.members(group, chosen), part
+        first = super().preferred(work, count, view)
+        if self._settings.regions == 1:
+            return first
+        regions = ((self._region(number, view), count) for number in self._regions_in_turn())
+        return chain(first, regions)
 
     def _regions_in_turn(self) -> Iterable[int]:
         """Its own, which replicas have far apart and others by their name, then the rest at random."""
