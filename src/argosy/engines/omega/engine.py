@@ -59,6 +59,8 @@ class Omega(SerialScheduler):
         #: The machines of each region that was looked at, of so many machines in all.
         self._regions: dict[int, Bitmap] = {}
         self._known = 0
+        #: How many tasks the decision under way is about.
+        self._asked = 0
         self._now = 0
         #: As it was when the decision under way began.
         self._share: Share | None = None
@@ -121,9 +123,14 @@ class Omega(SerialScheduler):
 
     def part(self, work: Work, view: View) -> TaskArray:
         """What is placed together may go beyond the share together: else it could never be placed."""
-        if self._share is None or self.terms(work).atomic:
-            return work.tasks
-        return work.tasks[: self._share.first(work.job, work.tasks, view)]
+        part = work.tasks
+        if self._share is not None and not self._terms.atomic:
+            part = part[: self._share.first(work.job, part, view)]
+        self._asked = len(part)
+        return part
+
+    def decision_time(self, work: Work) -> int:
+        return self._settings.t_job + self._settings.t_task * self._asked
 
     def terms(self, work: Work) -> Terms:
         """A job that starves is judged by room alone: changes elsewhere must not make it lose again."""
