@@ -8,5 +8,6 @@ NB_MODULE(_core, module) {
   bind_cell(module);
   bind_flow(module);
   bind_waits(module);
+  bind_place(module);
   bind_sim(module);
 }

@@ -1,0 +1,108 @@
+"""Constraints in disjunctive normal form, for one kind of container.
+
+`alternatives` gives the ways in which containers with some tags can keep a rule: each a list of terms,
+all to be kept, each term a list of tag constraints about one node set. Since extents add up over `and`
+and `or` takes the smallest, the smallest sum over the alternatives is the extent of the rule.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Final, TypeAlias, TypeVar
+
+import msgspec
+
+from argosy.model.constraint_meaning import negated
+from argosy.model.constraints import (
+    AllOf,
+    AllTags,
+    AnyOf,
+    AnyTags,
+    Expression,
+    NotTags,
+    PlacementConstraint,
+    Rule,
+    SpreadConstraint,
+    TagConstraint,
+)
+from argosy.model.errors import ModelError
+
+#: A rule with more alternatives than this is refused: each is evaluated for each container.
+MOST_ALTERNATIVES: Final = 256
+
+
+class Term(msgspec.Struct, frozen=True):
+    """Tag constraints about the same set of a group. A spread is the one tag constraint whose count is
+    that of sets in use."""
+
+    group: str
+    atoms: tuple[TagConstraint, ...]
+    is_spread: bool = False
+    #: Tag constraints beside these that nothing can keep; each costs 1.
+    never: int = 0
+
+
+def alternatives(rule: Rule, tags: frozenset[str]) -> list[tuple[Term, ...]]:
+    """Empty if the rule does not concern a container with these tags."""
+    match rule:
+        case PlacementConstraint(subject, expression, group):
+            if not tags.issuperset(subject):
+                return []
+            return [
+                (Term(group, tuple(a for a in way if a is not None), never=way.count(None)),)
+                for way in _expression(expression)
+            ]
+        case SpreadConstraint(subject, least, most, group):
+            if not tags.issuperset(subject):
+                return []
+            return [(Term(group, (TagConstraint(subject, least, most),), is_spread=True),)]
+        case AllOf(parts):
+            concerned = [found for part in parts if (found := alternatives(part, tags))]
+            if not concerned:
+                return []
+            return _product(concerned)
+        case AnyOf(parts):
+            return _bounded([way for part in parts for way in alternatives(part, tags)])
+
+
+_Way: TypeAlias = tuple[TagConstraint | None, ...]
+
+
+def _expression(expression: Expression) -> list[_Way]:
+    """What can never hold is none."""
+    match expression:
+        case TagConstraint():
+            return [(expression,)]
+        case NotTags(part):
+            inside = negated(part)
+            return [(None,)] if inside is None else _expression(inside)
+        case AnyTags(parts):
+            return _bounded([way for part in parts for way in _expression(part)])
+        case AllTags(parts):
+            return _product([_expression(part) for part in parts])
+
+
+_Part = TypeVar("_Part")
+
+
+def _product(parts: list[list[tuple[_Part, ...]]]) -> list[tuple[_Part, ...]]:
+    """One way of each, joined."""
+    total = math.prod(map(len, parts))
+    if total > MOST_ALTERNATIVES:
+        _refuse(total)
+    return [tuple(each for way in ways for each in way) for ways in product(*parts)]
+
+
+def _bounded(ways: list[tuple[_Part, ...]]) -> list[tuple[_Part, ...]]:
+    if len(ways) > MOST_ALTERNATIVES:
+        _refuse(len(ways))
+    return ways
+
+
+def _refuse(count: int) -> None:
+    raise ModelError(
+        f"a constraint with {count} alternatives",
+        expected=f"at most {MOST_ALTERNATIVES}",
+        hint="split it into several constraints",
+    )

@@ -1,0 +1,77 @@
+"""Greedy answers, by name.
+
+An algorithm is an order of containers and a rule that chooses a machine for each. The *scored* rule
+takes the machine that costs least of the objective and then has the most room left; *first fit* is what
+the Medea paper describes: the first machine that breaks nothing, else the first with room.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from argosy._core import Placer
+from argosy.model.constraint_parts import tags_of
+from argosy.model.random import Random
+from argosy.solvers.placement.answer import Answer, Objective, appraise
+from argosy.solvers.placement.problem import Problem
+
+_GIVEN, _CANDIDATES = 0, 1
+_SCORED, _FIRST_FIT, _KUBE, _HEARTBEAT = 0, 1, 2, 3
+
+
+class Heuristic(msgspec.Struct, frozen=True):
+    order: int
+    rule: int
+    #: Whether kinds whose tags stand in more constraints come first.
+    by_popularity: bool = False
+
+
+HEURISTICS: Final = {
+    "tag-popularity": Heuristic(_GIVEN, _SCORED, by_popularity=True),
+    "node-candidates": Heuristic(_CANDIDATES, _SCORED),
+    "serial": Heuristic(_GIVEN, _SCORED),
+    "tag-popularity-first-fit": Heuristic(_GIVEN, _FIRST_FIT, by_popularity=True),
+    "node-candidates-first-fit": Heuristic(_CANDIDATES, _FIRST_FIT),
+    "serial-first-fit": Heuristic(_GIVEN, _FIRST_FIT),
+    "kube": Heuristic(_GIVEN, _KUBE),
+    "heartbeat": Heuristic(_GIVEN, _HEARTBEAT),
+}
+
+
+def place(
+    problem: Problem,
+    name: str,
+    random: Random,
+    objective: Objective | None = None,
+    placer: Placer | None = None,
+) -> Answer:
+    """The answer of one of `HEURISTICS`. Running containers that may move stay where they are."""
+    aim = objective or Objective()
+    native = placer or problem.placer()
+    how = HEURISTICS[name]
+    containers = max(1, problem.containers)
+    kinds, machines = native.run(
+        popularity_order(problem) if how.by_popularity else list(range(len(problem.kinds))),
+        how.order,
+        how.rule,
+        (
+            aim.violation / max(problem.concerned, 1e-12),
+            aim.fragmented / containers,
+            aim.used / containers,
+            aim.load / containers,
+        ),
+        random,
+    )
+    return Answer(kinds, machines, appraise(problem, aim, kinds, machines, native), name)
+
+
+def popularity_order(problem: Problem) -> list[int]:
+    """Kinds by how many constraints name their tags, most first."""
+    named: dict[str, int] = {}
+    for constraint in problem.constraints:
+        for tag in tags_of(constraint.rule):
+            named[tag] = named.get(tag, 0) + 1
+    popularity = [sum(named.get(tag, 0) for tag in kind.tags) for kind in problem.kinds]
+    return sorted(range(len(popularity)), key=lambda kind: -popularity[kind])

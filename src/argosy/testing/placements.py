@@ -1,0 +1,202 @@
+"""Random small placement problems, the reference's opinion of answers to them, and all answers.
+
+Shares nothing with the algorithms but the problem's own description: containers are put together one by
+one and judged by `argosy.model.constraint_meaning`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations_with_replacement, product
+
+import msgspec
+import numpy as np
+
+from argosy.model.constraint_meaning import Container, Judgement, Meaning
+from argosy.model.constraint_text import parse_constraint
+from argosy.model.constraints import Constraint
+from argosy.model.machines import Machine, static_tags
+from argosy.model.random import Random
+from argosy.model.resources import Resources
+from argosy.solvers.placement.answer import Objective
+from argosy.solvers.placement.cluster import Cluster, Family, Kind, Running
+from argosy.solvers.placement.problem import Problem
+
+TAGS = ("a", "b", "c")
+
+
+class Instance(msgspec.Struct, frozen=True):
+    """Machines, what runs on them, new kinds (application, tags, memory, count), and constraints."""
+
+    machines: tuple[Machine, ...]
+    running: tuple[tuple[frozenset[str], int, int], ...]
+    kinds: tuple[tuple[int, frozenset[str], int, int], ...]
+    constraints: tuple[Constraint, ...]
+    smallest: int = 2
+
+    def problem(self) -> Problem:
+        capacity = np.array([[machine.capacity.memory] for machine in self.machines], np.int64)
+        free = capacity.copy()
+        kinds: dict[frozenset[str], np.ndarray] = {}
+        for tags, machine, memory in self.running:
+            free[machine] -= memory
+            counts = kinds.setdefault(tags, np.zeros(len(self.machines), np.int32))
+            counts[machine] += 1
+        families = {}
+        for group in sorted({name for machine in self.machines for name in machine.joins}):
+            names = sorted({s for m in self.machines for s in m.joins.get(group, ())})
+            joins = [[names.index(s) for s in m.joins.get(group, ())] for m in self.machines]
+            families[group] = Family.of(group, joins, len(names))
+        static = [
+            (static_tags(machine.attributes), np.arange(len(self.machines)) == number)
+            for number, machine in enumerate(self.machines)
+            if machine.attributes
+        ]
+        return Problem.of(
+            Cluster(free, capacity, families, static),
+            [Kind(app, tags, np.array([m], np.int64), n) for app, tags, m, n in self.kinds],
+            [Running(tags, counts) for tags, counts in kinds.items()],
+            self.constraints,
+            (self.smallest,),
+        )
+
+    def containers(self, kinds: Sequence[int], machines: Sequence[int]) -> list[Container]:
+        running = [Container(tags, self.machines[at].name) for tags, at, _ in self.running]
+        return running + [
+            Container(self.kinds[kind][1], self.machines[at].name)
+            for kind, at in zip(kinds, machines, strict=True)
+        ]
+
+    def judge(self, kinds: Sequence[int], machines: Sequence[int]) -> Judgement:
+        return Meaning(self.machines).judge(self.constraints, self.containers(kinds, machines))
+
+    def breaks_hard(self, kinds: Sequence[int], machines: Sequence[int]) -> bool:
+        """Whether a new container breaks a hard constraint, or a running one is worse off."""
+        before = {
+            (violation.constraint, violation.container): violation.extent
+            for violation in self.judge((), ()).violations
+        }
+        return any(
+            self.constraints[violation.constraint].hard
+            and violation.extent
+            > before.get((violation.constraint, violation.container), 0.0) + 1e-9
+            for violation in self.judge(kinds, machines).violations
+        )
+
+    def value(self, kinds: Sequence[int], machines: Sequence[int], aim: Objective) -> float | None:
+        """The objective, worked out from its definition; none if the answer is not allowed."""
+        room = [machine.capacity.memory for machine in self.machines]
+        for _, at, memory in self.running:
+            room[at] -= memory
+        whole_before = [free >= self.smallest for free in room]
+        for kind, at in zip(kinds, machines, strict=True):
+            room[at] -= self.kinds[kind][2]
+        if min(room) < 0 or self.breaks_hard(kinds, machines):
+            return None
+        apps = {app for app, *_ in self.kinds}
+        placed = 0
+        for app in apps:
+            mine = [(number, kind[3]) for number, kind in enumerate(self.kinds) if kind[0] == app]
+            have = [list(kinds).count(number) == count for number, count in mine]
+            if any(list(kinds).count(number) for number, _ in mine) and not all(have):
+                return None
+            placed += all(have)
+        fragmented = sum(
+            was and free < self.smallest for was, free in zip(whole_before, room, strict=True)
+        )
+        added = self.judge(kinds, machines).total - self.judge((), ()).total
+        meaning = Meaning(self.machines)
+        concerned = sum(
+            constraint.weight * count
+            for constraint in self.constraints
+            for _, tags, _, count in self.kinds
+            if meaning.extent(constraint.rule, Container(tags, self.machines[0].name), []) is not None
+        )
+        containers = sum(kind[3] for kind in self.kinds)
+        return (
+            aim.placed * placed / len(apps)
+            - aim.violation * added / max(concerned, 1e-12)
+            - aim.fragmented * fragmented / containers
+        )
+
+    def answers(self) -> Iterator[tuple[list[int], list[int]]]:
+        """Every way to place some of the applications whole."""
+        apps = sorted({app for app, *_ in self.kinds})
+        where = range(len(self.machines))
+        for chosen in product((False, True), repeat=len(apps)):
+            mine = [n for n, kind in enumerate(self.kinds) if chosen[apps.index(kind[0])]]
+            ways = [combinations_with_replacement(where, self.kinds[n][3]) for n in mine]
+            for way in product(*ways):
+                kinds = [n for n, spots in zip(mine, way, strict=True) for _ in spots]
+                yield kinds, [spot for spots in way for spot in spots]
+
+
+def _some(random: Random, values: Sequence[str], least: int = 1) -> list[str]:
+    found = [value for value in values if random.uniform() < 0.5]
+    while len(found) < least:
+        value = values[random.below(len(values))]
+        if value not in found:
+            found.append(value)
+    return found
+
+
+def _atom(random: Random, most: int = 3) -> str:
+    names = [*TAGS, "gpu"] if random.uniform() < 0.15 else TAGS
+    tags = " & ".join(_some(random, names)[:2])
+    least = random.below(most)
+    bound = "inf" if random.uniform() < 0.4 else str(least + random.below(3))
+    return f"{{{tags}, {least}, {bound}}}"
+
+
+def random_constraint(random: Random, *, plain: bool = False) -> Constraint:
+    """Any form; with `plain`, one tag constraint in a group whose sets do not overlap."""
+    groups = ("machine", "rack") if plain else ("machine", "rack", "zone")
+
+    def leaf() -> str:
+        subject = " & ".join(_some(random, TAGS)[:2])
+        group = groups[random.below(len(groups))]
+        shape = 0.0 if plain else random.uniform()
+        if shape > 0.85:
+            least = random.below(3)
+            return f"{subject} -> spread {{{least}, {least + random.below(3)}}} over {group}"
+        expression = _atom(random)
+        if shape > 0.7:
+            expression = f"{expression} or {_atom(random)}"
+        elif shape > 0.6:
+            expression = f"{expression} and {_atom(random)}"
+        elif shape > 0.5:
+            expression = f"not {expression}"
+        return f"{subject} -> {expression} in {group}"
+
+    text = leaf()
+    if not plain and random.uniform() < 0.25:
+        text = f"{text} {'or' if random.uniform() < 0.6 else 'and'} {leaf()}"
+    text += f" weight {1 + random.below(3)}"
+    return parse_constraint(text + (" hard" if random.uniform() < 0.2 else ""))
+
+
+def random_instance(random: Random, *, plain: bool = False) -> Instance:
+    """Two or three applications of at most five containers on three or four machines."""
+    count = 3 + random.below(2)
+    machines = tuple(
+        Machine(
+            f"m{n}",
+            Resources(memory=4 + random.below(5)),
+            {"gpu": "true"} if random.uniform() < 0.3 else {},
+            {"rack": (f"r{n // 2}",)} | ({} if n == 0 and not plain else {"zone": zone}),
+        )
+        for n in range(count)
+        for zone in [("z0", "z1")[: 1 + random.below(2)] if n % 2 else ("z1",)]
+    )
+    running = tuple(
+        (frozenset(_some(random, TAGS)), random.below(count), 1) for _ in range(random.below(4))
+    )
+    kinds: list[tuple[int, frozenset[str], int, int]] = []
+    for app in range(1 + random.below(2)):
+        for _ in range(1 + random.below(2)):
+            tags = frozenset(_some(random, TAGS))
+            kinds.append((app, tags, 1 + random.below(3), 1 + random.below(2)))
+    constraints = tuple(
+        random_constraint(random, plain=plain) for _ in range(1 + random.below(3))
+    )
+    return Instance(machines, running, tuple(kinds), constraints)
