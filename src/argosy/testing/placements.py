@@ -13,8 +13,9 @@ import msgspec
 import numpy as np
 
 from argosy.model.constraint_meaning import Container, Judgement, Meaning
+from argosy.model.constraint_parts import atoms, leaves
 from argosy.model.constraint_text import parse_constraint
-from argosy.model.constraints import Constraint
+from argosy.model.constraints import Constraint, PlacementConstraint
 from argosy.model.machines import Machine, static_tags
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -105,19 +106,29 @@ class Instance(msgspec.Struct, frozen=True):
             was and free < self.smallest for was, free in zip(whole_before, room, strict=True)
         )
         added = self.judge(kinds, machines).total - self.judge((), ()).total
-        meaning = Meaning(self.machines)
-        concerned = sum(
-            constraint.weight * count
-            for constraint in self.constraints
-            for _, tags, _, count in self.kinds
-            if meaning.extent(constraint.rule, Container(tags, self.machines[0].name), []) is not None
-        )
+        concerned = sum(self._concerned(constraint) for constraint in self.constraints)
         containers = sum(kind[3] for kind in self.kinds)
         return (
             aim.placed * placed / len(apps)
             - aim.violation * added / max(concerned, 1e-12)
             - aim.fragmented * fragmented / containers
         )
+
+    def _concerned(self, constraint: Constraint) -> float:
+        meaning, somewhere = Meaning(self.machines), self.machines[0].name
+        subjects = sum(
+            count
+            for _, tags, _, count in self.kinds
+            if meaning.extent(constraint.rule, Container(tags, somewhere), []) is not None
+        )
+        counted = any(
+            tags.issuperset(atom.tags)
+            for leaf in leaves(constraint.rule)
+            if isinstance(leaf, PlacementConstraint)
+            for atom in atoms(leaf.expression)
+            for _, tags, _, _ in self.kinds
+        )
+        return constraint.weight * (max(1, subjects) if subjects or counted else 0)
 
     def answers(self) -> Iterator[tuple[list[int], list[int]]]:
         """Every way to place some of the applications whole."""
@@ -196,7 +207,5 @@ def random_instance(random: Random, *, plain: bool = False) -> Instance:
         for _ in range(1 + random.below(2)):
             tags = frozenset(_some(random, TAGS))
             kinds.append((app, tags, 1 + random.below(3), 1 + random.below(2)))
-    constraints = tuple(
-        random_constraint(random, plain=plain) for _ in range(1 + random.below(3))
-    )
+    constraints = tuple(random_constraint(random, plain=plain) for _ in range(1 + random.below(3)))
     return Instance(machines, running, tuple(kinds), constraints)

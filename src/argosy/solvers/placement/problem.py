@@ -105,7 +105,8 @@ class Problem(msgspec.Struct, frozen=True):
     spreads: tuple[Spread, ...]
     counters: tuple[Counter, ...]
     choices: tuple[Choice, ...]
-    #: Weights of the pairs of a constraint and a new container that it concerns, summed up.
+    #: Weights of the pairs of a constraint and a new container that it concerns, summed up; a
+    #: constraint that new containers are merely counted by has one.
     concerned: float
 
     @property
@@ -222,9 +223,8 @@ class _Compiler:
         if not self._is_touched(constraint):
             return
         forms = [alternatives(constraint.rule, kind.tags) for kind in self.kinds]
-        self.concerned += constraint.weight * sum(
-            kind.count for kind, ways in zip(self.kinds, forms, strict=True) if ways
-        )
+        subjects = sum(k.count for k, ways in zip(self.kinds, forms, strict=True) if ways)
+        self.concerned += constraint.weight * max(1, subjects)
         terms = self._without_choice(constraint, forms)
         if terms is None:
             self._choice(number, constraint, forms)

@@ -1,0 +1,165 @@
+"""Which machines an integer program has to look at.
+
+`undominated` leaves out machines without losing the optimum. Machines are *alike* if every constraint
+sees the same there: the same node sets, the same counts on the machine itself, the same kinds allowed,
+and both or neither fragmented (and empty, and of one capacity, where the objective asks). Of two that
+are alike, the one with more room in every dimension can stand in for the other: whatever is on the one
+fits the other, breaks nothing more and fragments nothing more. An answer with T containers uses at most
+T machines; so a machine that T others can stand in for is never needed.
+
+`chosen` limits what is left to a number of machines, keeping those of known answers and then those with
+the most room for clean placements, set by set. The optimum may be lost; the caller reports the gap to a
+bound that holds for all machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy._core import Placer
+from argosy.solvers.placement.answer import Answer, Objective
+from argosy.solvers.placement.problem import Problem
+
+Machines = NDArray[np.int32]
+
+
+def undominated(problem: Problem, objective: Objective) -> Machines:
+    cluster = problem.cluster
+    usable = _usable(problem)
+    classes = _classes(problem, objective, usable)
+    most = problem.containers
+    keep = np.zeros(len(usable), bool)
+    order = np.argsort(classes, kind="stable")
+    edges = np.flatnonzero(np.diff(classes[order])) + 1
+    for members in np.split(order, edges):
+        if len(members) <= most:
+            keep[members] = True
+            continue
+        free = cluster.free[usable[members]]
+        vectors, inverse, counts = np.unique(free, axis=0, return_inverse=True, return_counts=True)
+        inverse = inverse.reshape(-1)
+        larger = (vectors[None, :, :] >= vectors[:, None, :]).all(axis=2)
+        ahead = larger @ counts - counts
+        # Among equals, those that come first stand in for the others.
+        for number, before in enumerate(ahead.tolist()):
+            if before < most:
+                keep[members[np.flatnonzero(inverse == number)[: most - before]]] = True
+    for kind in problem.kinds:
+        if kind.origin >= 0:
+            keep[usable == kind.origin] = True
+    return usable[keep].astype(np.int32)
+
+
+def _usable(problem: Problem) -> NDArray[np.int64]:
+    """Machines on which some kind fits."""
+    free = problem.cluster.free
+    fits = np.zeros(len(free), bool)
+    for kind in problem.kinds:
+        mine = (free >= kind.request).all(axis=1)
+        fits |= mine if kind.allowed is None else mine & kind.allowed
+        if kind.origin >= 0:
+            fits[kind.origin] = True
+    return np.flatnonzero(fits)
+
+
+def _classes(
+    problem: Problem, objective: Objective, usable: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """A number per usable machine, the same for those that are alike."""
+    cluster = problem.cluster
+    columns: list[NDArray[np.int64]] = [
+        np.all(cluster.free >= problem.smallest, axis=1)[usable].astype(np.int64)
+    ]
+    columns += [k.allowed[usable].astype(np.int64) for k in problem.kinds if k.allowed is not None]
+    named = {item.family for item in problem.items} | {each.family for each in problem.spreads}
+    named |= {counter.family for counter in problem.counters}
+    for choice in problem.choices:
+        named |= {t.family for ways in choice.alternatives for way in ways for t in way}
+    for number in sorted(named - {0}):
+        family = problem.families[number]
+        if family.overlaps:
+            joined = [
+                tuple(family.sets_of[family.first_set[n] : family.first_set[n + 1]].tolist())
+                for n in usable.tolist()
+            ]
+            known: dict[tuple[int, ...], int] = {}
+            columns.append(np.array([known.setdefault(sets, len(known)) for sets in joined]))
+        else:
+            columns.append(family.set_of[usable].astype(np.int64))
+    for item in problem.items:
+        if item.family == 0:
+            counts = (item.gamma, item.both, item.other)
+            columns += [array[usable].astype(np.int64) for array in counts]
+    for counter in problem.counters:
+        if counter.family == 0:
+            columns.append(counter.count[usable].astype(np.int64))
+    for choice in problem.choices:
+        for ways, here in zip(choice.alternatives, choice.here, strict=True):
+            if ways and here.any():
+                columns.append(here[usable].astype(np.int64))
+    if objective.used or objective.load:
+        columns.append(np.all(cluster.free == cluster.capacity, axis=1)[usable].astype(np.int64))
+    if objective.load:
+        columns += list(cluster.capacity[usable].T)
+    return _numbered(columns, len(usable))
+
+
+def _numbered(columns: Sequence[NDArray[np.int64]], rows: int) -> NDArray[np.int64]:
+    """Equal rows get equal numbers."""
+    numbers = np.zeros(rows, np.int64)
+    for column in columns:
+        if not len(column) or (column == column[0]).all():
+            continue
+        _, own = np.unique(column, return_inverse=True)
+        _, numbers = np.unique(numbers * (own.max() + 1) + own, return_inverse=True)
+    return numbers
+
+
+def chosen(
+    problem: Problem,
+    pool: Machines,
+    answers: Sequence[Answer],
+    limit: int,
+    placer: Placer,
+) -> Machines:
+    """At most about `limit` machines of the pool, those of the answers among them."""
+    picked = set(np.concatenate([np.empty(0, np.int32), *(a.machines for a in answers)]).tolist())
+    picked |= {kind.origin for kind in problem.kinds if kind.origin >= 0}
+    clean = np.zeros(problem.cluster.machines, np.int64)
+    seen: set[tuple[int, ...]] = set()
+    for number, kind in enumerate(problem.kinds):
+        key = (*kind.request.tolist(), kind.count)
+        if key in seen:
+            continue
+        seen.add(key)
+        fits, _, is_clean = placer.look(number)
+        clean += kind.count * (fits & is_clean)
+    room = problem.cluster.free / np.maximum(1, problem.cluster.capacity)
+    rank = clean + room.min(axis=1)
+    number = max((item.family for item in problem.items if item.least > 0), default=0)
+    number = number or max((item.family for item in problem.items), default=0)
+    family = problem.families[number]
+    if number == 0 or family.overlaps:
+        best = pool[np.argsort(-rank[pool], kind="stable")]
+        for machine in best.tolist():
+            if len(picked) >= limit:
+                break
+            picked.add(machine)
+        return np.array(sorted(picked), np.int32)
+    sets = family.set_of
+    worth = np.bincount(sets[pool], rank[pool], family.sets + 1)
+    used = set(sets[sorted(picked)].tolist()) if picked else set()
+    order = sorted(range(family.sets + 1), key=lambda s: (s not in used, -worth[s]))
+    each = max(8, limit // max(4, len(used)))
+    for one in order:
+        if len(picked) >= limit:
+            break
+        mine = pool[sets[pool] == one]
+        for machine in mine[np.argsort(-rank[mine], kind="stable")][:each].tolist():
+            if len(picked) >= limit:
+                break
+            picked.add(machine)
+    return np.array(sorted(picked), np.int32)

@@ -1,0 +1,140 @@
+"""The integer program as an algorithm: never worse than the heuristic it starts from.
+
+1. Heuristics give a first answer.
+2. If it is worth as much as a bound that no answer exceeds, it is optimal and nothing is solved.
+3. Otherwise SCIP looks for a better one among candidate machines, from the first answer on, within
+   limits on nodes and on time. What it finds is appraised like any other answer; the better of the two
+   is given, with the bound.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from argosy._core import Placer
+from argosy.model.random import Random
+from argosy.solvers.placement.answer import Answer, Objective, appraise
+from argosy.solvers.placement.candidates import chosen, undominated
+from argosy.solvers.placement.formulation import Formulation
+from argosy.solvers.placement.heuristics import place
+from argosy.solvers.placement.problem import Problem
+
+_EXACT = 1e-9
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How much the integer program may cost."""
+
+    #: Machines beyond this number are left out, even if the optimum may be lost.
+    machines: int = 160
+    #: Of the search tree; the same on every computer.
+    nodes: int = 2_000
+    #: A stop for what the limit on nodes does not bound.
+    seconds: float = 1.0
+
+
+def solve(
+    problem: Problem,
+    random: Random,
+    objective: Objective | None = None,
+    limits: Limits | None = None,
+    *,
+    always: bool = False,
+    start: Answer | None = None,
+) -> Answer:
+    """The best answer within the limits. With `always`, also what a bound certifies is solved."""
+    aim, bounds = objective or Objective(), limits or Limits()
+    native = problem.placer()
+    ceiling = upper_bound(problem, aim)
+    tried: list[Answer] = [] if start is None else [start]
+    best = start
+    for name in ("tag-popularity", "node-candidates", "serial"):
+        if best is not None and best.worth.value >= ceiling - _EXACT:
+            break
+        answer = place(problem, name, random, aim, native)
+        if answer.worth.is_allowed:
+            tried.append(answer)
+            if best is None or answer.worth.value > best.worth.value + _EXACT:
+                best = answer
+    if best is None:
+        nothing = np.empty(0, np.int32)
+        best = Answer(nothing, nothing, appraise(problem, aim, nothing, nothing, native), "none")
+    is_certain = best.worth.value >= ceiling - _EXACT
+    if is_certain and not always:
+        return msgspec.structs.replace(best, status="optimal", bound=ceiling)
+    found = _improve(problem, aim, bounds, native, tried, best, ceiling)
+    return msgspec.structs.replace(found, status="optimal") if found.gap <= 1e-7 else found
+
+
+def _improve(
+    problem: Problem,
+    aim: Objective,
+    limits: Limits,
+    native: Placer,
+    tried: list[Answer],
+    best: Answer,
+    ceiling: float,
+) -> Answer:
+    pool = undominated(problem, aim)
+    is_whole = len(pool) <= limits.machines
+    machines = pool if is_whole else chosen(problem, pool, tried, limits.machines, native)
+    if is_whole:
+        machines = np.union1d(machines, best.machines).astype(np.int32)
+    formulation = Formulation(problem, aim, machines)
+    if not formulation.program.upper:
+        return msgspec.structs.replace(best, bound=ceiling)
+    start = formulation.program.completed(_values(formulation, best))
+    solution = formulation.program.solve(start, seconds=limits.seconds, nodes=limits.nodes)
+    bound = ceiling
+    if is_whole and np.isfinite(solution.bound):
+        bound = min(ceiling, max(-solution.bound, best.worth.value))
+    if solution.values is not None:
+        kinds, where = _read(formulation, solution.values)
+        worth = appraise(problem, aim, kinds, where, native)
+        if worth.is_allowed and worth.value > best.worth.value + _EXACT:
+            best = Answer(kinds, where, worth, "ilp")
+    return msgspec.structs.replace(
+        best, status="feasible", bound=max(bound, best.worth.value), candidates=len(machines)
+    )
+
+
+def _values(formulation: Formulation, answer: Answer) -> dict[int, float]:
+    at = {machine: number for number, machine in enumerate(formulation.candidates.tolist())}
+    values: dict[int, float] = {}
+    for kind, machine in zip(answer.kinds.tolist(), answer.machines.tolist(), strict=True):
+        column = int(formulation.x[kind, at[machine]])
+        values[column] = values.get(column, 0.0) + 1.0
+    return values
+
+
+def _read(formulation: Formulation, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The placed containers, one row each."""
+    kinds, places = np.nonzero(formulation.x >= 0)
+    counts = np.rint(values[formulation.x[kinds, places]]).astype(np.int64)
+    return (
+        np.repeat(kinds, counts).astype(np.int32),
+        np.repeat(formulation.candidates[places], counts).astype(np.int32),
+    )
+
+
+def upper_bound(problem: Problem, objective: Objective) -> float:
+    """No answer is worth more: everything placed, nothing added to the violation or fragmented, and
+    all mended that new containers could mend of what running ones lack."""
+    mendable = 0.0
+    for item in problem.items:
+        if item.least and item.match.any():
+            short = np.maximum(0, item.least - item.gamma[:-1].astype(np.int64))
+            short_own = np.maximum(0, item.least - item.gamma[:-1].astype(np.int64) + 1)
+            lack = item.both[:-1] * short_own + item.other[:-1] * short
+            mendable += item.weight * float(lack.sum()) / item.least
+    for spread in problem.spreads:
+        used = int((spread.inside > 0).sum())
+        if used < spread.least:
+            mendable += spread.weight * spread.subjects * (spread.least - used) / spread.least
+    if problem.choices:
+        # Alternatives make it hard to say who could be helped: all of them, at most.
+        nothing = np.empty(0, np.int32)
+        mendable += problem.placer().judge(nothing, nothing)[0]
+    share = mendable / max(problem.concerned, 1e-12) if mendable else 0.0
+    return objective.placed + objective.violation * share

@@ -1,0 +1,175 @@
+"""A mixed-integer program in sparse rows, and SCIP behind it.
+
+SCIP comes inside OR-Tools (the extra `ilp`), which is imported when the first program is solved. The
+program is minimised. Every variable that is not chosen freely may say how its value follows from those
+made before it, so that a heuristic's answer can be completed into a full solution to start from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model.errors import SettingError
+
+#: Of the search: what makes small programs fast. Their time goes into presolving and root heuristics.
+_PARAMETERS: Final = """
+presolving/maxrounds = 3
+presolving/maxrestarts = 0
+separating/maxroundsroot = 5
+separating/maxrounds = 1
+misc/usesymmetry = 0
+randomization/randomseedshift = 0
+timing/reading = FALSE
+"""
+
+Values = list[float]
+
+
+class Solution(msgspec.Struct, frozen=True):
+    """`values` is none if nothing was found; `bound` is what no solution can be below."""
+
+    values: NDArray[np.float64] | None
+    objective: float
+    bound: float
+    is_optimal: bool
+
+
+class Program:
+    """Variables are numbers in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self.lower: list[float] = []
+        self.upper: list[float] = []
+        self.cost: list[float] = []
+        self.integral: list[bool] = []
+        #: How a variable's value follows from earlier ones, for those that are not free.
+        self.follows: list[tuple[int, Callable[[Values], float]]] = []
+        self.rows: list[tuple[list[int], list[float], float, float]] = []
+
+    def add(
+        self,
+        upper: float,
+        cost: float = 0.0,
+        *,
+        integral: bool = True,
+        follows: Callable[[Values], float] | None = None,
+    ) -> int:
+        number = len(self.upper)
+        self.lower.append(0.0)
+        self.upper.append(upper)
+        self.cost.append(cost)
+        self.integral.append(integral)
+        if follows is not None:
+            self.follows.append((number, follows))
+        return number
+
+    def row(
+        self,
+        columns: Sequence[int],
+        factors: Sequence[float],
+        least: float = -np.inf,
+        most: float = np.inf,
+    ) -> None:
+        if len(set(columns)) < len(columns):
+            # Whoever relies on a count twice pays twice; the solver wants each variable once.
+            merged: dict[int, float] = {}
+            for column, factor in zip(columns, factors, strict=True):
+                merged[column] = merged.get(column, 0.0) + factor
+            columns, factors = list(merged), list(merged.values())
+        self.rows.append((list(columns), list(factors), least, most))
+
+    def forbid(self, columns: Sequence[int]) -> None:
+        for column in columns:
+            self.upper[column] = 0.0
+
+    def charge(self, columns: Sequence[int], cost: float) -> None:
+        for column in columns:
+            self.cost[column] += cost
+
+    def completed(self, start: dict[int, float]) -> NDArray[np.float64]:
+        """The whole solution that follows from values of the free variables."""
+        values: Values = [0.0] * len(self.upper)
+        for number, value in start.items():
+            values[number] = value
+        for number, follows in self.follows:
+            values[number] = follows(values)
+        return np.array(values)
+
+    def violates(self, values: NDArray[np.float64]) -> bool:
+        """Whether some row or bound is broken by more than rounding."""
+        if (values > np.array(self.upper) + 1e-6).any() or (values < -1e-6).any():
+            return True
+        for columns, factors, least, most in self.rows:
+            total = sum(f * values[c] for c, f in zip(columns, factors, strict=True))
+            slack = 1e-6 * max(1.0, abs(total))
+            if total < least - slack or total > most + slack:
+                return True
+        return False
+
+    def solve(
+        self,
+        start: NDArray[np.float64] | None = None,
+        *,
+        seconds: float = 1.0,
+        nodes: int | None = None,
+        gap: float = 1e-9,
+    ) -> Solution:
+        """`nodes` bounds the search in a way that does not depend on the computer."""
+        core = _ortools()
+        model = core.ModelBuilderHelper()
+        model.add_var_array_with_bounds(
+            np.array(self.lower), np.array(self.upper), np.array(self.integral, bool), ""
+        )
+        model.set_objective_coefficients(list(range(len(self.cost))), self.cost)
+        model.set_maximize(False)
+        variables = [core.Variable(model, number) for number in range(len(self.upper))]
+        for columns, factors, least, most in self.rows:
+            number = model.add_linear_constraint()
+            model.set_constraint_lower_bound(number, least)
+            model.set_constraint_upper_bound(number, most)
+            model.add_terms_to_constraint(number, [variables[c] for c in columns], factors)
+        if start is not None:
+            for column, value in enumerate(start.tolist()):
+                model.add_hint(column, value)
+        solver = core.ModelSolverHelper("scip")
+        solver.set_time_limit_in_seconds(seconds)
+        parameters = _PARAMETERS + f"limits/absgap = {gap}\n"
+        if nodes is not None:
+            parameters += f"limits/totalnodes = {nodes}\n"
+        solver.set_solver_specific_parameters(parameters)
+        solver.solve(model)
+        if not solver.has_solution():
+            infeasible = solver.status() == core.SolveStatus.INFEASIBLE
+            return Solution(None, np.inf, np.inf if infeasible else -np.inf, infeasible)
+        is_optimal = solver.status() == core.SolveStatus.OPTIMAL
+        objective = solver.objective_value()
+        return Solution(
+            np.array(solver.variable_values()),
+            objective,
+            objective if is_optimal else solver.best_objective_bound(),
+            is_optimal,
+        )
+
+
+def _ortools() -> Any:
+    try:
+        from ortools.linear_solver.python import model_builder_helper
+    except ImportError:
+        raise SettingError(
+            "the integer program needs OR-Tools",
+            hint="pip install 'argosy[ilp]', or choose another algorithm",
+        ) from None
+    return model_builder_helper
+
+
+def has_solver() -> bool:
+    try:
+        _ortools()
+    except SettingError:
+        return False
+    return True
