@@ -21,6 +21,7 @@ from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.solvers.placement.answer import Objective
 from argosy.solvers.placement.cluster import Cluster, Family, Kind, Running
+from argosy.solvers.placement.ledger import problem_of
 from argosy.solvers.placement.problem import Problem
 
 TAGS = ("a", "b", "c")
@@ -53,7 +54,7 @@ class Instance(msgspec.Struct, frozen=True):
             for number, machine in enumerate(self.machines)
             if machine.attributes
         ]
-        return Problem.of(
+        return problem_of(
             Cluster(free, capacity, families, static),
             [Kind(app, tags, np.array([m], np.int64), n) for app, tags, m, n in self.kinds],
             [Running(tags, counts) for tags, counts in kinds.items()],
@@ -115,20 +116,17 @@ class Instance(msgspec.Struct, frozen=True):
         )
 
     def _concerned(self, constraint: Constraint) -> float:
-        meaning, somewhere = Meaning(self.machines), self.machines[0].name
-        subjects = sum(
-            count
-            for _, tags, _, count in self.kinds
-            if meaning.extent(constraint.rule, Container(tags, somewhere), []) is not None
-        )
-        counted = any(
-            tags.issuperset(atom.tags)
-            for leaf in leaves(constraint.rule)
-            if isinstance(leaf, PlacementConstraint)
-            for atom in atoms(leaf.expression)
-            for _, tags, _, _ in self.kinds
-        )
-        return constraint.weight * (max(1, subjects) if subjects or counted else 0)
+        """Its weight for each tag constraint and new container that it concerns, or that it counts."""
+        total = 0
+        for leaf in leaves(constraint.rule):
+            subjects = sum(kind[3] for kind in self.kinds if kind[1].issuperset(leaf.subject))
+            counted = [leaf.subject]
+            if isinstance(leaf, PlacementConstraint):
+                counted = [atom.tags for atom in atoms(leaf.expression)]
+            for tags in counted:
+                if subjects or any(kind[1].issuperset(tags) for kind in self.kinds):
+                    total += max(1, subjects)
+        return constraint.weight * total
 
     def answers(self) -> Iterator[tuple[list[int], list[int]]]:
         """Every way to place some of the applications whole."""

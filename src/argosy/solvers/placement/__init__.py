@@ -1,6 +1,7 @@
 """Charter: where containers go under placement constraints, decided over plain arrays.
 
-    problem    machines, kinds of containers and constraints as arrays; `Problem.of` compiles them
+    ledger     running containers and active constraints, kept up to date; makes problems
+    problem    machines, kinds of containers and constraints as arrays
     heuristics greedy answers, by name
     ilp        the integer program, on SCIP
     answer     what an algorithm found, and what that is worth
@@ -11,6 +12,7 @@ Nothing here knows the cell, time or engines.
 from argosy.solvers.placement.answer import Answer, Objective
 from argosy.solvers.placement.cluster import Cluster, Family, Kind, Running
 from argosy.solvers.placement.heuristics import HEURISTICS, place
+from argosy.solvers.placement.ledger import Ledger, problem_of
 from argosy.solvers.placement.problem import Problem
 
 __all__ = [
@@ -19,8 +21,10 @@ __all__ = [
     "Cluster",
     "Family",
     "Kind",
+    "Ledger",
     "Objective",
     "Problem",
     "Running",
     "place",
+    "problem_of",
 ]

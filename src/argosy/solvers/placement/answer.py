@@ -6,7 +6,7 @@ are placed, less the violation that is added, less the machines that become frag
     w1 placed / apps  -  w2 violation / concerned  -  w3 fragmented / containers
 
 and optionally less the load of the machines that containers go to, the machines that were empty, and
-the containers that move. `concerned` is the weight of all pairs of a constraint and a new container
+the containers that move. `concerned` is the weight of all pairs of a tag constraint and a new container
 that it concerns; so each part is about 0 to 1, whatever the size of the cell. (The paper divides by the
 number of machines, which makes its third part vanish in large cells.)
 """

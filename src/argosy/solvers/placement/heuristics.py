@@ -12,7 +12,6 @@ from typing import Final
 import msgspec
 
 from argosy._core import Placer
-from argosy.model.constraint_parts import tags_of
 from argosy.model.random import Random
 from argosy.solvers.placement.answer import Answer, Objective, appraise
 from argosy.solvers.placement.problem import Problem
@@ -69,9 +68,6 @@ def place(
 
 def popularity_order(problem: Problem) -> list[int]:
     """Kinds by how many constraints name their tags, most first."""
-    named: dict[str, int] = {}
-    for constraint in problem.constraints:
-        for tag in tags_of(constraint.rule):
-            named[tag] = named.get(tag, 0) + 1
+    named = problem.popularity
     popularity = [sum(named.get(tag, 0) for tag in kind.tags) for kind in problem.kinds]
     return sorted(range(len(popularity)), key=lambda kind: -popularity[kind])
