@@ -28,17 +28,17 @@ Machines = NDArray[np.int32]
 
 def undominated(problem: Problem, objective: Objective) -> Machines:
     cluster = problem.cluster
-    usable = _usable(problem)
-    classes = _classes(problem, objective, usable)
+    there = usable(problem)
+    classes = _classes(problem, objective, there)
     most = problem.containers
-    keep = np.zeros(len(usable), bool)
+    keep = np.zeros(len(there), bool)
     order = np.argsort(classes, kind="stable")
     edges = np.flatnonzero(np.diff(classes[order])) + 1
     for members in np.split(order, edges):
         if len(members) <= most:
             keep[members] = True
             continue
-        free = cluster.free[usable[members]]
+        free = cluster.free[there[members]]
         vectors, inverse, counts = np.unique(free, axis=0, return_inverse=True, return_counts=True)
         inverse = inverse.reshape(-1)
         larger = (vectors[None, :, :] >= vectors[:, None, :]).all(axis=2)
@@ -49,11 +49,11 @@ def undominated(problem: Problem, objective: Objective) -> Machines:
                 keep[members[np.flatnonzero(inverse == number)[: most - before]]] = True
     for kind in problem.kinds:
         if kind.origin >= 0:
-            keep[usable == kind.origin] = True
-    return usable[keep].astype(np.int32)
+            keep[there == kind.origin] = True
+    return there[keep]
 
 
-def _usable(problem: Problem) -> NDArray[np.int64]:
+def usable(problem: Problem) -> Machines:
     """Machines on which some kind fits."""
     free = problem.cluster.free
     fits = np.zeros(len(free), bool)
@@ -62,18 +62,16 @@ def _usable(problem: Problem) -> NDArray[np.int64]:
         fits |= mine if kind.allowed is None else mine & kind.allowed
         if kind.origin >= 0:
             fits[kind.origin] = True
-    return np.flatnonzero(fits)
+    return np.flatnonzero(fits).astype(np.int32)
 
 
-def _classes(
-    problem: Problem, objective: Objective, usable: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _classes(problem: Problem, objective: Objective, there: Machines) -> NDArray[np.int64]:
     """A number per usable machine, the same for those that are alike."""
     cluster = problem.cluster
     columns: list[NDArray[np.int64]] = [
-        np.all(cluster.free >= problem.smallest, axis=1)[usable].astype(np.int64)
+        np.all(cluster.free >= problem.smallest, axis=1)[there].astype(np.int64)
     ]
-    columns += [k.allowed[usable].astype(np.int64) for k in problem.kinds if k.allowed is not None]
+    columns += [k.allowed[there].astype(np.int64) for k in problem.kinds if k.allowed is not None]
     named = {item.family for item in problem.items} | {each.family for each in problem.spreads}
     named |= {counter.family for counter in problem.counters}
     for choice in problem.choices:
@@ -83,28 +81,28 @@ def _classes(
         if family.overlaps:
             joined = [
                 tuple(family.sets_of[family.first_set[n] : family.first_set[n + 1]].tolist())
-                for n in usable.tolist()
+                for n in there.tolist()
             ]
             known: dict[tuple[int, ...], int] = {}
             columns.append(np.array([known.setdefault(sets, len(known)) for sets in joined]))
         else:
-            columns.append(family.set_of[usable].astype(np.int64))
+            columns.append(family.set_of[there].astype(np.int64))
     for item in problem.items:
         if item.family == 0:
             counts = (item.gamma, item.both, item.other)
-            columns += [array[usable].astype(np.int64) for array in counts]
+            columns += [array[there].astype(np.int64) for array in counts]
     for counter in problem.counters:
         if counter.family == 0:
-            columns.append(counter.count[usable].astype(np.int64))
+            columns.append(counter.count[there].astype(np.int64))
     for choice in problem.choices:
         for ways, here in zip(choice.alternatives, choice.here, strict=True):
             if ways and here.any():
-                columns.append(here[usable].astype(np.int64))
+                columns.append(here[there].astype(np.int64))
     if objective.used or objective.load:
-        columns.append(np.all(cluster.free == cluster.capacity, axis=1)[usable].astype(np.int64))
+        columns.append(np.all(cluster.free == cluster.capacity, axis=1)[there].astype(np.int64))
     if objective.load:
-        columns += list(cluster.capacity[usable].T)
-    return _numbered(columns, len(usable))
+        columns += list(cluster.capacity[there].T)
+    return _numbered(columns, len(there))
 
 
 def _numbered(columns: Sequence[NDArray[np.int64]], rows: int) -> NDArray[np.int64]:

@@ -51,21 +51,69 @@ class Subjects(msgspec.Struct, frozen=True):
     running: int
 
 
+class _Costs(msgspec.Struct, frozen=True):
+    """What each number of containers costs: as rising slopes beyond `free`, if there are such."""
+
+    costs: list[float | None]
+    limit: int | None
+    free: int
+    slopes: list[float] | None
+
+
+def _costs(
+    base: int,
+    most_new: int,
+    running: int,
+    bounds: tuple[int, int | None],
+    weight: float,
+    hard: bool,
+) -> _Costs:
+    """Of new containers that are subjects and counted alike, beside `base` counted ones."""
+    before = distance(base - 1, *bounds) if running else 0.0
+    costs: list[float | None] = []
+    for t in range(most_new + 1):
+        extent = distance(base + t - 1, *bounds)
+        is_fine = (t == 0 or extent == 0) and (not running or extent <= before + 1e-9)
+        fresh = weight * ((running + t) * extent - running * before)
+        costs.append(None if hard and not is_fine else fresh)
+    known = [cost for cost in costs if cost is not None]
+    if costs[: len(known)] != known:
+        return _Costs(costs, None, 0, None)
+    limit = len(known) - 1 if len(known) < len(costs) else None
+    slopes = np.diff(known)
+    if not slopes.any():
+        return _Costs(costs, limit, 0, [])
+    if (np.diff(slopes) < -1e-12).any():
+        return _Costs(costs, limit, 0, None)
+    free = int(np.argmax(slopes != 0)) if slopes[0] >= 0 else 0
+    return _Costs(costs, limit, free, slopes[free:].tolist())
+
+
 class Formulation:
     """The program over some machines (`candidates`), all of which others are left as they are."""
 
     def __init__(
-        self, problem: Problem, objective: Objective, candidates: NDArray[np.int32]
+        self,
+        problem: Problem,
+        objective: Objective,
+        candidates: NDArray[np.int32],
+        deepest: int | None = None,
     ) -> None:
+        """`deepest` is how far a limit on one kind of container may be exceeded in one set; none: as
+        far as there is room."""
         self.problem = problem
+        self.deepest = deepest
         self.objective = objective
         self.candidates = candidates
         self.program = Program()
         self.fits = self._fits()
         #: Per kind and candidate, the variable; -1 where the kind cannot be.
         self.x = np.full(self.fits.shape, -1, np.int64)
-        self._positions: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
+        self._positions: dict[int, list[tuple[int, list[int]]]] = {}
+        self._alike_costs: dict[tuple[object, ...], _Costs] = {}
         self._place()
+        self._x: list[list[int]] = [list(map(int, row)) for row in self.x]
+        self._room: list[list[int]] = self.fits.tolist()
         self._capacity()
         self._extras()
         unit = objective.violation / max(problem.concerned, 1e-12)
@@ -128,31 +176,35 @@ class Formulation:
         whole = np.all(free >= problem.smallest, axis=1)
         cost = self.objective.fragmented / max(1, problem.containers)
         units = [gcd(*(int(r) for r in requests[:, d])) or 1 for d in range(free.shape[1])]
-        steps = (requests // np.array(units)).astype(float)
-        for at in range(len(self.candidates)):
-            kinds = np.flatnonzero(self.x[:, at] >= 0).tolist()
+        steps = (requests // np.array(units)).tolist()
+        asked: list[list[int]] = requests.tolist()
+        smallest: list[int] = problem.smallest.tolist()
+        rows: list[list[int]] = free.tolist()
+        for at, room in enumerate(rows):
+            kinds = [k for k in range(len(asked)) if self._x[k][at] >= 0]
             if not kinds:
                 continue
-            columns = self.x[kinds, at].tolist()
-            largest = (requests[kinds] * self.fits[kinds, at][:, None]).sum(axis=0)
-            may_fragment = bool(whole[at]) and cost > 0
-            may_fragment &= bool((free[at] - largest < problem.smallest).any())
+            columns = [self._x[k][at] for k in kinds]
+            largest = [
+                sum(asked[k][d] * self._room[k][at] for k in kinds) for d in range(len(room))
+            ]
+            may_fragment = cost > 0 and bool(whole[at])
+            may_fragment &= any(r - m < s for r, m, s in zip(room, largest, smallest, strict=True))
             flag = -1
             if may_fragment:
-                limits = free[at] - problem.smallest
+                limits = [r - s for r, s in zip(room, smallest, strict=True)]
                 flag = program.add(
-                    1, cost, follows=_exceeds(columns, requests[kinds].tolist(), limits.tolist())
+                    1, cost, follows=_exceeds(columns, [asked[k] for k in kinds], limits)
                 )
             for d, unit in enumerate(units):
-                room = int(free[at, d])
-                if largest[d] + (problem.smallest[d] if may_fragment else 0) <= room:
+                if largest[d] + (smallest[d] if may_fragment else 0) <= room[d]:
                     continue
-                factors = steps[kinds, d].tolist()
-                most = room // unit
+                factors = [float(steps[k][d]) for k in kinds]
+                most = room[d] // unit
                 if not may_fragment:
                     program.row(columns, factors, most=most)
                 else:
-                    left = (room - int(problem.smallest[d])) // unit
+                    left = (room[d] - smallest[d]) // unit
                     program.row([*columns, flag], [*factors, float(left - most)], most=left)
 
     def _extras(self) -> None:
@@ -187,43 +239,51 @@ class Formulation:
         least = free if any(cost < 0 for cost in costs) else -np.inf
         self.program.row([*columns, *added], factors, least, free)
 
-    def _sets(self, family: int) -> list[tuple[int, NDArray[np.int64]]]:
+    def _sets(self, family: int) -> list[tuple[int, list[int]]]:
         """Each set with candidates in it, and where they stand; -1 for those in no set."""
         known = self._positions.get(family)
         if known is None:
-            inside: dict[int, list[int]] = {}
-            for at, machine in enumerate(self.candidates.tolist()):
-                for number in _sets_of(self.problem.families[family], machine) or (-1,):
-                    inside.setdefault(number, []).append(at)
-            known = [(number, np.array(where)) for number, where in inside.items()]
+            if family == 0:
+                known = [(machine, [at]) for at, machine in enumerate(self.candidates.tolist())]
+            else:
+                inside: dict[int, list[int]] = {}
+                for at, machine in enumerate(self.candidates.tolist()):
+                    for number in _sets_of(self.problem.families[family], machine) or (-1,):
+                        inside.setdefault(number, []).append(at)
+                known = list(inside.items())
             self._positions[family] = known
         return known
 
-    def _in(self, kinds: NDArray[np.int64], where: NDArray[np.int64]) -> tuple[list[int], int]:
+    def _in(self, kinds: Sequence[int], where: Sequence[int]) -> tuple[list[int], int]:
         """The variables of some kinds on some candidates, and the most they can sum to."""
-        if not len(kinds):
-            return [], 0
-        columns = self.x[np.ix_(kinds, where)].ravel()
-        counts = np.array([self.problem.kinds[k].count for k in kinds.tolist()])
-        room = self.fits[np.ix_(kinds, where)].sum(axis=1)
-        return columns[columns >= 0].tolist(), int(np.minimum(counts, room).sum())
+        columns = []
+        total = 0
+        for kind in kinds:
+            row, rooms, most = self._x[kind], self._room[kind], 0
+            for at in where:
+                if row[at] >= 0:
+                    columns.append(row[at])
+                    most += rooms[at]
+            total += min(most, self.problem.kinds[kind].count)
+        return columns, total
 
     def _item(self, item: Item, weight: float) -> None:
         subject, match = item.subject.astype(bool), item.match.astype(bool)
-        both = np.flatnonzero(subject & match)
-        other = np.flatnonzero(subject & ~match)
-        counted = np.flatnonzero(match)
+        subjects = np.flatnonzero(subject).tolist()
+        both = np.flatnonzero(subject & match).tolist()
+        other = np.flatnonzero(subject & ~match).tolist()
+        counted = np.flatnonzero(match).tolist()
         for number, where in self._sets(item.family):
             if number < 0:
-                columns, _ = self._in(np.flatnonzero(subject), where)
+                columns, _ = self._in(subjects, where)
                 if item.hard and item.outside:
                     self.program.forbid(columns)
                 else:
                     self.program.charge(columns, weight * item.outside)
                 continue
-            columns, most = self._in(both, where)
-            others, most_others = self._in(other, where)
             gamma, most_new = self._in(counted, where)
+            columns, most = (gamma, most_new) if both == counted else self._in(both, where)
+            others, most_others = self._in(other, where)
             classes = [
                 Subjects(True, columns, most, int(item.both[number])),
                 Subjects(False, others, most_others, int(item.other[number])),
@@ -288,37 +348,27 @@ class Formulation:
         hard: bool,
     ) -> None:
         """The subjects are what is counted: the cost depends on how many new ones there are."""
-        before = distance(base - 1, *bounds) if running else 0.0
-        extents = [distance(base + t - 1, *bounds) for t in range(most_new + 1)]
-        if hard:
-            allowed = [
-                (t == 0 or extents[t] == 0) and (not running or extents[t] <= before + 1e-9)
-                for t in range(most_new + 1)
-            ]
-        else:
-            allowed = [True] * (most_new + 1)
-        costs = [
-            weight * ((running + t) * extents[t] - running * before) for t in range(most_new + 1)
-        ]
-        self._choose(
-            columns, [cost if fine else None for cost, fine in zip(costs, allowed, strict=True)]
-        )
+        key = (base, most_new, running, bounds, weight, hard)
+        costs = self._alike_costs.get(key)
+        if costs is None:
+            costs = self._alike_costs[key] = _costs(*key)
+        self._choose(columns, costs)
 
-    def _choose(self, columns: list[int], costs: Sequence[float | None]) -> None:
+    def _choose(self, columns: list[int], costs: _Costs) -> None:
         """The columns' sum costs what stands at its place; none is not allowed."""
-        known = [cost for cost in costs if cost is not None]
-        if costs[: len(known)] == known:
-            slopes = np.diff(known)
-            if len(known) < len(costs):
-                self.program.row(columns, [1.0] * len(columns), most=len(known) - 1)
-            if not slopes.any():
-                return
-            if (np.diff(slopes) >= -1e-12).all():
-                free = int(np.argmax(slopes != 0)) if slopes[0] >= 0 else 0
-                self._steps(columns, free, slopes[free:].tolist())
-                return
+        if costs.limit is not None:
+            self.program.row(columns, [1.0] * len(columns), most=costs.limit)
+        if costs.slopes is not None:
+            slopes = costs.slopes
+            if self.deepest is not None and len(slopes) > self.deepest and slopes[0] > 0:
+                slopes = slopes[: self.deepest]
+                most = costs.free + self.deepest
+                self.program.row(columns, [1.0] * len(columns), most=most)
+            if slopes:
+                self._steps(columns, costs.free, slopes)
+            return
         picked = []
-        for value, cost in enumerate(costs):
+        for value, cost in enumerate(costs.costs):
             number = self.program.add(
                 0.0 if cost is None else 1.0, cost or 0.0, follows=_equals(columns, value)
             )
@@ -457,7 +507,7 @@ class Formulation:
         self, family: int, match: NDArray[np.bool_], inside: NDArray[np.int32]
     ) -> tuple[list[int], int]:
         """Variables that say that a set which is empty now gets a container, and sets in use now."""
-        kinds = np.flatnonzero(match)
+        kinds = np.flatnonzero(match).tolist()
         found = []
         for number, where in self._sets(family):
             if number < 0 or inside[number] > 0:
@@ -474,8 +524,7 @@ class Formulation:
     def _spread(self, spread: Spread, weight: float) -> None:
         match = spread.subject.astype(bool)
         used, before = self._in_use(spread.family, match, spread.inside)
-        everywhere = np.arange(len(self.candidates))
-        columns, most = self._in(np.flatnonzero(match), everywhere)
+        columns, most = self._in(np.flatnonzero(match).tolist(), range(len(self.candidates)))
         subjects = Subjects(False, columns, most, spread.subjects)
         bounds = (spread.least, spread.most)
         self._cell(used, before, len(used), [subjects], bounds, weight, spread.hard)
@@ -610,8 +659,8 @@ class _Split:
                 used, before = self.whole._in_use(known.family, match, known.count)
                 self.gamma[key] = (used, before, len(used))
             else:
-                where = dict(self.whole._sets(known.family)).get(number, np.empty(0, np.int64))
-                columns, most = self.whole._in(np.flatnonzero(match), where)
+                where = dict(self.whole._sets(known.family)).get(number, [])
+                columns, most = self.whole._in(np.flatnonzero(match).tolist(), where)
                 self.gamma[key] = (columns, int(known.count[number]), most)
         return self.gamma[key]
 

@@ -15,19 +15,24 @@ import numpy as np
 from argosy._core import Placer
 from argosy.model.random import Random
 from argosy.solvers.placement.answer import Answer, Objective, appraise
-from argosy.solvers.placement.candidates import chosen, undominated
+from argosy.solvers.placement.bounds import pooled_bound, simple_bound
+from argosy.solvers.placement.candidates import chosen, undominated, usable
 from argosy.solvers.placement.formulation import Formulation
 from argosy.solvers.placement.heuristics import place
 from argosy.solvers.placement.problem import Problem
 
 _EXACT = 1e-9
+#: With so many times the limit, leaving out what is dominated does not bring it below.
+_WORTH_SIFTING = 10
+#: Where the optimum may be lost anyway, how far a limit may be exceeded in one place.
+_DEEPEST = 2
 
 
 class Limits(msgspec.Struct, frozen=True):
     """How much the integer program may cost."""
 
     #: Machines beyond this number are left out, even if the optimum may be lost.
-    machines: int = 160
+    machines: int = 64
     #: Of the search tree; the same on every computer.
     nodes: int = 2_000
     #: A stop for what the limit on nodes does not bound.
@@ -46,7 +51,7 @@ def solve(
     """The best answer within the limits. With `always`, also what a bound certifies is solved."""
     aim, bounds = objective or Objective(), limits or Limits()
     native = problem.placer()
-    ceiling = upper_bound(problem, aim)
+    ceiling = simple_bound(problem, aim)
     tried: list[Answer] = [] if start is None else [start]
     best = start
     for name in ("tag-popularity", "node-candidates", "serial"):
@@ -60,6 +65,8 @@ def solve(
     if best is None:
         nothing = np.empty(0, np.int32)
         best = Answer(nothing, nothing, appraise(problem, aim, nothing, nothing, native), "none")
+    if best.worth.value < ceiling - _EXACT:
+        ceiling = min(ceiling, pooled_bound(problem, aim))
     is_certain = best.worth.value >= ceiling - _EXACT
     if is_certain and not always:
         return msgspec.structs.replace(best, status="optimal", bound=ceiling)
@@ -76,16 +83,22 @@ def _improve(
     best: Answer,
     ceiling: float,
 ) -> Answer:
-    pool = undominated(problem, aim)
+    pool = usable(problem)
+    if len(pool) <= _WORTH_SIFTING * limits.machines:
+        pool = undominated(problem, aim)
     is_whole = len(pool) <= limits.machines
     machines = pool if is_whole else chosen(problem, pool, tried, limits.machines, native)
     if is_whole:
         machines = np.union1d(machines, best.machines).astype(np.int32)
-    formulation = Formulation(problem, aim, machines)
+    formulation = Formulation(problem, aim, machines, None if is_whole else _DEEPEST)
     if not formulation.program.upper:
         return msgspec.structs.replace(best, bound=ceiling)
     start = formulation.program.completed(_values(formulation, best))
-    solution = formulation.program.solve(start, seconds=limits.seconds, nodes=limits.nodes)
+    solution = formulation.program.solve(
+        None if formulation.program.violates(start) else start,
+        seconds=limits.seconds,
+        nodes=limits.nodes,
+    )
     bound = ceiling
     if is_whole and np.isfinite(solution.bound):
         bound = min(ceiling, max(-solution.bound, best.worth.value))
@@ -116,25 +129,3 @@ def _read(formulation: Formulation, values: np.ndarray) -> tuple[np.ndarray, np.
         np.repeat(kinds, counts).astype(np.int32),
         np.repeat(formulation.candidates[places], counts).astype(np.int32),
     )
-
-
-def upper_bound(problem: Problem, objective: Objective) -> float:
-    """No answer is worth more: everything placed, nothing added to the violation or fragmented, and
-    all mended that new containers could mend of what running ones lack."""
-    mendable = 0.0
-    for item in problem.items:
-        if item.least and item.match.any():
-            short = np.maximum(0, item.least - item.gamma[:-1].astype(np.int64))
-            short_own = np.maximum(0, item.least - item.gamma[:-1].astype(np.int64) + 1)
-            lack = item.both[:-1] * short_own + item.other[:-1] * short
-            mendable += item.weight * float(lack.sum()) / item.least
-    for spread in problem.spreads:
-        used = int((spread.inside > 0).sum())
-        if used < spread.least:
-            mendable += spread.weight * spread.subjects * (spread.least - used) / spread.least
-    if problem.choices:
-        # Alternatives make it hard to say who could be helped: all of them, at most.
-        nothing = np.empty(0, np.int32)
-        mendable += problem.placer().judge(nothing, nothing)[0]
-    share = mendable / max(problem.concerned, 1e-12) if mendable else 0.0
-    return objective.placed + objective.violation * share

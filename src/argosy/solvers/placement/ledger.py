@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.model.constraint_parts import atoms, leaves, tags_of
+from argosy.model.constraint_parts import APP, atoms, leaves, tags_of
 from argosy.model.constraints import Constraint, PlacementConstraint, SpreadConstraint
 from argosy.model.errors import ModelError
 from argosy.model.machines import MACHINE_GROUP
@@ -48,10 +48,16 @@ class _Demand(msgspec.Struct, frozen=True):
     is_first: bool
 
 
+def _rarest(tags: Tags) -> str:
+    """The tag that probably fewest others have: an application's own, if there is one."""
+    return max(tags, key=lambda tag: (tag.startswith(APP), tag))
+
+
 class _Rule:
     """The subjects of one demand, and how many of them run on each machine."""
 
-    def __init__(self, machines: int) -> None:
+    def __init__(self, machines: int, number: int) -> None:
+        self.number = number
         #: How many constraints have these subjects.
         self.subjects: dict[Tags, int] = {}
         #: Subjects by one of their tags, to find those that a container's tags hold.
@@ -61,7 +67,7 @@ class _Rule:
 
     def add(self, subject: Tags, times: int) -> None:
         left = self.subjects.get(subject, 0) + times
-        name = max(subject)
+        name = _rarest(subject)
         if left:
             self.subjects[subject] = left
             self.by_tag.setdefault(name, set()).add(subject)
@@ -94,6 +100,10 @@ class Ledger:
         self.families = {**(families or {}), MACHINE_GROUP: Family.machines(machines)}
         self.static = static
         self._rules: dict[_Demand, _Rule] = {}
+        self._made = 0
+        #: Demands by one of the tags they count, and by one tag of each of their subjects.
+        self._by_counted: dict[str, set[_Demand]] = {}
+        self._by_subject: dict[str, dict[_Demand, int]] = {}
         #: Constraints with alternatives, and how many times each is active.
         self._choices: dict[Constraint, int] = {}
         self._popularity: dict[str, int] = {}
@@ -102,6 +112,7 @@ class Ledger:
         self._by_tag: dict[str, set[Tags]] = {}
         #: Running containers that carry all of some tags, per machine; of tags somebody asked for.
         self._counts: dict[Tags, Counts] = {}
+        self._counts_by_tag: dict[str, set[Tags]] = {}
 
     def add(self, constraint: Constraint) -> None:
         """From now on the constraint is active; a node group that is not there is an error."""
@@ -121,6 +132,7 @@ class Ledger:
         known = self._counts.get(tags)
         if known is None:
             known = self._counts[tags] = np.zeros(self.machines, np.int32)
+            self._counts_by_tag.setdefault(_rarest(tags), set()).add(tags)
             for kind in self._holding(tags):
                 for machine, count in self._running[kind].items():
                     known[machine] += count
@@ -149,14 +161,35 @@ class Ledger:
         for subject, demand in _demands(constraint, terms):
             rule = self._rules.get(demand)
             if rule is None:
-                rule = self._rules[demand] = _Rule(self.machines)
+                self._made += 1
+                rule = self._rules[demand] = _Rule(self.machines, self._made)
+                self._by_counted.setdefault(_rarest(demand.counted), set()).add(demand)
             rule.add(subject, times)
+            named = self._by_subject.setdefault(_rarest(subject), {})
+            named[demand] = named.get(demand, 0) + times
+            if not named[demand]:
+                del named[demand]
             for kind in self._holding(subject):
                 array = rule.both if kind >= demand.counted else rule.other
                 for machine, count in self._running[kind].items():
                     array[machine] += times * count
             if not rule.subjects:
-                del self._rules[demand]
+                self._forget(demand)
+
+    def _forget(self, demand: _Demand) -> None:
+        del self._rules[demand]
+        self._by_counted[_rarest(demand.counted)].discard(demand)
+        if any(other.counted == demand.counted for other in self._rules_counting(demand.counted)):
+            return
+        if self._counts.pop(demand.counted, None) is not None:
+            self._counts_by_tag[_rarest(demand.counted)].discard(demand.counted)
+
+    def _rules_counting(self, tags: Tags) -> list[_Demand]:
+        return [d for tag in tags for d in self._by_counted.get(tag, ()) if d.counted <= tags]
+
+    def _rules_about(self, tags: Tags) -> list[_Demand]:
+        """Demands that some subject with these tags may make."""
+        return [demand for tag in tags for demand in self._by_subject.get(tag, ())]
 
     def _without_choice(self, constraint: Constraint) -> list[tuple[Tags, Term]] | None:
         """The terms of all leaves, if nobody has alternatives and no sets overlap."""
@@ -191,10 +224,12 @@ class Ledger:
                 self._by_tag[tag].discard(tags)
                 if not self._by_tag[tag]:
                     del self._by_tag[tag]
-        for known, counts in self._counts.items():
-            if known <= tags:
-                counts[machine] += count
-        for demand, rule in self._rules.items():
+        for tag in tags:
+            for known in self._counts_by_tag.get(tag, ()):
+                if known <= tags:
+                    self._counts[known][machine] += count
+        for demand in dict.fromkeys(self._rules_about(tags)):
+            rule = self._rules[demand]
             if times := rule.times(tags):
                 array = rule.both if demand.counted <= tags else rule.other
                 array[machine] += times * count
@@ -210,8 +245,14 @@ class Ledger:
         cluster = Cluster(free, capacity, self.families, self.static)
         return _Maker(self, cluster, tuple(kinds)).problem(smallest)
 
-    def demands(self) -> Iterator[tuple[_Demand, _Rule]]:
-        yield from self._rules.items()
+    def touched_by(self, kinds: Sequence[Kind]) -> list[tuple[_Demand, _Rule]]:
+        """Demands that a container of some kind makes or is counted by, oldest first."""
+        found: set[_Demand] = set()
+        for kind in kinds:
+            found.update(self._rules_counting(kind.tags))
+            found.update(self._rules_about(kind.tags))
+        rules = [(demand, self._rules[demand]) for demand in found]
+        return sorted(rules, key=lambda pair: pair[1].number)
 
     def choices(self) -> Iterator[tuple[Constraint, int]]:
         yield from self._choices.items()
@@ -284,9 +325,10 @@ class _Maker:
         self.concerned = 0.0
         self._known: dict[tuple[Tags, int, bool], int] = {}
         self._running: list[Running] = []
+        self._empty: dict[int, Counts] = {}
 
     def problem(self, smallest: Sequence[int] | None) -> Problem:
-        for demand, rule in self.ledger.demands():
+        for demand, rule in self.ledger.touched_by(self.kinds):
             times = [rule.times(kind.tags) for kind in self.kinds]
             match = [demand.counted <= kind.tags for kind in self.kinds]
             if any(times) or any(match):
@@ -325,7 +367,13 @@ class _Maker:
         return number
 
     def _sum(self, family: int, per_machine: Counts) -> Counts:
-        return self.families[family].sum(per_machine)
+        if per_machine.any():
+            return self.families[family].sum(per_machine)
+        # A new application's own tags are nowhere yet: most counts are empty.
+        empty = self._empty.get(family)
+        if empty is None:
+            empty = self._empty[family] = np.zeros(self.families[family].sets + 1, np.int32)
+        return empty
 
     def _counted(self, tags: Tags) -> Counts:
         """Running containers and machines that carry the tags, per machine."""

@@ -1,0 +1,81 @@
+"""What no answer can be worth more than, without solving anything.
+
+`simple_bound`: everything is placed, nothing is fragmented, no violation is added, and all is mended
+that new containers could mend of what running ones lack.
+
+`pooled_bound`: as before, but each container pays at least what it costs on the best machine for it
+alone. Counts only grow, and an excess grows faster the larger it is; so what a container adds to the
+excess of upper bounds is at least what it would add as the first of the batch, wherever it goes.
+Applications whose containers cost more than the application is worth are better not placed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.solvers.placement.answer import Objective
+from argosy.solvers.placement.problem import Item, Problem
+
+
+def _mendable(problem: Problem) -> float:
+    """The violation of running containers that new ones may end."""
+    mendable = 0.0
+    for item in problem.items:
+        if item.least and item.match.any():
+            short = np.maximum(0, item.least - item.gamma[:-1].astype(np.int64))
+            short_own = np.maximum(0, item.least - item.gamma[:-1].astype(np.int64) + 1)
+            lack = item.both[:-1] * short_own + item.other[:-1] * short
+            mendable += item.weight * float(lack.sum()) / item.least
+    for spread in problem.spreads:
+        used = int((spread.inside > 0).sum())
+        if used < spread.least:
+            mendable += spread.weight * spread.subjects * (spread.least - used) / spread.least
+    if problem.choices:
+        # Alternatives make it hard to say who could be helped: all of them, at most.
+        nothing = np.empty(0, np.int32)
+        mendable += problem.placer().judge(nothing, nothing)[0]
+    return mendable
+
+
+def simple_bound(problem: Problem, objective: Objective) -> float:
+    mendable = _mendable(problem)
+    share = mendable / max(problem.concerned, 1e-12) if mendable else 0.0
+    return objective.placed + objective.violation * share
+
+
+def pooled_bound(problem: Problem, objective: Objective) -> float:
+    unit = objective.violation / max(problem.concerned, 1e-12)
+    worth = np.full(problem.apps, objective.placed / max(1, problem.apps))
+    for number, kind in enumerate(problem.kinds):
+        fits = np.all(problem.cluster.free >= kind.request, axis=1)
+        if kind.allowed is not None:
+            fits &= kind.allowed
+        if not fits.any():
+            worth[kind.app] = 0.0
+            continue
+        costs = np.zeros(problem.cluster.machines)
+        for item in problem.items:
+            if item.subject[number] or item.match[number]:
+                costs += item.weight * _least_excess(problem, item, number)
+        worth[kind.app] -= unit * kind.count * float(costs[fits].min())
+    mendable = _mendable(problem)
+    return float(np.maximum(0.0, worth).sum()) + (unit * mendable if mendable else 0.0)
+
+
+def _least_excess(problem: Problem, item: Item, kind: int) -> NDArray[np.float64]:
+    """Per machine, what the first new container there adds to the excess and to costs outside."""
+    sets = item.gamma.astype(np.int64)
+    cost = np.zeros(len(sets))
+    if item.most is not None:
+        most, scale = item.most, max(1, item.most)
+        over = np.maximum(0, sets - most)
+        if item.subject[kind]:
+            cost += over / scale
+        if item.match[kind]:
+            more = np.maximum(0, sets + 1 - most) - over
+            less = over - np.maximum(0, sets - 1 - most)
+            cost += (item.other * more + item.both * less) / scale
+    cost[-1] = item.outside if item.subject[kind] else 0.0
+    family = problem.families[item.family]
+    return cost[family.set_of]

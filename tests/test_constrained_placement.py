@@ -1,0 +1,265 @@
+"""Placement algorithms, held against the meaning of constraints and against all possible answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from argosy.model.constraint_text import parse_constraint
+from argosy.model.errors import ModelError
+from argosy.model.random import Random
+from argosy.solvers.placement import (
+    HEURISTICS,
+    Cluster,
+    Family,
+    Kind,
+    Ledger,
+    Objective,
+    Problem,
+    place,
+    problem_of,
+)
+from argosy.solvers.placement.answer import appraise
+from argosy.solvers.placement.bounds import pooled_bound, simple_bound
+from argosy.solvers.placement.candidates import undominated
+from argosy.solvers.placement.formulation import Formulation
+from argosy.solvers.placement.ilp import Limits, solve
+from argosy.testing.placements import Instance, random_constraint, random_instance
+
+AIM = Objective()
+PATIENT = Limits(nodes=100_000, seconds=60)
+AWARE = [name for name in HEURISTICS if name != "heartbeat"]
+
+
+@pytest.mark.parametrize("name", HEURISTICS)
+def test_what_a_heuristic_reports_is_what_the_constraints_mean(name: str) -> None:
+    for seed in range(120):
+        instance = random_instance(Random(seed))
+        answer = place(instance.problem(), name, Random(1))
+        kinds, machines = answer.kinds.tolist(), answer.machines.tolist()
+        judged = instance.judge(kinds, machines)
+        assert answer.worth.violation == pytest.approx(
+            judged.total + answer.worth.violation_before - instance.judge((), ()).total
+        )
+        value = instance.value(kinds, machines, AIM)
+        assert answer.worth.is_allowed == (value is not None)
+        if value is not None:
+            assert answer.worth.value == pytest.approx(value)
+
+
+def test_only_what_does_not_look_at_constraints_breaks_hard_ones() -> None:
+    for seed in range(120):
+        problem = random_instance(Random(seed)).problem()
+        for name in AWARE:
+            assert place(problem, name, Random(1)).worth.is_allowed
+
+
+def best_of(instance: Instance) -> float:
+    values = (instance.value(*answer, AIM) for answer in instance.answers())
+    return max(value for value in values if value is not None)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_the_integer_program_is_as_good_as_trying_everything(plain: bool) -> None:
+    for seed in range(1_000, 1_100):
+        instance = random_instance(Random(seed), plain=plain)
+        problem = instance.problem()
+        answer = solve(problem, Random(1), limits=PATIENT, always=True)
+        value = instance.value(answer.kinds.tolist(), answer.machines.tolist(), AIM)
+        best = best_of(instance)
+        assert value == pytest.approx(best, abs=1e-7), seed
+        assert answer.status == "optimal"
+        assert simple_bound(problem, AIM) >= best - 1e-9
+        assert pooled_bound(problem, AIM) >= best - 1e-9
+
+
+def hbase(ledger: Ledger, app: int, number: int) -> list[Kind]:
+    """One instance as in section 7.1 of the paper, at most two workers of one instance a machine."""
+    own = f"appID:h{number}"
+    for text in (
+        f"{own} & w -> {{{own} & w, 9, inf}} in rack",
+        f"{own} & w -> {{{own} & w, 0, 1}} in machine",
+        f"{own} & m -> {{{own} & t, 1, inf}} in machine",
+        f"{own} & m -> {{{own} & s, 0, 0}} in machine",
+    ):
+        ledger.add(parse_constraint(text))
+    return [
+        Kind(app, frozenset({own, role}), np.array([1, memory], np.int64), count)
+        for role, memory, count in (("w", 2, 10), ("m", 1, 1), ("t", 1, 1), ("s", 1, 1))
+    ]
+
+
+def racks(machines: int, per_rack: int) -> dict[str, Family]:
+    joins = [[number // per_rack] for number in range(machines)]
+    return {"rack": Family.of("rack", joins, -(-machines // per_rack))}
+
+
+def crowded(machines: int = 24, seed: int = 3) -> Problem:
+    """A cell in which room is scarce and uneven."""
+    random = Random(seed)
+    capacity = np.tile(np.array([[8, 16]], np.int64), (machines, 1))
+    free = capacity - np.array([[2 + random.below(4), 4 + random.below(9)] for _ in capacity])
+    ledger = Ledger(machines, racks(machines, 6))
+    kinds = hbase(ledger, 0, 0) + hbase(ledger, 1, 1)
+    return ledger.problem(free, capacity, kinds, (1, 2))
+
+
+def solved(problem: Problem, aim: Objective, machines: np.ndarray) -> float:
+    solution = Formulation(problem, aim, machines).program.solve(seconds=60)
+    assert solution.is_optimal
+    return -solution.objective
+
+
+@pytest.mark.parametrize("aim", [AIM, Objective(used=0.2, load=0.3)])
+def test_leaving_out_dominated_machines_loses_nothing(aim: Objective) -> None:
+    for seed in range(6):
+        random = Random(seed)
+        count = 14
+        capacity = np.full((count, 1), 6, np.int64)
+        free = capacity - np.array([[random.below(4)] for _ in range(count)])
+        ledger = Ledger(count, racks(count, 7))
+        for _ in range(2):
+            ledger.add(random_constraint(random, plain=True))
+        kinds = [
+            Kind(app, frozenset("ab"[app]), np.array([1 + random.below(2)], np.int64), 2)
+            for app in range(2)
+        ]
+        problem = ledger.problem(free, capacity, kinds, (2,))
+        kept = undominated(problem, aim)
+        assert len(kept) < count
+        every = np.arange(count, dtype=np.int32)
+        assert solved(problem, aim, kept) == pytest.approx(solved(problem, aim, every))
+
+
+def test_extra_objectives_in_the_program_are_those_of_the_appraisal() -> None:
+    aim = Objective(used=0.2, load=0.3)
+    problem = crowded()
+    answer = solve(problem, Random(1), aim, PATIENT, always=True)
+    every = np.arange(problem.cluster.machines, dtype=np.int32)
+    assert answer.worth.value == pytest.approx(solved(problem, aim, every))
+    assert answer.worth.value < 1 - 0.2 * 2 / 26
+
+
+def test_the_program_is_never_worse_than_the_heuristic_whatever_its_limits() -> None:
+    for seed in range(4):
+        problem = crowded(seed=seed)
+        greedy = max(place(problem, name, Random(1)).worth.value for name in AWARE[:3])
+        for limits in (Limits(machines=8, nodes=1), Limits(machines=12, nodes=20)):
+            answer = solve(problem, Random(1), limits=limits)
+            assert answer.worth.value >= greedy - 1e-12
+            assert answer.worth.is_allowed
+            assert answer.gap >= 0
+
+
+def test_a_bound_certifies_an_answer_that_needs_no_program() -> None:
+    machines = 60
+    capacity = np.tile(np.array([[8, 16]], np.int64), (machines, 1))
+    ledger = Ledger(machines, racks(machines, 30))
+    problem = ledger.problem(capacity, capacity, hbase(ledger, 0, 0), (1, 2))
+    answer = solve(problem, Random(1))
+    assert (answer.status, answer.algorithm, answer.candidates) == ("optimal", "tag-popularity", 0)
+    assert answer.worth.violation == 0
+
+
+def test_a_gathering_application_goes_where_all_of_it_has_room() -> None:
+    """The first rack has more room per machine, but not for all ten workers."""
+    capacity = np.tile(np.array([[8, 16]], np.int64), (10, 1))
+    free = capacity.copy()
+    free[4:] -= 2
+    ledger = Ledger(10, {"rack": Family.of("rack", [[int(n >= 4)] for n in range(10)], 2)})
+    problem = ledger.problem(free, capacity, hbase(ledger, 0, 0), (1, 2))
+    for name in ("serial", "tag-popularity", "node-candidates"):
+        answer = place(problem, name, Random(1))
+        assert (answer.machines_of(0) >= 4).all()
+        assert answer.worth.violation == 0
+
+
+def test_an_application_that_does_not_fit_leaves_nothing_behind() -> None:
+    capacity = np.full((3, 1), 4, np.int64)
+    kinds = [
+        Kind(0, frozenset("a"), np.array([3], np.int64), 2),
+        Kind(0, frozenset("b"), np.array([3], np.int64), 2),
+        Kind(1, frozenset("c"), np.array([4], np.int64), 3),
+    ]
+    for name in HEURISTICS:
+        answer = place(problem_of(Cluster(capacity, capacity), kinds), name, Random(1))
+        assert answer.kinds.tolist() == [2, 2, 2]
+
+
+def test_allowed_machines_bound_a_kind() -> None:
+    capacity = np.full((4, 1), 4, np.int64)
+    allowed = np.array([False, True, False, False])
+    kind = Kind(0, frozenset("a"), np.array([2], np.int64), 2, allowed)
+    problem = problem_of(Cluster(capacity, capacity), [kind])
+    for name in HEURISTICS:
+        assert place(problem, name, Random(1)).machines.tolist() == [1, 1]
+    assert solve(problem, Random(1), always=True).machines.tolist() == [1, 1]
+
+
+def test_a_ledger_that_lived_through_changes_is_one_made_anew() -> None:
+    for seed in range(40):
+        random = Random(seed)
+        instance = random_instance(random)
+        families = instance.problem().cluster.families
+        ledger = Ledger(len(instance.machines), families)
+        extra = [random_constraint(random) for _ in range(3)]
+        for constraint in extra[:2]:
+            ledger.add(constraint)
+        for tags, machine, _ in instance.running:
+            ledger.start(tags, machine, 2)
+        for constraint in (*instance.constraints, extra[2]):
+            ledger.add(constraint)
+        for constraint in extra:
+            ledger.remove(constraint)
+        for tags, machine, _ in instance.running:
+            ledger.stop(tags, machine)
+        plain = instance.problem()
+        lived = ledger.problem(plain.cluster.free, plain.cluster.capacity, plain.kinds, (2,))
+        fresh = problem_of(
+            Cluster(plain.cluster.free, plain.cluster.capacity, families),
+            plain.kinds,
+            (),
+            instance.constraints,
+            (2,),
+        )
+        other = Ledger(len(instance.machines), families)
+        for constraint in instance.constraints:
+            other.add(constraint)
+        for tags, machine, _ in instance.running:
+            other.start(tags, machine)
+        again = other.problem(plain.cluster.free, plain.cluster.capacity, plain.kinds, (2,))
+        assert len(fresh.items) == len(again.items) == len(lived.items)
+        answer = place(again, "serial", Random(1))
+        worth = appraise(lived, AIM, answer.kinds, answer.machines)
+        assert worth == answer.worth
+
+
+def test_a_container_that_is_not_there_cannot_stop() -> None:
+    ledger = Ledger(2)
+    with pytest.raises(ModelError, match="stops that is not there"):
+        ledger.stop(frozenset("a"), 0)
+    with pytest.raises(ModelError, match="no node group 'hall'"):
+        ledger.add(parse_constraint("a -> {b, 0, 0} in hall"))
+
+
+def test_a_running_container_moves_only_if_it_is_worth_its_cost() -> None:
+    """A machine in the way of two new containers that want to be together."""
+    capacity = np.full((2, 1), 4, np.int64)
+    free = np.array([[2], [3]], np.int64)
+    ledger = Ledger(2)
+    ledger.add(parse_constraint("a -> {a, 1, inf} in machine"))
+    kinds = [
+        Kind(0, frozenset("a"), np.array([2], np.int64), 2),
+        # Taken out of the cluster's room: it runs on machine 1.
+        Kind(1, frozenset("x"), np.array([1], np.int64), 1, origin=1),
+    ]
+    stay = ledger.problem(free, capacity, kinds)
+    moved = solve(stay, Random(1), Objective(moved=0.1), PATIENT, always=True)
+    assert moved.machines_of(1).tolist() == [1]
+    free[:] = [[2], [4]]
+    tight = ledger.problem(free, capacity, kinds)
+    moved = solve(tight, Random(1), Objective(moved=0.1), PATIENT, always=True)
+    assert moved.machines_of(1).tolist() == [0]
+    assert moved.machines_of(0).tolist() == [1, 1]
+    dear = solve(tight, Random(1), Objective(moved=50.0), PATIENT, always=True)
+    assert dear.machines_of(1).tolist() == [1]
