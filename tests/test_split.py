@@ -72,7 +72,7 @@ def test_work_can_be_dealt_out_in_turn_or_at_random() -> None:
     assert by_chance[0] == by_chance[1] != by_chance[2]
 
 
-@pytest.mark.parametrize("engine", ["omega", "monolithic", "partitioned", "mesos"])
+@pytest.mark.parametrize("engine", ["omega", "monolithic", "partitioned", "mesos", "mapreduce"])
 def test_a_job_is_given_up_after_a_thousand_attempts(engine: str) -> None:
     settings: dict[str, Any] = {"t_job": 1_000, "t_task": 0}
     if engine != "mesos":

@@ -117,6 +117,8 @@ class FairShare:
         # What those who want nothing hold is not there to be shared.
         room = 1.0 - _amounts(view.used_total()) / whole + np.sum(held, axis=0)
         totals = np.array(demands) + np.array(held)
+        if (totals.sum(axis=0) <= room).all():
+            return Share(np.inf, held[0], whole)
         mine = float(fair_shares(room, totals, weights)[0])
         is_enough = mine >= totals[0].max() - _NOTHING
         return Share(np.inf if is_enough else mine, held[0], whole)
