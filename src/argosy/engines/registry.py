@@ -6,6 +6,7 @@ from importlib import metadata
 from typing import Final
 
 from argosy.engines.api import Engine
+from argosy.engines.firmament import Firmament
 from argosy.engines.kube import Kube
 from argosy.engines.mapreduce import MapReduce
 from argosy.engines.mesos import Mesos
@@ -13,6 +14,8 @@ from argosy.engines.monolithic import Monolithic
 from argosy.engines.murmuration import Murmuration
 from argosy.engines.omega import Omega
 from argosy.engines.partitioned import Partitioned
+from argosy.engines.quincy import Quincy
+from argosy.engines.spread import Spread
 from argosy.model.errors import EngineFault, UnknownEngine
 
 ENTRY_POINTS: Final = "argosy.engines"
@@ -25,6 +28,9 @@ ENGINES: Final[dict[str, type[Engine]]] = {
     Mesos.name: Mesos,
     Kube.name: Kube,
     Murmuration.name: Murmuration,
+    Firmament.name: Firmament,
+    Quincy.name: Quincy,
+    Spread.name: Spread,
 }
 
 

@@ -45,6 +45,8 @@ class Why(IntEnum):
     QUEUE_FULL = 16
     #: The claim's precedence is `lacking` above the highest that the scheduler may wield.
     PRECEDENCE_LIMIT = 16
+    #: The task to be moved ended while the claim was on its way.
+    ENDED = 17
 
 
 #: Refusals that come from others having changed the cell, and those that come from a scheduler's limits.
@@ -94,6 +96,8 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 return f"{where} is ruled out by what the task requires"
             case Why.PREEMPTED:
                 return f"preempted on {where} by a task of higher precedence"
+            case Why.ENDED:
+                return "the task had ended when the move arrived"
             case Why.ATTEMPTS:
                 return f"given up after {self.lacking} attempts"
             case Why.SCHEDULER_LOST:
@@ -116,6 +120,22 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return ""
 
 
+class Price(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What a place would have cost a task that has none, in the units of its scheduler's policy."""
+
+    #: What waiting costs, and what the cheapest place would, with all that others would have to do.
+    waiting: int
+    place: int
+    #: The machine it would go to, and the task that holds that place; -1 where nobody has to leave.
+    machine: int
+    holder: int = -1
+    #: The task that would be without a machine in the end; others may only move.
+    loser: int = -1
+    #: By how much more waiting, or precedence, would have to cost for the task to win the place.
+    rise: int = 0
+    precedence: int | None = None
+
+
 class Explanation(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What a scheduler saw when it decided about a task (or about identical tasks at once)."""
 
@@ -135,3 +155,5 @@ class Explanation(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     second_score: int | None = None
     #: What would have to change; a sentence without the machine's name.
     remedy: str = ""
+    #: For a task without a machine, where its scheduler prices places.
+    price: Price | None = None

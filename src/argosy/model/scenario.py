@@ -87,7 +87,14 @@ class Jittered(msgspec.Struct, frozen=True, kw_only=True, tag="jittered", tag_fi
     high: Factor
 
 
-DecisionTime: TypeAlias = AsTold | Scaled | Jittered
+class Measured(msgspec.Struct, frozen=True, kw_only=True, tag="measured", tag_field="model"):
+    """What the engine really computed since its last decision, times `factor`, whatever it says. Two
+    runs of one seed then differ."""
+
+    factor: Factor = 1.0
+
+
+DecisionTime: TypeAlias = AsTold | Scaled | Jittered | Measured
 
 Split: TypeAlias = Literal["hash", "round-robin", "random"]
 

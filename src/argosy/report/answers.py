@@ -34,6 +34,8 @@ def _choice(answer: WhyAnswer) -> str:
     if answer.second:
         score = f" with {answer.second_score:,}" if answer.second_score is not None else ""
         parts.append(f"{answer.second} came second{score}")
+    elif answer.second_score is not None:
+        parts.append(f"to wait would have cost {answer.second_score:,}")
     return "; ".join(parts)
 
 

@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 from msgspec import structs
 
-from argosy.model.explanations import Explanation, Refusal, Why
-from argosy.model.jobs import task_name
+from argosy.model.explanations import Explanation, Price, Refusal, Why
+from argosy.model.jobs import index_of, job_of, task_name
 from argosy.model.units import format_duration
 from argosy.runs.directory import RunDirectory
 
@@ -40,6 +40,7 @@ class WhyAnswer(msgspec.Struct, frozen=True, kw_only=True):
     score: int | None = None
     second: str = ""
     second_score: int | None = None
+    price: Price | None = None
 
 
 class TaskAnswers:
@@ -50,7 +51,8 @@ class TaskAnswers:
         scenario = run.scenario()
         self._machines = [machine.name for machine in scenario.cell.machines]
         self._dimensions = tuple(run.summary().utilisation)
-        self._number = next(n for n, job in enumerate(scenario.jobs) if job.id == self._job)
+        self._jobs = [job.id for job in scenario.jobs]
+        self._number = self._jobs.index(self._job)
         self._lines = [line for line in run.log_lines() if self._concerns(line)]
 
     def story(self) -> list[StoryLine]:
@@ -153,6 +155,8 @@ class TaskAnswers:
     def _reason(self, explanation: Explanation) -> str:
         if explanation.refused is not None:
             return explanation.refused.sentence(self._name(explanation.refused.machine))
+        if explanation.price is not None:
+            return self._priced(explanation.price)
         if explanation.feasible:
             room = f"only {explanation.feasible} of {explanation.looked_at} machines have room"
         else:
@@ -164,6 +168,8 @@ class TaskAnswers:
 
     def _why_here(self, line: dict[str, Any], state: str) -> WhyAnswer:
         explanation = msgspec.convert(line.get("explanation") or {}, Explanation)
+        if "explanation" not in line and (told := self._told_before(line)) is not None:
+            explanation = told
         machine = self._machine(line)
         second = "" if explanation.second is None else self._name(explanation.second)
         if second == machine:
@@ -180,8 +186,31 @@ class TaskAnswers:
             rule=explanation.rule,
             score=explanation.score,
             second=second,
-            second_score=explanation.second_score if second else None,
+            second_score=explanation.second_score if second or explanation.second is None else None,
         )
+
+    def _told_before(self, placed: dict[str, Any]) -> Explanation | None:
+        """What the scheduler said of the place just before it asked for it, where it said it apart."""
+        before = [x for x in self._lines if x["what"] == "explained" and x["at"] <= placed["at"]]
+        told = msgspec.convert(before[-1]["explanation"], Explanation) if before else Explanation()
+        return told if told.rule and told.score is not None else None
+
+    def _priced(self, price: Price) -> str:
+        """The price of a place in words."""
+        text = (
+            f"waiting costs it {price.waiting:,}, and the cheapest place, on "
+            f"{self._name(price.machine)}, {price.place:,}"
+        )
+        if price.holder >= 0:
+            text += f": {self._task_name(price.holder)} holds it"
+        if price.loser >= 0 and price.loser != price.holder:
+            text += f", and {self._task_name(price.loser)} would be without a machine in the end"
+        return text
+
+    def _task_name(self, task: int) -> str:
+        number = job_of(task)
+        jobs = self._jobs
+        return task_name(jobs[number] if number < len(jobs) else str(number), index_of(task))
 
     def _why_not(self, line: dict[str, Any], state: str) -> WhyAnswer:
         """The line's own reason; for a task given up, also that of the last attempt."""
@@ -215,6 +244,7 @@ class TaskAnswers:
             ruled_out=explanation.ruled_out,
             nearest_miss="" if miss is None else miss.sentence(self._name(miss.machine)),
             remedy=explanation.remedy,
+            price=explanation.price,
         )
 
 
@@ -230,6 +260,8 @@ def _choice(explanation: Explanation) -> str:
             "the first machine with room from a random start; the tasks decided on together needed "
             f"{explanation.looked_at} looks"
         )
+    if explanation.rule == "cheapest flow":
+        return "the flow of least cost over all tasks leads it there"
     return (
         f"{explanation.rule} of the {explanation.feasible} that could take it, "
         f"of {explanation.looked_at} looked at"

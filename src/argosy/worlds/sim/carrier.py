@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argosy.cell import Rule
 from argosy.model.effects import (
@@ -35,9 +36,10 @@ from argosy.model.events import (
 from argosy.model.explanations import CONFLICTS, Explanation, Why
 from argosy.model.gossip import WaitUpdate
 from argosy.model.jobs import index_of, job_of, task_name
-from argosy.model.scenario import Jittered, Scaled
+from argosy.model.scenario import Jittered, Measured, Scaled
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import LARGEST
+from argosy.worlds.sim import ended
 from argosy.worlds.sim.busy import DAY
 from argosy.worlds.sim.schedulers import Scheduler
 
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 
 CELL: Final = "cell"
 MACHINES: Final = "machines"
+#: A state of the job board, as in core/sim/board.hpp.
+_FINISHED: Final = 3
 _CONFLICTS: Final = frozenset(map(int, CONFLICTS))
 
 
@@ -97,6 +101,8 @@ class Carrier:
             case Jittered(low=low, high=high):
                 share = scheduler.decision_random.uniform()
                 duration = int(duration * (low + (high - low) * share))
+            case Measured(factor=factor):
+                duration = int(scheduler.take_computed() * factor)
         duration = min(duration, LARGEST)
         scheduler.lanes[effect.lane].think(now, duration)
         if effect.job >= 0:
@@ -116,15 +122,21 @@ class Carrier:
 
     def _arrive_commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
         transaction, claims = effect.transaction, effect.transaction.claims
+        gone = None
         if claims is not None:
+            gone = self._ended(scheduler, claims.tasks) if transaction.move else None
             self._check_placeable(
                 scheduler,
-                claims.tasks,
+                claims.tasks if gone is None else claims.tasks[~gone],
                 may_run=transaction.move,
                 extras=scheduler.capabilities.malleable,
             )
         vacated = self._machines_left(transaction)
-        outcome = self._world.cell.commit(transaction)
+        if gone is None:
+            outcome = self._world.cell.commit(transaction)
+        else:
+            outcome = self._world.cell.commit(ended.without(transaction, gone))
+            outcome = ended.with_refusals(transaction, gone, outcome)
         # Saying what one wants is no transaction that could meet a conflict.
         scheduler.transactions += claims is not None or transaction.releases is not None
         if transaction.releases is not None:
@@ -136,6 +148,23 @@ class Carrier:
             self._simulator.pump(machine)
         delay = self._network.sure_hop(CELL, scheduler.name, now)
         self._world.post(now + delay, scheduler, Committed(transaction, outcome))
+
+    def _ended(self, scheduler: Scheduler, tasks: TaskArray) -> NDArray[np.bool_] | None:
+        """Which of the scheduler's tasks ended before the claims that would move them arrived."""
+        first = self._simulator.first_misplaced(tasks, scheduler.index, True, True)
+        if first < 0:
+            return None
+        is_over = np.zeros(len(tasks), np.bool_)
+        for row in range(first, len(tasks)):
+            task = int(tasks[row])
+            is_known = 0 <= job_of(task) < len(self._workbook)
+            is_over[row] = (
+                is_known
+                and index_of(task) < self._workbook.counts[job_of(task)]
+                and self._simulator.owner(job_of(task)) == scheduler.index
+                and self._simulator.state(task) == _FINISHED
+            )
+        return is_over if is_over.any() else None
 
     def _machines_left(self, transaction: Transaction) -> list[int]:
         """The machines that releases and moves would leave: their queues may go on afterwards."""

@@ -13,7 +13,7 @@ from argosy.engines.api import Context, Engine, Finishes, Settings, WaitKeeper
 from argosy.model.errors import EngineFault, SettingError
 from argosy.model.jobs import Job
 from argosy.model.random import Random
-from argosy.model.scenario import FleetEntry
+from argosy.model.scenario import FleetEntry, Measured
 from argosy.worlds.sim.busy import BusyTime
 
 
@@ -60,6 +60,10 @@ class Scheduler:
         self.refused: Counter[int] = Counter()
         self.messages_sent = 0
         self.crashes = 0
+        #: Whether its decisions take as long as it really computes, and how long it has computed since
+        #: the last one, in nanoseconds.
+        self.is_measured = isinstance(entry.decision_time, Measured)
+        self.computed = 0
         self._random = random
         self.decision_random = random.child(f"decisions of {name}")
 
@@ -79,6 +83,11 @@ class Scheduler:
                 f"{self.name} ({self.entry.engine}) keeps no wait view", expected="one in `waits`"
             )
         return self.engine.waits
+
+    def take_computed(self) -> int:
+        """Microseconds of computing since this was last asked."""
+        spent, self.computed = self.computed // 1_000, self.computed % 1_000
+        return spent
 
     def busy_time(self, now: int) -> int:
         """Time spent deciding until now, over all lanes."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from time import process_time_ns
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -198,6 +199,7 @@ class SimulatedWorld:
         if engine is None:
             return
         self.events += 1
+        began = process_time_ns() if scheduler.is_measured else 0
         try:
             effects: Sequence[Effect] = engine.handle(event, self.view, now)
         except Exception as error:
@@ -205,6 +207,8 @@ class SimulatedWorld:
                 f"{scheduler.name} ({engine.name}) failed on {type(event).__name__} at {now} µs: "
                 f"{type(error).__name__}: {error}"
             ) from error
+        if scheduler.is_measured:
+            scheduler.computed += process_time_ns() - began
         if effects:
             self._carrier.carry_out(scheduler, effects, now)
 

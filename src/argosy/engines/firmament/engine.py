@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from typing import ClassVar
+
+from argosy.engines.api import Capabilities, Context, Finishes, Settings
+from argosy.engines.flow.scheduler import FlowScheduler
+from argosy.engines.flow.settings import FlowSettings
+
+
+class FirmamentSettings(FlowSettings, frozen=True):
+    """Policy, costs and solver."""
+
+
+class Firmament(FlowScheduler):
+    """One scheduler for the whole cell; see `argosy.engines.flow`."""
+
+    name: ClassVar[str] = "firmament"
+    summary: ClassVar[str] = (
+        "Min-cost max-flow over all tasks, re-optimised from the last flow whenever something happens."
+    )
+    settings_type: ClassVar[type[Settings]] = FirmamentSettings
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        transactions=True,
+        preemption=True,
+        finishes=Finishes.OWN,
+        machine_events=True,
+        alone=True,
+    )
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        assert isinstance(settings, FlowSettings)
+        super().__init__(settings, context)

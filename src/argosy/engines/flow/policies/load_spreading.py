@@ -1,0 +1,49 @@
+"""Load spreading: a machine gets another task only when all others have as many (the paper's figure 6a).
+
+All tasks go through their pool; what spreads them is the arc from each machine to the sink, whose unit
+number k costs k: the parallel arcs of the paper as one convex arc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.engines.flow.policy import NewGroup, Terms, Wishes, plain_wishes
+from argosy.engines.flow.settings import FlowSettings
+from argosy.engines.flow.statistics import Statistics
+from argosy.model.jobs import Job
+from argosy.model.units import MICROS_PER_SECOND
+
+Numbers = NDArray[np.int64]
+
+
+class LoadSpreading:
+    name: ClassVar[str] = "load-spreading"
+    has_racks: ClassVar[bool] = False
+
+    def __init__(self, settings: FlowSettings) -> None:
+        self._settings = settings
+        self._others = np.empty(0, np.int64)
+
+    def wishes(self, groups: Sequence[NewGroup]) -> Wishes:
+        return plain_wishes(groups, self._settings)
+
+    def gather(self, statistics: Statistics) -> None:
+        self._others = statistics.pinned_tasks
+
+    def sink_terms(self) -> Terms:
+        step = self._settings.per_task
+        return Terms(step * self._others, step)
+
+    def pool_terms(self, requests: Numbers) -> Terms:
+        return Terms()
+
+    def job_cost(self, job: Job, waited: int) -> int:
+        return self._settings.per_second * (waited // MICROS_PER_SECOND)
+
+    def precedence_price(self) -> int:
+        return self._settings.per_precedence

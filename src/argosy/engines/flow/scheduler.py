@@ -1,0 +1,193 @@
+"""Rounds: whatever happened is put into the network, a flow of least cost is found, and the difference
+to what runs becomes one transaction.
+
+While a round is decided on and committed, events gather; the next round takes them all at once. A round
+is decided on the cluster as it is when the round begins, and judged when its decision time has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from argosy.cell import View
+from argosy.engines.api import Context
+from argosy.engines.flow.adding import Submission
+from argosy.engines.flow.admission import Plan, admit
+from argosy.engines.flow.explaining import Explainer
+from argosy.engines.flow.extraction import extract
+from argosy.engines.flow.graph import Graph
+from argosy.engines.flow.settings import FlowSettings
+from argosy.engines.flow.tasks import NOWHERE, PENDING, RUNNING
+from argosy.model.effects import Commit, Effect, Think, WakeMe
+from argosy.model.events import (
+    Committed,
+    DecisionDue,
+    Event,
+    JobSubmitted,
+    MachineChanged,
+    MachineJoined,
+    MachineLost,
+    Started,
+    TaskFinished,
+    TasksLost,
+    TimerFired,
+)
+from argosy.model.explanations import Why
+from argosy.model.transactions import Claims, Outcome, Transaction
+
+#: Refusals after which another try at once would be refused too.
+_LIMITS = frozenset(map(int, (Why.RESOURCE_LIMIT, Why.JOB_LIMIT, Why.PRECEDENCE_LIMIT)))
+
+
+class FlowScheduler:
+    def __init__(self, settings: FlowSettings, context: Context) -> None:
+        self._settings = settings
+        self._context = context
+        self._graph: Graph | None = None
+        self._explainer = Explainer(settings, context.random)
+        #: What happened since the last round began.
+        self._inbox: list[Event] = []
+        #: The round under way, from its beginning until the cell has answered.
+        self._plan: Plan | None = None
+        self._claims: Claims | None = None
+        self._round = 0
+        #: Whether a round is due although nothing is in the inbox.
+        self._is_due = False
+        self._timer_at = -1
+
+    @property
+    def graph(self) -> Graph:
+        assert self._graph is not None
+        return self._graph
+
+    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+        match event:
+            case TaskFinished() | JobSubmitted() | TasksLost():
+                self._inbox.append(event)
+            case MachineJoined() | MachineLost() | MachineChanged():
+                self._inbox.append(event)
+            case Started():
+                return ()
+            case DecisionDue(token):
+                return self._decided(view, now) if token == self._round else ()
+            case Committed(transaction, outcome):
+                if transaction.claims is not self._claims:
+                    return ()
+                self._committed(transaction, outcome, now)
+                self._plan = None
+            case TimerFired() if now == self._timer_at:
+                self._timer_at = -1
+                self._is_due = bool(self._graph and self._graph.waiting) or self._is_due
+            case _:
+                return ()
+        if self._plan is not None or not (self._inbox or self._is_due):
+            return ()
+        return self._begin(view, now)
+
+    def _begin(self, view: View, now: int) -> Sequence[Effect]:
+        if self._graph is None:
+            self._graph = Graph(self._settings, view)
+        new = self._take_inbox(view, now)
+        graph, self._is_due = self.graph, False
+        graph.refresh(view, now)
+        solution = graph.solve()
+        self._explainer.begin()
+        if not solution.is_optimal:
+            raise RuntimeError(f"no flow: {solution.status}")
+        self._plan = admit(graph, extract(graph), view)
+        self._is_due = self._plan.is_cut
+        self._round += 1
+        settings = self._settings
+        time = settings.t_round + settings.t_arcs * solution.scans // 1_000
+        return self._thoughts(time, new)
+
+    def _thoughts(self, time: int, new: list[int]) -> Sequence[Effect]:
+        """One line of thought for all; each new job's wait ends with it."""
+        round_time = Think(time, self._round, new[0] if new else -1)
+        return (round_time, *(Think(0, -1, job) for job in new[1:]))
+
+    def _take_inbox(self, view: View, now: int) -> list[int]:
+        """Put all that happened into the graph; returns the numbers of new jobs."""
+        graph, inbox, new = self.graph, self._inbox, []
+        self._inbox = []
+        finished = [event.tasks for event in inbox if isinstance(event, TaskFinished)]
+        if finished:
+            graph.finish(np.concatenate(finished))
+        submissions: list[Submission] = []
+        for event in inbox:
+            match event:
+                case JobSubmitted(job, number, tasks):
+                    submissions.append((job, number, tasks))
+                    new.append(number)
+                case TasksLost(job, number, tasks, machines):
+                    if graph.tasks.knows_job(number):
+                        rows = graph.tasks.rows(tasks)
+                        where = graph.tasks["machine"][rows]
+                        # One that runs elsewhere by now was moved before the news came.
+                        tasks = tasks[(where == machines) | (where == NOWHERE)]
+                    if len(tasks):
+                        submissions.append((job, number, tasks))
+                case MachineJoined(machine) | MachineLost(machine) | MachineChanged(machine):
+                    graph.cluster.look(machine, view)
+        graph.add(submissions, view, now)
+        return new
+
+    def _decided(self, view: View, now: int) -> Sequence[Effect]:
+        plan, graph = self._plan, self.graph
+        assert plan is not None
+        if not len(plan):
+            self._plan = None
+            effects = self._waiting(view, now)
+            if self._inbox:
+                return (*effects, *self._begin(view, now))
+            return effects
+        tasks = graph.tasks
+        machines = plan.machines.astype(np.int32)
+        self._claims = Claims(
+            tasks["number"][plan.rows],
+            machines,
+            tasks["shape"][plan.rows].astype(np.int32),
+            view.versions(machines),
+        )
+        releases = tasks["number"][np.concatenate([plan.leaving, plan.early])]
+        transaction = Transaction(
+            self._context.name,
+            self._claims,
+            releases=releases if len(releases) else None,
+            move=True,
+        )
+        waiting = self._waiting(view, now)
+        return (*self._explainer.placed(graph, plan), Commit(transaction), *waiting)
+
+    def _waiting(self, view: View, now: int) -> Sequence[Effect]:
+        """Say why tasks have no machine, and come back to them."""
+        graph, effects = self.graph, list[Effect]()
+        if graph.waiting:
+            effects.extend(self._explainer.waiting(graph, self._plan, view, now))
+            if self._timer_at < now:
+                self._timer_at = now + self._settings.retry
+                effects.append(WakeMe(self._timer_at, "round"))
+        return effects
+
+    def _committed(self, transaction: Transaction, outcome: Outcome, now: int) -> None:
+        """The graph follows what the cell made of the plan."""
+        plan, graph = self._plan, self.graph
+        assert plan is not None
+        self._claims = None
+        unreleased = {refusal.task for refusal in outcome.unreleased}
+        released = np.concatenate([plan.leaving, plan.early])
+        if unreleased:
+            kept = np.isin(graph.tasks["number"][released], np.array(sorted(unreleased)))
+            released = released[~kept]
+        accepted = outcome.accepted
+        rows, machines, costs = plan.rows[accepted], plan.machines[accepted], plan.costs[accepted]
+        running = rows[graph.tasks["state"][rows] == RUNNING]
+        graph.stop(np.union1d(running, released[graph.tasks["state"][released] == RUNNING]), now)
+        pending = graph.tasks["state"][rows] == PENDING
+        graph.start(rows[pending], machines[pending], costs[pending], now)
+        if not outcome.all_accepted:
+            whys = outcome.whys[~accepted].tolist()
+            # Others were faster: try again on what is left. A limit is not worth that.
+            self._is_due = self._is_due or _LIMITS.isdisjoint(whys)

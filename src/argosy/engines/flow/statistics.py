@@ -1,0 +1,32 @@
+"""What is known of the machines at the beginning of a round, a row or number each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int64]
+
+
+class Statistics(msgspec.Struct, frozen=True):
+    dimensions: tuple[str, ...]
+    #: Machines that are there and take tasks.
+    usable: NDArray[np.bool_]
+    capacity: Numbers
+    free: Numbers
+    #: What tasks of this scheduler hold that are part of the network, and how many they are.
+    own: Numbers
+    own_tasks: Numbers
+    #: Tasks of this scheduler that run where they are whatever the flow.
+    pinned_tasks: Numbers
+    #: Owners of jobs by number, what the running tasks of each hold, and who has tasks that wait.
+    owners: Mapping[str, int]
+    held: Numbers
+    wanting: frozenset[str]
+
+    @property
+    def used(self) -> Numbers:
+        return self.capacity - self.free

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from typing import ClassVar
+
+from argosy.engines.api import Capabilities, Context, Finishes, Settings
+from argosy.engines.flow.scheduler import FlowScheduler
+from argosy.engines.flow.settings import FlowSettings, PolicyName
+from argosy.solvers.flow import Algorithm
+
+
+class QuincySettings(FlowSettings, frozen=True):
+    """As Firmament's, with cost scaling from scratch."""
+
+    policy: PolicyName = "quincy"
+    algorithm: Algorithm = Algorithm.SHORTEST_PATHS
+    warm: bool = False
+
+
+class Quincy(FlowScheduler):
+    """One scheduler for the whole cell; see `argosy.engines.flow`."""
+
+    name: ClassVar[str] = "quincy"
+    summary: ClassVar[str] = (
+        "Min-cost max-flow over all tasks, by cost scaling from scratch whenever something happens."
+    )
+    settings_type: ClassVar[type[Settings]] = QuincySettings
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        transactions=True,
+        preemption=True,
+        finishes=Finishes.OWN,
+        machine_events=True,
+        alone=True,
+    )
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        assert isinstance(settings, FlowSettings)
+        super().__init__(settings, context)

@@ -1,0 +1,76 @@
+"""Shortest ways through the residual network: what one more unit of flow would cost, and by which way.
+
+Prices bound these distances; where they are not tight only a search tells. This one relaxes all arcs at
+once until nothing changes (Bellman and Ford), O(arcs) array work for each step of the longest way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.solvers.flow.network import Network
+
+Numbers = NDArray[np.int64]
+FAR: Final = 2**60
+
+
+class Residual:
+    """The residual arcs of a network whose flow is of least cost, as it was when this was made."""
+
+    def __init__(self, network: Network) -> None:
+        handles = network.all_vertices()
+        problem, flows = network.problem(), network.segment_flows()
+        tails, heads = handles[problem.tails], handles[problem.heads]
+        forward, backward = np.flatnonzero(flows < problem.capacities), np.flatnonzero(flows > 0)
+        self.vertices = int(handles.max(initial=-1)) + 1
+        self.tails = np.concatenate([tails[forward], heads[backward]]).astype(np.int64)
+        self.heads = np.concatenate([heads[forward], tails[backward]]).astype(np.int64)
+        self.costs = np.concatenate([problem.costs[forward], -problem.costs[backward]])
+
+    def __len__(self) -> int:
+        return len(self.tails)
+
+    def to(self, target: int, without: Sequence[int] = ()) -> Ways:
+        """The cheapest ways to `target` that pass through none of `without`."""
+        closed = np.zeros(self.vertices, np.bool_)
+        closed[list(without)] = True
+        open_arcs = np.flatnonzero(~closed[self.heads] & ~closed[self.tails])
+        tails, heads, costs = self.tails[open_arcs], self.heads[open_arcs], self.costs[open_arcs]
+        distance = np.full(self.vertices, FAR, np.int64)
+        follow = np.full(self.vertices, -1, np.int64)
+        distance[target] = 0
+        for _ in range(self.vertices):
+            reach = np.where(distance[heads] < FAR, distance[heads] + costs, FAR)
+            best = distance.copy()
+            np.minimum.at(best, tails, reach)
+            better = np.flatnonzero((reach == best[tails]) & (reach < distance[tails]))
+            if not len(better):
+                break
+            follow[tails[better]] = heads[better]
+            distance = best
+        return Ways(target, distance, follow)
+
+    def out_of(self, vertex: int) -> tuple[Numbers, Numbers]:
+        """Heads and costs of the residual arcs out of a vertex."""
+        arcs = np.flatnonzero(self.tails == vertex)
+        return self.heads[arcs], self.costs[arcs]
+
+
+class Ways:
+    def __init__(self, target: int, distances: Numbers, follow: Numbers) -> None:
+        self.target = target
+        #: Of each vertex; `FAR` where no way leads.
+        self.distances = distances
+        self._follow = follow
+
+    def path(self, vertex: int) -> list[int]:
+        """Vertices from `vertex` to the target."""
+        path = [vertex]
+        while vertex != self.target:
+            vertex = int(self._follow[vertex])
+            path.append(vertex)
+        return path

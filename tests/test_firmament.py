@@ -1,0 +1,465 @@
+"""The flow engines: networks, policies, rounds and prices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.engines.firmament import Firmament, FirmamentSettings
+from argosy.engines.flow.admission import admit
+from argosy.engines.flow.explaining import entry_costs, price_of, second_best
+from argosy.engines.flow.extraction import extract
+from argosy.engines.flow.graph import Graph
+from argosy.engines.flow.local_data import LocalData
+from argosy.engines.flow.settings import DataSettings
+from argosy.engines.flow.tasks import PENDING, RUNNING
+from argosy.engines.quincy import Quincy
+from argosy.model.jobs import Job
+from argosy.model.scenario import CellSpec, MachineCrash, Scenario
+from argosy.solvers.flow import Network, Problem
+from argosy.solvers.flow.checker import faults
+from argosy.solvers.flow.distances import FAR, Residual
+from argosy.testing.builders import GIB, SECOND, cell, job, machines, scenario
+from argosy.testing.conformance import Trial
+from argosy.worlds.sim.world import build_cell
+
+DATA = {"rate": 64 * 2**20, "block": 2**28, "spread": 0.5}
+
+
+class Bench:
+    """A graph without a world: jobs go in, rounds are carried out as the flow wants them."""
+
+    def __init__(self, spec: CellSpec | None = None, **options: Any) -> None:
+        built = scenario("firmament", [], cell=spec or cell())
+        self.cell = build_cell(built)
+        self.view = self.cell.view()
+        self.settings = msgspec.convert(options, FirmamentSettings)
+        self.graph = Graph(self.settings, self.view)
+        self.jobs = 0
+        self.now = 0
+
+    def add(self, submitted: Job) -> int:
+        number, self.jobs = self.jobs, self.jobs + 1
+        tasks = np.arange(submitted.tasks, dtype=np.int64) + (number << 32)
+        self.graph.add([(submitted, number, tasks)], self.view, self.now)
+        return number
+
+    def solve(self) -> int:
+        self.graph.refresh(self.view, self.now)
+        solution = self.graph.solve()
+        assert solution.cost is not None
+        network = self.graph.network
+        assert faults(network.problem(), network.segment_flows(), network.prices()) == []
+        return solution.cost
+
+    def round(self) -> int:
+        """One round on a cell that takes everything; returns the cost of the flow."""
+        from argosy.model.transactions import Claims, Transaction
+
+        cost = self.solve()
+        graph = self.graph
+        plan = admit(graph, extract(graph), self.view)
+        tasks = graph.tasks
+        where = plan.machines.astype(np.int32)
+        claims = Claims(
+            tasks["number"][plan.rows],
+            where,
+            tasks["shape"][plan.rows].astype(np.int32),
+            self.view.versions(where),
+        )
+        out = tasks["number"][np.concatenate([plan.leaving, plan.early])]
+        outcome = self.cell.commit(Transaction("s", claims, releases=out, move=True))
+        assert outcome.all_accepted
+        graph.stop(
+            np.concatenate([plan.leaving, plan.rows[tasks["state"][plan.rows] == RUNNING]]), 0
+        )
+        graph.start(plan.rows, plan.machines, plan.costs, self.now)
+        return cost
+
+    def finish(self, tasks: list[int]) -> None:
+        from argosy.model.transactions import Transaction
+
+        ended = np.array(tasks, np.int64)
+        self.cell.commit(Transaction("s", releases=ended))
+        self.graph.finish(ended)
+
+    def where(self, number: int) -> list[int]:
+        rows = np.flatnonzero(self.graph.tasks["number"] >> 32 == number)
+        machines: list[int] = self.graph.tasks["machine"][rows].tolist()
+        return machines
+
+    def running(self) -> list[int]:
+        rows = self.graph.tasks["state"] == RUNNING
+        numbers: list[int] = self.graph.tasks["number"][rows].tolist()
+        return numbers
+
+
+def test_load_is_spread_evenly() -> None:
+    bench = Bench(policy="load-spreading")
+    bench.add(job("a", 20, cpu=500))
+    bench.round()
+    counts = np.bincount(bench.where(0), minlength=8)
+    assert counts.min() == 2
+    assert counts.max() == 3
+    bench.add(job("b", 4, cpu=500))
+    bench.round()
+    assert (np.bincount(bench.where(0) + bench.where(1), minlength=8) == 3).all()
+
+
+def test_a_job_of_many_equal_tasks_is_one_vertex() -> None:
+    bench = Bench(policy="load-spreading")
+    before = bench.graph.network.vertices
+    bench.add(job("a", 1_000, cpu=100))
+    # The class, its job and its pool.
+    assert bench.graph.network.vertices == before + 3
+
+
+def test_many_small_jobs_share_their_arcs_to_machines() -> None:
+    bench = Bench(cell(200), policy="load-spreading")
+    for number in range(2_000):
+        bench.add(job(f"j{number}", 1, cpu=100))
+    bench.solve()
+    # Each job has three arcs, and each machine one from the pool and one to the sink.
+    assert bench.graph.network.arcs == 3 * 2_000 + 2 * 200
+
+
+def test_many_different_jobs_keep_to_the_limit_of_arcs() -> None:
+    bench = Bench(cell(100), policy="load-spreading", most_arcs=2_000)
+    for number in range(200):
+        bench.add(job(f"j{number}", 2, cpu=10 + number))
+    bench.round()
+    assert bench.graph.network.arcs < 2_000 + 100 + 200 * 4 + 500
+    assert not (bench.graph.tasks["state"] == PENDING).any()
+    # The rest of the machines are still used: each pool begins elsewhere.
+    assert len({*np.concatenate([bench.where(n) for n in range(200)]).tolist()}) > 80
+
+
+def test_machines_without_what_a_task_requires_have_no_arc() -> None:
+    spec = cell()
+    picky = tuple(
+        msgspec.structs.replace(machine, attributes={"gpu": "yes"}) if i < 2 else machine
+        for i, machine in enumerate(spec.machines)
+    )
+    bench = Bench(msgspec.structs.replace(spec, machines=picky), policy="load-spreading")
+    wants = job("a", 6, cpu=1_000)
+    group = msgspec.structs.replace(wants.groups[0], requires={"gpu": "yes"})
+    bench.add(msgspec.structs.replace(wants, groups=(group,)))
+    bench.round()
+    assert set(bench.where(0)) == {0, 1}
+    assert (bench.graph.pools.arcs[0] >= 0).sum() == 2
+
+
+def test_a_task_goes_to_its_data_and_then_to_its_rack() -> None:
+    bench = Bench(cell(40), policy="quincy", data=DATA)
+    bench.add(job("a", 10, seconds=30))
+    bench.round()
+    data = LocalData(bench.settings.data, bench.graph.cluster.racks)
+    found = data.of(np.arange(10, dtype=np.int64), 30 * SECOND)
+    for task, machine in enumerate(bench.where(0)):
+        mine = found.machine_tasks == task
+        best = found.machine_blocks[mine].max()
+        here = found.machine_blocks[mine & (found.machines == machine)]
+        assert len(here), "no local data although every machine has room"
+        assert here[0] >= best - 1
+
+
+def test_data_has_its_replicas_where_hdfs_puts_them() -> None:
+    racks = np.arange(100) // 10
+    data = LocalData(DataSettings(rate=2**28, block=2**26, most_blocks=8), racks)
+    found = data.of(np.arange(500, dtype=np.int64), SECOND)
+    assert found.blocks.min() >= 1
+    assert found.blocks.max() <= 8
+    # Three replicas, two of them in one rack.
+    held = np.bincount(found.machine_tasks, found.machine_blocks)
+    assert (held <= 3 * found.blocks).all()
+    assert (np.bincount(found.rack_tasks, found.rack_blocks) <= 2 * found.blocks).all()
+    again = data.of(np.arange(100, 200, dtype=np.int64), SECOND)
+    assert again.bytes.tolist() == found.bytes[100:200].tolist()
+
+
+@pytest.mark.parametrize(
+    "options", [{"policy": "load-spreading"}, {"policy": "quincy", "data": DATA}]
+)
+def test_rounds_from_the_last_flow_cost_what_rounds_from_scratch_cost(
+    options: dict[str, Any],
+) -> None:
+    warm, cold = Bench(cell(20), **options), Bench(cell(20), warm=False, **options)
+    random = np.random.default_rng(3)
+    for step in range(25):
+        count = int(random.integers(1, 8))
+        for bench in (warm, cold):
+            bench.add(job(f"j{step}", count, cpu=1_000, seconds=40, precedence=step % 3))
+        assert warm.round() == cold.solve()
+        # The one that starts anew follows the other's placements, so that they see the same cluster.
+        rows = np.flatnonzero(warm.graph.tasks["state"] == RUNNING)
+        _follow(cold, warm, rows)
+        for bench in (warm, cold):
+            bench.now += SECOND
+        ended = [task for task in warm.running() if random.uniform() < 0.2]
+        for bench in (warm, cold):
+            bench.finish(ended)
+
+
+def _follow(cold: Bench, warm: Bench, rows: Any) -> None:
+    """Puts tasks of one bench where they are in the other, at the same prices."""
+    from argosy.model.transactions import Claims, Transaction
+
+    graph, other = cold.graph, warm.graph
+    now_at = dict(
+        zip(
+            other.tasks["number"][rows].tolist(), other.tasks["machine"][rows].tolist(), strict=True
+        )
+    )
+    mine = np.flatnonzero(graph.tasks["state"] == RUNNING)
+    gone = [
+        row
+        for row in mine.tolist()
+        if now_at.get(int(graph.tasks["number"][row])) != int(graph.tasks["machine"][row])
+    ]
+    if gone:
+        cold.cell.commit(Transaction("s", releases=graph.tasks["number"][gone]))
+        graph.stop(np.array(gone), cold.now)
+    new = np.array(
+        [
+            row
+            for row in np.flatnonzero(graph.tasks["state"] == PENDING).tolist()
+            if int(graph.tasks["number"][row]) in now_at
+        ],
+        np.int64,
+    )
+    if not len(new):
+        return
+    numbers = graph.tasks["number"][new]
+    where = np.array([now_at[task] for task in numbers.tolist()], np.int64)
+    costs = []
+    for task, machine in zip(numbers.tolist(), where.tolist(), strict=True):
+        row = int(other.tasks.rows(np.array([task]))[0])
+        run = other._run_of[(int(other.tasks["task_class"][row]) << 32) + machine]
+        costs.append(int(other.runs["cost"][run]) + warm.settings.migration)
+    shapes = graph.tasks["shape"][new].astype(np.int32)
+    machines = where.astype(np.int32)
+    claims = Claims(numbers, machines, shapes, cold.view.versions(machines))
+    assert cold.cell.commit(Transaction("s", claims)).all_accepted
+    graph.start(new, where, np.array(costs, np.int64), cold.now)
+
+
+def test_a_task_of_higher_precedence_preempts_one_of_lower() -> None:
+    jobs = [
+        job("low", 8, cpu=4_000, seconds=30),
+        job("high", 1, cpu=4_000, seconds=5, submit=1, precedence=3),
+    ]
+    trial = Trial(Firmament, scenario("firmament", jobs, replicas=1))
+    trial.require_all_finished()
+    lost = [line for line in trial.lines if line["what"] == "released"]
+    assert [line["job"] for line in lost] == ["low"]
+    placed = next(x for x in trial.lines if x["what"] == "placed" and x["job"] == "high")
+    assert placed["at"] < 2 * SECOND
+
+
+def test_running_tasks_stay_where_they_are_without_rescheduling() -> None:
+    jobs = [
+        job("low", 8, cpu=4_000, seconds=3),
+        job("high", 1, cpu=4_000, seconds=5, submit=1, precedence=3),
+    ]
+    options = {"reschedule": False}
+    trial = Trial(Firmament, scenario("firmament", jobs, replicas=1, settings=options))
+    trial.require_all_finished()
+    assert not [line for line in trial.lines if line["what"] == "released"]
+
+
+def _unbalanced() -> Scenario:
+    """A machine comes back empty beside one that is full: moving half of its tasks would pay."""
+    jobs = [job("a", 16, cpu=250, memory=GIB // 8, seconds=100), job("b", 1, cpu=250, submit=20)]
+    back = MachineCrash(at=0, machine="m1", down=10 * SECOND)
+    return scenario(
+        "firmament",
+        jobs,
+        replicas=1,
+        cell=cell(2),
+        faults=(back,),
+        settings={"policy": "load-spreading", "migration": 20},
+    )
+
+
+def test_tasks_migrate_when_that_pays_and_no_more_than_the_budget_in_a_round() -> None:
+    spec = _unbalanced()
+    trial = Trial(Firmament, spec)
+    trial.require_all_finished()
+    # A task moves from n tasks to m as long as 10 (n - 1 - m) is above its cost of 20: until 9 and 7.
+    assert sum(_moves(trial)) == 7
+    entry = msgspec.structs.replace(spec.fleet[0], settings={**spec.fleet[0].settings, "moves": 2})
+    trial = Trial(Firmament, msgspec.structs.replace(spec, fleet=(entry,)))
+    assert _moves(trial) == [2, 2, 2, 1]
+
+
+def _moves(trial: Trial) -> list[int]:
+    """How many tasks of the first job were placed anew in each round, while all of them ran."""
+    return [
+        len(line["indices"])
+        for line in trial.lines
+        if line["what"] == "placed" and line["job"] == "a" and 5 < line["at"] / SECOND < 50
+    ]
+
+
+def test_quincy_decides_as_firmament_does_but_from_scratch() -> None:
+    jobs = [job(f"j{i}", 4, cpu=1_000, submit=i) for i in range(6)]
+    runs = [
+        Trial(engine, scenario(engine.name, jobs, replicas=1, settings={"policy": "quincy"}))
+        for engine in (Firmament, Quincy)
+    ]
+    placed = [[x["at"] // SECOND for x in run.lines if x["what"] == "placed"] for run in runs]
+    assert placed[0] == placed[1]
+
+
+def _full(policy: str, **options: Any) -> Bench:
+    """Four machines of four slots, all taken by jobs of precedence 0 to 3."""
+    bench = Bench(cell(4), policy=policy, per_precedence=700, **options)
+    for number in range(4):
+        bench.add(job(f"j{number}", 4, cpu=1_000, seconds=30, precedence=number))
+    bench.round()
+    bench.solve()
+    assert not (bench.graph.tasks["state"] == PENDING).any()
+    return bench
+
+
+@pytest.mark.parametrize(
+    "options", [{"policy": "load-spreading"}, {"policy": "quincy", "data": DATA}]
+)
+def test_the_price_of_a_place_is_what_waiting_would_have_to_cost(options: dict[str, Any]) -> None:
+    bench = _full(**options)
+    number = bench.add(job("late", 1, cpu=1_000, seconds=30, precedence=0))
+    bench.solve()
+    graph = bench.graph
+    task_class = int(
+        graph.tasks["task_class"][np.flatnonzero(graph.tasks["number"] == number << 32)[0]]
+    )
+    price = price_of(graph, Residual(graph.network), task_class, graph.tasks["machine"])
+    assert price is not None
+    assert price.rise == price.place - price.waiting + 1
+    # The one that would lose is of the lowest precedence, and runs where the newcomer would go.
+    assert price.loser >> 32 == 0
+    assert price.machine in range(4)
+    arc = int(graph.classes["wait_arc"][task_class])
+    waiting = int(graph.classes["wait_cost"][task_class])
+    for rise, waits in ((price.rise - 2, 1), (price.rise, 0)):
+        graph.network.set_arcs([arc], costs=[waiting + rise])
+        assert graph.solve().is_optimal
+        assert graph.network.flows([arc]).tolist() == [waits]
+
+
+def test_so_much_more_precedence_wins_the_place() -> None:
+    prices = []
+    for more in (0, None):
+        bench = _full("load-spreading")
+        rise = prices[0] if more is None else 0
+        number = bench.add(job("late", 1, cpu=1_000, precedence=rise))
+        bench.solve()
+        graph = bench.graph
+        row = int(np.flatnonzero(graph.tasks["number"] == number << 32)[0])
+        task_class = int(graph.tasks["task_class"][row])
+        waits = graph.network.flows(graph.classes["wait_arc"][[task_class]]).tolist()
+        assert waits == ([0] if more is None else [1])
+        if more == 0:
+            price = price_of(graph, Residual(graph.network), task_class, graph.tasks["machine"])
+            assert price is not None
+            assert price.precedence is not None
+            prices.append(price.precedence)
+            assert price.precedence > 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_second_best_is_what_the_flow_would_cost_without_the_best(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    bench = Bench(cell(6), policy="quincy", data=DATA)
+    for number in range(int(random.integers(2, 6))):
+        bench.add(job(f"j{number}", 3, cpu=1_000, seconds=int(random.integers(5, 60))))
+        bench.round()
+    chosen = bench.add(job("chosen", 1, cpu=1_000, seconds=30))
+    cost = bench.solve()
+    graph = bench.graph
+    plan = extract(graph)
+    row = int(np.flatnonzero(graph.tasks["number"] == chosen << 32)[0])
+    at = int(np.flatnonzero(plan.rows == row)[0])
+    task_class, machine = int(graph.tasks["task_class"][row]), int(plan.machines[at])
+    told = second_best(graph, Residual(graph.network), task_class, machine, int(plan.costs[at]))
+    assert told.score is not None
+    assert told.second_score is not None
+    assert told.second != machine
+    again = Network.of(_without(graph, task_class, machine)).solve().cost
+    assert again is not None
+    assert again - cost == told.second_score - told.score
+
+
+def _without(graph: Graph, task_class: int, machine: int) -> Problem:
+    """The problem with the class's ways to machines spelled out, and the one to `machine` left out."""
+    network = graph.network
+    problem, handles = network.problem(), network.all_vertices()
+    number = {handle: at for at, handle in enumerate(handles.tolist())}
+    me = number[int(graph.classes["vertex"][task_class])]
+    job_vertex = number[graph.jobs[int(graph.classes["job"][task_class])].vertex]
+    kept = (problem.tails != me) | (problem.heads == job_vertex)
+    entries = entry_costs(graph, task_class)
+    entries[machine] = FAR
+    others = np.flatnonzero(entries < FAR)
+    vertices = [number[vertex] for vertex in graph.cluster.vertices[others].tolist()]
+    return Problem(
+        problem.supplies,
+        np.concatenate([problem.tails[kept], np.full(len(others), me, np.int32)]),
+        np.concatenate([problem.heads[kept], np.array(vertices, np.int32)]),
+        np.concatenate([problem.capacities[kept], np.ones(len(others), np.int64)]),
+        np.concatenate([problem.costs[kept], entries[others]]),
+    )
+
+
+def test_a_waiting_task_is_told_the_price_of_a_place() -> None:
+    jobs = [
+        job("first", 8, cpu=4_000, seconds=30, precedence=2),
+        job("late", 1, cpu=4_000, seconds=5, submit=1),
+    ]
+    trial = Trial(Firmament, scenario("firmament", jobs, replicas=1))
+    line = next(x for x in trial.lines if x["what"] == "explained" and x["job"] == "late")
+    price = line["explanation"]["price"]
+    assert price["holder"] >> 32 == 0
+    assert price["precedence"] >= 3
+    assert line["explanation"]["nearest_miss"]["machine"] >= 0
+    told = [x for x in trial.lines if x["what"] == "explained" and x["job"] == "first"]
+    assert all(x["explanation"]["rule"] == "cheapest flow" for x in told)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.data())
+def test_any_course_of_events_keeps_the_network_in_step(data: st.DataObject) -> None:
+    policy = data.draw(st.sampled_from(["load-spreading", "quincy"]))
+    bench = Bench(cell(5), policy=policy, data=DATA, reschedule=data.draw(st.booleans()))
+    cpus = data.draw(st.sampled_from([[1_000], [500, 1_000, 2_000]]))
+    for step in range(12):
+        if data.draw(st.booleans()):
+            count, cpu = data.draw(st.integers(1, 6)), data.draw(st.sampled_from(cpus))
+            precedence = data.draw(st.integers(0, 2))
+            bench.add(job(f"j{step}", count, cpu=cpu, seconds=20, precedence=precedence))
+        running = bench.running()
+        ended = data.draw(st.lists(st.sampled_from(running), unique=True)) if running else []
+        bench.finish(ended)
+        bench.round()
+        bench.now += SECOND
+        graph = bench.graph
+        own = np.zeros_like(graph.own_tasks)
+        rows = np.flatnonzero(graph.tasks["state"] == RUNNING)
+        np.add.at(own, graph.tasks["machine"][rows], 1)
+        assert own.tolist() == graph.own_tasks.tolist()
+        assert graph.classes["running"].sum() == len(rows)
+        held = bench.view.capacity() - bench.view.free()
+        assert held.tolist() == graph.own.tolist()
+
+
+def test_machines_in_no_rack_stand_alone() -> None:
+    bare = tuple(msgspec.structs.replace(machine, joins={}) for machine in machines(3))
+    bench = Bench(CellSpec(machines=bare), policy="quincy", data=DATA)
+    bench.add(job("a", 3, seconds=30))
+    bench.round()
+    assert len(bench.graph.cluster.rack_names) == 3
