@@ -19,8 +19,12 @@ from argosy.engines.flow.local_data import LocalData
 from argosy.engines.flow.settings import DataSettings
 from argosy.engines.flow.tasks import PENDING, RUNNING
 from argosy.engines.quincy import Quincy
+from argosy.model.errors import ModelError
 from argosy.model.jobs import Job
+from argosy.model.machines import Machine
+from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, MachineCrash, Scenario
+from argosy.model.transactions import Claims, Transaction
 from argosy.solvers.flow import Network, Problem
 from argosy.solvers.flow.checker import faults
 from argosy.solvers.flow.distances import FAR, Residual
@@ -59,8 +63,6 @@ class Bench:
 
     def round(self) -> int:
         """One round on a cell that takes everything; returns the cost of the flow."""
-        from argosy.model.transactions import Claims, Transaction
-
         cost = self.solve()
         graph = self.graph
         plan = admit(graph, extract(graph), self.view)
@@ -82,8 +84,6 @@ class Bench:
         return cost
 
     def finish(self, tasks: list[int]) -> None:
-        from argosy.model.transactions import Transaction
-
         ended = np.array(tasks, np.int64)
         self.cell.commit(Transaction("s", releases=ended))
         self.graph.finish(ended)
@@ -207,8 +207,6 @@ def test_rounds_from_the_last_flow_cost_what_rounds_from_scratch_cost(
 
 def _follow(cold: Bench, warm: Bench, rows: Any) -> None:
     """Puts tasks of one bench where they are in the other, at the same prices."""
-    from argosy.model.transactions import Claims, Transaction
-
     graph, other = cold.graph, warm.graph
     now_at = dict(
         zip(
@@ -246,6 +244,109 @@ def _follow(cold: Bench, warm: Bench, rows: Any) -> None:
     claims = Claims(numbers, machines, shapes, cold.view.versions(machines))
     assert cold.cell.commit(Transaction("s", claims)).all_accepted
     graph.start(new, where, np.array(costs, np.int64), cold.now)
+
+
+def linked(used: tuple[int, ...]) -> Bench:
+    """Machines with links of 1,000, some of it in use by tasks of another scheduler."""
+    spec = tuple(
+        Machine(f"m{i}", Resources(16_000, 64 * GIB, {"bandwidth": 1_000}))
+        for i in range(len(used))
+    )
+    bench = Bench(CellSpec(machines=spec), policy="network-aware")
+    for machine, amount in enumerate(used):
+        if amount:
+            shape = bench.view.shape(Resources(0, 0, {"bandwidth": amount}))
+            there = np.array([machine], np.int32)
+            claims = Claims(
+                np.array([machine + (99 << 32)]),
+                there,
+                np.array([shape], np.int32),
+                bench.view.versions(there),
+            )
+            assert bench.cell.commit(Transaction("other", claims)).all_accepted
+    return bench
+
+
+def asking(name: str, count: int, bandwidth: int) -> Job:
+    plain = job(name, count)
+    group = msgspec.structs.replace(
+        plain.groups[0], request=Resources(100, GIB, {"bandwidth": bandwidth})
+    )
+    return msgspec.structs.replace(plain, groups=(group,))
+
+
+def test_links_fill_evenly_and_never_beyond_what_they_have() -> None:
+    bench = linked((900, 600, 0, 0))
+    bench.add(asking("a", 6, 250))
+    bench.round()
+    # A task costs its request and what is in use: 250, 250, 500, 500, 750 and 750 on the idle two.
+    assert sorted(bench.where(0)) == [2, 2, 2, 3, 3, 3]
+    bench.add(asking("b", 4, 250))
+    bench.round()
+    bench.solve()
+    assert sorted(bench.where(1)) == [-1, 1, 2, 3]
+    assert (bench.view.free() >= 0).all()
+
+
+def test_requests_of_different_bandwidth_do_not_overcommit_a_link_together() -> None:
+    bench = linked((0, 0))
+    for number, bandwidth in enumerate((700, 600, 500, 400, 300)):
+        bench.add(asking(f"j{number}", 1, bandwidth))
+    for _ in range(4):
+        bench.round()
+    placed = [bench.where(number)[0] for number in range(5)]
+    assert sum(machine >= 0 for machine in placed) >= 3
+    assert (bench.view.free() >= 0).all()
+
+
+def test_network_awareness_needs_links() -> None:
+    with pytest.raises(ModelError, match="bandwidth"):
+        Bench(cell(2), policy="network-aware")
+
+
+def test_a_task_goes_where_all_of_its_resources_are() -> None:
+    spec = tuple(
+        Machine(f"m{i}", Resources(4_000, 16 * GIB, {"gpu": 2 if i == 3 else 0})) for i in range(5)
+    )
+    bench = Bench(CellSpec(machines=spec), policy="multi-dimensional")
+    plain = job("a", 3, cpu=500)
+    group = msgspec.structs.replace(plain.groups[0], request=Resources(500, GIB, {"gpu": 1}))
+    bench.add(msgspec.structs.replace(plain, groups=(group,)))
+    bench.round()
+    assert sorted(bench.where(0)) == [-1, 3, 3]
+
+
+@pytest.mark.parametrize(("prefer", "used"), [("spread", 4), ("pack", 1)])
+def test_tasks_are_spread_or_packed(prefer: str, used: int) -> None:
+    bench = Bench(cell(4), policy="multi-dimensional", prefer=prefer)
+    for number in range(4):
+        bench.add(job(f"j{number}", 1, cpu=1_000, memory=4 * GIB))
+        bench.round()
+    assert len({bench.where(number)[0] for number in range(4)}) == used
+
+
+def test_who_has_less_than_a_fair_share_comes_first() -> None:
+    bench = Bench(cell(2), policy="multi-dimensional", per_second=0)
+    bench.add(job("mine", 8, cpu=1_000, owner="rich"))
+    bench.round()
+    late = bench.add(job("more", 1, cpu=1_000, owner="rich"))
+    later = bench.add(job("first", 1, cpu=1_000, owner="poor"))
+    bench.round()
+    bench.finish([0])
+    bench.round()
+    assert bench.where(late) == [-1]
+    assert bench.where(later) != [-1]
+
+
+def test_a_fair_share_that_is_worth_more_than_preemption_is_enforced() -> None:
+    bench = Bench(cell(2), policy="multi-dimensional", fairness=3_000, per_second=0)
+    bench.add(job("mine", 8, cpu=1_000, owner="rich"))
+    bench.round()
+    other = bench.add(job("other", 8, cpu=1_000, owner="poor"))
+    for _ in range(6):
+        bench.round()
+    placed = sum(machine >= 0 for machine in bench.where(other))
+    assert placed == 4
 
 
 def test_a_task_of_higher_precedence_preempts_one_of_lower() -> None:
@@ -320,7 +421,9 @@ def _full(policy: str, **options: Any) -> Bench:
     """Four machines of four slots, all taken by jobs of precedence 0 to 3."""
     bench = Bench(cell(4), policy=policy, per_precedence=700, **options)
     for number in range(4):
-        bench.add(job(f"j{number}", 4, cpu=1_000, seconds=30, precedence=number))
+        bench.add(
+            job(f"j{number}", 4, cpu=1_000, seconds=30, precedence=number, owner=f"u{number % 2}")
+        )
     bench.round()
     bench.solve()
     assert not (bench.graph.tasks["state"] == PENDING).any()
@@ -328,11 +431,17 @@ def _full(policy: str, **options: Any) -> Bench:
 
 
 @pytest.mark.parametrize(
-    "options", [{"policy": "load-spreading"}, {"policy": "quincy", "data": DATA}]
+    "options",
+    [
+        {"policy": "load-spreading"},
+        {"policy": "quincy", "data": DATA},
+        {"policy": "multi-dimensional"},
+        {"policy": "multi-dimensional", "fairness": 5_000},
+    ],
 )
 def test_the_price_of_a_place_is_what_waiting_would_have_to_cost(options: dict[str, Any]) -> None:
     bench = _full(**options)
-    number = bench.add(job("late", 1, cpu=1_000, seconds=30, precedence=0))
+    number = bench.add(job("late", 1, cpu=1_000, seconds=30, owner="u0"))
     bench.solve()
     graph = bench.graph
     task_class = int(
@@ -341,8 +450,8 @@ def test_the_price_of_a_place_is_what_waiting_would_have_to_cost(options: dict[s
     price = price_of(graph, Residual(graph.network), task_class, graph.tasks["machine"])
     assert price is not None
     assert price.rise == price.place - price.waiting + 1
-    # The one that would lose is of the lowest precedence, and runs where the newcomer would go.
-    assert price.loser >> 32 == 0
+    # The one that would lose is of the lowest precedence, unless its owner would fall below its share.
+    assert price.loser >> 32 == (0 if "fairness" not in options else price.holder >> 32)
     assert price.machine in range(4)
     arc = int(graph.classes["wait_arc"][task_class])
     waiting = int(graph.classes["wait_cost"][task_class])
@@ -434,7 +543,7 @@ def test_a_waiting_task_is_told_the_price_of_a_place() -> None:
 @settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_any_course_of_events_keeps_the_network_in_step(data: st.DataObject) -> None:
-    policy = data.draw(st.sampled_from(["load-spreading", "quincy"]))
+    policy = data.draw(st.sampled_from(["load-spreading", "quincy", "multi-dimensional"]))
     bench = Bench(cell(5), policy=policy, data=DATA, reschedule=data.draw(st.booleans()))
     cpus = data.draw(st.sampled_from([[1_000], [500, 1_000, 2_000]]))
     for step in range(12):

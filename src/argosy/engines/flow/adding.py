@@ -32,7 +32,7 @@ def add_jobs(graph: Graph, submissions: Sequence[Submission], view: View, now: i
         state = graph.tasks["state"][rows]
         if (state == RUNNING).any():
             graph.stop(rows[state == RUNNING], now)
-        new = tasks[state == GONE]
+        new = np.sort(tasks[state == GONE])
         if not len(new):
             continue
         for group, mine in job.tasks_by_group(new):
@@ -61,7 +61,8 @@ def _add_entries(graph: Graph, submissions: Sequence[Submission]) -> None:
             new[number] = job
     if new:
         vertices = graph.network.add_vertices(np.zeros(len(new), np.int64))
-        arcs = graph.network.add_arcs(vertices, graph.sink, PLENTY, 0)
+        owners = [graph.owner_vertices[graph.owner_number(job.owner)] for job in new.values()]
+        arcs = graph.network.add_arcs(vertices, np.array(owners, np.int32), PLENTY, 0)
         graph.add_entries(new, vertices, arcs)
 
 
@@ -103,6 +104,7 @@ def _add_classes(graph: Graph, groups: list[NewGroup]) -> None:
     columns["first"][classes] = rows[firsts]
     columns["rows"][classes] = spans
     columns["pending"][classes] = supplies
+    graph.demand(classes, supplies)
     class_of = classes[np.searchsorted(firsts, np.arange(len(rows)), side="right") - 1]
     graph.tasks["task_class"][rows] = class_of
     if wishes.preferences is not None:

@@ -143,15 +143,25 @@ def price_of(graph: Graph, residual: Residual, task_class: int, where: Numbers) 
     columns = graph.classes
     vertex, number = int(columns["vertex"][task_class]), int(columns["job"][task_class])
     job = graph.jobs[number]
-    ways = residual.to(graph.sink, without=(vertex, job.vertex))
+    owner = int(columns["owner"][task_class])
+    shut, own = (vertex, job.vertex), graph.owner_cost(owner)
+    targets = [(graph.sink, 0)]
+    if graph.owner_vertices[owner] != graph.sink:
+        # In exchange with a task of the same owner, the owner's share stays as it is.
+        targets.append((graph.owner_vertices[owner], own))
     heads, costs = residual.out_of(vertex)
-    reach = np.where(heads == job.vertex, FAR, costs + ways.distances[heads])
-    if not len(reach) or int(reach.min()) >= FAR // 2:
+    found = []
+    for target, beyond in targets:
+        ways = residual.to(target, without=shut)
+        reach = np.where(heads == job.vertex, FAR, costs + ways.distances[heads] + beyond)
+        if len(reach) and int(reach.min()) < FAR // 2:
+            path = [*ways.path(int(heads[int(reach.argmin())])), graph.sink]
+            found.append((int(reach.min()), path))
+    if not found:
         return None
-    best = int(reach.argmin())
-    path = ways.path(int(heads[best]))
-    waiting = int(columns["wait_cost"][task_class]) + job.cost
-    rise = int(reach[best]) - waiting + 1
+    place_cost, path = min(found)
+    waiting = int(columns["wait_cost"][task_class]) + job.cost + own
+    rise = place_cost - waiting + 1
     each = graph.policy.precedence_price()
     machine_of, class_of = graph.machine_of_vertex, graph.class_of_vertex
     machines = [machine_of[there] for there in path if there in machine_of]
@@ -159,10 +169,10 @@ def price_of(graph: Graph, residual: Residual, task_class: int, where: Numbers) 
     # Where the way goes back from a pool, it takes the place of a unit that goes through there too.
     place = machines[0] if machines else None
     holder = _task_of(graph, classes[0], where, place) if classes else -1
-    loser = _task_of(graph, classes[-1], where, None) if path[-2] in graph.job_vertices else -1
+    loser = _task_of(graph, classes[-1], where, None) if graph.job_vertices & {*path} else -1
     return Price(
         waiting=waiting,
-        place=int(reach[best]),
+        place=place_cost,
         machine=int(where[holder]) if place is None else place,
         holder=int(graph.tasks["number"][holder]) if holder >= 0 else -1,
         loser=int(graph.tasks["number"][loser]) if loser >= 0 else -1,
@@ -189,7 +199,7 @@ def second_best(
     score = own + costs + steps * max(0, flow - 1)
     second = int(reach.argmin())
     best = int(reach[second])
-    waits = int(columns["wait_cost"][task_class]) + job.cost + int(ways.distances[graph.sink])
+    waits = int(columns["wait_cost"][task_class]) + int(ways.distances[job.vertex])
     feasible = int((entries < FAR).sum())
     looked_at = int(cluster.usable.sum())
     if min(best, waits) >= FAR // 2:

@@ -19,7 +19,7 @@ from argosy.engines.flow.cluster import Cluster
 from argosy.engines.flow.columns import Columns, Rows
 from argosy.engines.flow.policies import make_policy
 from argosy.engines.flow.policy import Terms
-from argosy.engines.flow.pools import Pools
+from argosy.engines.flow.pools import PLENTY, Pools
 from argosy.engines.flow.rooms import set_rooms
 from argosy.engines.flow.settings import FlowSettings
 from argosy.engines.flow.statistics import Statistics
@@ -94,9 +94,14 @@ class Graph:
         dimensions = len(view.dimensions)
         self.own = np.zeros((count, dimensions), np.int64)
         self.own_tasks = np.zeros(count, np.int64)
-        #: Owners of jobs by number, and what the running tasks of each hold.
-        self.owners: dict[str, int] = {"": 0}
-        self.held = np.zeros((1, dimensions), np.int64)
+        #: Owners of jobs by number: tasks that are not over, what these ask for, the owner's vertex
+        #: and arc to the sink with its terms, where the policy has such.
+        self.owners: dict[str, int] = {}
+        self.owner_tasks = np.zeros(0, np.int64)
+        self.demands = np.zeros((0, dimensions), np.int64)
+        self.owner_vertices: list[int] = []
+        self.owner_arcs: list[int] = []
+        self._owner_terms: list[tuple[int, int]] = []
         self.statistics: Statistics | None = None
 
     # Tasks come and go.
@@ -115,9 +120,24 @@ class Graph:
 
     def owner_number(self, owner: str) -> int:
         number = self.owners.setdefault(owner, len(self.owners))
-        if number == len(self.held):
-            self.held = np.concatenate([self.held, np.zeros_like(self.held[:1])])
+        if number == len(self.owner_tasks):
+            self.owner_tasks = np.append(self.owner_tasks, 0)
+            self.demands = np.pad(self.demands, ((0, 1), (0, 0)))
+            vertex, arc = self.sink, -1
+            if self.policy.has_owners:
+                vertex = self.network.add_vertex()
+                arc = self.network.add_arc(vertex, self.sink, PLENTY, 0)
+            self.owner_vertices.append(vertex)
+            self.owner_arcs.append(arc)
+            self._owner_terms.append((0, 0))
         return number
+
+    def demand(self, classes: Numbers, counts: int | Numbers) -> None:
+        """So many more, or fewer, tasks of classes that are not over."""
+        owners, pools = self.classes["owner"][classes], self.classes["pool"][classes]
+        many = np.broadcast_to(np.asarray(counts, np.int64), owners.shape)
+        np.add.at(self.owner_tasks, owners, many)
+        np.add.at(self.demands, owners, many[:, None] * self.pools.requests[pools])
 
     def start(self, rows: Rows, machines: Numbers, costs: Numbers, now: int) -> None:
         """Pending tasks run now, at the end of a way whose first arc costs so much."""
@@ -160,6 +180,7 @@ class Graph:
             return
         classes = self._leave(rows)
         self.tasks["state"][rows] = GONE
+        self.demand(classes, -1)
         pools, counts = np.unique(self.classes["pool"][classes], return_counts=True)
         for pool, count in zip(pools.tolist(), counts.tolist(), strict=True):
             self.pools.by_number[pool].tasks -= count
@@ -190,7 +211,6 @@ class Graph:
         np.add.at(self.pools.running, (pools, machines), sign)
         np.add.at(self.own, machines, amounts)
         np.add.at(self.own_tasks, machines, sign)
-        np.add.at(self.held, self.classes["owner"][classes], amounts)
 
     def _count_waiting(self, classes: Numbers, sign: int, now: int) -> None:
         jobs, counts = np.unique(self.classes["job"][classes], return_counts=True)
@@ -251,12 +271,12 @@ class Graph:
             self.own if self.settings.reschedule else np.zeros_like(self.own),
             moving,
             pinned,
-            self.owners,
-            self.held,
-            frozenset(entry.job.owner for entry in self.waiting.values()),
+            self.owner_tasks,
+            self.demands,
         )
         self.policy.gather(self.statistics)
         set_rooms(self, self.statistics)
+        self._set_owners()
         self._age(now)
         self.network.balance(self.sink)
 
@@ -292,6 +312,22 @@ class Graph:
                 self.sink_arcs[changed], rooms[changed], costs[changed], steps[changed]
             )
             self.sink_terms = (rooms.copy(), costs.copy(), steps.copy())
+
+    def _set_owners(self) -> None:
+        for number, terms in enumerate(self.policy.owner_terms()):
+            if terms != self._owner_terms[number]:
+                self._owner_terms[number] = terms
+                spare, cost = terms
+                parts = [(spare, 0), (PLENTY - spare, cost)]
+                self.network.set_segments(
+                    self.owner_arcs[number], [part for part in parts if part[0]]
+                )
+
+    def owner_cost(self, number: int) -> int:
+        """What the last unscheduled task of an owner costs for its owner's share."""
+        spare, cost = self._owner_terms[number]
+        arc = self.owner_arcs[number]
+        return cost if arc >= 0 and int(self.network.flows([arc])[0]) > spare else 0
 
     def _age(self, now: int) -> None:
         """Waiting costs more the longer it lasts."""

@@ -63,7 +63,8 @@ class LocalData:
         # A sum of twelve even draws is close enough to a normal one, and the same everywhere.
         even = self._draws(keys, 1, 12).astype(np.float64) / 2.0**64
         normal = even.sum(axis=1) - 6.0
-        size = settings.rate * (np.asarray(expected) / MICROS_PER_SECOND) * np.exp(settings.spread * normal)
+        seconds = np.asarray(expected) / MICROS_PER_SECOND
+        size = settings.rate * seconds * np.exp(settings.spread * normal)
         size = np.minimum(size, float(settings.block * settings.most_blocks)).astype(np.int64)
         # Whole MiB: exponentials may differ in the last digit from platform to platform.
         size = np.maximum(1, size >> 20) << 20

@@ -3,7 +3,7 @@
 A round goes over the network twice. In the first pass `gather` sees the statistics of all machines; in
 the second the other methods give costs. Costs are whole numbers, the policy's own unit. A task's way is
 
-    task class -> pool -> (rack ->) machine -> sink      or      task class -> job -> sink
+    task class -> pool -> (rack ->) machine -> sink      or      task class -> job (-> owner) -> sink
 
 with short cuts to racks and machines that it prefers. A *pool* is an aggregator for all tasks that ask
 for the same resources and attributes, so that arcs to machines are few; the job's vertex stands for not
@@ -82,8 +82,9 @@ def plain_wishes(groups: Sequence[NewGroup], settings: FlowSettings) -> Wishes:
 
 class Policy(Protocol):
     name: ClassVar[str]
-    #: Whether pools reach machines by way of racks.
+    #: Whether pools reach machines by way of racks, and jobs the sink by way of their owners.
     has_racks: ClassVar[bool]
+    has_owners: ClassVar[bool]
 
     def wishes(self, groups: Sequence[NewGroup]) -> Wishes: ...
 
@@ -95,6 +96,10 @@ class Policy(Protocol):
 
     def pool_terms(self, requests: Numbers) -> Terms:
         """Of the arcs from pools to machines: a row for each request, a column for each machine."""
+
+    def owner_terms(self) -> Sequence[tuple[int, int]]:
+        """For each owner, by number: how many of its tasks may be unscheduled at no extra cost, and
+        what each beyond them costs. Asked only where there are owners."""
 
     def job_cost(self, job: Job, waited: int) -> int:
         """What each of the job's tasks costs unscheduled beyond its `Wishes.waiting`, when some have

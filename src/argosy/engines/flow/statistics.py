@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +20,9 @@ class Statistics(msgspec.Struct, frozen=True):
     own_tasks: Numbers
     #: Tasks of this scheduler that run where they are whatever the flow.
     pinned_tasks: Numbers
-    #: Owners of jobs by number, what the running tasks of each hold, and who has tasks that wait.
-    owners: Mapping[str, int]
-    held: Numbers
-    wanting: frozenset[str]
+    #: By number of owner: tasks that are not over, and what they ask for in all.
+    owner_tasks: Numbers
+    demands: Numbers
 
     @property
     def used(self) -> Numbers:

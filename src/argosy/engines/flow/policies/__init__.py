@@ -11,9 +11,7 @@ from argosy.engines.flow.policy import Policy
 from argosy.engines.flow.settings import FlowSettings
 
 
-def make_policy(
-    settings: FlowSettings, cluster: Cluster, dimensions: tuple[str, ...]
-) -> Policy:
+def make_policy(settings: FlowSettings, cluster: Cluster, dimensions: tuple[str, ...]) -> Policy:
     match settings.policy:
         case "load-spreading":
             return LoadSpreading(settings)

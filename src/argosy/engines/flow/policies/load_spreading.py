@@ -24,6 +24,7 @@ Numbers = NDArray[np.int64]
 class LoadSpreading:
     name: ClassVar[str] = "load-spreading"
     has_racks: ClassVar[bool] = False
+    has_owners: ClassVar[bool] = False
 
     def __init__(self, settings: FlowSettings) -> None:
         self._settings = settings
@@ -41,6 +42,9 @@ class LoadSpreading:
 
     def pool_terms(self, requests: Numbers) -> Terms:
         return Terms()
+
+    def owner_terms(self) -> Sequence[tuple[int, int]]:
+        return ()
 
     def job_cost(self, job: Job, waited: int) -> int:
         return self._settings.per_second * (waited // MICROS_PER_SECOND)

@@ -1,9 +1,9 @@
-"""Several resources: a task goes where all it asks for fits, as in Borg, and where load is even, or where
-it is highest already if tasks are to be packed.
+"""Several resources: a task goes where all it asks for fits, as in Borg, and where load is even, or
+where it is highest already if tasks are to be packed.
 
 The cost of a machine is the mean of its resources' use with the task on it, in thousandths; another task
-costs as much more as it uses. Not being scheduled costs by precedence, and by how far the owner's
-dominant share of the cluster is below, or above, an equal share among all owners that have tasks.
+costs as much more as it uses. Not being scheduled costs by precedence; and for as many of an owner's
+tasks as would make up an equal share among all owners, by dominant resource, it costs `fairness` more.
 """
 
 from __future__ import annotations
@@ -22,20 +22,18 @@ from argosy.model.units import MICROS_PER_SECOND
 
 Numbers = NDArray[np.int64]
 _FULL: Final = 1_000
-#: Fair shares count in steps of this part of one, so that costs do not change all the time.
-_STEPS: Final = 10
 
 
 class MultiDimensional:
     name: ClassVar[str] = "multi-dimensional"
     has_racks: ClassVar[bool] = False
+    has_owners: ClassVar[bool] = True
 
     def __init__(self, settings: FlowSettings) -> None:
         self._settings = settings
         self._used = np.empty((0, 0), np.int64)
         self._capacity = np.empty((0, 0), np.int64)
-        #: By how much the unscheduled costs of each owner's tasks are above or below others'.
-        self._fairness: dict[str, int] = {}
+        self._terms: list[tuple[int, int]] = []
 
     def wishes(self, groups: Sequence[NewGroup]) -> Wishes:
         return plain_wishes(groups, self._settings)
@@ -43,26 +41,25 @@ class MultiDimensional:
     def gather(self, statistics: Statistics) -> None:
         self._used = statistics.used
         self._capacity = np.maximum(statistics.capacity, 1)
-        self._fairness = self._shares(statistics) if self._settings.fairness else {}
+        self._terms = self._shares(statistics)
 
-    def _shares(self, statistics: Statistics) -> dict[str, int]:
-        """Owners below an equal dominant share wait at a higher cost, others at a lower."""
+    def _shares(self, statistics: Statistics) -> list[tuple[int, int]]:
+        """As many tasks as make up an equal dominant share are dearer to leave unscheduled."""
+        counts, demands = statistics.owner_tasks, statistics.demands
+        active = np.flatnonzero(counts)
+        terms = [(0, 0)] * len(counts)
+        if len(active) < 2 or not self._settings.fairness:
+            return terms
         total = np.maximum(statistics.capacity[statistics.usable].sum(axis=0), 1)
-        dominant = (statistics.held / total).max(axis=1)
-        active = [
-            owner
-            for owner, number in statistics.owners.items()
-            if owner in statistics.wanting or statistics.held[number].any()
-        ]
-        if len(active) < 2:
-            return {}
-        equal = 1.0 / len(active)
-        steps = {
-            owner: round(_STEPS * (1.0 - float(dominant[statistics.owners[owner]]) / equal))
-            for owner in active
-        }
-        fairness = self._settings.fairness
-        return {owner: fairness * max(-_STEPS, at) // _STEPS for owner, at in steps.items()}
+        dominant = (demands[active] / total).max(axis=1)
+        entitled = np.floor(counts[active] / np.maximum(dominant, 1e-12) / len(active))
+        spare = np.maximum(0, counts[active] - np.minimum(entitled, counts[active]))
+        for owner, free in zip(active.tolist(), spare.astype(np.int64).tolist(), strict=True):
+            terms[owner] = (free, self._settings.fairness)
+        return terms
+
+    def owner_terms(self) -> Sequence[tuple[int, int]]:
+        return self._terms
 
     def sink_terms(self) -> Terms:
         return Terms()
@@ -78,8 +75,7 @@ class MultiDimensional:
         return Terms((used[None, :] + added) // count, added // count)
 
     def job_cost(self, job: Job, waited: int) -> int:
-        age = self._settings.per_second * (waited // MICROS_PER_SECOND)
-        return age + self._fairness.get(job.owner, 0)
+        return self._settings.per_second * (waited // MICROS_PER_SECOND)
 
     def precedence_price(self) -> int:
         return self._settings.per_precedence

@@ -27,6 +27,7 @@ _FULL = 1_000
 class NetworkAware:
     name: ClassVar[str] = "network-aware"
     has_racks: ClassVar[bool] = False
+    has_owners: ClassVar[bool] = False
 
     def __init__(self, settings: FlowSettings, dimensions: tuple[str, ...]) -> None:
         self._settings = settings
@@ -55,6 +56,9 @@ class NetworkAware:
         return Terms(
             _FULL * (asked + self._used[None, :]) // self._largest, _FULL * asked // self._largest
         )
+
+    def owner_terms(self) -> Sequence[tuple[int, int]]:
+        return ()
 
     def job_cost(self, job: Job, waited: int) -> int:
         return self._settings.per_second * (waited // MICROS_PER_SECOND)

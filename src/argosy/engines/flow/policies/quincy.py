@@ -30,6 +30,7 @@ _GIB = 2**30
 class Quincy:
     name: ClassVar[str] = "quincy"
     has_racks: ClassVar[bool] = True
+    has_owners: ClassVar[bool] = False
 
     def __init__(self, settings: FlowSettings, cluster: Cluster) -> None:
         self._settings = settings
@@ -100,6 +101,9 @@ class Quincy:
 
     def pool_terms(self, requests: Numbers) -> Terms:
         return Terms()
+
+    def owner_terms(self) -> Sequence[tuple[int, int]]:
+        return ()
 
     def job_cost(self, job: Job, waited: int) -> int:
         return self._settings.per_second * (waited // MICROS_PER_SECOND)
