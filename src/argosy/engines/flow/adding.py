@@ -117,6 +117,8 @@ def _add_preferences(graph: Graph, wanted: Preferences, class_of: Rows) -> None:
     machines = np.where(is_rack, 0, wanted.places)
     fits = is_rack | (graph.pools.allowed[pools, machines] & graph.cluster.usable[machines])
     order = np.flatnonzero(fits)
+    if not len(order):
+        return
     order = order[np.argsort(classes[order], kind="stable")]
     classes, pools, is_rack = classes[order], pools[order], is_rack[order]
     places, costs = wanted.places[order], wanted.costs[order] + graph.settings.migration

@@ -30,8 +30,7 @@ from argosy.model.random import Random
 from argosy.solvers.flow.distances import FAR, Residual
 
 Numbers = NDArray[np.int64]
-#: Arcs a round's searches may look at, each search counted as this many times the network's.
-_BUDGET: Final = 2_000_000
+#: A search looks at each arc of the network about so many times.
 _STEPS: Final = 8
 RULE: Final = "cheapest flow"
 
@@ -46,19 +45,19 @@ class Explainer:
         self._residual: Residual | None = None
         #: The machine of every task when the round under way is done, by row.
         self._where = np.empty(0, np.int64)
-        self._left = _BUDGET
+        self._left = self._settings.explain_arcs
 
     def begin(self) -> None:
         """A new flow was found: ways through the last one are void."""
         self._residual = None
-        self._left = _BUDGET
+        self._left = self._settings.explain_arcs
 
     def _ways(self, graph: Graph) -> Residual | None:
         """The residual network, if the round can afford another search."""
         if self._left <= 0:
             return None
         if self._residual is None:
-            if graph.network.arcs * _STEPS > _BUDGET:
+            if graph.network.arcs * _STEPS > self._settings.explain_arcs:
                 return None
             self._residual = Residual(graph.network)
         self._left -= len(self._residual) * _STEPS
