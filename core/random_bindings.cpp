@@ -3,6 +3,7 @@
 
 #include <tuple>
 
+#include "arrays.hpp"
 #include "bindings.hpp"
 #include "random.hpp"
 
@@ -21,6 +22,16 @@ void bind_random(nb::module_& module) {
              return self.below(static_cast<std::uint64_t>(n));
            },
            nb::arg("n"))
+      .def("integers",
+           [](Random& self, std::int64_t count, std::int64_t n) {
+             if (count < 0 || n < 1) throw nb::value_error("integers() needs a bound of at least 1");
+             std::vector<std::int64_t> drawn(static_cast<std::size_t>(count));
+             for (auto& value : drawn) {
+               value = static_cast<std::int64_t>(self.below(static_cast<std::uint64_t>(n)));
+             }
+             return argosy::to_numpy(std::move(drawn));
+           },
+           nb::arg("count"), nb::arg("n"))
       .def("uniform", &Random::uniform)
       .def("exponential", &Random::exponential)
       .def("normal", &Random::normal)

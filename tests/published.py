@@ -169,16 +169,208 @@ def murmuration(
     return jobs.times()
 
 
-def sparrow(rows: Sequence[JobRow], machines: int, *, seed: int, ratio: int = 2) -> list[int]:
+class Probes:
+    """What is left to chance in Sparrow and Eagle: the machines that are probed."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+
+    def draw(self, job: int, machines: Sequence[int], count: int) -> list[int]:
+        return [self.random.choice(machines) for _ in range(count)]
+
+
+def sparrow(rows: Sequence[JobRow], machines: int, probes: Probes, *, ratio: int = 2) -> list[int]:
     """Batch sampling with replacement; tasks are bound in the order of the trace."""
-    rng, clock, jobs = random.Random(seed), Clock(), Jobs(rows)
+    clock, jobs = Clock(), Jobs(rows)
     workers = [Worker(clock, jobs, False) for _ in range(machines)]
 
     def arrive(job: int) -> None:
-        for _ in range(ratio * len(rows[job][2])):
-            clock.at(clock.now + HOP, workers[rng.randrange(machines)].add, job, None)
+        for machine in probes.draw(job, range(machines), ratio * len(rows[job][2])):
+            clock.at(clock.now + HOP, workers[machine].add, job, None)
 
     for job, (submit, _, _) in enumerate(rows):
         clock.at(submit, arrive, job)
+    clock.run()
+    return jobs.times()
+
+
+def yaq_d(rows: Sequence[JobRow], machines: int, beat: int, *, seed: int) -> list[int]:
+    """The least work as of the last beat, less what the running task has done since it started, plus a
+    draw of up to one beat; shortest remaining job first at the workers."""
+    rng, clock, jobs = random.Random(seed), Clock(), Jobs(rows)
+    workers = [Worker(clock, jobs, True) for _ in range(machines)]
+    work, told = [0] * machines, [0] * machines
+    running: list[tuple[int, int] | None] = [None] * machines
+    beats = -1
+
+    def look() -> None:
+        """Beats that fell since the last change saw what has been so since then."""
+        nonlocal beats
+        if clock.now // beat != beats:
+            beats = clock.now // beat
+            told[:] = work
+
+    def arrive(job: int) -> None:
+        look()
+        _, estimate, durations = rows[job]
+        waits = []
+        for machine in range(machines):
+            wait = told[machine]
+            if (now := running[machine]) is not None:
+                wait = max(0, 2 * HOP + wait - min(clock.now - now[0], now[1]))
+            waits.append(wait + rng.randrange(beat + 1))
+        for _ in durations:
+            machine = min(range(machines), key=waits.__getitem__)
+            waits[machine] += estimate
+            work[machine] += estimate
+            clock.at(clock.now + HOP, workers[machine].add, job, None)
+
+    def end(machine: int, estimate: int) -> None:
+        look()
+        work[machine] -= estimate
+        running[machine] = None
+
+    def started(machine: int) -> Callable[[int, int, int], None]:
+        def report(job: int, start: int, over: int) -> None:
+            running[machine] = (start, rows[job][1])
+            clock.at(over, end, machine, rows[job][1])
+
+        return report
+
+    for machine, worker in enumerate(workers):
+        worker.on_start = started(machine)
+    for job, (submit, _, _) in enumerate(rows):
+        clock.at(submit, arrive, job)
+    clock.run()
+    return jobs.times()
+
+
+class EagleWorker:
+    """Sticky probes of short jobs, and long tasks; [job, delay so far] each."""
+
+    def __init__(self, clock: Clock, jobs: Jobs, cutoff: int, remaining: list[int]) -> None:
+        self.clock, self.jobs, self.cutoff, self.remaining = clock, jobs, cutoff, remaining
+        self.queue: list[list[int]] = []
+        self.is_free = True
+        self.runs_long = False
+        self.started: tuple[int, int] | None = None
+        self.long_work = 0
+        self.stamp = -1
+        self.state: list[bool] = []
+
+    def is_long(self, job: int) -> bool:
+        return self.jobs.rows[job][1] > self.cutoff
+
+    @property
+    def has_long(self) -> bool:
+        return self.runs_long or any(self.is_long(job) for job, _ in self.queue)
+
+    def add(self, job: int) -> None:
+        self.queue.append([job, 0])
+        if self.is_free:
+            self.next()
+
+    def end(self, job: int) -> None:
+        if self.is_long(job):
+            self.long_work -= self.jobs.rows[job][1]
+        self.started = None
+        self.next()
+
+    def next(self) -> None:
+        self.runs_long = False
+        self.queue = [entry for entry in self.queue if self.remaining[entry[0]] != -1]
+        self.is_free = not self.queue
+        if self.is_free:
+            return
+        at = self.choose()
+        job = self.queue[at][0]
+        estimate, left = self.jobs.rows[job][1], self.jobs.unstarted[job]
+        answered = self.clock.now + 2 * HOP
+        if not left:
+            self.queue.pop(at)
+            self.clock.at(answered, self.next)
+            return
+        self.runs_long = self.is_long(job)
+        if self.runs_long:
+            self.started = (self.clock.now, estimate)
+            self.queue.pop(at)
+        else:
+            for entry in self.queue[:at]:
+                entry[1] += estimate
+        over = answered + left.pop(0)
+        self.jobs.done[job] = max(self.jobs.done[job], over)
+        self.clock.at(over, self.end, job)
+        self.clock.at(answered, self.update, job)
+
+    def update(self, job: int) -> None:
+        self.remaining[job] -= self.jobs.rows[job][1]
+        if not self.jobs.unstarted[job]:
+            self.remaining[job] = -1
+
+    def choose(self) -> int:
+        best, least, slack = 0, None, None
+        for at, (job, delay) in enumerate(self.queue):
+            estimate, is_long = self.jobs.rows[job][1], self.is_long(job)
+            if is_long and at == 0:
+                return 0
+            fits = slack is None or estimate <= slack
+            if (least is None or self.remaining[job] < least) and fits:
+                best, least = at, self.remaining[job]
+                if is_long:
+                    return best
+            if not is_long:
+                room = SLACK * estimate - delay
+                slack = room if slack is None else min(slack, room)
+        return best
+
+
+def eagle(
+    rows: Sequence[JobRow], machines: int, cutoff: int, apart: int, *, seed: int
+) -> list[int]:
+    """The first `apart` machines are closed to long jobs."""
+    rng, clock, jobs = random.Random(seed), Clock(), Jobs(rows)
+    remaining = [estimate * len(durations) for _, estimate, durations in rows]
+    workers = [EagleWorker(clock, jobs, cutoff, remaining) for _ in range(machines)]
+
+    def long_arrives(job: int) -> None:
+        _, estimate, durations = rows[job]
+        waits = {}
+        for machine in range(apart, machines):
+            worker = workers[machine]
+            waits[machine] = worker.long_work
+            if worker.started is not None:
+                done = min(clock.now - worker.started[0], worker.started[1])
+                waits[machine] += 2 * HOP - done
+        for _ in durations:
+            machine = min(waits, key=lambda m: (waits[m], m))
+            waits[machine] += estimate
+            workers[machine].long_work += estimate
+            clock.at(clock.now + HOP, long_comes, machine, job)
+
+    def long_comes(machine: int, job: int) -> None:
+        worker = workers[machine]
+        worker.stamp, worker.state = clock.now, [other.long_work > 0 for other in workers]
+        worker.add(job)
+
+    def short_arrives(job: int) -> None:
+        chosen = [rng.randrange(machines) for _ in range(2 * len(rows[job][2]))]
+        for _ in range(2):
+            refused = []
+            for machine in chosen:
+                if workers[machine].has_long:
+                    refused.append(workers[machine])
+                else:
+                    clock.at(clock.now + HOP, workers[machine].add, job)
+            if not refused:
+                return
+            told = max(refused, key=lambda worker: worker.stamp)
+            free = [machine for machine in range(machines) if not told.state[machine]]
+            chosen = [rng.choice(free) for _ in refused]
+        # What was refused twice goes where long jobs may not.
+        for _ in refused:
+            clock.at(clock.now + HOP, workers[rng.randrange(apart)].add, job)
+
+    for job, (submit, estimate, _) in enumerate(rows):
+        clock.at(submit, long_arrives if estimate > cutoff else short_arrives, job)
     clock.run()
     return jobs.times()

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 import pytest
 from tests import published
 
+from argosy.cell import View
 from argosy.engines.registry import ENGINES
+from argosy.engines.sparrow import Sparrow
+from argosy.model.effects import Effect, Probe
+from argosy.model.events import Event
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.machines import Machine
 from argosy.model.random import Random
@@ -70,7 +74,7 @@ def run(
     )
     stream = io.BytesIO()
     log = DecisionLog(stream)
-    world = SimulatedWorld(spec, ENGINES, log)
+    world = SimulatedWorld(spec, {**ENGINES, Recorded.name: Recorded}, log)
     world.run()
     log.flush()
     submit, _, _, done = world.simulator.job_columns()
@@ -140,4 +144,74 @@ def test_chance_alone_does_not_move_the_medians_far() -> None:
         np.median(published.murmuration(jobs, 40, 5, published.Draws(seed), srjf=True, delay=0))
         for seed in seeds
     ]
+    assert np.mean(mine) == pytest.approx(np.mean(theirs), rel=0.05)
+
+
+class Recorded(Sparrow):
+    """Sparrow, whose probes are written down."""
+
+    name: ClassVar[str] = "recorded"
+    probes: ClassVar[dict[int, list[int]]] = {}
+
+    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+        effects = super().handle(event, view, now)
+        for effect in effects:
+            if isinstance(effect, Probe):
+                type(self).probes[effect.job] = effect.machines.tolist()
+        return effects
+
+
+class SameProbes(published.Probes):
+    def __init__(self, drawn: dict[int, list[int]]) -> None:
+        self.drawn = drawn
+
+    def draw(self, job: int, machines: Sequence[int], count: int) -> list[int]:
+        assert len(self.drawn[job]) == count
+        return self.drawn[job]
+
+
+@pytest.mark.parametrize("schedulers", [1, 4])
+def test_sparrow_does_as_published_to_the_microsecond(schedulers: int) -> None:
+    jobs = rows(250, 3, gap=15_000)
+    Recorded.probes = {}
+    times, _ = run(
+        "recorded", jobs, 30, schedulers, MachineModel(), 1, cancel=False, repeated=True, least=1
+    )
+    assert times == published.sparrow(jobs, 30, SameProbes(Recorded.probes))
+
+
+def test_cancelled_probes_cost_nothing() -> None:
+    jobs = rows(250, 3, gap=15_000)
+    vain, cancelled = (
+        np.mean(run("sparrow", jobs, 30, 1, MachineModel(), 1, cancel=cancel, repeated=True)[0])
+        for cancel in (False, True)
+    )
+    assert cancelled < vain
+
+
+def test_yaq_d_has_the_published_medians() -> None:
+    jobs = rows(300, 5, gap=15_000)
+    model = MachineModel(
+        queue="shortest-remaining", slack=published.SLACK, start_delay=2 * published.HOP
+    )
+    mine = [
+        np.median(run("yaq-d", jobs, 40, 1, model, seed, heartbeat=8_000, jitter=True)[0])
+        for seed in range(5)
+    ]
+    theirs = [np.median(published.yaq_d(jobs, 40, 8_000, seed=seed)) for seed in range(5)]
+    assert np.mean(mine) == pytest.approx(np.mean(theirs), rel=0.05)
+
+
+def test_eagle_has_the_published_medians() -> None:
+    jobs = rows(400, 5, gap=15_000)
+    cutoff = 1_500_000
+    model = MachineModel(
+        queue="shortest-remaining",
+        slack=published.SLACK,
+        start_delay=2 * published.HOP,
+        long_above=cutoff,
+    )
+    settings = {"cutoff": cutoff, "long_share": 0.9, "stale_state": True, "repeated": True}
+    mine = [np.median(run("eagle", jobs, 40, 1, model, seed, **settings)[0]) for seed in range(6)]
+    theirs = [np.median(published.eagle(jobs, 40, cutoff, 4, seed=seed)) for seed in range(6)]
     assert np.mean(mine) == pytest.approx(np.mean(theirs), rel=0.05)

@@ -14,10 +14,17 @@ from hypothesis import strategies as st
 from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.murmuration import Murmuration
-from argosy.model.effects import Effect, Enqueue
+from argosy.model.effects import Effect, Enqueue, Probe
 from argosy.model.events import Event, JobSubmitted, TasksLost
 from argosy.model.jobs import Job
-from argosy.model.scenario import ConstantLatency, MachineModel, Network
+from argosy.model.scenario import (
+    ConstantLatency,
+    MachineCrash,
+    MachineModel,
+    Network,
+    SchedulerCrash,
+    Steal,
+)
 from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.worlds.sim import SimulatedWorld
 
@@ -153,3 +160,75 @@ def test_tasks_may_leave_one_after_the_other(monkeypatch: pytest.MonkeyPatch) ->
     world = run([job("a", 3, cpu=1_000, seconds=1)], MachineModel())
     _, _, placed, started, _ = world.simulator.task_columns()
     assert placed.tolist() == started.tolist() == [2 * SECOND, 3 * SECOND, 4 * SECOND]
+
+
+def test_an_idle_machine_steals_half_of_a_queue() -> None:
+    jobs = [whole("a", 10, tasks=8), whole("b", 1, submit=0.5)]
+
+    class Two(Filler):
+        """The second job goes to the second machine."""
+
+        name: ClassVar[str] = "two"
+
+        def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+            match event:
+                case JobSubmitted(_, number, tasks):
+                    return [Enqueue(tasks, np.full(len(tasks), number, np.int32))]
+            return ()
+
+    alone = run(jobs, MachineModel(), machines=2, engine=Two)
+    helped = run(jobs, MachineModel(steal=Steal(attempts=10, most=100)), machines=2, engine=Two)
+    assert alone.simulator.stolen == 0
+    assert helped.simulator.stolen > 0
+    assert helped.simulator.now < 0.7 * alone.simulator.now
+    assert helped.cell.audit() == []
+
+
+def test_only_short_tasks_behind_long_ones_are_stolen() -> None:
+    # The second machine runs dry at 1.5 s: b waits behind the long a's second task, c behind b.
+    jobs = [whole("a", 30, tasks=2), whole("b", 2), whole("c", 2), whole("d", 1, submit=0.5)]
+
+    class LastElsewhere(Filler):
+        name: ClassVar[str] = "last"
+
+        def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+            match event:
+                case JobSubmitted(_, number, tasks):
+                    return [Enqueue(tasks, np.full(len(tasks), number == 3, np.int32))]
+            return ()
+
+    model = MachineModel(long_above=10 * SECOND, steal=Steal(attempts=20, most=100))
+    world = run(jobs, model, machines=2, engine=LastElsewhere)
+    tasks, machines, *_ = world.simulator.task_columns()
+    where = {int(task) >> 32: int(machine) for task, machine in zip(tasks, machines, strict=True)}
+    assert where == {0: 0, 1: 1, 2: 1, 3: 1}
+
+
+class Dealer(Filler):
+    """Two probes for each task, and the tasks with them."""
+
+    name: ClassVar[str] = "dealer"
+
+    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+        match event:
+            case JobSubmitted(one, number, tasks) | TasksLost(one, number, tasks):
+                machines = np.arange(2 * len(tasks), dtype=np.int32) % view.machines
+                return [Probe(number, machines, one.groups[0].request, 0, tasks, cancel=True)]
+        return ()
+
+
+def test_tasks_whose_probes_went_with_a_machine_come_back() -> None:
+    crash = MachineCrash(at=2 * SECOND, machine="m0", down=SECOND)
+    world = run(
+        [whole("a", 5, tasks=3)], MachineModel(), machines=2, engine=Dealer, faults=(crash,)
+    )
+    assert world.simulator.counts().tolist() == [0, 0, 0, 3, 0]
+    assert world.cell.claims() == 0
+
+
+def test_a_dealt_job_survives_its_scheduler() -> None:
+    crash = SchedulerCrash(at=SECOND, scheduler="s", down=SECOND)
+    world = run(
+        [whole("a", 5, tasks=4)], MachineModel(), machines=2, engine=Dealer, faults=(crash,)
+    )
+    assert world.simulator.counts().tolist() == [0, 0, 0, 4, 0]

@@ -97,15 +97,20 @@ void bind_sim(nb::module_& module) {
       .def(
           "__init__",
           [](Simulator* self, Cell& cell, int order, std::int64_t slack, std::int64_t limit,
-             std::int64_t start_delay, bool record_tasks) {
-            if (order < 0 || order > 2 || slack < 0 || limit < 0 || start_delay < 0) {
+             std::int64_t start_delay, std::int64_t long_above, std::int64_t steal_attempts,
+             std::int32_t steal_from, std::int64_t steal_limit, bool record_tasks) {
+            if (order < 0 || order > 2 || slack < 0 || limit < 0 || start_delay < 0 ||
+                long_above < 0 || steal_attempts < 0 || steal_from < 0 || steal_limit < 0) {
               throw nb::value_error("no such rules of queues");
             }
-            const QueueRules rules{static_cast<QueueOrder>(order), slack, limit, start_delay};
+            const QueueRules rules{static_cast<QueueOrder>(order), slack, limit, start_delay,
+                                   long_above, steal_attempts, steal_from, steal_limit};
             new (self) Simulator(cell, rules, record_tasks);
           },
           nb::arg("cell"), nb::arg("order"), nb::arg("slack"), nb::arg("limit"),
-          nb::arg("start_delay"), nb::arg("record_tasks"), nb::keep_alive<1, 2>())
+          nb::arg("start_delay"), nb::arg("long_above"), nb::arg("steal_attempts"),
+          nb::arg("steal_from"), nb::arg("steal_limit"), nb::arg("record_tasks"),
+          nb::keep_alive<1, 2>())
       .def_prop_ro("now", &Simulator::now)
       .def_prop_ro("open_tasks", [](const Simulator& self) { return self.board().open(); })
       .def(
@@ -142,6 +147,41 @@ void bind_sim(nb::module_& module) {
           },
           nb::arg("owner"), nb::arg("view").none())
       .def("set_hop", &Simulator::set_hop, nb::arg("hop"))
+      .def("set_round_trip", &Simulator::set_round_trip, nb::arg("round_trip"))
+      .def("keep_loads", &Simulator::keep_loads)
+      .def_prop_ro("stolen", &Simulator::stolen)
+      .def(
+          "beat_every", [](Simulator& self, std::int64_t every) { self.loads().beat_every(every); },
+          nb::arg("every"))
+      .def(
+          "deal",
+          [](Simulator& self, std::int64_t at, std::int64_t job, std::int32_t owner,
+             std::int32_t scheduler, std::int32_t shape, std::int64_t estimate,
+             InArray<std::int32_t> machines, InArray<std::int64_t> tasks,
+             InArray<std::int64_t> durations, bool sticky, bool cancel) {
+            known_job(self.board(), job);
+            check_lengths(tasks.size(), {durations.size()});
+            for (std::size_t i = 0; i < machines.size(); ++i) {
+              if (!self.knows_machine(machines.data()[i])) {
+                throw nb::value_error("unknown machine number");
+              }
+            }
+            if (first_misplaced(self, tasks, owner, false, false) >= 0) {
+              throw nb::value_error("only pending tasks can be dealt");
+            }
+            if (tasks.size() > machines.size() && !(sticky && machines.size() > 0)) {
+              throw nb::value_error("fewer probes than tasks");
+            }
+            Simulator::Hand hand;
+            hand.tasks.assign(tasks.data(), tasks.data() + tasks.size());
+            hand.durations.assign(durations.data(), durations.data() + durations.size());
+            hand.is_sticky = sticky;
+            self.deal(at, job, owner, scheduler, shape, estimate,
+                      {machines.data(), machines.size()}, std::move(hand), cancel);
+          },
+          nb::arg("at"), nb::arg("job"), nb::arg("owner"), nb::arg("scheduler"), nb::arg("shape"),
+          nb::arg("estimate"), nb::arg("machines"), nb::arg("tasks"), nb::arg("durations"),
+          nb::arg("sticky"), nb::arg("cancel"))
       .def(
           "gossip",
           [](Simulator& self, const std::vector<std::int32_t>& owners, std::int64_t due,
@@ -346,6 +386,7 @@ void bind_sim(nb::module_& module) {
             if (machine < 0) throw nb::value_error("unknown machine number");
             std::vector<std::int64_t> tasks;
             self.lose_queue(machine, tasks);
+            if (self.knows_machine(machine)) self.recount(machine);
             return to_numpy(std::move(tasks));
           },
           nb::arg("machine"))
@@ -353,6 +394,7 @@ void bind_sim(nb::module_& module) {
           "pump",
           [](Simulator& self, std::int32_t machine) {
             if (machine < 0) throw nb::value_error("unknown machine number");
+            self.recount(machine);
             self.pump(machine);
           },
           nb::arg("machine"))
@@ -404,12 +446,14 @@ void bind_sim(nb::module_& module) {
              }
              return notices;
            })
-      .def("queue_state",
-           [](const Simulator& self) {
-             std::vector<std::int64_t> lengths, waits;
-             self.queue_state(lengths, waits);
-             return std::make_tuple(to_numpy(std::move(lengths)), to_numpy(std::move(waits)));
-           })
+      .def(
+          "queue_state",
+          [](Simulator& self, bool only_long, bool as_of_beat) {
+            std::vector<std::int64_t> lengths, waits;
+            self.queue_state(only_long, as_of_beat, lengths, waits);
+            return std::make_tuple(to_numpy(std::move(lengths)), to_numpy(std::move(waits)));
+          },
+          nb::arg("only_long") = false, nb::arg("as_of_beat") = false)
       .def("take_done", [](Simulator& self) { return to_numpy(self.board().take_done()); })
       .def("take_finished", [](Simulator& self) { return notices(self.take_finished()); })
       .def("take_lost", [](Simulator& self) { return notices(self.take_lost()); })

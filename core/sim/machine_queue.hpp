@@ -11,6 +11,10 @@
 // it when it came and less than k e besides: starvation is bounded whatever arrives. (Proof: only entries
 // that came later overtake; each that does has an estimate below the slack left, which it uses up.)
 //
+// With a cut-off, entries with an estimate above it are long. A long entry at the head is next, whatever
+// waits behind it, and has no slack to be overtaken by: long tasks stand apart from the short ones' order.
+// This is how Eagle's machines queue.
+//
 // fcfs takes O(1), shortest_first without slack O(log q), the others one pass over the q entries: 24
 // bytes each, next to one another.
 #pragma once
@@ -33,6 +37,13 @@ struct QueueRules {
   std::int64_t limit = 0;
   // From the slot's being free to the queued task's running in it.
   std::int64_t start_delay = 0;
+  // Estimates above this are long; 0: none is.
+  std::int64_t long_above = 0;
+  // A machine without work asks so many others for some, those from number `steal_from` on, and takes at
+  // most `steal_limit` entries; 0: it does not.
+  std::int64_t steal_attempts = 0;
+  std::int32_t steal_from = 0;
+  std::int64_t steal_limit = 0;
 };
 
 // What a queue knows of an entry; `item` is for its owner.
@@ -67,17 +78,20 @@ class MachineQueue {
   std::size_t next(const QueueRules& rules, Unstarted unstarted) const {
     if (rules.order == QueueOrder::fcfs || is_heap(rules)) return 0;
     std::size_t best = 0;
-    std::int64_t least = largest, slack = largest;
+    std::int64_t least = largest, slack = largest - 1;
+    if (rules.long_above > 0 && entries_[head_].estimate > rules.long_above) return 0;
     for (std::size_t at = head_; at < entries_.size() && slack > 0; ++at) {
       const QueueEntry& entry = entries_[at];
+      const bool is_long = rules.long_above > 0 && entry.estimate > rules.long_above;
       const std::int64_t measure = rules.order == QueueOrder::shortest_first
                                        ? entry.estimate
                                        : entry.estimate * unstarted(entry.job);
-      if (measure < least && entry.estimate < slack) {
+      if (measure < least && entry.estimate < slack + (rules.long_above > 0)) {
         least = measure;
         best = at - head_;
+        if (is_long) break;
       }
-      if (rules.slack > 0) slack = std::min(slack, entry.rank);
+      if (rules.slack > 0 && !is_long) slack = std::min(slack, entry.rank);
     }
     return best;
   }
@@ -98,6 +112,21 @@ class MachineQueue {
       entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(head_ + at));
     }
     return entry;
+  }
+
+  // Takes out entries of jobs that have nothing to start any more, and gives each to `gone`.
+  template <typename IsUseless, typename Gone>
+  void purge(IsUseless is_useless, Gone gone) {
+    std::size_t kept = head_;
+    while (kept < entries_.size() && !is_useless(entries_[kept].job)) ++kept;
+    for (std::size_t at = kept; at < entries_.size(); ++at) {
+      if (is_useless(entries_[at].job)) {
+        gone(entries_[at].item);
+      } else {
+        entries_[kept++] = entries_[at];
+      }
+    }
+    entries_.resize(kept);
   }
 
   // An entry overtakes those before it without leaving.

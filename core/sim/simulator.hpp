@@ -13,7 +13,12 @@
 //
 // A probe is a queue entry without a task. At the head, and with room, it leaves the queue and holds its
 // room by a claim of a task number that no job has, until it is answered with a task or with none. What a
-// scheduler has probed goes with it when it stops.
+// scheduler has probed goes with it when it stops. Probes that came with a hand of tasks are answered from
+// it without anybody's being asked: the machine that asks first gets the first task, a round trip later. A
+// sticky probe stays in its place and asks again; others are over once asked. When probes are lost and fewer
+// are left than tasks in the hand, the tasks that are too many go back.
+//
+// A machine that runs dry may steal (QueueRules).
 //
 // A running task is remembered by the slot and sequence number of its claim. A claim that was evicted or
 // moved has another number, or none, when its finish event comes up, and the event is dropped. Tasks that
@@ -38,6 +43,7 @@
 #include "cell/cell.hpp"
 #include "sim/board.hpp"
 #include "sim/heap.hpp"
+#include "sim/loads.hpp"
 #include "sim/machine_queue.hpp"
 #include "sim/pools.hpp"
 #include "waits/wait_view.hpp"
@@ -57,6 +63,8 @@ enum EventKind : std::int32_t {
   phase_report = 5,
   //: A phase of a pool ends, unless its workers changed since.
   phase_kind = 6,
+  //: A machine asked in vain, and has its slot back.
+  release_kind = 7,
   first_python_kind = 16,
 };
 
@@ -96,7 +104,9 @@ class Simulator {
         rules_(rules),
         record_tasks_(record_tasks),
         used_integral_(static_cast<std::size_t>(cell.dimensions()), 0.0),
-        capacity_integral_(static_cast<std::size_t>(cell.dimensions()), 0.0) {}
+        capacity_integral_(static_cast<std::size_t>(cell.dimensions()), 0.0) {
+    loads_.cut_at(rules.long_above);
+  }
 
   std::int64_t now() const { return now_; }
   bool knows_machine(std::int32_t machine) const { return cell_.knows(machine); }
@@ -127,6 +137,8 @@ class Simulator {
     listeners_[owner] = view;
   }
   void set_hop(std::int64_t hop) { hop_ = hop; }
+  // How long it takes to ask a scheduler and be answered.
+  void set_round_trip(std::int64_t round_trip) { round_trip_ = round_trip; }
 
   // Reports of placements reach a listener's view from `due` on, one every `spacing`.
   struct Gossip {
@@ -245,10 +257,42 @@ class Simulator {
     std::vector<Arrival> batch;
     for (const std::int32_t machine : machines) {
       const auto number = static_cast<std::int64_t>(probes_.size());
-      probes_.push_back({job, machine, shape, scheduler, owner, Probe::queued});
+      probes_.push_back({job, machine, shape, scheduler, owner, -1, Probe::queued});
       batch.push_back({hold(number), -1, estimate, now_, at, machine, shape, scheduler});
     }
     push_batch(std::move(batch));
+  }
+
+  // Tasks that go to whichever of their probes comes up first.
+  struct Hand {
+    std::vector<std::int64_t> tasks;
+    std::vector<std::int64_t> durations;
+    std::int64_t sent = 0;
+    std::size_t next = 0;
+    // Probes that are queued or on their way.
+    std::int64_t probes = 0;
+    // From when on nobody asks in vain any more; never, if negative.
+    std::int64_t cancelled_after = -1;
+    std::int64_t emptied = -1;
+    bool is_sticky = false;
+
+    std::int64_t left() const { return static_cast<std::int64_t>(tasks.size() - next); }
+  };
+
+  // The same, with the tasks in hand. `cancel` says that probes are taken back when none is left.
+  void deal(std::int64_t at, std::int64_t job, std::int32_t owner, std::int32_t scheduler,
+            std::int32_t shape, std::int64_t estimate, std::span<const std::int32_t> machines,
+            Hand hand, bool cancel) {
+    const auto number = static_cast<std::int32_t>(hands_.size());
+    hand.sent = now_;
+    has_sticky_ = has_sticky_ || hand.is_sticky;
+    hand.probes = static_cast<std::int64_t>(machines.size());
+    if (cancel) hand.cancelled_after = round_trip_ / 2;
+    for (const std::int64_t task : hand.tasks) board_.move(task, TaskState::queued, now_);
+    hands_.push_back(std::move(hand));
+    const std::size_t first = probes_.size();
+    probe(at, job, owner, scheduler, shape, estimate, machines);
+    for (std::size_t i = first; i < probes_.size(); ++i) probes_[i].hand = number;
   }
 
   bool is_held(std::int64_t probe) const {
@@ -280,29 +324,36 @@ class Simulator {
       if (probes_[probe].owner != owner) continue;
       if (probes_[probe].state == Probe::held) held.push_back(probe);
       probes_[probe].state = Probe::over;
+      if (probes_[probe].hand >= 0) {
+        Hand& hand = hands_[probes_[probe].hand];
+        for (; hand.left() > 0; ++hand.next) {
+          board_.move(hand.tasks[hand.next], TaskState::pending, now_);
+        }
+        hand = {};
+      }
     }
     for (const std::size_t probe : held) {
       if (cell_.finish(hold(static_cast<std::int64_t>(probe)))) pump(probes_[probe].machine);
     }
   }
 
-  // Per machine: entries in its queue, and the estimates of what is queued and still to run there.
-  void queue_state(std::vector<std::int64_t>& lengths, std::vector<std::int64_t>& waits) const {
-    lengths.assign(static_cast<std::size_t>(cell_.machines()), 0);
-    waits.assign(static_cast<std::size_t>(cell_.machines()), 0);
-    for (std::size_t machine = 0; machine < queues_.size(); ++machine) {
-      const MachineQueue& queue = queues_[machine];
-      for (std::size_t at = 0; at < queue.size(); ++at) {
-        const Arrival& item = items_[queue[at].item];
-        if (is_hold(item.task) && !is_queued_probe(item.task)) continue;
-        ++lengths[machine];
-        waits[machine] += item.estimate;
-      }
-    }
+  // Per machine: entries in its queue, and for how long it is expected to be busy; see loads.hpp.
+  void queue_state(bool only_long, bool as_of_beat, std::vector<std::int64_t>& lengths,
+                   std::vector<std::int64_t>& waits) {
+    loads_.read(cell_.machines(), only_long, as_of_beat, now_, lengths, waits);
+  }
+  Loads& loads() { return loads_; }
+
+  // Machines say how busy they are only where somebody may ask.
+  void keep_loads() { keeps_loads_ = true; }
+
+  // Claims have gone another way than by a task's end.
+  void recount(std::int32_t machine) {
+    if (!keeps_loads_) return;
+    loads_.forget_running(machine, now_);
     for (const Run& run : runs_) {
-      if (!is_running(run)) continue;
-      waits[static_cast<std::size_t>(cell_.claims().at(run.slot).machine)] +=
-          std::max<std::int64_t>(0, run.estimate - (now_ - run.started));
+      if (!is_running(run) || cell_.claims().at(run.slot).machine != machine) continue;
+      loads_.add_running(machine, run.estimate, run.started - run.delay, now_);
     }
   }
 
@@ -311,9 +362,9 @@ class Simulator {
     if (static_cast<std::size_t>(machine) >= queues_.size()) return;
     MachineQueue& queue = queues_[machine];
     while (!queue.empty()) {
-      const std::int64_t task = take(queue, next_of(queue)).task;
+      const std::int64_t task = take(machine, next_of(queue)).task;
       if (is_hold(task)) {
-        probes_[Board::index_of(task)].state = Probe::over;
+        lose_probe(Board::index_of(task));
       } else {
         out.push_back(task);
         board_.move(task, TaskState::pending, now_);
@@ -324,23 +375,31 @@ class Simulator {
   // Room may have appeared on the machine by another way than a task's end.
   void pump(std::int32_t machine) {
     if (static_cast<std::size_t>(machine) >= queues_.size()) return;
-    MachineQueue& queue = queues_[machine];
-    while (!queue.empty()) {
-      const std::size_t at = next_of(queue);
-      const Arrival& next = items_[queue[at].item];
-      const bool is_probe = is_hold(next.task);
-      const bool is_over = is_probe && !is_queued_probe(next.task);
-      if (!is_over && !cell_.start(next.task, machine, next.shape, next.scheduler)) return;
-      const Arrival item = take(queue, at);
-      if (is_over) continue;
-      if (is_probe) {
-        Probe& probe = probes_[Board::index_of(item.task)];
-        probe.state = Probe::held;
-        ready_.push_back({Board::index_of(item.task), probe.job, machine, probe.owner});
+    for (;;) {
+      if (has_sticky_) purge(machine);
+      if (queues_[machine].empty()) break;
+      const std::size_t at = next_of(queues_[machine]);
+      const Arrival item = items_[queues_[machine][at].item];
+      if (!is_hold(item.task)) {
+        if (!cell_.start(item.task, machine, item.shape, item.scheduler)) return;
+        take(machine, at);
+        start(item, rules_.start_delay);
+        continue;
+      }
+      const std::int64_t number = Board::index_of(item.task);
+      Probe& probe = probes_[number];
+      if (probe.state != Probe::queued) {
+        take(machine, at);
+      } else if (probe.hand >= 0) {
+        if (!ask_hand(machine, at, item)) return;
       } else {
-        start(item);
+        if (!cell_.start(item.task, machine, item.shape, item.scheduler)) return;
+        take(machine, at);
+        probe.state = Probe::held;
+        ready_.push_back({number, probe.job, machine, probe.owner});
       }
     }
+    if (rules_.steal_attempts > 0 && cell_.is_up(machine)) steal(machine);
   }
 
   // The next event of a Python kind, or a report; false when nothing is left up to `horizon`.
@@ -373,6 +432,8 @@ class Simulator {
         finish_all(event.a);
       } else if (event.kind == arrive_kind) {
         arrive(event.b);
+      } else if (event.kind == release_kind) {
+        if (cell_.finish(hold(event.b))) pump(event.a);
       } else if (event.kind == phase_kind) {
         end_phase(pools_[static_cast<std::size_t>(event.b)], event.a);
       } else {
@@ -401,6 +462,8 @@ class Simulator {
   // What came to a full queue.
   std::vector<Notice> take_refused() { return std::exchange(refused_, {}); }
 
+  std::int64_t stolen() const { return stolen_; }
+
   const std::vector<TaskRow>& rows() const { return rows_; }
   const std::vector<double>& used_integral() const { return used_integral_; }
   const std::vector<double>& capacity_integral() const { return capacity_integral_; }
@@ -415,6 +478,8 @@ class Simulator {
     std::int64_t placed = 0;
     std::int64_t started = 0;
     std::int64_t estimate = 0;
+    // From the slot's being taken to the start.
+    std::int64_t delay = 0;
     std::int32_t slot = 0;
     // The run that ends by the same event, after this one; -1 if there is none.
     std::int32_t next = -1;
@@ -427,6 +492,8 @@ class Simulator {
     std::int32_t shape;
     std::int32_t scheduler;
     std::int32_t owner;
+    // The hand that answers, or -1 for the scheduler.
+    std::int32_t hand;
     State state;
   };
 
@@ -478,8 +545,106 @@ class Simulator {
     }
   }
 
-  bool is_queued_probe(std::int64_t task) const {
-    return probes_[Board::index_of(task)].state == Probe::queued;
+  // Sticky probes of jobs without tasks to start are known to be of no use.
+  void purge(std::int32_t machine) {
+    if (rules_.order == QueueOrder::shortest_first && rules_.slack == 0) return;
+    queues_[machine].purge(
+        [this](std::int32_t job) { return board_.unstarted(job) == 0; },
+        [this, machine](std::int32_t item) {
+          probes_[Board::index_of(items_[item].task)].state = Probe::over;
+          if (keeps_loads_) loads_.leave(machine, items_[item].estimate, now_);
+          free_items_.push_back(item);
+        });
+  }
+
+  // The probe at the head asks its hand; false if the machine has no room for what it would get.
+  bool ask_hand(std::int32_t machine, std::size_t at, const Arrival& item) {
+    const std::int64_t number = Board::index_of(item.task);
+    Probe& probe = probes_[number];
+    Hand& hand = hands_[probe.hand];
+    if (hand.left() == 0) {
+      const bool is_known =
+          hand.is_sticky || (hand.cancelled_after >= 0 && now_ >= hand.emptied + hand.cancelled_after);
+      if (!is_known && !cell_.start(item.task, machine, item.shape, item.scheduler)) return false;
+      take(machine, at);
+      probe.state = Probe::over;
+      if (!is_known) heap_.push(now_ + round_trip_, release_kind, machine, number);
+      return true;
+    }
+    const std::int64_t task = hand.tasks[hand.next];
+    if (!cell_.start(task, machine, item.shape, item.scheduler)) return false;
+    const Arrival bound{task,    hand.durations[hand.next], item.estimate, hand.sent,
+                        item.at, machine,                   item.shape,    item.scheduler};
+    if (++hand.next == hand.tasks.size()) hand.emptied = now_;
+    if (hand.is_sticky) {
+      queues_[machine].charge(at, item.estimate);
+    } else {
+      take(machine, at);
+      probe.state = Probe::over;
+      --hand.probes;
+    }
+    start(bound, round_trip_);
+    return true;
+  }
+
+  void lose_probe(std::int64_t number) {
+    Probe& probe = probes_[number];
+    if (std::exchange(probe.state, Probe::over) != Probe::queued || probe.hand < 0) return;
+    Hand& hand = hands_[probe.hand];
+    --hand.probes;
+    while (hand.left() > (hand.is_sticky && hand.probes > 0 ? hand.left() : hand.probes)) {
+      board_.move(hand.tasks.back(), TaskState::pending, now_);
+      lost_.push_back({hand.tasks.back(), 0, -1, probe.machine, probe.shape});
+      hand.tasks.pop_back();
+      hand.durations.pop_back();
+    }
+  }
+
+  bool is_idle(std::int32_t machine) const {
+    const std::int64_t* free = cell_.columns().free(machine);
+    return std::equal(free, free + cell_.dimensions(), cell_.columns().capacity(machine));
+  }
+
+  // A machine without anything to do asks others, at random among those from `steal_from` on. From one with
+  // long tasks it takes short entries that stand behind these; where none is long, it takes from the end.
+  void steal(std::int32_t thief) {
+    const std::int32_t machines = cell_.machines();
+    if (rules_.steal_from >= machines || !is_idle(thief)) return;
+    for (std::int64_t attempt = 0; attempt < rules_.steal_attempts; ++attempt) {
+      const auto victim = static_cast<std::int32_t>(
+          rules_.steal_from + static_cast<std::int64_t>(stealing_.below(
+                                  static_cast<std::uint64_t>(machines - rules_.steal_from))));
+      if (victim == thief || static_cast<std::size_t>(victim) >= queues_.size()) continue;
+      const MachineQueue& queue = queues_[victim];
+      std::size_t at = 0, count = 0;
+      if (rules_.long_above > 0) {
+        const auto is_long = [&](std::size_t i) { return loads_.is_long(queue[i].estimate); };
+        if (!loads_.is_running_long(victim)) {
+          while (at < queue.size() && !is_long(at)) ++at;
+        }
+        while (at < queue.size() && is_long(at)) ++at;
+        while (at + count < queue.size() && !is_long(at + count)) ++count;
+      } else if (!queue.empty()) {
+        count = (queue.size() + 1) / 2;
+        at = queue.size() - count;
+      }
+      count = std::min<std::size_t>(count, static_cast<std::size_t>(rules_.steal_limit));
+      std::vector<Arrival> taken;
+      for (std::size_t i = 0; i < count; ++i) {
+        const Arrival& item = items_[queues_[victim][at].item];
+        if (!could_ever_fit(thief, item.shape)) break;
+        taken.push_back(take(victim, at));
+      }
+      if (taken.empty()) continue;
+      stolen_ += static_cast<std::int64_t>(taken.size());
+      for (Arrival& item : taken) {
+        item.machine = thief;
+        if (is_hold(item.task)) probes_[Board::index_of(item.task)].machine = thief;
+        wait_at_machine(item);
+      }
+      pump(thief);
+      return;
+    }
   }
 
   void push_batch(std::vector<Arrival> batch) {
@@ -501,20 +666,22 @@ class Simulator {
     return queue.next(rules_, [this](std::int32_t job) { return board_.unstarted(job); });
   }
 
-  Arrival take(MachineQueue& queue, std::size_t at) {
-    const std::int32_t item = queue.take(rules_, at).item;
+  Arrival take(std::int32_t machine, std::size_t at) {
+    const std::int32_t item = queues_[machine].take(rules_, at).item;
     free_items_.push_back(item);
+    if (keeps_loads_) loads_.leave(machine, items_[item].estimate, now_);
     return items_[item];
   }
 
-  // A queued task that holds its claim by now.
-  void start(const Arrival& item) {
+  // A queued task that holds its claim by now, and runs from `delay` on.
+  void start(const Arrival& item, std::int64_t delay) {
     const std::int32_t run = add_run(item.task, item.estimate, item.placed);
-    runs_[run].started += rules_.start_delay;
+    runs_[run].started += delay;
+    runs_[run].delay = delay;
     if (Pool* pool = pool_of(Board::job_of(item.task))) {
       join(*pool, item.task, run);
     } else if (item.duration >= 0) {
-      heap_.push(now_ + rules_.start_delay + item.duration, finish_kind, run, 0);
+      heap_.push(now_ + delay + item.duration, finish_kind, run, 0);
     }
   }
 
@@ -522,7 +689,8 @@ class Simulator {
     const std::int32_t slot = cell_.claims().slot(task);
     if (slot < 0) throw std::invalid_argument("a task cannot run without a claim");
     board_.move(task, TaskState::running, now_);
-    const Run run{cell_.claims().at(slot).sequence, placed, now_, estimate, slot, -1};
+    const Run run{cell_.claims().at(slot).sequence, placed, now_, estimate, 0, slot, -1};
+    if (keeps_loads_) loads_.start(cell_.claims().at(slot).machine, estimate, now_);
     if (free_runs_.empty()) {
       runs_.push_back(run);
       return static_cast<std::int32_t>(runs_.size() - 1);
@@ -548,6 +716,7 @@ class Simulator {
     if (!is_running(run)) return run.next;
     const Claim claim = cell_.claims().at(run.slot);
     cell_.finish_claim(run.slot);
+    if (keeps_loads_) loads_.end(claim.machine, run.estimate, run.started - run.delay, now_);
     board_.move(claim.task, TaskState::finished, now_);
     if (record_tasks_ && board_.has_task(claim.task)) {
       rows_.push_back({claim.task, run.placed, run.started, now_, claim.machine});
@@ -558,13 +727,13 @@ class Simulator {
     if (hop_ >= 0) {
       for (WaitView* view : listeners_) {
         if (view == nullptr) continue;
-        view->post({now_ + hop_, claim.task, run.estimate, run.started - rules_.start_delay,
+        view->post({now_ + hop_, claim.task, run.estimate, run.started - run.delay,
                     claim.machine, claim.shape, Ledger::ended},
                    now_);
       }
     }
     if (hears_all_ || owner_hears) {
-      finished_.push_back({claim.task, run.estimate, run.started - rules_.start_delay,
+      finished_.push_back({claim.task, run.estimate, run.started - run.delay,
                            claim.machine, claim.shape});
     }
     pump(claim.machine);
@@ -601,6 +770,12 @@ class Simulator {
       hand_back(item, refused_);
       return;
     }
+    wait_at_machine(item);
+    // Whoever was next did not fit; if the newcomer does not either, nobody starts.
+    if (has_room) pump(item.machine);
+  }
+
+  void wait_at_machine(const Arrival& item) {
     std::int32_t at;
     if (free_items_.empty()) {
       at = static_cast<std::int32_t>(items_.size());
@@ -612,14 +787,13 @@ class Simulator {
     }
     const auto job = static_cast<std::int32_t>(
         is_hold(item.task) ? probes_[Board::index_of(item.task)].job : Board::job_of(item.task));
-    queue.add(rules_, {item.estimate, 0, job, at}, next_arrival_++);
-    // Whoever was next did not fit; if the newcomer does not either, nobody starts.
-    if (has_room) pump(item.machine);
+    queues_[item.machine].add(rules_, {item.estimate, 0, job, at}, next_arrival_++);
+    if (keeps_loads_) loads_.arrive(item.machine, item.estimate, now_);
   }
 
   void hand_back(const Arrival& item, std::vector<Notice>& out) {
     if (is_hold(item.task)) {
-      probes_[Board::index_of(item.task)].state = Probe::over;
+      lose_probe(Board::index_of(item.task));
       return;
     }
     board_.move(item.task, TaskState::pending, now_);
@@ -690,6 +864,13 @@ class Simulator {
   std::int64_t next_arrival_ = 0;
   std::vector<WaitView*> listeners_;
   std::int64_t hop_ = -1;
+  std::int64_t round_trip_ = 0;
+  bool keeps_loads_ = false;
+  Loads loads_;
+  std::vector<Hand> hands_;
+  bool has_sticky_ = false;
+  Random stealing_{0x57EA1};
+  std::int64_t stolen_ = 0;
   std::vector<Notice> finished_, lost_, refused_;
   std::vector<Probe> probes_;
   std::vector<ProbeNotice> ready_;

@@ -6,7 +6,9 @@ from importlib import metadata
 from typing import Final
 
 from argosy.engines.api import Engine
+from argosy.engines.eagle import Eagle
 from argosy.engines.firmament import Firmament
+from argosy.engines.hawk import Hawk
 from argosy.engines.kube import Kube
 from argosy.engines.mapreduce import MapReduce
 from argosy.engines.mesos import Mesos
@@ -15,7 +17,10 @@ from argosy.engines.murmuration import Murmuration
 from argosy.engines.omega import Omega
 from argosy.engines.partitioned import Partitioned
 from argosy.engines.quincy import Quincy
+from argosy.engines.sparrow import Sparrow
 from argosy.engines.spread import Spread
+from argosy.engines.yaq_c import YaqC
+from argosy.engines.yaq_d import YaqD
 from argosy.model.errors import EngineFault, UnknownEngine
 
 ENTRY_POINTS: Final = "argosy.engines"
@@ -31,6 +36,11 @@ ENGINES: Final[dict[str, type[Engine]]] = {
     Firmament.name: Firmament,
     Quincy.name: Quincy,
     Spread.name: Spread,
+    Sparrow.name: Sparrow,
+    Hawk.name: Hawk,
+    Eagle.name: Eagle,
+    YaqC.name: YaqC,
+    YaqD.name: YaqD,
 }
 
 

@@ -46,12 +46,20 @@ class Enqueue(msgspec.Struct, frozen=True, gc=False):
 
 class Probe(msgspec.Struct, frozen=True, gc=False):
     """Put a place-holder for any task of `job` into each machine's queue (late binding). When one has
-    come to the head and has room, its slot is held and `ProbeReady` asks for a task."""
+    come to the head and has room, its slot is held and `ProbeReady` asks for a task.
+
+    With `tasks`, nobody is asked: each machine whose probe comes up gets the next of them, a round trip
+    later. A `sticky` probe stays and asks again. `cancel` takes the other probes back once no task is
+    left; without it each holds a slot for a round trip in vain. Tasks whose probes were lost come back
+    as `TasksLost`."""
 
     job: int
     machines: MachineArray
     request: Resources
     estimate: int = 0
+    tasks: TaskArray | None = None
+    sticky: bool = False
+    cancel: bool = False
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
@@ -62,9 +70,13 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 
 
 class AskQueues(msgspec.Struct, frozen=True, gc=False):
-    """Ask all machines how long their queues are; `QueuesReported(token)` answers."""
+    """Ask all machines how long their queues are; `QueuesReported(token)` answers. With a `heartbeat`,
+    at once and with what each said at the last whole multiple of that; all who ask use one period. With
+    `only_long`, of long tasks alone, running ones included."""
 
     token: int
+    only_long: bool = False
+    heartbeat: int = 0
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False):

@@ -213,6 +213,15 @@ Fault: TypeAlias = (
 )
 
 
+class Steal(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine without work asks `attempts` others for some and takes at most `most` entries of one."""
+
+    attempts: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
+    most: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 1
+    #: Nothing is asked of machines in the first such share of the cell.
+    after: Probability = 0.0
+
+
 class MachineModel(msgspec.Struct, frozen=True, kw_only=True):
     """How simulated machines treat queued tasks."""
 
@@ -223,6 +232,9 @@ class MachineModel(msgspec.Struct, frozen=True, kw_only=True):
     limit: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
     #: From a slot's being free to the queued task's running in it.
     start_delay: Time = 0
+    #: Tasks with an estimate above this are long, and stand apart; 0 means that none is.
+    long_above: Time = 0
+    steal: Steal | None = None
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):

@@ -119,6 +119,8 @@ class TaskAnswers:
                 text = f"placed on {self._machine(line)}{by}"
             case "enqueued":
                 text = f"sent to the queue of {self._machine(line)}{by}"
+            case "probed":
+                text = f"{len(line['machines'])} probes for its job's tasks sent{by}"
             case "refused":
                 text = "refused: " + self._refusal(line).sentence(self._machine(line))
             case "lost":
@@ -274,6 +276,7 @@ _STATES = {
     "resubmitted": "pending",
     "placed": "running",
     "enqueued": "queued",
+    "probed": "queued",
     "started": "running",
     "finished": "finished",
     "lost": "pending",

@@ -252,6 +252,9 @@ class Carrier:
         at = now + self._network.sure_hop(scheduler.name, MACHINES, now)
         precedence = self._workbook.job(effect.job).precedence
         shape = self._world.view.shape(effect.request, (), precedence)
+        if effect.tasks is not None:
+            self._deal(scheduler, effect, effect.tasks, shape, at, now)
+            return
         self._simulator.probe(
             at,
             effect.job,
@@ -260,6 +263,34 @@ class Carrier:
             shape,
             effect.estimate,
             effect.machines,
+        )
+
+    def _deal(
+        self,
+        scheduler: Scheduler,
+        effect: Probe,
+        tasks: TaskArray,
+        shape: int,
+        at: int,
+        now: int,
+    ) -> None:
+        self._check_placeable(scheduler, tasks, may_run=False)
+        _, durations, _ = self._workbook.rows(tasks)
+        self._simulator.deal(
+            at,
+            effect.job,
+            scheduler.index,
+            scheduler.number,
+            shape,
+            effect.estimate,
+            effect.machines,
+            tasks,
+            durations,
+            effect.sticky,
+            effect.cancel,
+        )
+        self._journal.tasks(
+            now, "probed", tasks, scheduler=scheduler.name, machines=effect.machines.tolist()
         )
 
     def report_ready(self, now: int) -> None:
@@ -298,11 +329,16 @@ class Carrier:
             self._world.lose(tasks, np.full(1, -1, np.int32), Why.MACHINE_GONE, now)
 
     def _ask_queues(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
+        if effect.heartbeat:
+            self._simulator.beat_every(effect.heartbeat)
+            lengths, waits = self._simulator.queue_state(effect.only_long, as_of_beat=True)
+            self._world.post(now, scheduler, QueuesReported(effect.token, lengths, waits))
+            return
         delay = self._network.sure_hop(scheduler.name, MACHINES, now)
         self._world.request(now + delay, scheduler, self._arrive_ask_queues, effect)
 
     def _arrive_ask_queues(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
-        lengths, waits = self._simulator.queue_state()
+        lengths, waits = self._simulator.queue_state(effect.only_long)
         hop = self._network.sure_hop(MACHINES, scheduler.name, now)
         self._world.post(now + hop, scheduler, QueuesReported(effect.token, lengths, waits))
 

@@ -24,6 +24,13 @@ class SimulatedNetwork:
         self.plain_hop = -1
         if self._constant is not None and self._is_faultless:
             self.plain_hop = self._constant
+        #: There and back, on average.
+        self.round_trip = 0
+        match spec.latency:
+            case ConstantLatency(delay=delay) | PairLatency(default=delay):
+                self.round_trip = 2 * delay
+            case UniformLatency(low=low, high=high):
+                self.round_trip = low + high
         self.counts = {"sent": 0, "lost": 0, "duplicated": 0, "delayed": 0, "cut": 0}
 
     def hop(self, sender: str, receiver: str) -> int:

@@ -36,7 +36,7 @@ from argosy.model.explanations import Why
 from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.resources import dimensions_of
-from argosy.model.scenario import Partition, Scenario
+from argosy.model.scenario import MachineModel, Partition, Scenario
 from argosy.model.transactions import (
     OPERATOR,
     AddMachine,
@@ -97,11 +97,14 @@ class SimulatedWorld:
             rules.slack,
             rules.limit,
             rules.start_delay,
+            rules.long_above,
+            *_stealing(rules, len(scenario.cell.machines)),
             scenario.output.tasks,
         )
         partitions = tuple(fault for fault in scenario.faults if isinstance(fault, Partition))
         self.network = SimulatedNetwork(scenario.network, partitions, self.random.child("network"))
         self.simulator.set_hop(self.network.plain_hop)
+        self.simulator.set_round_trip(self.network.round_trip)
         self.schedulers = self._make_schedulers(engines)
         self._by_name = {scheduler.name: scheduler for scheduler in self.schedulers}
         self._listeners = [scheduler for scheduler in self.schedulers if scheduler.hears_all]
@@ -144,6 +147,8 @@ class SimulatedWorld:
                 schedulers.append(
                     Scheduler(index, name, entry, engine, settings, peers, number, self.random)
                 )
+                if engine.capabilities.queues:
+                    self.simulator.keep_loads()
                 if engine.capabilities.finishes is Finishes.OWN:
                     self.simulator.hear_own(index)
                 elif engine.capabilities.finishes is Finishes.ALL or (
@@ -425,6 +430,13 @@ class SimulatedWorld:
     def deliver(self, sender: str, receiver: Scheduler, event: Event, now: int) -> None:
         for delay in self.network.deliveries(sender, receiver.name, now):
             self.post(now + delay, receiver, event)
+
+
+def _stealing(rules: MachineModel, machines: int) -> tuple[int, int, int]:
+    """Attempts, the first machine that is asked, and how much is taken at most."""
+    if rules.steal is None:
+        return 0, 0, 0
+    return rules.steal.attempts, int(rules.steal.after * machines), rules.steal.most
 
 
 def build_cell(scenario: Scenario) -> Cell:

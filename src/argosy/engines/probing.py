@@ -1,0 +1,83 @@
+"""What engines that probe machines share: who could take a task, random draws among them, and tasks that
+nobody can take. This module is no engine; it is what several are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.cell import Rule, View
+from argosy.model.effects import Effect, Explain
+from argosy.model.jobs import Job, TaskGroup
+from argosy.model.random import Random
+from argosy.model.transactions import MachineArray, TaskArray
+
+
+class Candidates:
+    """Machines that are up and large enough, by shape and required attributes."""
+
+    def __init__(self, begin: float = 0.0, end: float = 1.0) -> None:
+        self._share = (begin, end)
+        self._known: dict[tuple[object, ...], MachineArray] = {}
+
+    def forget(self) -> None:
+        """Machines have changed."""
+        self._known.clear()
+
+    def of(self, job: Job, group: TaskGroup, view: View) -> MachineArray:
+        shape = view.shape(group.request, group.tags, job.precedence)
+        key = (shape, view.machines, *sorted(group.requires.items()))
+        found = self._known.get(key)
+        if found is None:
+            request = np.array(view.shape_request(shape), np.int64)
+            able = (view.capacity() >= request).all(axis=1) & (view.takes_claims() != 0)
+            if group.requires:
+                words = view.where(group.requires).view(np.uint8)
+                able &= np.unpackbits(words, count=view.machines, bitorder="little") != 0
+            begin, end = (int(share * view.machines) for share in self._share)
+            able[:begin] = False
+            able[end:] = False
+            found = self._known[key] = np.flatnonzero(able).astype(np.int32)
+        return found
+
+
+def draw(machines: MachineArray, count: int, random: Random, *, repeated: bool) -> MachineArray:
+    """`count` machines at random: each draw among all, or none twice as long as there are others."""
+    size = len(machines)
+    below = random.below
+    if repeated:
+        return machines[np.array([below(size) for _ in range(count)], np.int64)]
+    rounds, rest = divmod(count, size)
+    places: NDArray[np.int64] = np.tile(np.arange(size, dtype=np.int64), rounds)
+    if rest:
+        # The first steps of a shuffle, of which only the moved places are kept.
+        moved: dict[int, int] = {}
+        last = []
+        for at in range(rest):
+            other = at + below(size - at)
+            last.append(moved.get(other, other))
+            moved[other] = moved.get(at, at)
+        places = np.concatenate([places, np.array(last, np.int64)])
+    return machines[places]
+
+
+class Stuck:
+    """Tasks that no machine can take; they are tried again when machines join or change."""
+
+    def __init__(self) -> None:
+        self._tasks: list[tuple[Job, int, TaskArray]] = []
+
+    def add(
+        self, job: Job, number: int, group: TaskGroup, tasks: TaskArray, view: View, random: Random
+    ) -> Effect:
+        self._tasks.append((job, number, tasks))
+        shape = view.shape(group.request, group.tags, job.precedence)
+        within = view.where(group.requires) if group.requires else None
+        seen = view.find(shape, 1, Rule.FIRST, random, within=within, needs_room=False)
+        return Explain(tasks, seen.explanation())
+
+    def take(self) -> Sequence[tuple[Job, int, TaskArray]]:
+        tasks, self._tasks = self._tasks, []
+        return tasks

@@ -1,0 +1,9 @@
+"""Sparrow: batch sampling and late binding (Ousterhout et al., SOSP 2013).
+
+A job of m tasks puts probes into the queues of d x m random machines; the first m that come up get its
+tasks, and the others are cancelled.
+"""
+
+from argosy.engines.sparrow.engine import Sparrow, SparrowSettings
+
+__all__ = ["Sparrow", "SparrowSettings"]

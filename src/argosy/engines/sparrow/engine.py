@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from argosy.cell import View
+from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.probing import Candidates, Stuck, draw
+from argosy.engines.standing import Standing
+from argosy.model.effects import Effect, Probe, Think
+from argosy.model.events import (
+    Committed,
+    DecisionDue,
+    Event,
+    JobSubmitted,
+    MachineChanged,
+    MachineJoined,
+    MachineLost,
+    TasksLost,
+    TimerFired,
+)
+from argosy.model.jobs import Job
+from argosy.model.transactions import TaskArray
+from argosy.model.units import Micros
+
+
+class SparrowSettings(Settings, frozen=True):
+    """How a Sparrow scheduler probes."""
+
+    #: Probes per task, and per job at least.
+    ratio: Annotated[int, Meta(ge=1, le=100)] = 2
+    least: Annotated[int, Meta(ge=1, le=1_000)] = 2
+    #: Take probes back when all tasks of their job are placed; otherwise each asks in vain.
+    cancel: bool = True
+    #: One machine may be drawn several times for one job.
+    repeated: bool = False
+    #: Decision time is t_job + t_task x tasks; probing is all there is to decide.
+    t_job: Micros = Micros(0)
+    t_task: Micros = Micros(0)
+
+
+class Sparrow:
+    name: ClassVar[str] = "sparrow"
+    summary: ClassVar[str] = (
+        "Batch sampling: probes at random machines, and tasks for those that come up first."
+    )
+    settings_type: ClassVar[type[Settings]] = SparrowSettings
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        transactions=True, queues=True, machine_events=True
+    )
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        assert isinstance(settings, SparrowSettings)
+        self._settings = settings
+        self._context = context
+        self._candidates = Candidates()
+        self._stuck = Stuck()
+        self._standing = Standing(context)
+        #: Decisions under way, by token: they do not wait for each other.
+        self._deciding: dict[int, tuple[Job, int, TaskArray]] = {}
+        self._decisions = 0
+
+    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+        match event:
+            case JobSubmitted(job, number, tasks) | TasksLost(job, number, tasks):
+                endless, rest = self._standing.split(job, tasks)
+                standing = self._standing.place(job, number, endless, view, now)
+                return [*standing, *self._decide(job, number, rest, view)]
+            case Committed():
+                return self._standing.committed(event, now)
+            case TimerFired():
+                return self._standing.retry(view, now)
+            case DecisionDue(token):
+                return self._probe(*self._deciding.pop(token), view)
+            case MachineLost():
+                self._candidates.forget()
+            case MachineJoined() | MachineChanged():
+                self._candidates.forget()
+                again = self._stuck.take()
+                return [effect for stuck in again for effect in self._probe(*stuck, view)]
+        return ()
+
+    def _decide(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
+        if not len(tasks):
+            return ()
+        duration = self._settings.t_job + self._settings.t_task * len(tasks)
+        if not duration:
+            return self._probe(job, number, tasks, view)
+        self._decisions += 1
+        self._deciding[self._decisions] = (job, number, tasks)
+        return (Think(duration, self._decisions, number),)
+
+    def _probe(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
+        settings, random = self._settings, self._context.random
+        effects: list[Effect] = []
+        for group, mine in job.tasks_by_group(tasks):
+            machines = self._candidates.of(job, group, view)
+            if not len(machines):
+                effects.append(self._stuck.add(job, number, group, mine, view, random))
+                continue
+            count = max(settings.ratio * len(mine), settings.least)
+            probed = draw(machines, count, random, repeated=settings.repeated)
+            estimate = group.expected or 0
+            effects.append(
+                Probe(number, probed, group.request, estimate, mine, cancel=settings.cancel)
+            )
+        return effects

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from typing import ClassVar
+
+from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.queueing import QueueingScheduler, QueueingSettings
+
+
+class YaqCSettings(QueueingSettings, frozen=True):
+    """What the central scheduler may choose from."""
+
+
+class YaqC(QueueingScheduler):
+    name: ClassVar[str] = "yaq-c"
+    summary: ClassVar[str] = "One scheduler that asks all machines how long their queues are."
+    settings_type: ClassVar[type[Settings]] = YaqCSettings
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        transactions=True, queues=True, alone=True, machine_events=True
+    )
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        assert isinstance(settings, YaqCSettings)
+        super().__init__(settings, context)

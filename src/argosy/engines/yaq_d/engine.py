@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.queueing import QueueingScheduler, QueueingSettings
+from argosy.model.units import Micros
+
+
+class YaqDSettings(QueueingSettings, frozen=True):
+    """How often machines report, and what schedulers may choose from."""
+
+    heartbeat: Annotated[Micros, Meta(ge=1)] = Micros(8_000_000)
+    #: To each machine's wait, for each job, a draw of up to one heartbeat is added.
+    jitter: bool = False
+
+
+class YaqD(QueueingScheduler):
+    name: ClassVar[str] = "yaq-d"
+    summary: ClassVar[str] = "Schedulers that place by what machines said in their last heartbeat."
+    settings_type: ClassVar[type[Settings]] = YaqDSettings
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        transactions=True, queues=True, machine_events=True
+    )
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        assert isinstance(settings, YaqDSettings)
+        super().__init__(settings, context)
+        self._settings = settings
+        self.heartbeat = settings.heartbeat
+
+    def noise(self, machines: int) -> NDArray[np.int64] | None:
+        if not self._settings.jitter:
+            return None
+        return self._context.random.integers(machines, self._settings.heartbeat + 1)
