@@ -237,6 +237,15 @@ class Network {
     excesses_[v] += change;
   }
 
+  // For solvers that keep their own lists, and call `list_unsettled` at the end.
+  void move_excess(Vertex v, Amount change) { excesses_[v] += change; }
+  void list_unsettled() {
+    unsettled_.clear();
+    for (Vertex v = 0; v < vertex_bound(); ++v) {
+      if (excesses_[v] != 0) unsettled_.push_back(v);
+    }
+  }
+
   // What changed since a solver last took these lists.
   std::vector<Vertex>& fresh() { return fresh_; }
   std::vector<Vertex>& unsettled() { return unsettled_; }

@@ -6,12 +6,14 @@
 //
 // Locality.  A search from an excess stops at the first deficit, or at the anchor: one vertex of large
 // degree (the sink of a scheduling network) that takes any excess for the time being. Deficits that
-// remain are then served by searches backwards, again up to the anchor. So no search ever starts at the
-// vertex from which everything is near, and prices change only within the ball that was searched. By
-// balance the anchor is even when all others are.
+// remain are then served by the anchor, and these searches run from both ends, always at the end with
+// less work so far: where the network is full, all is near to the anchor or all is near to the deficit,
+// and seldom both. Prices change only within the balls that were searched: by r - d around the excess
+// or the anchor, by d - r around the deficit, with radii that add up to the distance. By balance the
+// anchor is even when all others are.
 //
-// Complexity.  O(units moved x arcs in the ball x log); nothing is proportional to the network, unless
-// everything was touched.
+// Complexity.  O(units moved x arcs in the balls x log of the largest cost); nothing is proportional to
+// the network, unless everything was touched.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "flow/network.hpp"
+#include "flow/search.hpp"
 #include "flow/solving.hpp"
 
 namespace argosy::flow {
@@ -30,7 +33,6 @@ class ShortestPaths {
   Status run(Control& control) {
     if (net_.total_supply() != 0) return Status::unbalanced;
     if (!net_.fits(4)) return Status::overflow;
-    labels_.resize(net_.vertex_bound());
     choose_anchor();
     if (anchor_ == none) return Status::optimal;
     if (net_.all_touched()) {
@@ -47,11 +49,7 @@ class ShortestPaths {
   }
 
  private:
-  struct Label {
-    Cost distance = 0;
-    std::uint32_t round = 0;
-    HalfId parent = none;
-  };
+  enum class Found { path, nothing, stopped };
 
   void choose_anchor() {
     if (anchor_ != none && net_.has_vertex(anchor_) && !net_.all_touched()) return;
@@ -106,107 +104,104 @@ class ShortestPaths {
     }
   }
 
-  bool is_target(Vertex v, bool forward) const {
-    return v == anchor_ || (forward ? net_.excess(v) < 0 : net_.excess(v) > 0);
-  }
-
-  template <bool forward>
-  Cost step_cost(const Half& half) const {
-    if (forward) return half.cost;
-    return net_.is_convex(half.id / 2) ? net_.half(half.id ^ 1).cost : -half.cost;
-  }
-
-  void open(Vertex v, Cost distance, HalfId parent) {
-    labels_[v] = Label{distance, round_, parent};
-    queue_.push(distance, v);
-  }
-
-  void next_round() {
-    queue_.clear();
-    scanned_.clear();
-    if (++round_ == 0) {
-      for (Label& label : labels_) label.round = 0;
-      round_ = 1;
-    }
-  }
-
-  // The nearest target of v; `none` when there is none or the work was stopped.
-  template <bool forward>
-  Vertex search(Vertex start, Control& control, bool& is_stopped) {
-    next_round();
+  // The nearest of the deficits and the anchor, from an excess.
+  Found advance(Vertex start, Control& control) {
+    from_.begin();
+    from_.offer(start, 0, none, 0);
     Cost bound = infinite;
     Vertex target = none;
-    open(start, 0, none);
-    while (!queue_.empty() && queue_.least() < bound) {
-      const auto [distance, v] = queue_.pop();
-      if (labels_[v].distance != distance) continue;  // a shorter way was found since
-      scanned_.push_back(v);
-      const Cost here = distance + (forward ? -net_.price(v) : net_.price(v));
-      const Half* const first = forward ? net_.begin(v) : net_.in_begin(v);
-      const Half* const last = forward ? net_.out_end(v) : net_.in_end(v);
-      if (!control.spend(last - first)) {
-        is_stopped = true;
-        return none;
-      }
-      for (const Half* h = first; h != last; ++h) {
-        const Vertex w = h->other;
-        const Cost there =
-            here + step_cost<forward>(*h) + (forward ? net_.price(w) : -net_.price(w));
-        if (there >= bound) continue;
-        Label& label = labels_[w];
-        if (label.round == round_ && label.distance <= there) continue;
-        const HalfId over = forward ? h->id : h->id ^ 1;
-        if (is_target(w, forward)) {
-          label = Label{there, round_, over};
-          bound = there;
-          target = w;
-          if (there == distance) break;
-        } else {
-          open(w, there, over);
+    for (Cost radius; (radius = from_.radius()) < bound;) {
+      if (!control.spend(from_.next_degree())) return Found::stopped;
+      from_.scan([&](Vertex w, Cost there, HalfId over) {
+        if (there >= bound) return true;
+        if (w != anchor_ && net_.excess(w) >= 0) {
+          from_.offer(w, there, over, radius);
+          return true;
         }
+        from_.set_label(w, there, over);
+        bound = there;
+        target = w;
+        return there > radius;
+      });
+    }
+    if (target == none) return Found::nothing;
+    from_.reprice(net_, bound);
+    Amount amount = net_.excess(start);
+    if (target != anchor_) amount = std::min(amount, -net_.excess(target));
+    augment(start, target, amount, target, none);
+    return Found::path;
+  }
+
+  // A shortest path from the anchor to a deficit, from both ends.
+  Found fetch(Vertex end, Control& control) {
+    from_.begin();
+    to_.begin();
+    from_.offer(anchor_, 0, none, 0);
+    to_.offer(end, 0, none, 0);
+    Cost bound = infinite;
+    HalfId meeting = none;
+    for (;;) {
+      const Cost ahead = from_.radius(), behind = to_.radius();
+      if (ahead == infinite || behind == infinite || ahead + behind >= bound) break;
+      const std::int64_t ahead_work = from_.work() + from_.next_degree();
+      const std::int64_t behind_work = to_.work() + to_.next_degree();
+      const bool is_ahead = ahead_work < behind_work;
+      if (!control.spend(is_ahead ? from_.next_degree() : to_.next_degree())) return Found::stopped;
+      const auto meet = [&](Cost distance, HalfId over) {
+        if (distance >= bound) return;
+        bound = distance;
+        meeting = over;
+      };
+      if (is_ahead) {
+        from_.scan([&](Vertex w, Cost there, HalfId over) {
+          if (to_.has_seen(w)) meet(there + to_.distance(w), over);
+          if (there < bound) from_.offer(w, there, over, ahead);
+          return true;
+        });
+      } else {
+        to_.scan([&](Vertex w, Cost there, HalfId over) {
+          if (from_.has_seen(w)) meet(there + from_.distance(w), over);
+          if (there + ahead < bound) to_.offer(w, there, over, behind);
+          return true;
+        });
       }
-      if (bound == distance) break;
     }
-    if (target != none) reprice<forward>(bound);
-    return target;
+    if (meeting == none) return Found::nothing;
+    // What the search backwards left out was at least this far: bound - ahead.
+    const Cost ahead = std::min(from_.radius(), bound);
+    from_.reprice(net_, ahead);
+    to_.reprice(net_, bound - ahead);
+    augment(anchor_, end, -net_.excess(end), net_.half(meeting ^ 1).other, meeting);
+    return Found::path;
   }
 
-  template <bool forward>
-  void reprice(Cost bound) {
-    for (const Vertex v : scanned_) {
-      const Cost change = bound - labels_[v].distance;
-      net_.set_price(v, net_.price(v) + (forward ? change : -change));
-    }
-  }
-
-  template <bool forward>
-  void augment(Vertex start, Vertex target) {
-    Amount amount = std::abs(net_.excess(start));
-    if (target != anchor_) amount = std::min(amount, std::abs(net_.excess(target)));
-    for (Vertex v = target; v != start;) {
-      const HalfId over = labels_[v].parent;
+  // Sends up to `amount` from start to `middle` as the search forwards found, over the half `bridge`,
+  // and on to the end as the search backwards found.
+  void augment(Vertex start, Vertex end, Amount amount, Vertex middle, HalfId bridge) {
+    path_.clear();
+    const auto keep = [&](HalfId over) {
+      path_.push_back(over);
       amount = std::min<Amount>(amount, net_.residual(over));
-      v = net_.half(forward ? over ^ 1 : over).other;
+    };
+    from_.trace(middle, keep);
+    if (bridge != none) {
+      keep(bridge);
+      to_.trace(net_.half(bridge).other, keep);
     }
     const auto moved = static_cast<std::int32_t>(amount);
-    for (Vertex v = target; v != start;) {
-      const HalfId over = labels_[v].parent;
-      v = net_.half(forward ? over ^ 1 : over).other;
-      net_.push(over, moved);
-    }
-    net_.add_excess(start, forward ? -moved : moved);
-    net_.add_excess(target, forward ? moved : -moved);
+    for (const HalfId over : path_) net_.push(over, moved);
+    net_.add_excess(start, -moved);
+    net_.add_excess(end, moved);
   }
 
-  template <bool forward>
-  Status settle_side(const std::vector<Vertex>& open, Control& control) {
-    for (const Vertex v : open) {
-      while (v != anchor_ && (forward ? net_.excess(v) > 0 : net_.excess(v) < 0)) {
-        bool is_stopped = false;
-        const Vertex target = search<forward>(v, control, is_stopped);
-        if (is_stopped) return Status::stopped;
-        if (target == none) return Status::infeasible;
-        augment<forward>(v, target);
+  Status settle_all(const std::vector<Vertex>& open, Control& control) {
+    for (const bool is_excess : {true, false}) {
+      for (const Vertex v : open) {
+        while (v != anchor_ && (is_excess ? net_.excess(v) > 0 : net_.excess(v) < 0)) {
+          const Found found = is_excess ? advance(v, control) : fetch(v, control);
+          if (found == Found::stopped) return Status::stopped;
+          if (found == Found::nothing) return Status::infeasible;
+        }
       }
     }
     return Status::optimal;
@@ -215,8 +210,7 @@ class ShortestPaths {
   Status settle(Control& control) {
     std::vector<Vertex> open;
     open.swap(net_.unsettled());
-    Status status = settle_side<true>(open, control);
-    if (status == Status::optimal) status = settle_side<false>(open, control);
+    const Status status = settle_all(open, control);
     net_.unsettled().clear();
     if (status != Status::optimal) {
       open.push_back(anchor_);
@@ -229,32 +223,27 @@ class ShortestPaths {
 
   // One search from the anchor backwards over everything makes a shortest path from each vertex tight.
   bool approach_anchor(Control& control) {
-    next_round();
-    open(anchor_, 0, none);
+    to_.begin();
+    to_.offer(anchor_, 0, none, 0);
     Cost furthest = 0;
-    while (!queue_.empty()) {
-      const auto [distance, v] = queue_.pop();
-      if (labels_[v].distance != distance) continue;
-      furthest = distance;
-      if (!control.spend(net_.degree(v))) return false;
-      for (const Half* h = net_.in_begin(v); h != net_.in_end(v); ++h) {
-        const Cost there = distance + step_cost<false>(*h) - net_.price(h->other) + net_.price(v);
-        Label& label = labels_[h->other];
-        if (label.round != round_ || label.distance > there) open(h->other, there, none);
-      }
+    for (Cost radius; (radius = to_.radius()) < infinite;) {
+      furthest = radius;
+      if (!control.spend(to_.next_degree())) return false;
+      to_.scan([&](Vertex w, Cost there, HalfId over) {
+        to_.offer(w, there, over, radius);
+        return true;
+      });
     }
     for (Vertex v = 0; v < net_.vertex_bound(); ++v) {
-      const Cost distance = labels_[v].round == round_ ? labels_[v].distance : furthest;
-      net_.set_price(v, net_.price(v) + distance);
+      net_.set_price(v, net_.price(v) + (to_.has_seen(v) ? to_.distance(v) : furthest));
     }
     return true;
   }
 
   Network& net_;
-  std::vector<Label> labels_;
-  std::vector<Vertex> scanned_;
-  DistanceQueue queue_;
-  std::uint32_t round_ = 0;
+  Search<true> from_{net_};
+  Search<false> to_{net_};
+  std::vector<HalfId> path_;
   Vertex anchor_ = none;
 };
 

@@ -1,10 +1,11 @@
 // What all solvers share: how they end, how they are stopped, and the queue of their searches.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "flow/network.hpp"
@@ -54,68 +55,51 @@ class Control {
   std::int64_t next_look_ = 0;
 };
 
-// Vertices by distance, for searches that never go back: a 4-ary heap, and a stack for all that is at
-// the distance of the last one taken, which makes a search go depth-first along tight arcs.
+// Vertices by distance, for searches whose distances never fall: a radix heap (Ahuja, Mehlhorn, Orlin,
+// Tarjan 1990). An entry lies in the bucket of the highest bit in which its distance differs from the
+// last one taken, so that what is far is appended and mostly never looked at again, and what is at the
+// very distance of the search is a stack, which makes it go depth-first along tight arcs.
 class DistanceQueue {
  public:
   struct Entry {
     Cost distance;
     Vertex vertex;
+    HalfId parent;
   };
 
   void clear() {
-    heap_.clear();
-    level_.clear();
-    at_ = 0;
+    for (; filled_ != 0; filled_ &= filled_ - 1) buckets_[std::countr_zero(filled_)].clear();
+    last_ = 0;
   }
-  void push(Cost distance, Vertex v) {
-    if (distance <= at_) {
-      level_.push_back(v);
-      return;
-    }
-    std::size_t hole = heap_.size();
-    heap_.push_back({});
-    while (hole > 0) {
-      const std::size_t parent = (hole - 1) / 4;
-      if (heap_[parent].distance <= distance) break;
-      heap_[hole] = heap_[parent];
-      hole = parent;
-    }
-    heap_[hole] = {distance, v};
+  bool empty() const { return filled_ == 0; }
+  // The distance must be that of the last `least` or more.
+  void push(const Entry& entry) {
+    const int bucket = std::bit_width(static_cast<std::uint64_t>(entry.distance ^ last_));
+    buckets_[bucket].push_back(entry);
+    filled_ |= std::uint64_t{1} << bucket;
   }
-  bool empty() const { return level_.empty() && heap_.empty(); }
-  Cost least() const { return level_.empty() ? heap_.front().distance : at_; }
-  Entry pop() {
-    if (!level_.empty()) {
-      const Vertex v = level_.back();
-      level_.pop_back();
-      return {at_, v};
-    }
-    const Entry first = heap_.front();
-    const Entry last = heap_.back();
-    heap_.pop_back();
-    at_ = first.distance;
-    const std::size_t n = heap_.size();
-    if (n == 0) return first;
-    std::size_t hole = 0;
-    for (std::size_t child = 1; child < n; child = 4 * hole + 1) {
-      std::size_t least = child;
-      const std::size_t end = std::min(child + 4, n);
-      for (std::size_t i = child + 1; i < end; ++i) {
-        if (heap_[i].distance < heap_[least].distance) least = i;
-      }
-      if (heap_[least].distance >= last.distance) break;
-      heap_[hole] = heap_[least];
-      hole = least;
-    }
-    heap_[hole] = last;
-    return first;
+  Cost least() {
+    if (filled_ & 1) return last_;
+    const int bucket = std::countr_zero(filled_);
+    std::vector<Entry>& entries = buckets_[bucket];
+    last_ = infinite;
+    for (const Entry& entry : entries) last_ = std::min(last_, entry.distance);
+    for (const Entry& entry : entries) push(entry);
+    entries.clear();
+    filled_ &= ~(std::uint64_t{1} << bucket);
+    return last_;
+  }
+  // After `least`.
+  const Entry& top() const { return buckets_[0].back(); }
+  void pop() {
+    buckets_[0].pop_back();
+    if (buckets_[0].empty()) filled_ &= ~std::uint64_t{1};
   }
 
  private:
-  std::vector<Entry> heap_;
-  std::vector<Vertex> level_;
-  Cost at_ = 0;
+  std::vector<Entry> buckets_[64];
+  std::uint64_t filled_ = 0;
+  Cost last_ = 0;
 };
 
 }  // namespace argosy::flow

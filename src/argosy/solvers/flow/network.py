@@ -31,7 +31,7 @@ Numbers = NDArray[np.int64]
 #: No bound on the work.
 UNLIMITED: Final = -1
 #: In the order of the core's numbers.
-_ALGORITHMS: Final = (Algorithm.LOCAL, Algorithm.SHORTEST_PATHS)
+_ALGORITHMS: Final = (Algorithm.LOCAL, Algorithm.SHORTEST_PATHS, Algorithm.COST_SCALING)
 _STATUSES: Final = tuple(Status)
 
 

@@ -16,6 +16,8 @@ class Algorithm(enum.StrEnum):
     LOCAL = "local"
     #: Successive shortest paths over a network of which nothing is taken for granted.
     SHORTEST_PATHS = "shortest-paths"
+    #: Push and relabel with costs in ever finer approximation.
+    COST_SCALING = "cost-scaling"
 
 
 class Status(enum.StrEnum):

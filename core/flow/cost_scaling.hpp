@@ -1,0 +1,330 @@
+// Cost scaling by push and relabel (Goldberg and Tarjan 1990; Goldberg 1997).
+//
+// A flow is e-optimal if no half with a residual has a reduced cost below -e. Costs are multiplied by
+// s = vertices + 1, so that a 1-optimal flow is optimal. Each phase divides e by a constant: it sends
+// flow over every half of negative reduced cost, and then moves the excesses this made, over halves of
+// negative reduced cost, raising the price of a vertex that has none (by at least e) until all is even.
+//
+// Heuristics.  Price update: now and then, one search backwards from all deficits raises every price by
+// as much as it can be raised, which also shows who cannot reach a deficit at all (infeasible). Price
+// refine: before a phase, prices alone are tried. Incremental start: with kept flow and prices, e begins
+// at the worst that the edits did to any arc, or would do to an excess.
+//
+// Exact prices at the end: s-fold prices are rounded down after a shift to a remainder that no vertex
+// has, of which s > vertices leaves at least one. That keeps all reduced costs of residual halves >= 0.
+//
+// Complexity.  O(n^2 m log(n C)) in the worst case. Numbers: largest cost x n x s must pass `fits`.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "flow/network.hpp"
+#include "flow/solving.hpp"
+
+namespace argosy::flow {
+
+class CostScaling {
+ public:
+  explicit CostScaling(Network& network) : net_(network) {}
+
+  Status run(Control& control) {
+    if (net_.total_supply() != 0) return Status::unbalanced;
+    scale_ = net_.vertices() + 1;
+    if (!net_.fits(16 * scale_)) return Status::overflow;
+    begin();
+    Status status = Status::optimal;
+    if (epsilon_ > 0 || has_excess()) {
+      do {
+        epsilon_ = std::max<Cost>(1, epsilon_ / divisor);
+        if (!price_refine(control)) status = refine(control);
+      } while (status == Status::optimal && epsilon_ > 1);
+    }
+    finish(status);
+    return status;
+  }
+
+ private:
+  static constexpr Cost divisor = 12;
+
+  // Scales the prices and finds how far the flow is from optimal by them.
+  void begin() {
+    const Vertex bound = net_.vertex_bound();
+    bool is_small = true;
+    for (Vertex v = 0; v < bound; ++v) is_small &= std::abs(net_.price(v)) <= price_limit / (4 * scale_);
+    for (Vertex v = 0; v < bound; ++v) net_.set_price(v, is_small ? net_.price(v) * scale_ : 0);
+    cursors_.assign(bound, 0);
+    is_queued_.assign(bound, 0);
+    queue_.clear();
+    Cost worst = 0;
+    bool is_even = true;
+    for (Vertex v = 0; v < bound; ++v) {
+      is_even &= net_.excess(v) == 0;
+      for (const Half* h = net_.begin(v); h != net_.out_end(v); ++h) {
+        worst = std::max(worst, -reduced(v, *h));
+      }
+    }
+    // An excess has to travel: at prices that fit, as far as the prices of the ways that are new differ.
+    if (!is_even) {
+      if (net_.all_touched()) worst = std::max(worst, scale_ * net_.largest_cost());
+      for (const Arc a : net_.touched()) {
+        if (!net_.has_arc(a)) continue;
+        worst = std::max(worst, std::abs(reduced(net_.tail(a), net_.half(2 * a))));
+      }
+    }
+    epsilon_ = worst;
+  }
+
+  Cost reduced(Vertex v, const Half& half) const {
+    return half.cost * scale_ - net_.price(v) + net_.price(half.other);
+  }
+
+  bool has_excess() const {
+    for (Vertex v = 0; v < net_.vertex_bound(); ++v) {
+      if (net_.excess(v) != 0) return true;
+    }
+    return false;
+  }
+
+  void activate(Vertex v) {
+    if (is_queued_[v]) return;
+    is_queued_[v] = 1;
+    queue_.push_back(v);
+  }
+
+  void send(Vertex v, Vertex w, HalfId over, std::int32_t amount) {
+    net_.push(over, amount);
+    net_.move_excess(v, -amount);
+    net_.move_excess(w, amount);
+  }
+
+  Status refine(Control& control) {
+    const Vertex bound = net_.vertex_bound();
+    queue_.clear();
+    head_ = 0;
+    is_queued_.assign(bound, 0);
+    for (Vertex v = 0; v < bound; ++v) {
+      // A push reorders: whatever is at the same place then is looked at next.
+      for (std::ptrdiff_t i = 0; net_.begin(v) + i < net_.out_end(v);) {
+        const Half half = net_.begin(v)[i];
+        if (reduced(v, half) >= 0) {
+          ++i;
+        } else {
+          send(v, half.other, half.id, net_.residual(half.id));
+        }
+      }
+    }
+    for (Vertex v = 0; v < bound; ++v) {
+      if (net_.has_vertex(v) && net_.excess(v) > 0) activate(v);
+    }
+    if (queue_.empty()) return Status::optimal;
+    const Status reached = update_prices(control);
+    if (reached != Status::optimal) return reached;
+    const std::int64_t pause = 2 * net_.arcs() + 4 * net_.vertices();
+    std::int64_t work = 0;
+    while (head_ < queue_.size()) {
+      if (head_ > 1'000'000 && head_ > queue_.size() / 2) {
+        queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(head_));
+        head_ = 0;
+      }
+      const Vertex v = queue_[head_++];
+      is_queued_[v] = 0;
+      const std::int64_t scans = discharge(v);
+      if (scans < 0) return Status::infeasible;
+      work += scans + 4;
+      if (!control.spend(scans)) return Status::stopped;
+      if (work > pause && head_ < queue_.size()) {
+        work = 0;
+        const Status status = update_prices(control);
+        if (status != Status::optimal) return status;
+      }
+    }
+    return Status::optimal;
+  }
+
+  // Sends the excess of v away; the number of halves looked at, or -1 if there is no way out.
+  std::int64_t discharge(Vertex v) {
+    std::int64_t scans = 0;
+    while (net_.excess(v) > 0) {
+      Cost least = infinite;
+      std::int64_t size = net_.out_end(v) - net_.begin(v);
+      std::int64_t i = cursors_[v] < size ? cursors_[v] : 0;
+      // A full circle without an admissible half is what a new price needs.
+      for (std::int64_t seen = 0; seen < size;) {
+        if (i >= size) i = 0;
+        const Half& half = net_.begin(v)[i];
+        ++scans;
+        const Vertex w = half.other;
+        const Cost there = half.cost * scale_ + net_.price(w);
+        if (there >= net_.price(v) || w == v) {
+          if (w != v) least = std::min(least, there);
+          ++i;
+          ++seen;
+          continue;
+        }
+        const HalfId id = half.id;
+        const Amount excess = net_.excess(v);
+        const auto amount = static_cast<std::int32_t>(std::min<Amount>(excess, net_.residual(id)));
+        send(v, w, id, amount);
+        if (net_.excess(w) > 0) activate(w);
+        if (amount == excess) {
+          cursors_[v] = static_cast<std::uint32_t>(i);
+          return scans;
+        }
+        // The group shrank, or its order changed: begin the circle anew from here.
+        size = net_.out_end(v) - net_.begin(v);
+        seen = 0;
+        least = infinite;
+      }
+      if (least == infinite) return -1;
+      net_.set_price(v, least + epsilon_);
+    }
+    return scans;
+  }
+
+  // Raises each price by e x (distance to a deficit), where a half (i, j) is floor(reduced / e) + 1 long.
+  Status update_prices(Control& control) {
+    const Vertex bound = net_.vertex_bound();
+    distances_.assign(bound, far);
+    for (auto& bucket : buckets_) bucket.clear();
+    Amount waiting = 0;
+    for (Vertex v = 0; v < bound; ++v) {
+      if (net_.excess(v) < 0) {
+        distances_[v] = 0;
+        put(0, v);
+      } else if (net_.excess(v) > 0) {
+        ++waiting;
+      }
+    }
+    std::int32_t level = 0;
+    bool is_left = true;
+    while (waiting > 0 && is_left) {
+      is_left = false;
+      for (; static_cast<std::size_t>(level) < buckets_.size() && waiting > 0; ++level) {
+        // A scan may add to the very bucket it came from.
+        for (std::size_t k = 0; k < buckets_[level].size() && waiting > 0; ++k) {
+          const Vertex v = buckets_[level][k];
+          if (distances_[v] != level) continue;
+          distances_[v] = -level - 1;  // done
+          if (net_.excess(v) > 0) --waiting;
+          if (!control.spend(net_.in_end(v) - net_.in_begin(v))) return Status::stopped;
+          look_back(v, level);
+        }
+      }
+      // Beyond the buckets lies what is further than the widest step taken so far.
+      is_left = static_cast<std::size_t>(level) < buckets_.size();
+    }
+    if (waiting > 0) return Status::infeasible;
+    const std::int32_t reached = level;
+    for (Vertex v = 0; v < bound; ++v) {
+      if (!net_.has_vertex(v)) continue;
+      const std::int32_t label = distances_[v];
+      const std::int32_t distance = label < 0 ? -label - 1 : std::min(label, reached);
+      net_.set_price(v, net_.price(v) + epsilon_ * distance);
+    }
+    return Status::optimal;
+  }
+
+  void look_back(Vertex v, std::int32_t level) {
+    const bool is_plain = !net_.has_convex_arcs();
+    for (const Half* h = net_.in_begin(v); h != net_.in_end(v); ++h) {
+      const Vertex w = h->other;
+      const std::int32_t known = distances_[w];
+      if (known <= level) continue;
+      const Cost cost = is_plain ? -h->cost : net_.half(h->id ^ 1).cost;
+      const Cost reduced = cost * scale_ - net_.price(w) + net_.price(v);
+      const Cost length = reduced < 0 ? 0 : reduced / epsilon_ + 1;
+      if (length >= far - level) continue;
+      const auto distance = static_cast<std::int32_t>(level + length);
+      if (distance >= known) continue;
+      distances_[w] = distance;
+      put(distance, w);
+    }
+  }
+
+  void put(std::int32_t level, Vertex v) {
+    if (static_cast<std::size_t>(level) >= buckets_.size()) buckets_.resize(level + 1);
+    buckets_[level].push_back(v);
+  }
+
+  // Looks for prices by which the flow as it is would be e-optimal; gives up after some work, or when
+  // there are excesses, which prices cannot mend.
+  bool price_refine(Control& control) {
+    if (has_excess()) return false;
+    const Vertex bound = net_.vertex_bound();
+    std::vector<Cost> before(bound);
+    for (Vertex v = 0; v < bound; ++v) before[v] = net_.price(v);
+    queue_.clear();
+    head_ = 0;
+    is_queued_.assign(bound, 0);
+    for (Vertex v = 0; v < bound; ++v) {
+      if (net_.has_vertex(v)) activate(v);
+    }
+    std::int64_t work = 4 * (net_.arcs() + net_.vertices());
+    while (head_ < queue_.size() && work > 0) {
+      const Vertex v = queue_[head_++];
+      is_queued_[v] = 0;
+      // The highest price that every way out allows.
+      Cost most = net_.price(v);
+      for (const Half* h = net_.begin(v); h != net_.out_end(v); ++h) {
+        if (h->other != v) most = std::min(most, h->cost * scale_ + net_.price(h->other) + epsilon_);
+      }
+      work -= net_.degree(v) + 1;
+      if (!control.spend(net_.degree(v))) break;
+      if (most == net_.price(v)) continue;
+      net_.set_price(v, most);
+      for (const Half* h = net_.in_begin(v); h != net_.in_end(v); ++h) activate(h->other);
+    }
+    if (head_ >= queue_.size() && !has_bad_loop()) return true;
+    for (Vertex v = 0; v < bound; ++v) net_.set_price(v, before[v]);
+    return false;
+  }
+
+  bool has_bad_loop() const {
+    for (Vertex v = 0; v < net_.vertex_bound(); ++v) {
+      for (const Half* h = net_.begin(v); h != net_.out_end(v); ++h) {
+        if (h->other == v && h->cost < 0) return true;
+      }
+    }
+    return false;
+  }
+
+  void finish(Status status) {
+    if (status == Status::optimal) {
+      round_prices();
+    } else {
+      for (Vertex v = 0; v < net_.vertex_bound(); ++v) net_.set_price(v, net_.price(v) / scale_);
+    }
+    net_.list_unsettled();
+    net_.settle_touched();
+    if (status != Status::optimal) net_.touch_all();
+  }
+
+  void round_prices() {
+    std::vector<std::uint8_t> is_taken(scale_, 0);
+    const auto remainder = [&](Cost price) { return ((price % scale_) + scale_) % scale_; };
+    for (Vertex v = 0; v < net_.vertex_bound(); ++v) {
+      if (net_.has_vertex(v)) is_taken[remainder(net_.price(v))] = 1;
+    }
+    Cost shift = 0;
+    while (is_taken[shift]) ++shift;
+    for (Vertex v = 0; v < net_.vertex_bound(); ++v) {
+      const Cost price = net_.price(v) - shift;
+      net_.set_price(v, (price - remainder(price)) / scale_);
+    }
+  }
+
+  static constexpr std::int32_t far = 1 << 24;
+
+  Network& net_;
+  Cost scale_ = 1;
+  Cost epsilon_ = 0;
+  std::vector<std::uint32_t> cursors_;
+  std::vector<std::uint8_t> is_queued_;
+  std::vector<Vertex> queue_;
+  std::size_t head_ = 0;
+  std::vector<std::int32_t> distances_;
+  std::vector<std::vector<Vertex>> buckets_;
+};
+
+}  // namespace argosy::flow
