@@ -28,9 +28,16 @@ class CostScaling {
  public:
   explicit CostScaling(Network& network) : net_(network) {}
 
-  Status run(Control& control) {
+  Status run(Control& control) { return scale_down(control, net_.vertices() + 1); }
+
+  // The same down to a quarter of a unit of cost only: a feasible flow and whole prices that leave
+  // little to mend, without large factors.
+  Status approximate(Control& control) { return scale_down(control, 4); }
+
+ private:
+  Status scale_down(Control& control, Cost scale) {
     if (net_.total_supply() != 0) return Status::unbalanced;
-    scale_ = net_.vertices() + 1;
+    scale_ = scale;
     if (!net_.fits(16 * scale_)) return Status::overflow;
     begin();
     Status status = Status::optimal;
@@ -44,8 +51,7 @@ class CostScaling {
     return status;
   }
 
- private:
-  static constexpr Cost divisor = 12;
+  static constexpr Cost divisor = 16;
 
   // Scales the prices and finds how far the flow is from optimal by them.
   void begin() {
@@ -120,7 +126,7 @@ class CostScaling {
     if (queue_.empty()) return Status::optimal;
     const Status reached = update_prices(control);
     if (reached != Status::optimal) return reached;
-    const std::int64_t pause = 2 * net_.arcs() + 4 * net_.vertices();
+    const std::int64_t pause = net_.arcs() + 2 * net_.vertices();
     std::int64_t work = 0;
     while (head_ < queue_.size()) {
       if (head_ > 1'000'000 && head_ > queue_.size() / 2) {
@@ -185,66 +191,45 @@ class CostScaling {
   // Raises each price by e x (distance to a deficit), where a half (i, j) is floor(reduced / e) + 1 long.
   Status update_prices(Control& control) {
     const Vertex bound = net_.vertex_bound();
-    distances_.assign(bound, far);
-    for (auto& bucket : buckets_) bucket.clear();
-    Amount waiting = 0;
+    distances_.assign(bound, infinite);
+    ways_.clear();
+    std::int64_t waiting = 0;
     for (Vertex v = 0; v < bound; ++v) {
+      if (net_.excess(v) > 0) ++waiting;
       if (net_.excess(v) < 0) {
         distances_[v] = 0;
-        put(0, v);
-      } else if (net_.excess(v) > 0) {
-        ++waiting;
+        ways_.push({0, v, none});
       }
     }
-    std::int32_t level = 0;
-    bool is_left = true;
-    while (waiting > 0 && is_left) {
-      is_left = false;
-      for (; static_cast<std::size_t>(level) < buckets_.size() && waiting > 0; ++level) {
-        // A scan may add to the very bucket it came from.
-        for (std::size_t k = 0; k < buckets_[level].size() && waiting > 0; ++k) {
-          const Vertex v = buckets_[level][k];
-          if (distances_[v] != level) continue;
-          distances_[v] = -level - 1;  // done
-          if (net_.excess(v) > 0) --waiting;
-          if (!control.spend(net_.in_end(v) - net_.in_begin(v))) return Status::stopped;
-          look_back(v, level);
-        }
-      }
-      // Beyond the buckets lies what is further than the widest step taken so far.
-      is_left = static_cast<std::size_t>(level) < buckets_.size();
+    Cost reached = 0;
+    while (waiting > 0 && !ways_.empty()) {
+      reached = ways_.least();
+      const Vertex v = ways_.top().vertex;
+      ways_.pop();
+      if (distances_[v] != reached) continue;
+      if (net_.excess(v) > 0) --waiting;
+      if (!control.spend(net_.in_end(v) - net_.in_begin(v))) return Status::stopped;
+      look_back(v, reached);
     }
     if (waiting > 0) return Status::infeasible;
-    const std::int32_t reached = level;
     for (Vertex v = 0; v < bound; ++v) {
-      if (!net_.has_vertex(v)) continue;
-      const std::int32_t label = distances_[v];
-      const std::int32_t distance = label < 0 ? -label - 1 : std::min(label, reached);
-      net_.set_price(v, net_.price(v) + epsilon_ * distance);
+      net_.set_price(v, net_.price(v) + epsilon_ * std::min(distances_[v], reached));
     }
     return Status::optimal;
   }
 
-  void look_back(Vertex v, std::int32_t level) {
+  void look_back(Vertex v, Cost reached) {
     const bool is_plain = !net_.has_convex_arcs();
     for (const Half* h = net_.in_begin(v); h != net_.in_end(v); ++h) {
       const Vertex w = h->other;
-      const std::int32_t known = distances_[w];
-      if (known <= level) continue;
+      if (distances_[w] <= reached) continue;
       const Cost cost = is_plain ? -h->cost : net_.half(h->id ^ 1).cost;
       const Cost reduced = cost * scale_ - net_.price(w) + net_.price(v);
-      const Cost length = reduced < 0 ? 0 : reduced / epsilon_ + 1;
-      if (length >= far - level) continue;
-      const auto distance = static_cast<std::int32_t>(level + length);
-      if (distance >= known) continue;
+      const Cost distance = reached + (reduced < 0 ? 0 : reduced / epsilon_ + 1);
+      if (distance >= distances_[w]) continue;
       distances_[w] = distance;
-      put(distance, w);
+      ways_.push({distance, w, none});
     }
-  }
-
-  void put(std::int32_t level, Vertex v) {
-    if (static_cast<std::size_t>(level) >= buckets_.size()) buckets_.resize(level + 1);
-    buckets_[level].push_back(v);
   }
 
   // Looks for prices by which the flow as it is would be e-optimal; gives up after some work, or when
@@ -290,31 +275,31 @@ class CostScaling {
   }
 
   void finish(Status status) {
-    if (status == Status::optimal) {
-      round_prices();
-    } else {
-      for (Vertex v = 0; v < net_.vertex_bound(); ++v) net_.set_price(v, net_.price(v) / scale_);
-    }
+    const bool is_exact = status == Status::optimal && scale_ > net_.vertices();
+    round_prices(is_exact ? unused_remainder() : 0);
     net_.list_unsettled();
     net_.settle_touched();
-    if (status != Status::optimal) net_.touch_all();
+    if (!is_exact) net_.touch_all();
   }
 
-  void round_prices() {
+  Cost remainder(Cost price) const { return ((price % scale_) + scale_) % scale_; }
+
+  Cost unused_remainder() const {
     std::vector<std::uint8_t> is_taken(scale_, 0);
-    const auto remainder = [&](Cost price) { return ((price % scale_) + scale_) % scale_; };
     for (Vertex v = 0; v < net_.vertex_bound(); ++v) {
       if (net_.has_vertex(v)) is_taken[remainder(net_.price(v))] = 1;
     }
     Cost shift = 0;
     while (is_taken[shift]) ++shift;
+    return shift;
+  }
+
+  void round_prices(Cost shift) {
     for (Vertex v = 0; v < net_.vertex_bound(); ++v) {
       const Cost price = net_.price(v) - shift;
       net_.set_price(v, (price - remainder(price)) / scale_);
     }
   }
-
-  static constexpr std::int32_t far = 1 << 24;
 
   Network& net_;
   Cost scale_ = 1;
@@ -323,8 +308,8 @@ class CostScaling {
   std::vector<std::uint8_t> is_queued_;
   std::vector<Vertex> queue_;
   std::size_t head_ = 0;
-  std::vector<std::int32_t> distances_;
-  std::vector<std::vector<Vertex>> buckets_;
+  std::vector<Cost> distances_;
+  DistanceQueue ways_;
 };
 
 }  // namespace argosy::flow

@@ -30,14 +30,16 @@ class ShortestPaths {
  public:
   explicit ShortestPaths(Network& network) : net_(network) {}
 
-  Status run(Control& control) {
+  // From scratch, prices begin at the distances to the anchor, which suits what is not crowded; with
+  // `keep_prices` they stay, and what they do not fit is mended.
+  Status run(Control& control, bool keep_prices = false) {
     if (net_.total_supply() != 0) return Status::unbalanced;
     if (!net_.fits(4)) return Status::overflow;
     choose_anchor();
     if (anchor_ == none) return Status::optimal;
     if (net_.all_touched()) {
       mend_all();
-      if (!approach_anchor(control)) return Status::stopped;
+      if (!keep_prices && !approach_anchor(control)) return Status::stopped;
     } else {
       price_fresh();
       for (const Arc a : net_.touched()) {

@@ -12,7 +12,7 @@
 
 namespace argosy::flow {
 
-enum class Algorithm : std::int32_t { local, shortest_paths, cost_scaling };
+enum class Algorithm : std::int32_t { automatic, local, shortest_paths, cost_scaling };
 
 struct Outcome {
   Status status;
@@ -29,21 +29,36 @@ class Solver {
   Outcome solve(Algorithm algorithm, bool warm, std::int64_t budget, const Stop* stop) {
     Control control(budget, stop);
     if (!warm) net_.reset();
-    if (algorithm == Algorithm::shortest_paths && warm) net_.touch_all();
-    const Status status = run(algorithm, control);
-    return Outcome{status, algorithm, control.scans()};
+    if (algorithm == Algorithm::automatic) return choose(control);
+    return Outcome{run(algorithm, control), algorithm, control.scans()};
   }
 
  private:
   Status run(Algorithm algorithm, Control& control) {
     switch (algorithm) {
-      case Algorithm::local:
       case Algorithm::shortest_paths:
+        net_.touch_all();
         return shortest_paths_.run(control);
       case Algorithm::cost_scaling:
         return CostScaling(net_).run(control);
+      default:
+        return shortest_paths_.run(control);
     }
-    return Status::stopped;
+  }
+
+  // Local, unless the work shows that too much contends for too little: then prices are found by
+  // scaling, and what that leaves is mended locally.
+  Outcome choose(Control& control) {
+    const std::int64_t patience = 4096 + 8 * (net_.arcs() + net_.vertices());
+    Control trial = control.part(patience);
+    Status status = shortest_paths_.run(trial);
+    control.spend(trial.scans());
+    if (status != Status::stopped || trial.scans() <= patience) {
+      return Outcome{status, Algorithm::local, control.scans()};
+    }
+    status = CostScaling(net_).approximate(control);
+    if (status == Status::optimal) status = shortest_paths_.run(control, true);
+    return Outcome{status, Algorithm::cost_scaling, control.scans()};
   }
 
   Network net_;

@@ -45,6 +45,11 @@ class Control {
     return !(stop_ && stop_->is_set()) && !(other_ && other_->is_set());
   }
   std::int64_t scans() const { return scans_; }
+  // A control for a part of the work, with a budget of its own within this one.
+  Control part(std::int64_t budget) const {
+    const std::int64_t left = budget_ < 0 ? budget : std::min(budget, budget_ - scans_);
+    return Control(std::max<std::int64_t>(0, left), stop_, other_);
+  }
 
  private:
   static constexpr std::int64_t look_every = 4096;

@@ -31,7 +31,7 @@ Numbers = NDArray[np.int64]
 #: No bound on the work.
 UNLIMITED: Final = -1
 #: In the order of the core's numbers.
-_ALGORITHMS: Final = (Algorithm.LOCAL, Algorithm.SHORTEST_PATHS, Algorithm.COST_SCALING)
+_ALGORITHMS: Final = tuple(Algorithm)
 _STATUSES: Final = tuple(Status)
 
 
@@ -137,10 +137,7 @@ class Network:
         `budget` bounds the arcs looked at; `stop` may be set from another thread. Both end the solve
         with `Status.STOPPED`, and the next one goes on.
         """
-        chosen = Algorithm(algorithm)
-        if chosen is Algorithm.AUTO:
-            chosen = Algorithm.LOCAL
-        number = _ALGORITHMS.index(chosen)
+        number = _ALGORITHMS.index(Algorithm(algorithm))
         status, winner, seconds, scans = self._core.solve(number, warm, budget, stop)
         found = _STATUSES[status]
         return Solution(
