@@ -11,7 +11,7 @@ from ortools.graph.python import min_cost_flow
 from argosy.solvers.flow import Algorithm, Network, Problem, Status, Stop
 from argosy.solvers.flow.checker import cost_of, faults
 
-EXACT = [algorithm for algorithm in Algorithm if algorithm is not Algorithm.AUTO]
+EXACT = list(Algorithm)
 
 
 def peer(problem: Problem) -> int | None:
@@ -67,7 +67,8 @@ def test_every_algorithm_agrees_with_the_peer_and_the_checker(
 ) -> None:
     network = Network.of(problem)
     solution = network.solve(algorithm)
-    assert solution.algorithm is algorithm
+    if algorithm not in (Algorithm.AUTO, Algorithm.RACE):
+        assert solution.algorithm is algorithm
     assert_right(network, solution.status, solution.cost)
     if problem.supplies.sum() != 0:
         assert solution.status is Status.UNBALANCED
@@ -122,7 +123,7 @@ class Editor:
         others = self.network.all_vertices()
         others = others[others != self.sink]
         if len(others) > self.size:
-            self.network.remove_vertices(self.some(others))
+            self.network.remove_vertices(self.some(others), drain=bool(self.below(2)))
 
     def remove_arcs(self) -> None:
         self.network.remove_arcs(self.some(self.network.all_arcs()))

@@ -185,10 +185,12 @@ void set_supplies(Solver& self, const Handles& vertices, const Numbers& supplies
 }
 
 std::tuple<int, int, double, std::int64_t> solve(Solver& self, int algorithm, bool warm,
-                                                 std::int64_t budget, const Stop* stop) {
+                                                 std::int64_t budget, const Stop* stop,
+                                                 bool arc_prioritisation, bool price_refine) {
   nb::gil_scoped_release unlocked;
   const auto began = std::chrono::steady_clock::now();
-  const Outcome outcome = self.solve(static_cast<Algorithm>(algorithm), warm, budget, stop);
+  const Outcome outcome = self.solve(static_cast<Algorithm>(algorithm), warm, budget, stop,
+                                     Heuristics{arc_prioritisation, price_refine});
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   return {static_cast<int>(outcome.status), static_cast<int>(outcome.algorithm), took.count(),
           outcome.scans};
@@ -242,14 +244,15 @@ void bind_flow(nb::module_& module) {
       .def("set_supplies", &set_supplies, nb::arg("vertices"), nb::arg("supplies"))
       .def(
           "remove_vertices",
-          [](Solver& self, const Handles& vertices) {
+          [](Solver& self, const Handles& vertices, bool drain) {
             check_vertices(self.network(), vertices);
             check_distinct(vertices);
             for (std::size_t i = 0; i < vertices.size(); ++i) {
+              if (drain) self.network().drain(vertices.data()[i]);
               self.network().remove_vertex(vertices.data()[i]);
             }
           },
-          nb::arg("vertices"))
+          nb::arg("vertices"), nb::arg("drain"))
       .def(
           "remove_arcs",
           [](Solver& self, const Handles& arcs) {
@@ -259,7 +262,7 @@ void bind_flow(nb::module_& module) {
           },
           nb::arg("arcs"))
       .def("solve", &solve, nb::arg("algorithm"), nb::arg("warm"), nb::arg("budget"),
-           nb::arg("stop").none())
+           nb::arg("stop").none(), nb::arg("arc_prioritisation"), nb::arg("price_refine"))
       .def("reset", [](Solver& self) { self.network().reset(); })
       .def("all_vertices",
            [](const Solver& self) {

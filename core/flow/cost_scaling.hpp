@@ -26,7 +26,7 @@ namespace argosy::flow {
 
 class CostScaling {
  public:
-  explicit CostScaling(Network& network) : net_(network) {}
+  CostScaling(Network& network, bool tries_prices) : net_(network), tries_prices_(tries_prices) {}
 
   Status run(Control& control) { return scale_down(control, net_.vertices() + 1); }
 
@@ -44,7 +44,7 @@ class CostScaling {
     if (epsilon_ > 0 || has_excess()) {
       do {
         epsilon_ = std::max<Cost>(1, epsilon_ / divisor);
-        if (!price_refine(control)) status = refine(control);
+        if (!tries_prices_ || !price_refine(control)) status = refine(control);
       } while (status == Status::optimal && epsilon_ > 1);
     }
     finish(status);
@@ -302,6 +302,7 @@ class CostScaling {
   }
 
   Network& net_;
+  bool tries_prices_;
   Cost scale_ = 1;
   Cost epsilon_ = 0;
   std::vector<std::uint32_t> cursors_;

@@ -102,6 +102,30 @@ class Network {
     free_vertices_.push_back(v);
   }
 
+  // Takes the flow that leaves v back, along its way to a demand, so that no deficit stays in between.
+  // Ways that are long, or hard to find among many arcs, are left.
+  void drain(Vertex v) {
+    for (Amount left = supplies_[v]; left > 0;) {
+      std::vector<Arc> way;
+      Amount amount = left;
+      Vertex at = v;
+      for (Arc a; way.size() < longest_way && (at == v || supplies_[at] >= 0); at = head(a)) {
+        a = arc_with_flow(at);
+        if (a == none) break;
+        amount = std::min(amount, flow(a));
+        way.push_back(a);
+      }
+      if (way.empty() || supplies_[at] >= 0) return;
+      for (const Arc a : way) {
+        take_flow(a, amount);
+        touch(a);
+      }
+      add_excess(v, amount);
+      add_excess(at, -amount);
+      left -= amount;
+    }
+  }
+
   void set_supply(Vertex v, Amount supply) {
     const Amount change = supply - supplies_[v];
     supplies_[v] = supply;
@@ -317,6 +341,8 @@ class Network {
  private:
   static constexpr std::uint32_t gone = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint32_t shelved_rooms = 64;
+  static constexpr std::size_t longest_way = 64;
+  static constexpr std::uint32_t longest_look = 1024;
 
   // Where a vertex's halves lie; bounds[g] is the end of group g.
   struct Range {
@@ -354,8 +380,15 @@ class Network {
 
   static Convex segmented(std::vector<Segment> segments) {
     Convex terms{segments.empty() ? 0 : segments.front().cost, 0, 0, 0, {}};
-    for (const Segment& segment : segments) terms.capacity += segment.units;
-    terms.segments = std::move(segments);
+    for (const Segment& segment : segments) {
+      terms.capacity += segment.units;
+      // Neighbours of one cost are one piece: solvers count on costs that rise.
+      if (!terms.segments.empty() && terms.segments.back().cost == segment.cost) {
+        terms.segments.back().units += segment.units;
+      } else {
+        terms.segments.push_back(segment);
+      }
+    }
     return terms;
   }
 
@@ -444,6 +477,16 @@ class Network {
     residuals_[2 * a] = ahead;
     residuals_[2 * a + 1] = behind;
     regroup(2 * a);
+  }
+
+  // An arc that leaves v and has flow; `none` if a short look finds none.
+  Arc arc_with_flow(Vertex v) const {
+    const Range& range = ranges_[v];
+    const std::uint32_t end = std::min(range.bounds[2], range.bounds[0] + longest_look);
+    for (std::uint32_t i = range.bounds[0]; i < end; ++i) {
+      if ((pool_[i].id & 1) == 0) return pool_[i].id / 2;
+    }
+    return none;
   }
 
   // Moves flow over the arc in pieces of one cost.

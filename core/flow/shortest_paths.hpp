@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "flow/mending.hpp"
 #include "flow/network.hpp"
 #include "flow/search.hpp"
 #include "flow/solving.hpp"
@@ -37,16 +38,12 @@ class ShortestPaths {
     if (!net_.fits(4)) return Status::overflow;
     choose_anchor();
     if (anchor_ == none) return Status::optimal;
-    if (net_.all_touched()) {
-      mend_all();
-      if (!keep_prices && !approach_anchor(control)) return Status::stopped;
-    } else {
-      price_fresh();
-      for (const Arc a : net_.touched()) {
-        if (net_.has_arc(a)) mend(a);
-      }
+    const bool is_all = net_.all_touched();
+    mend_touched(net_);
+    if (is_all && !keep_prices && !approach_anchor(control)) {
+      net_.touch_all();
+      return Status::stopped;
     }
-    net_.settle_touched();
     return settle(control);
   }
 
@@ -64,45 +61,6 @@ class ShortestPaths {
         best = weight;
         anchor_ = v;
       }
-    }
-  }
-
-  // Sends flow over the halves of an arc as long as their reduced cost is negative.
-  void mend(Arc a) {
-    for (const HalfId id : {2 * a, 2 * a + 1}) {
-      while (net_.residual(id) > 0) {
-        const Vertex from = net_.half(id ^ 1).other, to = net_.half(id).other;
-        if (net_.reduced(from, net_.half(id)) >= 0) break;
-        const std::int32_t amount = net_.residual(id);
-        net_.push(id, amount);
-        net_.add_excess(from, -amount);
-        net_.add_excess(to, amount);
-      }
-    }
-  }
-  void mend_all() {
-    for (Arc a = 0; a < net_.arc_bound(); ++a) {
-      if (net_.has_arc(a)) mend(a);
-    }
-  }
-
-  // A new vertex begins at the least price of what it leads to, so that few of its arcs need mending.
-  void price_fresh() {
-    const std::vector<Vertex>& fresh = net_.fresh();
-    for (int pass = 0; pass < 4; ++pass) {
-      bool is_stable = true;
-      for (std::size_t i = fresh.size(); i-- > 0;) {
-        const Vertex v = fresh[i];
-        if (!net_.has_vertex(v)) continue;
-        Cost least = infinite;
-        for (const Half* h = net_.begin(v); h != net_.out_end(v); ++h) {
-          if (h->other != v) least = std::min(least, h->cost + net_.price(h->other));
-        }
-        if (least == infinite || least == net_.price(v)) continue;
-        net_.set_price(v, least);
-        is_stable = false;
-      }
-      if (is_stable) return;
     }
   }
 

@@ -1,22 +1,39 @@
 // A network and its solvers behind one door.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
+#include <thread>
+#include <utility>
 
 #include "flow/cost_scaling.hpp"
+#include "flow/cycle_cancelling.hpp"
 #include "flow/network.hpp"
+#include "flow/relaxation.hpp"
 #include "flow/shortest_paths.hpp"
 #include "flow/solving.hpp"
 
 namespace argosy::flow {
 
-enum class Algorithm : std::int32_t { automatic, local, shortest_paths, cost_scaling };
+enum class Algorithm : std::int32_t {
+  automatic,
+  local,
+  shortest_paths,
+  relaxation,
+  cost_scaling,
+  cycle_cancelling,
+  race,
+};
+
+// Heuristics that can be left out, to see what they are worth.
+struct Heuristics {
+  bool arc_prioritisation = true;
+  bool price_refine = true;
+};
 
 struct Outcome {
   Status status;
-  Algorithm algorithm;
+  Algorithm algorithm;  // the one that found the answer
   std::int64_t scans;
 };
 
@@ -26,10 +43,13 @@ class Solver {
   const Network& network() const { return net_; }
 
   // From scratch unless `warm`: then from the flow and prices as they are.
-  Outcome solve(Algorithm algorithm, bool warm, std::int64_t budget, const Stop* stop) {
+  Outcome solve(Algorithm algorithm, bool warm, std::int64_t budget, const Stop* stop,
+                Heuristics heuristics) {
     Control control(budget, stop);
+    heuristics_ = heuristics;
     if (!warm) net_.reset();
     if (algorithm == Algorithm::automatic) return choose(control);
+    if (algorithm == Algorithm::race) return race(budget, stop);
     return Outcome{run(algorithm, control), algorithm, control.scans()};
   }
 
@@ -39,8 +59,12 @@ class Solver {
       case Algorithm::shortest_paths:
         net_.touch_all();
         return shortest_paths_.run(control);
+      case Algorithm::relaxation:
+        return Relaxation(net_, heuristics_.arc_prioritisation).run(control);
       case Algorithm::cost_scaling:
-        return CostScaling(net_).run(control);
+        return CostScaling(net_, heuristics_.price_refine).run(control);
+      case Algorithm::cycle_cancelling:
+        return CycleCancelling(net_).run(control);
       default:
         return shortest_paths_.run(control);
     }
@@ -56,13 +80,42 @@ class Solver {
     if (status != Status::stopped || trial.scans() <= patience) {
       return Outcome{status, Algorithm::local, control.scans()};
     }
-    status = CostScaling(net_).approximate(control);
+    status = CostScaling(net_, heuristics_.price_refine).approximate(control);
     if (status == Status::optimal) status = shortest_paths_.run(control, true);
     return Outcome{status, Algorithm::cost_scaling, control.scans()};
   }
 
+  // Relaxation here and cost scaling on a copy, on two threads: the first answer stops the other.
+  Outcome race(std::int64_t budget, const Stop* stop) {
+    Network twin = net_;
+    Stop relaxed, scaled;
+    std::atomic<int> winner{0};
+    const auto is_answer = [](Status status) {
+      return status != Status::stopped && status != Status::overflow;
+    };
+    Control scaling(budget, stop, &relaxed);
+    Status second = Status::stopped;
+    std::thread other([&] {
+      second = CostScaling(twin, heuristics_.price_refine).run(scaling);
+      int nobody = 0;
+      if (is_answer(second) && winner.compare_exchange_strong(nobody, 2)) scaled.set();
+    });
+    Control relaxing(budget, stop, &scaled);
+    const Status first = Relaxation(net_, heuristics_.arc_prioritisation).run(relaxing);
+    int nobody = 0;
+    if (is_answer(first) && winner.compare_exchange_strong(nobody, 1)) relaxed.set();
+    other.join();
+    const std::int64_t scans = relaxing.scans() + scaling.scans();
+    if (winner == 2) {
+      net_ = std::move(twin);
+      return Outcome{second, Algorithm::cost_scaling, scans};
+    }
+    return Outcome{first, Algorithm::relaxation, scans};
+  }
+
   Network net_;
   ShortestPaths shortest_paths_{net_};
+  Heuristics heuristics_;
 };
 
 }  // namespace argosy::flow

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from argosy._core import FlowSolver
 from argosy._core import FlowStop as Stop
 from argosy.solvers.flow.problem import Problem
-from argosy.solvers.flow.solution import Algorithm, Solution, Status
+from argosy.solvers.flow.solution import Algorithm, Heuristics, Solution, Status
 
 __all__ = ["Network", "Stop"]
 
@@ -85,9 +85,13 @@ class Network:
         """An arc of (units, cost per unit) in order of rising cost: stands for parallel arcs."""
         return self._core.add_segmented_arc(tail, head, *_columns(segments))
 
-    def remove_vertices(self, vertices: ArrayLike) -> None:
-        """Takes them away with their arcs and supplies."""
-        self._core.remove_vertices(_handles(vertices))
+    def remove_vertices(self, vertices: ArrayLike, drain: bool = False) -> None:
+        """Takes them away with their arcs and supplies.
+
+        With `drain` the flow they sent is taken back along its way to a demand, so that the change
+        shows there and nowhere in between: cost scaling has less to mend then.
+        """
+        self._core.remove_vertices(_handles(vertices), drain)
 
     def remove_arcs(self, arcs: ArrayLike) -> None:
         self._core.remove_arcs(_handles(arcs))
@@ -131,6 +135,7 @@ class Network:
         warm: bool = True,
         budget: int = UNLIMITED,
         stop: Stop | None = None,
+        heuristics: Heuristics | None = None,
     ) -> Solution:
         """Find a flow of least cost, from the last flow and prices unless told to be cold.
 
@@ -138,7 +143,10 @@ class Network:
         with `Status.STOPPED`, and the next one goes on.
         """
         number = _ALGORITHMS.index(Algorithm(algorithm))
-        status, winner, seconds, scans = self._core.solve(number, warm, budget, stop)
+        chosen = heuristics or Heuristics()
+        status, winner, seconds, scans = self._core.solve(
+            number, warm, budget, stop, chosen.arc_prioritisation, chosen.price_refine
+        )
         found = _STATUSES[status]
         return Solution(
             status=found,

@@ -98,16 +98,18 @@ class Cluster:
         tasks = np.arange(count)
         job = self.first_job + random.integers(0, self.jobs, count)
         leave = 2 * size + 100 + wait + np.where(running, 400, 0)
-        owners, heads, costs = [owner, tasks, tasks], [head, np.full(count, self.aggregator), job], []
+        owners, heads, costs = (
+            [owner, tasks, tasks],
+            [head, np.full(count, self.aggregator), job],
+            [],
+        )
         costs = [remote, size + 10, leave]
         if running.any():
             here, where = self._places(running, owner, machine, is_rack)
             owners.append(here)
             heads.append(self.first_machine + where)
             costs.append(size[here] // 10)
-        return Tasks(
-            count, np.concatenate(owners), np.concatenate(heads), np.concatenate(costs)
-        )
+        return Tasks(count, np.concatenate(owners), np.concatenate(heads), np.concatenate(costs))
 
     def _places(
         self,

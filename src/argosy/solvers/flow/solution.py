@@ -16,8 +16,14 @@ class Algorithm(enum.StrEnum):
     LOCAL = "local"
     #: Successive shortest paths over a network of which nothing is taken for granted.
     SHORTEST_PATHS = "shortest-paths"
+    #: Dual ascent over sets of vertices.
+    RELAXATION = "relaxation"
     #: Push and relabel with costs in ever finer approximation.
     COST_SCALING = "cost-scaling"
+    #: A feasible flow, then less cost around negative cycles. For small networks.
+    CYCLE_CANCELLING = "cycle-cancelling"
+    #: Relaxation and cost scaling on two threads; the first to answer stops the other.
+    RACE = "race"
 
 
 class Status(enum.StrEnum):
@@ -31,6 +37,15 @@ class Status(enum.StrEnum):
     OVERFLOW = "overflow"
     #: Told to stop, or out of budget. The next solve goes on from there.
     STOPPED = "stopped"
+
+
+class Heuristics(msgspec.Struct, frozen=True):
+    """What can be left out of a solver, to see what it is worth."""
+
+    #: Relaxation takes an arc to a deficit at once, and others depth-first.
+    arc_prioritisation: bool = True
+    #: Cost scaling tries, before each phase, to mend prices without moving flow.
+    price_refine: bool = True
 
 
 class Solution(msgspec.Struct, frozen=True):
