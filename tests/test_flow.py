@@ -6,24 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ortools.graph.python import min_cost_flow
 
 from argosy.solvers.flow import Algorithm, Network, Problem, Status, Stop
 from argosy.solvers.flow.checker import cost_of, faults
+from flow_peer import peer
 
 EXACT = list(Algorithm)
-
-
-def peer(problem: Problem) -> int | None:
-    """The least cost by OR-Tools; nothing if it finds the problem infeasible."""
-    solver = min_cost_flow.SimpleMinCostFlow()
-    solver.add_arcs_with_capacity_and_unit_cost(
-        problem.tails, problem.heads, problem.capacities, problem.costs
-    )
-    solver.set_nodes_supplies(np.arange(problem.vertices, dtype=np.int32), problem.supplies)
-    if solver.solve() != solver.OPTIMAL:
-        return None
-    return int(solver.optimal_cost())
 
 
 def assert_right(network: Network, status: Status, cost: int | None) -> None:

@@ -278,12 +278,12 @@ class Network {
   bool all_touched() const { return all_touched_; }
   void touch_all() {
     all_touched_ = true;
-    touched_.clear();
+    touched_ = {};
   }
   void settle_touched() {
     all_touched_ = false;
     touched_.clear();
-    fresh_.clear();
+    fresh_ = {};
   }
 
   // Takes all flow away and sets all prices to zero.
@@ -320,7 +320,7 @@ class Network {
   void reserve(Vertex v, std::uint32_t more) {
     const std::uint32_t used = ranges_[v].bounds[3] - ranges_[v].begin;
     if (used + more <= ranges_[v].room) return;
-    relocate(v, used == 0 ? more : std::max(used + more, used + used / 8));
+    relocate(v, std::max(used + more + (used + more) / 16, used + used / 8));
   }
   // The same for many arcs at once.
   void reserve_for(const Vertex* tails, const Vertex* heads, std::size_t count) {
@@ -340,7 +340,7 @@ class Network {
 
  private:
   static constexpr std::uint32_t gone = std::numeric_limits<std::uint32_t>::max();
-  static constexpr std::uint32_t shelved_rooms = 64;
+  static constexpr std::uint32_t shelved_rooms = 256;
   static constexpr std::size_t longest_way = 64;
   static constexpr std::uint32_t longest_look = 1024;
 
@@ -375,7 +375,7 @@ class Network {
 
   template <typename T>
   static void grow_exactly(std::vector<T>& list, std::size_t size) {
-    if (size > list.capacity()) list.reserve(std::max(size, list.size() + list.size() / 8));
+    if (size > list.capacity()) list.reserve(size + size / 16);
   }
 
   static Convex segmented(std::vector<Segment> segments) {
@@ -414,7 +414,7 @@ class Network {
 
   void touch(Arc a) {
     if (all_touched_) return;
-    if (touched_.size() > residuals_.size()) return touch_all();
+    if (touched_.size() > 1024 + residuals_.size() / 16) return touch_all();
     touched_.push_back(a);
   }
 

@@ -70,16 +70,18 @@ class Solver {
     }
   }
 
-  // Local, unless the work shows that too much contends for too little: then prices are found by
-  // scaling, and what that leaves is mended locally.
+  // Relaxation from scratch and local repair otherwise, unless the work shows that too much contends
+  // for too little: then prices are found by scaling, and what that leaves is mended locally.
   Outcome choose(Control& control) {
-    const std::int64_t patience = 4096 + 8 * (net_.arcs() + net_.vertices());
+    const std::int64_t patience = 4096 + 24 * (net_.arcs() + net_.vertices());
     Control trial = control.part(patience);
-    Status status = shortest_paths_.run(trial);
+    const Algorithm first = net_.all_touched() ? Algorithm::relaxation : Algorithm::local;
+    Status status = run(first, trial);
     control.spend(trial.scans());
     if (status != Status::stopped || trial.scans() <= patience) {
-      return Outcome{status, Algorithm::local, control.scans()};
+      return Outcome{status, first, control.scans()};
     }
+    net_.touch_all();
     status = CostScaling(net_, heuristics_.price_refine).approximate(control);
     if (status == Status::optimal) status = shortest_paths_.run(control, true);
     return Outcome{status, Algorithm::cost_scaling, control.scans()};

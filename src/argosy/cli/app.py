@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "why": "Explain why a task is where it is, or nowhere.",
     "constraints": "Check, print and translate placement constraints.",
     "paper": "Run a paper's experiments again and check its claims.",
+    "flow": "Solve, make and check min-cost flow problems.",
     "doctor": "Check this installation.",
 }
 MISTAKE: Final = 2

@@ -60,6 +60,24 @@ def costlier(problem: Problem, flows: NDArray[np.int64], prices: NDArray[np.int6
     ]
 
 
+def prices_for(problem: Problem, flows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Prices that prove a flow to be of least cost, found by relaxing all arcs over and over.
+
+    None if there are none: the flow can be made cheaper around a cycle. Slow on purpose, and plain.
+    """
+    has_room, has_flow = flows < problem.capacities, flows > 0
+    tails = np.concatenate([problem.tails[has_room], problem.heads[has_flow]])
+    heads = np.concatenate([problem.heads[has_room], problem.tails[has_flow]])
+    costs = np.concatenate([problem.costs[has_room], -problem.costs[has_flow]])
+    distances = np.zeros(problem.vertices, np.int64)
+    for _ in range(problem.vertices + 1):
+        before = distances.copy()
+        np.minimum.at(distances, heads, before[tails] + costs)
+        if np.array_equal(before, distances):
+            return -distances
+    return None
+
+
 def cost_of(problem: Problem, flows: NDArray[np.int64]) -> int:
     """Summed in whole numbers of any size."""
     return sum(

@@ -1,4 +1,4 @@
-"""Networks shaped like Quincy's policy, and changes to them: for benchmarks, tests and `argosy flow gen`.
+"""Networks shaped like Quincy's policy, and changes to them: to measure, to test, for `argosy flow gen`.
 
 A sink, a cluster aggregator, racks, machines with slots, one vertex per job for what stays unscheduled,
 and tasks. A task prefers machines that hold its data, may run anywhere via the cluster aggregator, and

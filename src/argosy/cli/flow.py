@@ -1,0 +1,158 @@
+"""`argosy flow`: min-cost flow problems as files, solved, made and checked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from argosy.cli.output import emit, note, output_option
+from argosy.model.errors import ArgosyError, UnknownName
+
+if TYPE_CHECKING:
+    from argosy.solvers.flow.dimacs import Instance
+    from argosy.solvers.flow.problem import Problem
+
+WRONG = 1
+
+
+@click.group(epilog="Example: argosy flow solve network.min -o json")
+def command() -> None:
+    """Solve, make and check min-cost flow problems in the DIMACS format."""
+
+
+@command.command(epilog="Example: argosy flow solve network.min --algorithm relaxation -o json")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
+@click.option(
+    "--algorithm",
+    default="auto",
+    show_default=True,
+    metavar="NAME",
+    help="auto, local, shortest-paths, relaxation, cost-scaling, cycle-cancelling or race.",
+)
+@click.option(
+    "--solution",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Where to write flows and prices, in the DIMACS format.",
+)
+@output_option
+def solve(file: Path, algorithm: str, solution: Path | None, output: str) -> None:
+    """Find a flow of least cost for the problem in FILE (- is stdin). `seconds` is the solve alone."""
+    from argosy.solvers.flow import Algorithm, Network
+    from argosy.solvers.flow.dimacs import write_solution
+
+    if algorithm not in list(Algorithm):
+        raise UnknownName("algorithm", algorithm, Algorithm)
+    instance = _read(file)
+    network = Network.of(instance.problem)
+    found = network.solve(algorithm)
+    cost = None if found.cost is None else found.cost + instance.fixed_cost
+    if solution is not None:
+        if found.cost is None:
+            note(f"note: nothing written to {solution}: the problem is {found.status}")
+        else:
+            with solution.open("w", encoding="utf-8") as to:
+                write_solution(instance, found.cost, network.flows(), network.prices(), to)
+    _show(
+        output,
+        {
+            "status": str(found.status),
+            "cost": cost,
+            "seconds": found.seconds,
+            "algorithm": str(found.algorithm),
+            "vertices": instance.problem.vertices,
+            "arcs": instance.problem.arcs,
+        },
+    )
+
+
+@command.command(epilog="Example: argosy flow gen quincy --size 100 --seed 7 > network.min")
+@click.argument("shape")
+@click.option(
+    "--size",
+    type=click.IntRange(2, 1_000_000),
+    default=100,
+    show_default=True,
+    help="Machines of a cluster, or vertices.",
+)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+def gen(shape: str, size: int, seed: int) -> None:
+    """Write a problem of SHAPE quincy, oversubscribed, load-spreading, random or adversarial."""
+    from argosy.solvers.flow.dimacs import write_problem
+    from argosy.solvers.flow.generators import GENERATORS
+
+    if shape not in GENERATORS:
+        raise UnknownName("shape", shape, GENERATORS)
+    problem = GENERATORS[shape](size, seed)
+    write_problem(problem, sys.stdout, f"{shape}, size {size}, seed {seed}")
+
+
+@command.command(epilog="Example: argosy flow check network.min network.sol")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
+@click.argument("solution", type=click.Path(path_type=Path, dir_okay=False))
+@output_option
+@click.pass_context
+def check(context: click.Context, file: Path, solution: Path, output: str) -> None:
+    """Prove that SOLUTION is a flow of least cost for the problem in FILE, or say what is wrong.
+
+    Uses the prices in SOLUTION if it has them, and looks for some otherwise. Exits with 1 if wrong.
+    """
+    from argosy.solvers.flow import checker
+    from argosy.solvers.flow.dimacs import read_solution
+
+    instance = _read(file)
+    problem = instance.problem
+    with _opened(solution) as lines:
+        answer = read_solution(lines, instance, str(solution))
+    wrong = [str(fault) for fault in checker.infeasibilities(problem, answer.flows)]
+    if checker.cost_of(problem, answer.flows) + instance.fixed_cost != answer.cost:
+        wrong.append("a cost that is not the flow's")
+    if not wrong:
+        wrong = _costlier(problem, answer.flows, answer.prices)
+    _show(output, {"right": not wrong, "cost": answer.cost, "faults": wrong})
+    if wrong:
+        context.exit(WRONG)
+
+
+def _costlier(problem: Problem, flows: Any, prices: Any) -> list[str]:
+    from argosy.solvers.flow import checker
+
+    if prices is None:
+        prices = checker.prices_for(problem, flows)
+        if prices is None:
+            return ["a flow that can be made cheaper around a cycle"]
+    return [str(fault) for fault in checker.costlier(problem, flows, prices)]
+
+
+def _read(file: Path) -> Instance:
+    from argosy.solvers.flow.dimacs import read_problem
+
+    with _opened(file) as lines:
+        return read_problem(lines, "stdin" if str(file) == "-" else str(file))
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[TextIO]:
+    if str(file) == "-":
+        yield sys.stdin
+        return
+    try:
+        with file.open(encoding="utf-8") as lines:
+            yield lines
+    except UnicodeDecodeError:
+        raise ArgosyError("no text in UTF-8", file=str(file)) from None
+
+
+def _show(output: str, result: dict[str, Any]) -> None:
+    from argosy.report.tables import Column, Table
+
+    shown = {k: "; ".join(v) if isinstance(v, list) else v for k, v in result.items()}
+    table = Table(tuple(Column(name, name) for name in result), (tuple(shown.values()),))
+    emit(
+        output, sections=lambda width: [table.lines(width)], document=lambda: result, csv=table.csv
+    )
