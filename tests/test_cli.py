@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import importlib
 import io
 import itertools
 import json
@@ -17,6 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
 import pytest
 
 from argosy import __version__, cli
@@ -105,10 +107,14 @@ class TestStart:
 
     @pytest.mark.parametrize("name", app.COMMANDS)
     def test_every_command_helps_with_an_example(self, argosy: Call, name: str) -> None:
-        result = argosy(name, "--help")
-        assert result.code == 0
-        assert f"Example: argosy {name}" in result.out
-        assert "--output" in result.out
+        command = importlib.import_module(f"argosy.cli.{name}").command
+        parts = list(command.commands) if isinstance(command, click.Group) else []
+        for part in parts or [None]:
+            called = [name, part] if part else [name]
+            result = argosy(*called, "--help")
+            assert result.code == 0
+            assert f"Example: argosy {' '.join(called)}" in result.out
+            assert "--output" in result.out
 
     def test_help_promises_only_what_there_is(self, argosy: Call) -> None:
         assert "for real" not in argosy("--help").out

@@ -152,6 +152,11 @@ def test_gen_writes_what_solve_reads(argosy: Call) -> None:
     assert code == 0
     assert out.splitlines()[0] == "status,cost,seconds,algorithm,vertices,arcs"
     assert out.splitlines()[1].startswith("optimal,")
+    code, out, _ = argosy("flow", "gen", "quincy", "--size", "10", "--seed", "5", "-o", "json")
+    assert code == 0
+    columns = json.loads(out)
+    assert sum(columns["supplies"]) == 0
+    assert len(columns["tails"]) == len(columns["costs"])
 
 
 def test_a_problem_without_an_answer_is_a_result_and_no_mistake(argosy: Call) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from argosy.cli.output import emit, note, output_option
+from argosy.cli.output import emit, note, output_option, write
 from argosy.model.errors import ArgosyError, UnknownName
 
 if TYPE_CHECKING:
@@ -81,15 +82,29 @@ def solve(file: Path, algorithm: str, solution: Path | None, output: str) -> Non
     help="Machines of a cluster, or vertices.",
 )
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-def gen(shape: str, size: int, seed: int) -> None:
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["dimacs", "json"]),
+    default="dimacs",
+    show_default=True,
+    help="DIMACS text, or one JSON document of columns.",
+)
+def gen(shape: str, size: int, seed: int, output: str) -> None:
     """Write a problem of SHAPE quincy, oversubscribed, load-spreading, random or adversarial."""
+    import msgspec
+
     from argosy.solvers.flow.dimacs import write_problem
     from argosy.solvers.flow.generators import GENERATORS
 
     if shape not in GENERATORS:
         raise UnknownName("shape", shape, GENERATORS)
     problem = GENERATORS[shape](size, seed)
-    write_problem(problem, sys.stdout, f"{shape}, size {size}, seed {seed}")
+    if output == "json":
+        columns = msgspec.structs.asdict(problem)
+        write(json.dumps({name: column.tolist() for name, column in columns.items()}))
+    else:
+        write_problem(problem, sys.stdout, f"{shape}, size {size}, seed {seed}")
 
 
 @command.command(epilog="Example: argosy flow check network.min network.sol")
