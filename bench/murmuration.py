@@ -24,7 +24,7 @@ from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
-from argosy.model.scenario import CellSpec, FleetEntry, MachineModel, Output, Scenario
+from argosy.model.scenario import CellSpec, FleetEntry, MachineModel, Output, Scenario, Steal
 from argosy.workloads import eagle, fanout
 from argosy.worlds.sim import SimulatedWorld
 
@@ -127,18 +127,32 @@ def main() -> None:
             f"murmuration {name}: yahoo, 10,000 machines", 5, 3500, options.runs,
             "murmuration", yahoo, 10_000, model, **settings,
         )  # fmt: skip
-    for engine in ("sparrow",):
-        if engine in ENGINES:
-            measure(
-                f"{engine}: yahoo, 10,000 machines",
-                10,
-                None,
-                options.runs,
-                engine,
-                yahoo,
-                10_000,
-                FCFS,
-            )
+    long_above = 90_581_100
+    for engine, model, settings in (
+        ("sparrow", MachineModel(), {"cancel": False, "repeated": True}),
+        (
+            "hawk",
+            MachineModel(
+                start_delay=HOPS,
+                long_above=long_above,
+                steal=Steal(attempts=10, most=10_000, after=0.02),
+            ),
+            {},
+        ),
+        (
+            "eagle",
+            MachineModel(
+                queue="shortest-remaining", slack=5, start_delay=HOPS, long_above=long_above
+            ),
+            {"stale_state": True, "repeated": True},
+        ),
+        ("yaq-d", PUBLISHED, {"heartbeat": 8_000, "jitter": True, "share": 0.98}),
+        ("yaq-c", FCFS, {"share": 0.98}),
+    ):
+        measure(
+            f"{engine}, as published: yahoo, 10,000 machines", 10, None, options.runs,
+            engine, yahoo, 10_000, model, 1, **settings,
+        )  # fmt: skip
     small, large = (
         measure(
             f"murmuration fcfs: yahoo, {machines:,} machines", 5, None, options.runs,

@@ -253,10 +253,10 @@ void bind_sim(nb::module_& module) {
            })
       .def(
           "attempt",
-          [](Simulator& self, std::int64_t job) {
-            self.board().attempt(known_job(self.board(), job), self.now());
+          [](Simulator& self, std::int64_t job, std::int64_t duration) {
+            self.board().attempt(known_job(self.board(), job), self.now(), duration);
           },
-          nb::arg("job"))
+          nb::arg("job"), nb::arg("duration"))
       .def(
           "owner",
           [](const Simulator& self, std::int64_t job) {
@@ -466,6 +466,10 @@ void bind_sim(nb::module_& module) {
                  to_numpy(std::vector<std::int64_t>(board.first_attempt())),
                  to_numpy(std::vector<std::int64_t>(board.all_placed())),
                  to_numpy(std::vector<std::int64_t>(board.done())));
+           })
+      .def("thought_by_job",
+           [](const Simulator& self) {
+             return to_numpy(std::vector<std::int64_t>(self.board().thought()));
            })
       .def("abandoned_by_job",
            [](const Simulator& self) {

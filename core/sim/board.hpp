@@ -37,6 +37,7 @@ class Board {
     placed_.push_back(0);
     unstarted_.push_back(static_cast<std::int32_t>(tasks));
     first_attempt_.push_back(-1);
+    thought_.push_back(0);
     all_placed_.push_back(-1);
     done_.push_back(-1);
     counts_[0] += tasks;
@@ -61,8 +62,10 @@ class Board {
   // Tasks that may still need the world's time.
   std::int64_t open() const { return counts_[0] + counts_[1] + counts_[2]; }
 
-  void attempt(std::int64_t job, std::int64_t now) {
+  // Somebody decides on the job, for so long.
+  void attempt(std::int64_t job, std::int64_t now, std::int64_t duration) {
     if (first_attempt_[job] < 0) first_attempt_[job] = now;
+    thought_[job] += duration;
   }
 
   // Of workers beyond their job's tasks, nothing is kept.
@@ -110,6 +113,7 @@ class Board {
 
   const std::vector<std::int64_t>& submit() const { return submit_; }
   const std::vector<std::int64_t>& first_attempt() const { return first_attempt_; }
+  const std::vector<std::int64_t>& thought() const { return thought_; }
   const std::vector<std::int64_t>& all_placed() const { return all_placed_; }
   const std::vector<std::int64_t>& done() const { return done_; }
   const std::vector<std::int64_t>& abandoned() const { return abandoned_; }
@@ -125,7 +129,7 @@ class Board {
   // Empty once all of a job's tasks have finished.
   std::vector<std::vector<TaskState>> states_;
   std::vector<std::int64_t> done_jobs_;
-  std::vector<std::int64_t> submit_, first_attempt_, all_placed_, done_, abandoned_;
+  std::vector<std::int64_t> submit_, first_attempt_, thought_, all_placed_, done_, abandoned_;
   std::vector<std::int32_t> owner_, total_, pending_, finished_, placed_, unstarted_;
   std::int64_t counts_[task_states] = {0, 0, 0, 0, 0};
 };

@@ -16,6 +16,7 @@ from argosy.runs.summary import (
     SpeedUp,
     Summary,
 )
+from argosy.runs.timeline import task_times, timeline
 from argosy.worlds.sim import SimulatedWorld
 from argosy.worlds.sim.busy import DAY
 from argosy.worlds.sim.schedulers import Scheduler
@@ -25,7 +26,7 @@ def summarise(world: SimulatedWorld, log_digest: str) -> Summary:
     simulator, scenario = world.simulator, world.scenario
     submit, first_attempt, all_placed, done = simulator.job_columns()
     abandoned_tasks = simulator.abandoned_by_job()
-    tasks, _, _, _, finished = simulator.task_columns()
+    tasks, _, placed, started, finished = simulator.task_columns()
     pending, queued, running, ended, abandoned = simulator.counts().tolist()
     successes = sum(scheduler.successes for scheduler in world.schedulers)
     conflicts = sum(scheduler.conflicts for scheduler in world.schedulers)
@@ -56,6 +57,11 @@ def summarise(world: SimulatedWorld, log_digest: str) -> Summary:
         jct=distribution(_since(done, submit)),
         breakdown=_breakdown(submit, first_attempt, all_placed, done),
         response_time=distribution(finished - submit[tasks >> 32]),
+        timeline=timeline(
+            task_times(
+                tasks, placed, started, finished, submit, first_attempt, simulator.thought_by_job()
+            )
+        ),
         kinds=_kinds(world, submit, first_attempt, all_placed, done, abandoned_tasks),
         speed_up=_speed_up(speed_ups(world)),
         utilisation={

@@ -94,6 +94,25 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     losses: int
 
 
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of finished tasks' lives, and their sums; see `runs.timeline`."""
+
+    #: Per task.
+    w2s: Distribution = Distribution()
+    s: Distribution = Distribution()
+    w2x: Distribution = Distribution()
+    x: Distribution = Distribution()
+    tst: Distribution = Distribution()
+    tct: Distribution = Distribution()
+    #: Per job: the mean and the largest of its tasks.
+    mean_tst: Distribution = Distribution()
+    mean_tct: Distribution = Distribution()
+    tail_tst: Distribution = Distribution()
+    tail_tct: Distribution = Distribution()
+    #: Per job: the standard deviation of when its tasks were scheduled, started and finished.
+    spread: dict[str, Distribution] = {}
+
+
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     seed: int
@@ -113,6 +132,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     breakdown: dict[str, float] = {}
     #: Per task: submit to done.
     response_time: Distribution
+    #: The parts of that. Empty where tasks' timelines were not kept.
+    timeline: Timeline = Timeline()
     #: The same times for the jobs of each kind.
     kinds: dict[str, KindSummary] = {}
     #: None where no job's tasks share work.

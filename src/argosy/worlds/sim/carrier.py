@@ -106,7 +106,7 @@ class Carrier:
         duration = min(duration, LARGEST)
         scheduler.lanes[effect.lane].think(now, duration)
         if effect.job >= 0:
-            self._simulator.attempt(effect.job)
+            self._simulator.attempt(effect.job, duration)
             self._journal.attempt(now, effect.job, scheduler.name, duration)
         self._world.post(now + duration, scheduler, DecisionDue(effect.token))
 
