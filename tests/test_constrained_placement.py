@@ -24,6 +24,7 @@ from argosy.solvers.placement.bounds import pooled_bound, simple_bound
 from argosy.solvers.placement.candidates import undominated
 from argosy.solvers.placement.formulation import Formulation
 from argosy.solvers.placement.ilp import Limits, solve
+from argosy.solvers.placement.violations import Judge
 from argosy.testing.placements import Instance, random_constraint, random_instance
 
 AIM = Objective()
@@ -232,6 +233,24 @@ def test_a_ledger_that_lived_through_changes_is_one_made_anew() -> None:
         answer = place(again, "serial", Random(1))
         worth = appraise(lived, AIM, answer.kinds, answer.machines)
         assert worth == answer.worth
+
+
+def test_a_ledger_knows_who_breaks_what_as_the_reference_does() -> None:
+    for seed in range(60):
+        instance = random_instance(Random(seed))
+        problem = instance.problem()
+        ledger = Ledger(problem.cluster.machines, problem.cluster.families, problem.cluster.static)
+        answer = place(problem, "serial", Random(1))
+        kinds, machines = answer.kinds.tolist(), answer.machines.tolist()
+        for tags, machine, _ in instance.running:
+            ledger.start(tags, machine)
+        for kind, machine in zip(kinds, machines, strict=True):
+            ledger.start(instance.kinds[kind][1], machine)
+        judged = instance.judge(kinds, machines)
+        found = list(Judge(ledger).broken(instance.constraints))
+        total = sum(b.count * b.extent * instance.constraints[b.constraint].weight for b in found)
+        assert total == pytest.approx(judged.total)
+        assert sum(b.count for b in found) == len(judged.violations)
 
 
 def test_a_container_that_is_not_there_cannot_stop() -> None:

@@ -27,6 +27,8 @@ class Names:
         self._group_of_set: list[str] = []
         self._attributes: dict[tuple[str, str], int] = {}
         self._tags: dict[str, int] = {}
+        #: Tags in the order of their numbers.
+        self.tags: list[str] = []
         #: The operator is number 0: the native core exempts it.
         self.schedulers = {OPERATOR: 0}
         #: What schedulers last said they want; the core has no use for it.
@@ -89,5 +91,13 @@ class Names:
     def known_attribute(self, key: str, value: str) -> int | None:
         return self._attributes.get((key, value))
 
+    def attributes(self) -> tuple[tuple[str, str], ...]:
+        """Every attribute that some machine has, with its value."""
+        return tuple(self._attributes)
+
     def tag(self, name: str) -> int:
-        return self._tags.setdefault(name, len(self._tags))
+        number = self._tags.get(name)
+        if number is None:
+            number = self._tags[name] = len(self._tags)
+            self.tags.append(name)
+        return number

@@ -6,7 +6,7 @@ the same questions. Arrays that come back are the caller's own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -110,6 +110,23 @@ class View:
         """The amounts a shape asks for, in the order of `dimensions`."""
         return tuple(self._columns.shape_parts(shape)[0])
 
+    def shape_tags(self, shape: int) -> tuple[str, ...]:
+        """The tags of a task of the shape."""
+        return tuple(self._names.tags[number] for number in self._columns.shape_parts(shape)[1])
+
+    def containers(self, scheduler: str) -> Iterator[tuple[int, int, int]]:
+        """The tasks that a scheduler runs, each with its machine and shape."""
+        if not isinstance(self._columns, Columns):
+            raise ModelError("a snapshot does not know who holds what", hint="ask the live view")
+        number = self._names.schedulers.get(scheduler)
+        if number is None:
+            return
+        for machine in range(self.machines):
+            for task in self._columns.claims_on(machine).tolist():
+                _, shape, owner, *_ = self._columns.claim(task)
+                if owner == number:
+                    yield task, machine, shape
+
     def tag_count(self, tag: str, machine: int) -> int:
         """How many running containers on the machine carry the tag."""
         return self._columns.tag_count(self._names.tag(tag), machine)
@@ -119,6 +136,16 @@ class View:
             return self.tag_count(tag, self.machine_number(set_name))
         number = self._names.set_number(group, set_name)
         return self._columns.set_tag_count(self._names.tag(tag), number)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The node groups there are beside `machine`."""
+        return tuple(self._names.groups)
+
+    @property
+    def attributes(self) -> tuple[tuple[str, str], ...]:
+        """Every attribute that some machine has, with its value."""
+        return self._names.attributes()
 
     def sets_of(self, machine: int, group: str) -> tuple[str, ...]:
         """The sets of the group that the machine is in."""

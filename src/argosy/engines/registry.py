@@ -9,8 +9,11 @@ from argosy.engines.api import Engine
 from argosy.engines.eagle import Eagle
 from argosy.engines.firmament import Firmament
 from argosy.engines.hawk import Hawk
+from argosy.engines.ilp_all import IlpAll
+from argosy.engines.jkube import JKube, JKubePlus, KubeModern
 from argosy.engines.kube import Kube
 from argosy.engines.mapreduce import MapReduce
+from argosy.engines.medea import Medea
 from argosy.engines.mesos import Mesos
 from argosy.engines.monolithic import Monolithic
 from argosy.engines.murmuration import Murmuration
@@ -21,6 +24,7 @@ from argosy.engines.sparrow import Sparrow
 from argosy.engines.spread import Spread
 from argosy.engines.yaq_c import YaqC
 from argosy.engines.yaq_d import YaqD
+from argosy.engines.yarn import Yarn
 from argosy.model.errors import EngineFault, UnknownEngine
 
 ENTRY_POINTS: Final = "argosy.engines"
@@ -41,6 +45,12 @@ ENGINES: Final[dict[str, type[Engine]]] = {
     Eagle.name: Eagle,
     YaqC.name: YaqC,
     YaqD.name: YaqD,
+    Medea.name: Medea,
+    JKube.name: JKube,
+    JKubePlus.name: JKubePlus,
+    KubeModern.name: KubeModern,
+    Yarn.name: Yarn,
+    IlpAll.name: IlpAll,
 }
 
 

@@ -15,6 +15,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 import numpy as np
 from msgspec import Meta, structs
+from numpy.typing import NDArray
 
 from argosy.cell import Bitmap, Draft, Found, Rule, View
 from argosy.engines.api import Context, Settings
@@ -28,7 +29,7 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import LIMITS, Explanation, Refusal, Why
-from argosy.model.jobs import Job
+from argosy.model.jobs import Job, TaskGroup
 from argosy.model.machines import GroupName
 from argosy.model.random import Random
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
@@ -145,6 +146,14 @@ class SerialScheduler:
         spread = self._serial.spread
         return over_domains(spread, count, view, self._context.random) if spread else ()
 
+    def tags(self, job: Job, group: TaskGroup) -> Sequence[str]:
+        """What the group's containers carry."""
+        return group.tags
+
+    def reserved(self, view: View) -> NDArray[np.int64] | None:
+        """What to add to the room that the view shows, per machine and dimension; none means nothing."""
+        return None
+
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
             case JobSubmitted(job, number, tasks):
@@ -184,14 +193,15 @@ class SerialScheduler:
         return (Think(self.decision_time(work), self._decision, work.number),)
 
     def _choose(self, work: Work, view: View) -> Claims | None:
-        draft, terms, within = Draft(view), self._terms, self.machines(view)
+        draft = Draft(view, self.reserved(view))
+        terms, within = self._terms, self.machines(view)
         precedence, part = self.precedence(work, view), self.part(work, view)
         seen: list[Found] = []
         self._explains = []
         for group, tasks in work.job.tasks_by_group(part):
             found, short = draft.place(
                 tasks,
-                view.shape(group.request, group.tags, precedence),
+                view.shape(group.request, self.tags(work.job, group), precedence),
                 self._rule,
                 self._context.random,
                 requires=group.requires,

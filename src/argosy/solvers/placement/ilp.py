@@ -22,6 +22,8 @@ from argosy.solvers.placement.heuristics import place
 from argosy.solvers.placement.problem import Problem
 
 _EXACT = 1e-9
+#: A choice between fewer machines than this is not worth solving.
+_FEWEST = 8
 #: With so many times the limit, leaving out what is dominated does not bring it below.
 _WORTH_SIFTING = 10
 #: Where the optimum may be lost anyway, how far a limit may be exceeded in one place.
@@ -33,6 +35,8 @@ class Limits(msgspec.Struct, frozen=True):
 
     #: Machines beyond this number are left out, even if the optimum may be lost.
     machines: int = 64
+    #: Machines times kinds of containers; where fewer than eight machines remain, nothing is solved.
+    places: int = 6_000
     #: Of the search tree; the same on every computer.
     nodes: int = 2_000
     #: A stop for what the limit on nodes does not bound.
@@ -83,11 +87,15 @@ def _improve(
     best: Answer,
     ceiling: float,
 ) -> Answer:
+    most = min(limits.machines, limits.places // max(1, len(problem.kinds)))
     pool = usable(problem)
-    if len(pool) <= _WORTH_SIFTING * limits.machines:
+    if len(pool) <= _WORTH_SIFTING * most:
         pool = undominated(problem, aim)
-    is_whole = len(pool) <= limits.machines
-    machines = pool if is_whole else chosen(problem, pool, tried, limits.machines, native)
+    is_whole = len(pool) <= most
+    used = len(np.unique(best.machines))
+    if not is_whole and (most < _FEWEST or used * len(problem.kinds) > limits.places):
+        return msgspec.structs.replace(best, status="feasible", bound=ceiling)
+    machines = pool if is_whole else chosen(problem, pool, tried, most, native)
     if is_whole:
         machines = np.union1d(machines, best.machines).astype(np.int32)
     formulation = Formulation(problem, aim, machines, None if is_whole else _DEEPEST)

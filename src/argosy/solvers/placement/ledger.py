@@ -259,14 +259,22 @@ class Ledger:
 
     def running(self, constraint: Constraint) -> Iterator[Running]:
         """Running containers that the constraint concerns, per kind."""
+        found: dict[Tags, Counts] = {}
+        for kind, machine, count in self.concerned(constraint):
+            if kind not in found:
+                found[kind] = np.zeros(self.machines, np.int32)
+            found[kind][machine] = count
+        for kind, counts in found.items():
+            yield Running(kind, counts)
+
+    def concerned(self, constraint: Constraint) -> Iterator[tuple[Tags, int, int]]:
+        """The kinds of running containers that the constraint concerns, with machine and count."""
         kinds: set[Tags] = set()
         for leaf in leaves(constraint.rule):
             kinds.update(self._holding(frozenset(leaf.subject)))
         for kind in sorted(kinds, key=sorted):
-            counts = np.zeros(self.machines, np.int32)
             for machine, count in self._running[kind].items():
-                counts[machine] = count
-            yield Running(kind, counts)
+                yield kind, machine, count
 
     def popularity(self) -> dict[str, int]:
         return self._popularity

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from typing import ClassVar
+
+from argosy.engines.api import Capabilities, Context, Finishes, Settings
+from argosy.engines.lra import sight
+from argosy.engines.lra.manager import Sight
+from argosy.engines.lra.scheduler import LraSettings, TwoSchedulers
+from argosy.solvers.placement import Answer, Problem, place
+
+_CAPABILITIES = Capabilities(
+    transactions=True,
+    gang=True,
+    preemption=True,
+    constraints=True,
+    finishes=Finishes.OWN,
+    alone=True,
+)
+
+
+class JKube(TwoSchedulers):
+    name: ClassVar[str] = "jkube"
+    summary: ClassVar[str] = "Kubernetes' scoring, one container at a time; affinities only."
+    settings_type: ClassVar[type[Settings]] = LraSettings
+    capabilities: ClassVar[Capabilities] = _CAPABILITIES
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        assert isinstance(settings, LraSettings)
+        super().__init__(settings, context)
+
+    def sight(self) -> Sight | None:
+        return sight.kube
+
+    def decide(self, problem: Problem) -> Answer:
+        return place(problem, "kube", self._context.random, self._lra.objective)
+
+
+class JKubePlus(JKube):
+    name: ClassVar[str] = "jkube++"
+    summary: ClassVar[str] = "J-Kube that also sees cardinality constraints."
+
+    def sight(self) -> Sight | None:
+        return sight.kube_plus
+
+
+class KubeModern(JKube):
+    name: ClassVar[str] = "kube-modern"
+    summary: ClassVar[str] = "J-Kube with hard limits, as topology spread constraints can say them."
+
+    def sight(self) -> Sight | None:
+        return sight.kube_modern

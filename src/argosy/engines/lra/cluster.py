@@ -1,0 +1,46 @@
+"""Node groups, static tags and running containers, read off a view."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.cell import Bitmap, View
+from argosy.model.machines import static_tags
+from argosy.solvers.placement import Family, Ledger
+
+
+def bits(bitmap: Bitmap, machines: int) -> NDArray[np.bool_]:
+    """A truth value per machine."""
+    unpacked = np.unpackbits(bitmap.view(np.uint8), bitorder="little")[:machines]
+    return unpacked.astype(bool)
+
+
+def bitmap(values: NDArray[np.bool_]) -> Bitmap:
+    """One bit a machine in words of 64."""
+    padded = np.zeros((len(values) + 63) // 64 * 64, np.uint8)
+    padded[: len(values)] = values
+    return np.packbits(padded, bitorder="little").view(np.uint64)
+
+
+def make_ledger(view: View) -> Ledger:
+    """An empty ledger of the view's machines."""
+    machines = view.machines
+    families = {}
+    for group in view.groups:
+        joins: list[list[int]] = [[] for _ in range(machines)]
+        names = view.sets_in(group)
+        for number, name in enumerate(names):
+            for machine in np.flatnonzero(bits(view.members(group, name), machines)).tolist():
+                joins[machine].append(number)
+        families[group] = Family.of(group, joins, len(names))
+    carried: dict[frozenset[str], NDArray[np.bool_]] = {}
+    having: list[dict[str, str]] = [{} for _ in range(machines)]
+    for key, value in view.attributes:
+        for machine in np.flatnonzero(bits(view.where({key: value}), machines)).tolist():
+            having[machine][key] = value
+    for machine, attributes in enumerate(having):
+        if attributes:
+            tags = static_tags(attributes)
+            carried.setdefault(tags, np.zeros(machines, bool))[machine] = True
+    return Ledger(machines, families, tuple(carried.items()))

@@ -1,0 +1,8 @@
+"""YARN without constraints: the Medea paper's constraint-unaware baseline.
+
+Containers go to machines in the order in which these report; nothing is known of constraints.
+"""
+
+from argosy.engines.yarn.engine import Yarn
+
+__all__ = ["Yarn"]

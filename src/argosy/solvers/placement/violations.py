@@ -1,0 +1,73 @@
+"""Who breaks which constraint by how much, in a ledger: the same question the reference checker answers,
+for cells too large for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model.constraint_meaning import distance
+from argosy.model.constraints import Constraint
+from argosy.solvers.placement.forms import Term, alternatives
+from argosy.solvers.placement.ledger import Ledger
+
+
+class Broken(msgspec.Struct, frozen=True):
+    """`count` containers with these tags on this machine are `extent` away from a constraint."""
+
+    constraint: int
+    tags: frozenset[str]
+    machine: int
+    count: int
+    extent: float
+
+
+class Judge:
+    """Of a ledger as it is now; a change of the ledger makes it worthless."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._counts: dict[tuple[frozenset[str], str, bool], NDArray[np.int32]] = {}
+
+    def broken(self, constraints: Sequence[Constraint]) -> Iterator[Broken]:
+        for number, constraint in enumerate(constraints):
+            for tags, machine, count in self._ledger.concerned(constraint):
+                extent = self.extent(constraint, tags, machine)
+                if extent > 0:
+                    yield Broken(number, tags, machine, count, extent)
+
+    def extent(self, constraint: Constraint, tags: frozenset[str], machine: int) -> float:
+        """Of a container with these tags that runs on the machine."""
+        ways = alternatives(constraint.rule, tags)
+        return min((sum(self._term(t, tags, machine) for t in way) for way in ways), default=0.0)
+
+    def _count(self, tags: frozenset[str], group: str, static: bool) -> NDArray[np.int32]:
+        key = (tags, group, static)
+        counts = self._counts.get(key)
+        if counts is None:
+            per_machine = self._ledger.count(tags)
+            for having, where in self._ledger.static if static else ():
+                if having >= tags:
+                    per_machine = per_machine + where.astype(np.int32)
+            counts = self._counts[key] = self._ledger.families[group].sum(per_machine)
+        return counts
+
+    def _term(self, term: Term, tags: frozenset[str], machine: int) -> float:
+        family = self._ledger.families[term.group]
+        if term.is_spread:
+            (atom,) = term.atoms
+            used = self._count(frozenset(atom.tags), term.group, False)[: family.sets]
+            return distance(int((used > 0).sum()), atom.least, atom.most)
+        first, last = int(family.first_set[machine]), int(family.first_set[machine + 1])
+        best = None
+        for number in family.sets_of[first:last].tolist():
+            total = float(term.never)
+            for atom in term.atoms:
+                counted = frozenset(atom.tags)
+                count = int(self._count(counted, term.group, True)[number]) - (counted <= tags)
+                total += distance(count, atom.least, atom.most)
+            best = total if best is None else min(best, total)
+        return 1.0 if best is None else best
