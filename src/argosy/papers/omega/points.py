@@ -38,8 +38,8 @@ SCALES: Final = {
     ),
     "quick": Scale(
         name="quick",
-        about="whole cells for 2 to 12 hours instead of 7 days, fewer points; error bars are over "
-        "3 seeds where the paper's are over days",
+        about="whole cells for 2 to 48 hours instead of 7 days, fewer points; error bars are over "
+        "2 or 3 seeds where the paper's are over days",
     ),
     "full": Scale(name="full", about="the paper's: whole cells, 7 days, whole sweeps"),
 }
