@@ -17,6 +17,9 @@ from argosy.model.resources import Resources
 from argosy.model.units import LARGEST
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from argosy.model.transactions import TaskArray
 
 JobNumber = NewType("JobNumber", int)
@@ -203,6 +206,10 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         if len(self.groups) == 1:
             return self.groups[0].count
         return sum([group.count for group in self.groups])
+
+    def is_own(self, tasks: TaskArray) -> NDArray[np.bool_]:
+        """Which of the job's tasks it was submitted with; others are workers that it did not ask for."""
+        return (tasks & _INDEX_MASK) < self.tasks
 
     def tasks_by_group(self, tasks: TaskArray) -> Iterator[tuple[TaskGroup, TaskArray]]:
         """Those of `tasks` that are in each group; groups without any are left out."""

@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
 from msgspec import structs
 
 from argosy.cell import View
@@ -68,8 +67,8 @@ class MapReduce(SerialScheduler):
                 scaling.take(job, number, len(tasks))
             case TasksLost(job, number, tasks) if job.phases:
                 scaling.lose(number, tasks, now)
-                is_own = (tasks & 0xFFFFFFFF) < job.tasks
-                if not np.any(is_own):
+                is_own = job.is_own(tasks)
+                if not is_own.any():
                     return ()
                 event = structs.replace(event, tasks=tasks[is_own], machines=event.machines[is_own])
         return super().handle(event, view, now)

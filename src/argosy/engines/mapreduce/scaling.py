@@ -83,7 +83,7 @@ class Scaling:
         if workers is not None:
             workers.settle(now)
             gone = set(tasks.tolist())
-            workers.own -= int(((tasks & 0xFFFFFFFF) < workers.job.tasks).sum())
+            workers.own -= int(workers.job.is_own(tasks).sum())
             workers.extras = [task for task in workers.extras if task not in gone]
 
     def end_phase(

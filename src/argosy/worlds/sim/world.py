@@ -70,7 +70,6 @@ FOREVER: Final = 2**62
 _QUEUE_ORDERS: Final = ("fcfs", "shortest-first", "shortest-remaining")
 #: How many jobs are submitted between two times that done ones are forgotten.
 _CLEAR_EVERY: Final = 1_024
-INDEX_MASK: Final = 0xFFFFFFFF
 
 
 _Arrival: TypeAlias = tuple[Scheduler, int, Callable[[Scheduler, Any, int], None], Any]
@@ -361,7 +360,7 @@ class SimulatedWorld:
             job, owner = self.workbook.job(number), self.schedulers[self.simulator.owner(number)]
             if job.phases and not (owner.is_alive and owner.capabilities.malleable):
                 # Workers that nobody asked for are not missed.
-                is_own = (lost & INDEX_MASK) < job.tasks
+                is_own = job.is_own(lost)
                 lost, where_from = lost[is_own], where_from[is_own]
             if not len(lost):
                 continue
