@@ -233,6 +233,19 @@ class TestPage:
         assert text.count("<circle") == 3
         assert all(30 <= float(y) <= 234 for y in re.findall(r'cy="([-\d.]+)"', text))
 
+    def test_an_error_bar_that_a_logarithmic_axis_cannot_show_begins_at_its_mark(self) -> None:
+        chart = Chart(
+            title="t",
+            x=Axis(label="x"),
+            y=Axis(label="y", logarithmic=True, low=0.01, high=100.0),
+            lines=(Line(label="l", marks=(Mark(1.0, 1.0, 2.0), Mark(2.0, 10.0, 5.0))),),
+        )
+        text = draw_chart(chart, "c")
+        heights = re.findall(r'cy="([-\d.]+)"', text)
+        bars = re.findall(r'class="error" d="M[-\d.]+ ([-\d.]+)V', text)
+        assert bars[0] == heights[0]
+        assert float(bars[1]) > float(heights[1])
+
     def test_a_heat_map_shows_numbers_and_crosses_out(self) -> None:
         heat = HeatMap(
             title="t", x="x", y="y", value="busyness", xs=("1", "2"), ys=("3",),

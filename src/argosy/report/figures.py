@@ -198,7 +198,9 @@ def _line(line: Line, x: Span, y: Span) -> str:
 
 
 def _error_bar(mark: Mark, x: Span, y: Span) -> str:
-    at, low, high = x(mark.x), y(mark.y - mark.error), y(mark.y + mark.error)
+    # Where a logarithmic axis cannot show the lower half, a bar down to its edge would be as wrong.
+    lowest = mark.y if y.is_logarithmic and mark.y - mark.error < y.low else mark.y - mark.error
+    at, low, high = x(mark.x), y(lowest), y(mark.y + mark.error)
     return (
         f'<path class="error" d="M{at:.1f} {low:.1f}V{high:.1f}'
         f'M{at - 3:.1f} {low:.1f}h6M{at - 3:.1f} {high:.1f}h6"/>'

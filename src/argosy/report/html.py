@@ -45,7 +45,8 @@ figure { margin: 0; } .panels svg { width: 100%; height: auto; }
 svg text { font: 11px system-ui, sans-serif; fill: var(--ink); }
 svg text.title { font-size: 13px; font-weight: 600; }
 svg text.tick { fill: var(--soft); }
-svg text.rule-label { font-size: 10px; fill: var(--line, var(--soft)); }
+svg text.rule-label { font-size: 10px; fill: var(--line, var(--soft)); paint-order: stroke;
+  stroke: var(--paper); stroke-width: 3px; }
 svg text.hot-number { fill: var(--hot-ink); } svg text.cool-number { fill: var(--ink); }
 .grid { stroke: var(--faint); } .axis { stroke: var(--soft); }
 .rule { stroke: var(--line, var(--soft)); stroke-dasharray: 2 3; }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from argosy.papers.charts import Axis, Chart, Figure
+from argosy.papers.charts import Axis, Chart, Figure, Line
 from argosy.papers.claims import Claim
 from argosy.papers.experiment import Findings
 from argosy.papers.omega.points import CLUSTERS
@@ -13,6 +13,7 @@ from argosy.papers.omega.reading import (
     busyness_axis,
     by_cluster,
     listed,
+    marks,
     slo_rule,
     time_axis,
     wait_axis,
@@ -32,7 +33,14 @@ def draw_7(found: Findings) -> Figure:
         Chart(
             title="(c) Jobs abandoned after 1,000 attempts", x=time_axis(),
             y=Axis(label="jobs abandoned", low=0.0, high=1.0),
-            lines=by_cluster(found, "7", "abandoned"),
+            lines=(
+                *by_cluster(found, "7", "abandoned"),
+                Line(
+                    label="batch A, retried first",
+                    marks=marks(found, "7-first", "service_t_job", "batch.abandoned"),
+                    colour=3,
+                ),
+            ),
         ),
     )  # fmt: skip
     return Figure(
