@@ -109,10 +109,10 @@ def draw_chart(chart: Chart, name: str) -> str:
         f'<clipPath id="{name}"><rect x="{LEFT - 4}" y="{TOP - 4}" '
         f'width="{WIDTH - LEFT - RIGHT + 8}" height="{HEIGHT - TOP - BOTTOM + 8}"/></clipPath>'
     )
-    parts += [_rule(rule, x, y) for rule in chart.rules]
     parts.append(f'<g clip-path="url(#{name})">')
     parts += [_line(line, x, y) for line in chart.lines]
     parts.append("</g>")
+    parts += [_rule(rule, x, y) for rule in chart.rules]
     return _svg(chart.title, parts)
 
 
