@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.solvers.flow import Algorithm, Network, Problem, Status, Stop
+from argosy.solvers.flow import Algorithm, Heuristics, Network, Problem, Solution, Status, Stop
 from argosy.solvers.flow.checker import cost_of, faults
+from argosy.solvers.flow.quincy import Shape, quincy
 from flow_peer import peer
 
 EXACT = list(Algorithm)
@@ -172,6 +175,82 @@ def test_answers_stay_right_through_long_sequences_of_edits(
     assert solved > 20
 
 
+@pytest.mark.parametrize("utilisation", [0.7, 1.05])
+def test_a_cluster_stays_optimal_while_tasks_come_and_go(utilisation: float) -> None:
+    """Enough churn for ranges to move and the pool to be packed, under every algorithm in turn."""
+    cluster, problem = quincy(Shape(60, utilisation=utilisation, rack=10), seed=3)
+    network = Network.of(problem)
+    assert network.solve().is_optimal
+    tasks = np.arange(cluster.first_task, problem.vertices, dtype=np.int32)
+    algorithms = [a for a in Algorithm if a is not Algorithm.CYCLE_CANCELLING]
+    for number in range(60):
+        # The cluster grows and shrinks again.
+        gone, come = (10, 40) if number % 20 < 10 else (40, 10)
+        rows = cluster.random.choice(len(tasks), gone, replace=False)
+        network.remove_vertices(tasks[rows], drain=number % 2 == 0)
+        fresh = cluster.draw(come, np.zeros(come, bool))
+        made = network.add_vertices(np.ones(come, np.int64))
+        network.add_arcs(made[fresh.owners], fresh.heads, 1, fresh.costs)
+        network.balance(cluster.sink)
+        tasks = np.concatenate([np.delete(tasks, rows), made])
+        solution = network.solve(algorithms[number % len(algorithms)])
+        if number % 6 == 0:
+            assert_right(network, solution.status, solution.cost)
+        assert solution.is_optimal
+    assert network.bytes < 110 * network.arcs
+
+
+def test_a_vertex_with_many_units_is_the_same_as_many_vertices() -> None:
+    costs = [3, 1, 4, 1, 5]
+    alone, merged = Network(), Network()
+    for network, supplies in [(alone, [1] * 7), (merged, [7])]:
+        sink = network.add_vertex()
+        machines = network.add_vertices([0] * 5)
+        network.add_arcs(machines, sink, 2, 0)
+        for task in network.add_vertices(supplies):
+            network.add_arcs(int(task), machines, supplies[0], costs)
+        network.balance(sink)
+    assert alone.solve().cost == merged.solve().cost == 2 * (1 + 1 + 3) + 4
+
+
+@pytest.mark.parametrize("algorithm", ["relaxation", "cost-scaling"])
+def test_heuristics_change_the_work_and_not_the_answer(algorithm: str) -> None:
+    _, problem = quincy(Shape(40, utilisation=1.0), seed=4)
+    found = [
+        Network.of(problem).solve(algorithm, heuristics=heuristics)
+        for heuristics in (Heuristics(), Heuristics(arc_prioritisation=False, price_refine=False))
+    ]
+    assert found[0].cost == found[1].cost
+    assert found[0].scans != found[1].scans
+
+
+def test_draining_takes_a_removed_task_off_its_machine() -> None:
+    network = Network()
+    task, machine, sink = network.add_vertices([1, 0, -1])
+    network.add_arc(task, machine, 1, 1)
+    slot = network.add_arc(machine, sink, 1, 0)
+    assert network.solve().is_optimal
+    network.remove_vertices([task], drain=True)
+    assert network.flows([slot]).tolist() == [0]
+    network.balance(sink)
+    assert network.solve(budget=0).cost == 0
+
+
+def test_another_thread_can_stop_a_solve() -> None:
+    _, problem = quincy(Shape(300, utilisation=1.05), seed=2)
+    network, stop = Network.of(problem), Stop()
+    found: list[Solution] = []
+    thread = threading.Thread(
+        target=lambda: found.append(network.solve("shortest-paths", stop=stop))
+    )
+    thread.start()
+    stop.set()
+    thread.join()
+    assert found[0].status in (Status.STOPPED, Status.OPTIMAL)
+    assert network.solve("race").is_optimal
+    assert faults(network.problem(), network.segment_flows(), network.prices()) == []
+
+
 def test_handles_and_columns_come_back_as_they_were_given() -> None:
     network = Network()
     tasks = network.add_vertices([1, 1, 0])
@@ -274,6 +353,7 @@ def test_mistakes_are_named_and_change_nothing() -> None:
         (lambda: network.add_arcs([0], [1], [1, 2], [1]), "differ in length"),
         (lambda: network.add_arcs([0], [1], [1.5], [1]), "whole numbers"),
         (lambda: network.add_vertices([2**50]), "a supply beyond"),
+        (lambda: network.add_vertices(np.full(2**17, 2**44)), "supplies beyond"),
         (lambda: network.add_convex_arc(0, 1, [(1, 5), (1, 4)]), "a cost that falls"),
         (lambda: network.add_convex_arc(0, 1, [(0, 5)]), "a segment of no units"),
         (lambda: network.set_arcs([7], costs=1), "no such arc"),

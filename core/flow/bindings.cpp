@@ -45,10 +45,13 @@ void check_arcs(const Network& net, const Handles& arcs) {
   }
 }
 
-void check_supplies(const Numbers& supplies) {
+void check_supplies(const Network& net, const Numbers& supplies) {
+  Wide gross = net.gross_supply();
   for (std::size_t i = 0; i < supplies.size(); ++i) {
     const std::int64_t supply = supplies.data()[i];
     if (supply > supply_limit || supply < -supply_limit) refuse("a supply beyond 2^44", i);
+    gross += std::abs(supply);
+    if (gross > gross_limit) refuse("supplies beyond 2^60 in sum", i);
   }
 }
 
@@ -119,8 +122,8 @@ OutArray<Value> vertex_column(const Solver& self, const std::optional<Handles>& 
 }
 
 OutArray<std::int32_t> add_vertices(Solver& self, const Numbers& supplies) {
-  check_supplies(supplies);
   Network& net = self.network();
+  check_supplies(net, supplies);
   if (supplies.size() > static_cast<std::size_t>(handle_limit - net.vertex_bound())) {
     throw nb::value_error("more vertices than 2^30");
   }
@@ -178,7 +181,7 @@ void set_supplies(Solver& self, const Handles& vertices, const Numbers& supplies
   Network& net = self.network();
   check_lengths(vertices.size(), {supplies.size()});
   check_vertices(net, vertices);
-  check_supplies(supplies);
+  check_supplies(net, supplies);
   for (std::size_t i = 0; i < vertices.size(); ++i) {
     net.set_supply(vertices.data()[i], supplies.data()[i]);
   }

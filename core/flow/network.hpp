@@ -20,12 +20,14 @@
 //
 // Numbers.  Capacities and flows of one arc are below 2^31. Costs are below 2^40 in magnitude, and
 // solvers refuse (`Status::overflow`) when largest cost x vertices would pass 2^60, which bounds all
-// prices and distances. Excesses are 64 bits wide; the cost of the whole flow is kept in 128 bits.
+// prices and distances. Supplies are below 2^44, and 2^60 in sum; excesses are 64 bits wide; the cost of
+// the whole flow is kept in 128 bits.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -42,6 +44,7 @@ __extension__ typedef __int128 Wide;
 inline constexpr std::int32_t none = -1;
 inline constexpr Amount capacity_limit = std::numeric_limits<std::int32_t>::max();
 inline constexpr Amount supply_limit = Amount{1} << 44;
+inline constexpr Amount gross_limit = Amount{1} << 60;
 inline constexpr std::int32_t handle_limit = 1 << 30;
 inline constexpr Cost cost_limit = Cost{1} << 40;
 inline constexpr Cost price_limit = Cost{1} << 60;
@@ -128,6 +131,7 @@ class Network {
 
   void set_supply(Vertex v, Amount supply) {
     const Amount change = supply - supplies_[v];
+    gross_supply_ += std::abs(supply) - std::abs(supplies_[v]);
     supplies_[v] = supply;
     total_supply_ += change;
     add_excess(v, change);
@@ -220,6 +224,8 @@ class Network {
   Amount supply(Vertex v) const { return supplies_[v]; }
   Amount excess(Vertex v) const { return excesses_[v]; }
   Amount total_supply() const { return total_supply_; }
+  // All supplies and demands without their signs: below 2^60, so that no sum of them overflows.
+  Amount gross_supply() const { return gross_supply_; }
   Cost price(Vertex v) const { return prices_[v]; }
   void set_price(Vertex v, Cost price) { prices_[v] = price; }
   Wide cost() const { return cost_; }
@@ -642,7 +648,7 @@ class Network {
   std::vector<std::uint32_t> shelves_[shelved_rooms];
   std::size_t wasted_ = 0;
   std::int64_t alive_vertices_ = 0, alive_arcs_ = 0, convex_arcs_ = 0;
-  Amount total_supply_ = 0;
+  Amount total_supply_ = 0, gross_supply_ = 0;
   Cost largest_cost_ = 0;
   Wide cost_ = 0;
   bool all_touched_ = false;

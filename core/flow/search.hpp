@@ -92,13 +92,19 @@ class Search {
   std::int64_t work() const { return work_; }
   const std::vector<Vertex>& scanned() const { return scanned_; }
 
-  // Moves the prices of all within the radius so that the paths found are tight.
-  void reprice(Network& net, Cost radius) const {
-    if (radius == 0) return;
+  // Moves the prices of all within the radius so that the paths found are tight. True if one is now
+  // so far out that prices have to be begun anew before the next time.
+  bool reprice(Network& net, Cost radius) const {
+    if (radius == 0) return false;
+    bool is_far = false;
     for (const Vertex v : scanned_) {
       const Cost change = radius - labels_[v].distance;
-      if (change > 0) net.set_price(v, net.price(v) + (forward ? change : -change));
+      if (change <= 0) continue;
+      const Cost price = net.price(v) + (forward ? change : -change);
+      net.set_price(v, price);
+      is_far |= price > price_limit || price < -price_limit;
     }
+    return is_far;
   }
 
   // Calls visit(half) for each half on the way between v and where the search began.
@@ -110,8 +116,6 @@ class Search {
     }
     return v;
   }
-
-  std::size_t bytes() const { return labels_.capacity() * sizeof(Label); }
 
  private:
   static constexpr Cost near = 64;

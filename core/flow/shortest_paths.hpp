@@ -38,6 +38,7 @@ class ShortestPaths {
     if (!net_.fits(4)) return Status::overflow;
     choose_anchor();
     if (anchor_ == none) return Status::optimal;
+    if (has_drifted_) forget_prices();
     const bool is_all = net_.all_touched();
     mend_touched(net_);
     if (is_all && !keep_prices && !approach_anchor(control)) {
@@ -64,6 +65,13 @@ class ShortestPaths {
     }
   }
 
+  // Prices of what is not joined to the anchor may drift, a little with each edit, for ever.
+  void forget_prices() {
+    for (Vertex v = 0; v < net_.vertex_bound(); ++v) net_.set_price(v, 0);
+    net_.touch_all();
+    has_drifted_ = false;
+  }
+
   // The nearest of the deficits and the anchor, from an excess.
   Found advance(Vertex start, Control& control) {
     from_.begin();
@@ -85,7 +93,7 @@ class ShortestPaths {
       });
     }
     if (target == none) return Found::nothing;
-    from_.reprice(net_, bound);
+    has_drifted_ |= from_.reprice(net_, bound);
     Amount amount = net_.excess(start);
     if (target != anchor_) amount = std::min(amount, -net_.excess(target));
     augment(start, target, amount, target, none);
@@ -129,8 +137,8 @@ class ShortestPaths {
     if (meeting == none) return Found::nothing;
     // What the search backwards left out was at least this far: bound - ahead.
     const Cost ahead = std::min(from_.radius(), bound);
-    from_.reprice(net_, ahead);
-    to_.reprice(net_, bound - ahead);
+    has_drifted_ |= from_.reprice(net_, ahead);
+    has_drifted_ |= to_.reprice(net_, bound - ahead);
     augment(anchor_, end, -net_.excess(end), net_.half(meeting ^ 1).other, meeting);
     return Found::path;
   }
@@ -205,6 +213,7 @@ class ShortestPaths {
   Search<false> to_{net_};
   std::vector<HalfId> path_;
   Vertex anchor_ = none;
+  bool has_drifted_ = false;
 };
 
 }  // namespace argosy::flow
