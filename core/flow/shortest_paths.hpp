@@ -122,12 +122,14 @@ class ShortestPaths {
       };
       if (is_ahead) {
         from_.scan([&](Vertex w, Cost there, HalfId over) {
+          if (there >= bound) return true;
           if (to_.has_seen(w)) meet(there + to_.distance(w), over);
-          if (there < bound) from_.offer(w, there, over, ahead);
+          from_.offer(w, there, over, ahead);
           return true;
         });
       } else {
         to_.scan([&](Vertex w, Cost there, HalfId over) {
+          if (there >= bound) return true;
           if (from_.has_seen(w)) meet(there + from_.distance(w), over);
           if (there + ahead < bound) to_.offer(w, there, over, behind);
           return true;
