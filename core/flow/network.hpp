@@ -9,11 +9,9 @@
 // c - p(i) + p(j). A flow is optimal iff no half with a residual has a negative reduced cost.
 // excess(i) = b(i) + inflow - outflow; a pseudo-flow respects capacities but not yet all excesses.
 //
-// Layout.  All halves that leave a vertex are neighbours in one pool, 16 bytes each, sorted into four
-// groups: residual here only | both ways | on the mate only | neither. What can carry flow out of a
-// vertex is a prefix, what can carry flow into it is a middle piece, so that no search looks at an arc
-// it cannot use. 32 bytes for the halves, 8 for residuals, 8 for places: 48 bytes an arc, and room to
-// grow (at most a quarter) on top.
+// Layout.  The halves of a vertex are neighbours, sorted by what they can carry (halves.hpp), so that no
+// search looks at an arc it cannot use. 32 bytes for two halves, 8 for residuals, 8 for places: 48 bytes
+// an arc, and some room to grow.
 //
 // Complexity.  Adding or removing an arc, a new cost or capacity, and a push are O(1) (amortised where
 // a vertex outgrows its range); removing a vertex takes its degree; the cost of the flow is kept.
@@ -32,55 +30,29 @@
 #include <utility>
 #include <vector>
 
+#include "flow/convex.hpp"
+#include "flow/halves.hpp"
+
 namespace argosy::flow {
-
-using Vertex = std::int32_t;
-using Arc = std::int32_t;
-using HalfId = std::int32_t;
-using Cost = std::int64_t;
-using Amount = std::int64_t;
-__extension__ typedef __int128 Wide;
-
-inline constexpr std::int32_t none = -1;
-inline constexpr Amount capacity_limit = std::numeric_limits<std::int32_t>::max();
-inline constexpr Amount supply_limit = Amount{1} << 44;
-inline constexpr Amount gross_limit = Amount{1} << 60;
-inline constexpr std::int32_t handle_limit = 1 << 30;
-inline constexpr Cost cost_limit = Cost{1} << 40;
-inline constexpr Cost price_limit = Cost{1} << 60;
-inline constexpr Cost infinite = std::numeric_limits<Cost>::max();
-
-struct Half {
-  Cost cost;
-  Vertex other;
-  HalfId id;
-};
-
-// A piece of a convex arc: `units` at `cost` each. The pieces' costs rise.
-struct Segment {
-  std::int32_t units;
-  Cost cost;
-};
 
 class Network {
  public:
   std::int64_t vertices() const { return alive_vertices_; }
   std::int64_t arcs() const { return alive_arcs_; }
   // One past the largest handle ever given out.
-  Vertex vertex_bound() const { return static_cast<Vertex>(ranges_.size()); }
+  Vertex vertex_bound() const { return halves_.bound(); }
   Arc arc_bound() const { return static_cast<Arc>(residuals_.size() / 2); }
   bool has_vertex(std::int64_t v) const { return v >= 0 && v < vertex_bound() && alive_[v]; }
-  bool has_arc(std::int64_t a) const { return a >= 0 && a < arc_bound() && places_[2 * a] != gone; }
+  bool has_arc(std::int64_t a) const { return a >= 0 && a < arc_bound() && halves_.has(static_cast<HalfId>(2 * a)); }
 
   Vertex add_vertex(Amount supply) {
     Vertex v;
     if (!free_vertices_.empty()) {
       v = free_vertices_.back();
       free_vertices_.pop_back();
-      ranges_[v] = Range{};
     } else {
       v = vertex_bound();
-      ranges_.push_back(Range{});
+      halves_.add_vertex();
       alive_.push_back(0);
       supplies_.push_back(0);
       excesses_.push_back(0);
@@ -95,11 +67,9 @@ class Network {
   }
 
   void remove_vertex(Vertex v) {
-    while (ranges_[v].bounds[3] > ranges_[v].begin) {
-      remove_arc(pool_[ranges_[v].bounds[3] - 1].id / 2);
-    }
+    while (degree(v) > 0) remove_arc(end(v)[-1].id / 2);
     set_supply(v, 0);
-    release(ranges_[v]);
+    halves_.clear(v);
     alive_[v] = 0;
     --alive_vertices_;
     free_vertices_.push_back(v);
@@ -141,8 +111,8 @@ class Network {
     const Arc a = new_arc();
     residuals_[2 * a] = capacity;
     note_cost(cost);
-    insert(tail, Half{cost, head, 2 * a});
-    insert(head, Half{-cost, tail, 2 * a + 1});
+    halves_.insert(tail, Half{cost, head, 2 * a});
+    halves_.insert(head, Half{-cost, tail, 2 * a + 1});
     regroup(2 * a);
     touch(a);
     return a;
@@ -165,11 +135,12 @@ class Network {
   void remove_arc(Arc a) {
     const Vertex from = tail(a), to = head(a);
     clear_flow(a);
-    erase(from, 2 * a);
-    erase(to, 2 * a + 1);
-    places_[2 * a] = places_[2 * a + 1] = gone;
-    residuals_[2 * a] = residuals_[2 * a + 1] = 0;
     if (is_convex(a)) drop_convex(a);
+    // Without flow and residual a half belongs to the last group, from which it can go.
+    residuals_[2 * a] = residuals_[2 * a + 1] = 0;
+    regroup(2 * a);
+    halves_.erase(from, 2 * a);
+    halves_.erase(to, 2 * a + 1);
     --alive_arcs_;
     free_arcs_.push_back(a);
   }
@@ -234,21 +205,19 @@ class Network {
   }
   Cost largest_cost() const { return largest_cost_; }
 
-  const Half& half(HalfId id) const { return pool_[places_[id]]; }
+  const Half& half(HalfId id) const { return halves_[id]; }
   std::int32_t residual(HalfId id) const { return residuals_[id]; }
   Cost reduced(Vertex from, const Half& half) const {
     return half.cost - prices_[from] + prices_[half.other];
   }
 
   // Halves that can carry flow out of v; halves whose mates can carry flow into v; all of them.
-  const Half* begin(Vertex v) const { return pool_.data() + ranges_[v].begin; }
-  const Half* out_end(Vertex v) const { return pool_.data() + ranges_[v].bounds[1]; }
-  const Half* in_begin(Vertex v) const { return pool_.data() + ranges_[v].bounds[0]; }
-  const Half* in_end(Vertex v) const { return pool_.data() + ranges_[v].bounds[2]; }
-  const Half* end(Vertex v) const { return pool_.data() + ranges_[v].bounds[3]; }
-  std::int32_t degree(Vertex v) const {
-    return static_cast<std::int32_t>(ranges_[v].bounds[3] - ranges_[v].begin);
-  }
+  const Half* begin(Vertex v) const { return halves_.begin(v); }
+  const Half* out_end(Vertex v) const { return halves_.end(v, 1); }
+  const Half* in_begin(Vertex v) const { return halves_.end(v, 0); }
+  const Half* in_end(Vertex v) const { return halves_.end(v, 2); }
+  const Half* end(Vertex v) const { return halves_.end(v, 3); }
+  std::int32_t degree(Vertex v) const { return halves_.degree(v); }
 
   // Sends `amount` <= residual(id) over a half. Excesses are the caller's business.
   void push(HalfId id, std::int32_t amount) {
@@ -314,89 +283,32 @@ class Network {
 
   std::size_t bytes() const {
     const auto of = [](const auto& list) { return list.capacity() * sizeof(list[0]); };
-    std::size_t sum = of(pool_) + of(places_) + of(residuals_) + of(ranges_) + of(supplies_) +
-                      of(excesses_) + of(prices_) + alive_.capacity() + of(fresh_) +
-                      of(unsettled_) + of(touched_) + of(free_vertices_) + of(free_arcs_) +
-                      of(convex_of_) + of(convex_) + of(free_convex_);
+    std::size_t sum = halves_.bytes() + of(residuals_) + of(supplies_) + of(excesses_) +
+                      of(prices_) + of(alive_) + of(fresh_) + of(unsettled_) + of(touched_) +
+                      of(free_vertices_) + of(free_arcs_) + of(convex_of_) + of(convex_) +
+                      of(free_convex_);
     for (const Convex& terms : convex_) sum += of(terms.segments);
     return sum;
   }
 
-  // Makes room for so many more halves at v, so that adding them one by one does not move the range.
-  void reserve(Vertex v, std::uint32_t more) {
-    const std::uint32_t used = ranges_[v].bounds[3] - ranges_[v].begin;
-    if (used + more <= ranges_[v].room) return;
-    relocate(v, std::max(used + more + (used + more) / 16, used + used / 8));
-  }
-  // The same for many arcs at once.
+  // Makes room for many arcs, so that adding them one by one moves nothing.
   void reserve_for(const Vertex* tails, const Vertex* heads, std::size_t count) {
     std::vector<Vertex> ends(tails, tails + count);
     ends.insert(ends.end(), heads, heads + count);
     std::sort(ends.begin(), ends.end());
-    grow_exactly(pool_, pool_.size() + 2 * count);
-    grow_exactly(places_, places_.size() + 2 * count);
-    grow_exactly(residuals_, residuals_.size() + 2 * count);
+    halves_.reserve_pool(2 * count);
+    grow(residuals_, residuals_.size() + 2 * count);
     for (std::size_t i = 0; i < ends.size();) {
       std::size_t next = i;
       while (next < ends.size() && ends[next] == ends[i]) ++next;
-      reserve(ends[i], static_cast<std::uint32_t>(next - i));
+      halves_.reserve(ends[i], static_cast<std::uint32_t>(next - i));
       i = next;
     }
   }
 
  private:
-  static constexpr std::uint32_t gone = std::numeric_limits<std::uint32_t>::max();
-  static constexpr std::uint32_t shelved_rooms = 256;
   static constexpr std::size_t longest_way = 64;
-  static constexpr std::uint32_t longest_look = 1024;
-
-  // Where a vertex's halves lie; bounds[g] is the end of group g.
-  struct Range {
-    std::uint32_t begin = 0;
-    std::uint32_t bounds[4] = {0, 0, 0, 0};
-    std::uint32_t room = 0;
-  };
-
-  struct Convex {
-    Cost base;
-    Cost step;
-    std::int32_t capacity;
-    std::int32_t flow;
-    std::vector<Segment> segments;
-
-    Cost cost_of(std::int32_t unit) const {
-      if (segments.empty()) return base + step * unit;
-      return segments[at(unit).first].cost;
-    }
-    // The segment of a unit, and the units before that segment.
-    std::pair<std::size_t, std::int32_t> at(std::int32_t unit) const {
-      std::size_t i = 0;
-      std::int32_t before = 0;
-      while (i + 1 < segments.size() && unit >= before + segments[i].units) {
-        before += segments[i++].units;
-      }
-      return {i, before};
-    }
-  };
-
-  template <typename T>
-  static void grow_exactly(std::vector<T>& list, std::size_t size) {
-    if (size > list.capacity()) list.reserve(size + size / 16);
-  }
-
-  static Convex segmented(std::vector<Segment> segments) {
-    Convex terms{segments.empty() ? 0 : segments.front().cost, 0, 0, 0, {}};
-    for (const Segment& segment : segments) {
-      terms.capacity += segment.units;
-      // Neighbours of one cost are one piece: solvers count on costs that rise.
-      if (!terms.segments.empty() && terms.segments.back().cost == segment.cost) {
-        terms.segments.back().units += segment.units;
-      } else {
-        terms.segments.push_back(segment);
-      }
-    }
-    return terms;
-  }
+  static constexpr std::ptrdiff_t longest_look = 1024;
 
   const Convex& convex(Arc a) const { return convex_[convex_of_[a]]; }
 
@@ -408,10 +320,9 @@ class Network {
       return a;
     }
     const Arc a = arc_bound();
-    grow_exactly(residuals_, residuals_.size() + 2);
-    grow_exactly(places_, places_.size() + 2);
+    grow(residuals_, residuals_.size() + 2);
     residuals_.resize(residuals_.size() + 2, 0);
-    places_.resize(places_.size() + 2, gone);
+    halves_.add_ids(2);
     if (!convex_of_.empty()) convex_of_.push_back(none);
     return a;
   }
@@ -428,8 +339,8 @@ class Network {
     const std::int32_t kept = residuals_[2 * a + 1];
     cost_ += static_cast<Wide>(cost - half(2 * a).cost) * kept;
     note_cost(cost);
-    pool_[places_[2 * a]].cost = cost;
-    pool_[places_[2 * a + 1]].cost = -cost;
+    halves_[2 * a].cost = cost;
+    halves_[2 * a + 1].cost = -cost;
     residuals_[2 * a] = capacity - kept;
     regroup(2 * a);
     touch(a);
@@ -463,7 +374,7 @@ class Network {
     convex_of_[a] = none;
     --convex_arcs_;
     residuals_[2 * a] = residuals_[2 * a + 1] = 0;
-    if (places_[2 * a] != gone) regroup(2 * a);
+    regroup(2 * a);
   }
 
   // Costs and residuals of a convex arc's halves: of the next unit there, of the last one back.
@@ -474,11 +385,11 @@ class Network {
     if (flow < terms.capacity) {
       const auto [i, before] = terms.at(flow);
       ahead = terms.segments.empty() ? 1 : before + terms.segments[i].units - flow;
-      pool_[places_[2 * a]].cost = terms.cost_of(flow);
+      halves_[2 * a].cost = terms.cost_of(flow);
     }
     if (flow > 0) {
       behind = terms.segments.empty() ? 1 : flow - terms.at(flow - 1).second;
-      pool_[places_[2 * a + 1]].cost = -terms.cost_of(flow - 1);
+      halves_[2 * a + 1].cost = -terms.cost_of(flow - 1);
     }
     residuals_[2 * a] = ahead;
     residuals_[2 * a + 1] = behind;
@@ -487,10 +398,9 @@ class Network {
 
   // An arc that leaves v and has flow; `none` if a short look finds none.
   Arc arc_with_flow(Vertex v) const {
-    const Range& range = ranges_[v];
-    const std::uint32_t end = std::min(range.bounds[2], range.bounds[0] + longest_look);
-    for (std::uint32_t i = range.bounds[0]; i < end; ++i) {
-      if ((pool_[i].id & 1) == 0) return pool_[i].id / 2;
+    const Half* const stop = in_begin(v) + std::min(in_end(v) - in_begin(v), longest_look);
+    for (const Half* h = in_begin(v); h != stop; ++h) {
+      if ((h->id & 1) == 0) return h->id / 2;
     }
     return none;
   }
@@ -528,116 +438,14 @@ class Network {
     return out ? (in ? 1 : 0) : (in ? 2 : 3);
   }
 
-  void put(std::uint32_t place, const Half& half) {
-    pool_[place] = half;
-    places_[half.id] = place;
-  }
-  void swap(std::uint32_t a, std::uint32_t b) {
-    if (a == b) return;
-    const Half half = pool_[a];
-    put(a, pool_[b]);
-    put(b, half);
-  }
-
   // Brings both halves of an arc into the groups that their residuals call for.
   void regroup(HalfId id) {
-    regroup_one(half(id ^ 1).other, id);
-    regroup_one(half(id).other, id ^ 1);
-  }
-  void regroup_one(Vertex v, HalfId id) {
-    Range& range = ranges_[v];
-    std::uint32_t place = places_[id];
-    const int to = group_of(id);
-    int from = place < range.bounds[1] ? (place < range.bounds[0] ? 0 : 1)
-                                       : (place < range.bounds[2] ? 2 : 3);
-    for (; from < to; ++from) {
-      const std::uint32_t last = --range.bounds[from];
-      swap(place, last);
-      place = last;
-    }
-    for (; from > to; --from) {
-      const std::uint32_t first = range.bounds[from - 1]++;
-      swap(place, first);
-      place = first;
-    }
+    halves_.regroup(half(id ^ 1).other, id, group_of(id));
+    halves_.regroup(half(id).other, id ^ 1, group_of(id ^ 1));
   }
 
-  void insert(Vertex v, const Half& half) {
-    Range& range = ranges_[v];
-    const std::uint32_t used = range.bounds[3] - range.begin;
-    if (used == range.room) relocate(v, std::max(used + 4, used + used / 4));
-    put(ranges_[v].bounds[3]++, half);
-  }
-
-  void erase(Vertex v, HalfId id) {
-    // Without flow and residual a half belongs to the last group.
-    residuals_[id] = residuals_[id ^ 1] = 0;
-    regroup_one(v, id);
-    swap(places_[id], --ranges_[v].bounds[3]);
-  }
-
-  void relocate(Vertex v, std::uint32_t room) {
-    const Range old = ranges_[v];
-    std::uint32_t to;
-    if (room < shelved_rooms && !shelves_[room].empty()) {
-      to = shelves_[room].back();
-      shelves_[room].pop_back();
-      wasted_ -= room;
-    } else {
-      if (wasted_ > pool_.size() / 8 && wasted_ > 1024) return compact(v, room);
-      to = static_cast<std::uint32_t>(pool_.size());
-      grow_exactly(pool_, pool_.size() + room);
-      pool_.resize(pool_.size() + room);
-    }
-    move_range(v, to, room);
-    release(old);
-  }
-
-  void move_range(Vertex v, std::uint32_t to, std::uint32_t room) {
-    Range& range = ranges_[v];
-    const std::uint32_t used = range.bounds[3] - range.begin;
-    for (std::uint32_t i = 0; i < used; ++i) put(to + i, Half{pool_[range.begin + i]});
-    for (std::uint32_t& bound : range.bounds) bound = bound - range.begin + to;
-    range.begin = to;
-    range.room = room;
-  }
-
-  void release(const Range& range) {
-    if (range.room == 0) return;
-    wasted_ += range.room;
-    if (range.room < shelved_rooms) shelves_[range.room].push_back(range.begin);
-  }
-
-  // Writes all ranges anew without holes, v with `room`; others keep the room they have.
-  void compact(Vertex v, std::uint32_t room) {
-    std::size_t total = 0;
-    ranges_[v].room = std::max(room, ranges_[v].room);
-    for (Vertex w = 0; w < vertex_bound(); ++w) total += alive_[w] ? ranges_[w].room : 0;
-    std::vector<Half> packed;
-    packed.reserve(total + total / 16);
-    packed.resize(total);
-    std::uint32_t to = 0;
-    for (Vertex w = 0; w < vertex_bound(); ++w) {
-      if (!alive_[w]) continue;
-      Range& range = ranges_[w];
-      const std::uint32_t used = range.bounds[3] - range.begin;
-      for (std::uint32_t i = 0; i < used; ++i) {
-        packed[to + i] = pool_[range.begin + i];
-        places_[packed[to + i].id] = to + i;
-      }
-      for (std::uint32_t& bound : range.bounds) bound = bound - range.begin + to;
-      range.begin = to;
-      to += range.room;
-    }
-    pool_.swap(packed);
-    for (auto& shelf : shelves_) shelf.clear();
-    wasted_ = 0;
-  }
-
-  std::vector<Half> pool_;
-  std::vector<std::uint32_t> places_;   // of each half in the pool; `gone` when the arc is
-  std::vector<std::int32_t> residuals_; // of each half
-  std::vector<Range> ranges_;
+  Halves halves_;
+  std::vector<std::int32_t> residuals_;  // of each half
   std::vector<std::uint8_t> alive_;
   std::vector<Amount> supplies_, excesses_;
   std::vector<Cost> prices_;
@@ -645,8 +453,6 @@ class Network {
   std::vector<Arc> free_arcs_, touched_;
   std::vector<std::int32_t> convex_of_, free_convex_;
   std::vector<Convex> convex_;
-  std::vector<std::uint32_t> shelves_[shelved_rooms];
-  std::size_t wasted_ = 0;
   std::int64_t alive_vertices_ = 0, alive_arcs_ = 0, convex_arcs_ = 0;
   Amount total_supply_ = 0, gross_supply_ = 0;
   Cost largest_cost_ = 0;
