@@ -27,7 +27,7 @@ from argosy.solvers.placement.ilp import Limits, solve
 from argosy.solvers.placement.violations import Judge
 from argosy.testing.placements import Instance, random_constraint, random_instance
 
-AIM = Objective()
+AIM = Objective(first=0)
 PATIENT = Limits(nodes=100_000, seconds=60)
 AWARE = [name for name in HEURISTICS if name != "heartbeat"]
 
@@ -36,7 +36,7 @@ AWARE = [name for name in HEURISTICS if name != "heartbeat"]
 def test_what_a_heuristic_reports_is_what_the_constraints_mean(name: str) -> None:
     for seed in range(120):
         instance = random_instance(Random(seed))
-        answer = place(instance.problem(), name, Random(1))
+        answer = place(instance.problem(), name, Random(1), AIM)
         kinds, machines = answer.kinds.tolist(), answer.machines.tolist()
         judged = instance.judge(kinds, machines)
         assert answer.worth.violation == pytest.approx(
@@ -65,7 +65,7 @@ def test_the_integer_program_is_as_good_as_trying_everything(plain: bool) -> Non
     for seed in range(1_000, 1_100):
         instance = random_instance(Random(seed), plain=plain)
         problem = instance.problem()
-        answer = solve(problem, Random(1), limits=PATIENT, always=True)
+        answer = solve(problem, Random(1), AIM, PATIENT, always=True)
         value = instance.value(answer.kinds.tolist(), answer.machines.tolist(), AIM)
         best = best_of(instance)
         assert value == pytest.approx(best, abs=1e-7), seed
@@ -111,7 +111,7 @@ def solved(problem: Problem, aim: Objective, machines: np.ndarray) -> float:
     return -solution.objective
 
 
-@pytest.mark.parametrize("aim", [AIM, Objective(used=0.2, load=0.3)])
+@pytest.mark.parametrize("aim", [AIM, Objective(first=0, used=0.2, load=0.3)])
 def test_leaving_out_dominated_machines_loses_nothing(aim: Objective) -> None:
     for seed in range(6):
         random = Random(seed)
@@ -133,7 +133,7 @@ def test_leaving_out_dominated_machines_loses_nothing(aim: Objective) -> None:
 
 
 def test_extra_objectives_in_the_program_are_those_of_the_appraisal() -> None:
-    aim = Objective(used=0.2, load=0.3)
+    aim = Objective(first=0, used=0.2, load=0.3)
     problem = crowded()
     answer = solve(problem, Random(1), aim, PATIENT, always=True)
     every = np.arange(problem.cluster.machines, dtype=np.int32)
@@ -187,6 +187,15 @@ def test_an_application_that_does_not_fit_leaves_nothing_behind() -> None:
         assert answer.kinds.tolist() == [2, 2, 2]
 
 
+def test_a_soft_constraint_denies_no_place_unless_the_weights_alone_decide() -> None:
+    capacity = np.full((1, 1), 20, np.int64)
+    kind = Kind(0, frozenset("a"), np.array([1], np.int64), 10)
+    apart = parse_constraint("a -> {a, 0, 0} in machine")
+    problem = problem_of(Cluster(capacity, capacity), [kind], (), [apart])
+    assert solve(problem, Random(1), always=True).worth.placed == 1
+    assert solve(problem, Random(1), AIM, always=True).worth.placed == 0
+
+
 def test_allowed_machines_bound_a_kind() -> None:
     capacity = np.full((4, 1), 4, np.int64)
     allowed = np.array([False, True, False, False])
@@ -231,7 +240,7 @@ def test_a_ledger_that_lived_through_changes_is_one_made_anew() -> None:
         again = other.problem(plain.cluster.free, plain.cluster.capacity, plain.kinds, (2,))
         assert len(fresh.items) == len(again.items) == len(lived.items)
         answer = place(again, "serial", Random(1))
-        worth = appraise(lived, AIM, answer.kinds, answer.machines)
+        worth = appraise(lived, Objective(), answer.kinds, answer.machines)
         assert worth == answer.worth
 
 
@@ -273,12 +282,12 @@ def test_a_running_container_moves_only_if_it_is_worth_its_cost() -> None:
         Kind(1, frozenset("x"), np.array([1], np.int64), 1, origin=1),
     ]
     stay = ledger.problem(free, capacity, kinds)
-    moved = solve(stay, Random(1), Objective(moved=0.1), PATIENT, always=True)
+    moved = solve(stay, Random(1), Objective(first=0, moved=0.1), PATIENT, always=True)
     assert moved.machines_of(1).tolist() == [1]
     free[:] = [[2], [4]]
     tight = ledger.problem(free, capacity, kinds)
-    moved = solve(tight, Random(1), Objective(moved=0.1), PATIENT, always=True)
+    moved = solve(tight, Random(1), Objective(first=0, moved=0.1), PATIENT, always=True)
     assert moved.machines_of(1).tolist() == [0]
     assert moved.machines_of(0).tolist() == [1, 1]
-    dear = solve(tight, Random(1), Objective(moved=50.0), PATIENT, always=True)
+    dear = solve(tight, Random(1), Objective(first=0, moved=50.0), PATIENT, always=True)
     assert dear.machines_of(1).tolist() == [1]

@@ -785,8 +785,8 @@ GOLDEN = {
     "quincy": "78c59b2a2f2d7d12b93af70f9c136f68",
     "spread": "40974e988939dd9fa4dc4a6fd974942d",
     # The integer programs of these two are solved by SCIP, whose version is pinned.
-    "medea": "648b9f6d6fd726978f5918f7b26c3dfd",
-    "ilp-all": "7ea552c69735e6b4d32a57d6d5b425a1",
+    "medea": "18606e4c8d83f427a2b1fa5240578a16",
+    "ilp-all": "395e952617a48fa276459b9c4d66eb9d",
     # Without constraints they see the same.
     "jkube": "6df10a8963a2ae4df77f10da33e66fc3",
     "jkube++": "6df10a8963a2ae4df77f10da33e66fc3",

@@ -117,10 +117,32 @@ class Greedy {
       if (scores.score.empty()) continue;
       if (!is_local) {
         for (std::int32_t n = 0; n < state_.problem().machines; ++n) update(k, n);
-      } else {
+      } else if (is_near(kind, k)) {
         for (const std::int32_t n : touched_) update(k, n);
+      } else {
+        update(k, machine);
       }
     }
+  }
+
+  // Whether some constraint over more than a machine concerns or counts both kinds.
+  bool is_near(std::int32_t a, std::int32_t b) {
+    const std::size_t kinds = at(state_.problem().kinds);
+    if (near_.empty()) {
+      near_.assign(kinds * kinds, 0);
+      std::vector<std::size_t> among;
+      for (const Item& item : state_.problem().items) {
+        if (item.family == 0) continue;
+        among.clear();
+        for (std::size_t k = 0; k < kinds; ++k) {
+          if (item.subject[k] || item.match[k]) among.push_back(k);
+        }
+        for (const std::size_t i : among) {
+          for (const std::size_t j : among) near_[i * kinds + j] = 1;
+        }
+      }
+    }
+    return near_[at(a) * kinds + at(b)] != 0;
   }
 
   void fail(std::int32_t app) {
@@ -402,6 +424,7 @@ class Greedy {
   std::vector<std::int32_t> like_, base_of_;
   std::vector<double> violations_;
   std::vector<std::uint8_t> flags_;
+  std::vector<std::uint8_t> near_;
   std::vector<std::int32_t> touched_, beats_;
   std::size_t beat_ = 0, ties_ = 0;
   Placed done_;

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.model.errors import UnknownName
+from argosy.papers.medea import MEDEA
 from argosy.papers.omega import OMEGA
 from argosy.papers.paper import Paper
 
-PAPERS: Final[dict[str, Paper]] = {OMEGA.name: OMEGA}
+PAPERS: Final[dict[str, Paper]] = {OMEGA.name: OMEGA, MEDEA.name: MEDEA}
 
 
 def find_paper(name: str) -> Paper:

@@ -110,7 +110,7 @@ class Instance(msgspec.Struct, frozen=True):
         concerned = sum(self._concerned(constraint) for constraint in self.constraints)
         containers = sum(kind[3] for kind in self.kinds)
         return (
-            aim.placed * placed / len(apps)
+            (aim.placed + aim.first) * placed / len(apps)
             - aim.violation * added / max(concerned, 1e-12)
             - aim.fragmented * fragmented / containers
         )

@@ -5,9 +5,10 @@ are placed, less the violation that is added, less the machines that become frag
 
     w1 placed / apps  -  w2 violation / concerned  -  w3 fragmented / containers
 
-and optionally less the load of the machines that containers go to, the machines that were empty, and
-the containers that move. `concerned` is the weight of all pairs of a tag constraint and a new container
-that it concerns; so each part is about 0 to 1, whatever the size of the cell. (The paper divides by the
+where w1 has an addition that lets no soft constraint deny a place (extents have no upper bound), and
+optionally less the load of the machines that containers go to, the machines that were empty, and the
+containers that move. `concerned` is the weight of all pairs of a tag constraint and a new container that
+it concerns; so each part is about 0 to 1, whatever the size of the cell. (The paper divides by the
 number of machines, which makes its third part vanish in large cells.)
 """
 
@@ -27,6 +28,9 @@ class Objective(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The weights of the objective's parts."""
 
     placed: float = 1.0
+    #: What placing all applications is worth beside that, so that no soft constraint denies a place.
+    #: With 0 the weights alone decide, and an application that would break very much is not placed.
+    first: float = 100.0
     violation: float = 0.5
     fragmented: float = 0.25
     #: Each container costs the share of its machine that is in use, with those of the batch before it.
@@ -35,6 +39,11 @@ class Objective(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     used: float = 0.0
     #: Each running container that moves.
     moved: float = 0.1
+
+    @property
+    def whole(self) -> float:
+        """What it is worth to place all applications."""
+        return self.placed + self.first
 
 
 Status = Literal["optimal", "feasible", "heuristic"]
@@ -111,7 +120,7 @@ def appraise(
     placed = int(whole.sum())
     containers = max(1, problem.containers)
     value = (
-        objective.placed * placed / max(1, problem.apps)
+        objective.whole * placed / max(1, problem.apps)
         - objective.violation * (after - before) / max(problem.concerned, 1e-12)
         - objective.fragmented * fragmented / containers
         - objective.moved * moved / containers

@@ -41,12 +41,12 @@ def _mendable(problem: Problem) -> float:
 def simple_bound(problem: Problem, objective: Objective) -> float:
     mendable = _mendable(problem)
     share = mendable / max(problem.concerned, 1e-12) if mendable else 0.0
-    return objective.placed + objective.violation * share
+    return objective.whole + objective.violation * share
 
 
 def pooled_bound(problem: Problem, objective: Objective) -> float:
     unit = objective.violation / max(problem.concerned, 1e-12)
-    worth = np.full(problem.apps, objective.placed / max(1, problem.apps))
+    worth = np.full(problem.apps, objective.whole / max(1, problem.apps))
     for number, kind in enumerate(problem.kinds):
         fits = np.all(problem.cluster.free >= kind.request, axis=1)
         if kind.allowed is not None:

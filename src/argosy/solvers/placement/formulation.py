@@ -146,7 +146,7 @@ class Formulation:
                 self.x[number, at] = program.add(
                     float(self.fits[number, at]), share if moves else 0.0
                 )
-        worth = -self.objective.placed / max(1, problem.apps)
+        worth = -self.objective.whole / max(1, problem.apps)
         self.whole = []
         for app in range(problem.apps):
             mine = [n for n, kind in enumerate(problem.kinds) if kind.app == app]

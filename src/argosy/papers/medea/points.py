@@ -1,0 +1,76 @@
+"""Which points the Medea paper's figures are made of, at each scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from argosy.papers.experiment import Parameter, Point
+from argosy.papers.paper import Scale
+
+PAPER: Final = "medea"
+FIGURES: Final = ("8", "9a", "9b", "9c", "9d", "10", "11a", "11b")
+#: Figures that are drawn from another's points.
+DRAWN_FROM: Final = {"10": "9a"}
+
+SCALES: Final = {
+    "smoke": Scale(name="smoke", about="a tenth of the cell: only to see that it works"),
+    "quick": Scale(
+        name="quick", about="the paper's cells; one seed, fewer steps, 2,000 machines in figure 11a"
+    ),
+    "full": Scale(name="full", about="the paper's cells and steps, three seeds"),
+}
+
+#: The paper's algorithms. Its heuristics are those that take the first machine that fits.
+PAPERS_OWN: Final = (
+    "ilp",
+    "node-candidates-first-fit",
+    "tag-popularity-first-fit",
+    "serial-first-fit",
+    "jkube",
+    "jkube++",
+)
+#: Beside them: the heuristics with scores, today's Kubernetes, and no sight of constraints.
+BESIDE: Final = ("node-candidates", "tag-popularity", "serial", "kube-modern", "yarn")
+ALGORITHMS: Final = PAPERS_OWN + BESIDE
+
+
+def plan(scale: str, figures: Sequence[str]) -> list[Point]:
+    names = dict.fromkeys(DRAWN_FROM.get(figure, figure) for figure in figures)
+    seeds = 3 if scale == "full" else 1
+    return [
+        Point(paper=PAPER, figure=name, parameters=case, seed=seed, scale=scale)
+        for name in names
+        for case in _cases(scale, name)
+        for seed in range(1, seeds + 1)
+    ]
+
+
+def _cases(scale: str, figure: str) -> list[dict[str, Parameter]]:
+    is_smoke = scale == "smoke"
+    few: tuple[str, ...] = ("ilp", "jkube") if is_smoke else ALGORITHMS
+    chosen: tuple[str, ...]
+    match figure:
+        case "9a":
+            return [{"algorithm": name} for name in few]
+        case "9b":
+            shares = (0.3,) if is_smoke else (0.1, 0.3, 0.5, 0.6)
+            return [{"algorithm": name, "tasks": share} for name in few for share in shares]
+        case "9c":
+            periods = (1, 4) if is_smoke else (1, 2, 4, 8)
+            chosen = few if is_smoke else ("ilp", "node-candidates-first-fit", "jkube", "jkube++")
+            return [{"algorithm": name, "period": period} for name in chosen for period in periods]
+        case "9d":
+            apps = (2,) if is_smoke else (1, 2, 4, 6, 8, 10)
+            chosen = few if is_smoke else PAPERS_OWN
+            return [{"algorithm": name, "complexity": size} for name in chosen for size in apps]
+        case "8":
+            return [{"algorithm": name} for name in ("ilp", "jkube", "yarn")]
+        case "11a":
+            sizes = {"smoke": (50,), "quick": (50, 500, 2_000), "full": (50, 500, 1_000, 5_000)}
+            chosen = ("ilp", "ilp-solved", "node-candidates", "tag-popularity", "serial", "jkube")
+            return [{"algorithm": n, "machines": m} for m in sizes[scale] for n in chosen]
+        case "11b":
+            parts = (0.2,) if is_smoke else (0.1, 0.2, 0.4, 0.6, 0.8)
+            return [{"design": d, "share": s} for s in parts for d in ("medea", "ilp-all")]
+    raise AssertionError(figure)
