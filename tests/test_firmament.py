@@ -121,11 +121,12 @@ def test_a_job_of_many_equal_tasks_is_one_vertex() -> None:
 
 def test_many_small_jobs_share_their_arcs_to_machines() -> None:
     bench = Bench(cell(200), policy="load-spreading")
+    idle = bench.graph.network.arcs
     for number in range(2_000):
         bench.add(job(f"j{number}", 1, cpu=100))
     bench.solve()
     # Each job has three arcs, and each machine one from the pool and one to the sink.
-    assert bench.graph.network.arcs == 3 * 2_000 + 2 * 200
+    assert bench.graph.network.arcs - idle == 3 * 2_000 + 200
 
 
 def test_many_different_jobs_keep_to_the_limit_of_arcs() -> None:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.model.errors import UnknownName
+from argosy.papers.firmament import FIRMAMENT
 from argosy.papers.medea import MEDEA
 from argosy.papers.omega import OMEGA
 from argosy.papers.paper import Paper
 
-PAPERS: Final[dict[str, Paper]] = {OMEGA.name: OMEGA, MEDEA.name: MEDEA}
+PAPERS: Final[dict[str, Paper]] = {
+    FIRMAMENT.name: FIRMAMENT,
+    MEDEA.name: MEDEA,
+    OMEGA.name: OMEGA,
+}
 
 
 def find_paper(name: str) -> Paper:

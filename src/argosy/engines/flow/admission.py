@@ -50,21 +50,25 @@ def admit(graph: Graph, wanted: Placements, view: View) -> Plan:
         leaving = leaving[:allowance]
         kept = ~is_move | (np.cumsum(is_move) <= allowance - len(leaving))
         rows, machines, costs, is_move = rows[kept], machines[kept], costs[kept], is_move[kept]
-    free = view.free()
+    if not len(rows):
+        return Plan(rows, machines, costs, leaving, rows, is_cut)
+    there = np.unique(machines)
+    free = np.zeros((graph.cluster.machines, len(view.dimensions)), np.int64)
+    free[there] = view.free(there.astype(np.int32))
     room = free.copy()
     _give(graph, room, leaving, 1)
-    arriving = room.copy()
-    _give(graph, arriving, rows, -1, machines)
-    is_short = np.any(arriving < 0, axis=1)
-    if not is_short.any():
+    _give(graph, room, rows, -1, machines)
+    if (room[there] >= 0).all():
         return Plan(rows, machines, costs, leaving, rows[:0], is_cut)
     # Some machines have room only when tasks have moved away.
+    is_short = np.zeros(graph.cluster.machines, np.bool_)
+    is_short[there] = np.any(room[there] < 0, axis=1)
     moved = rows[is_move]
-    _give(graph, arriving, moved, 1)
+    _give(graph, room, moved, 1)
     early = moved[is_short[graph.tasks["machine"][moved]]]
-    is_short = np.any(arriving < 0, axis=1)
-    if not is_short.any():
+    if (room[there] >= 0).all():
         return Plan(rows, machines, costs, leaving, early, is_cut)
+    is_short[there] = np.any(room[there] < 0, axis=1)
     sorting = _Sorting(graph, free, is_short, allowance - len(leaving) - len(moved))
     return sorting.plan(rows, machines, costs, leaving, is_cut)
 

@@ -18,6 +18,7 @@ class Cluster:
     def __init__(self, view: View) -> None:
         self.machines = view.machines
         self.usable = np.zeros(self.machines, np.bool_)
+        self.capacity = view.capacity()
         for machine in range(self.machines):
             self.look(machine, view)
         numbers: dict[str, int] = {}
@@ -37,4 +38,5 @@ class Cluster:
     def look(self, machine: int, view: View) -> None:
         """See whether the machine takes tasks."""
         if machine < self.machines:
+            self.capacity[machine] = view.capacity(np.array([machine], np.int32))[0]
             self.usable[machine] = view.is_up(machine) and not view.is_draining(machine)

@@ -86,20 +86,18 @@ def extract(graph: Graph) -> Placements:
 def _leaving(graph: Graph) -> dict[int, Numbers]:
     """Rows of running tasks that the flow does not keep where they are, by class."""
     runs = graph.runs
-    live = np.flatnonzero(runs["count"] > 0)
-    if not len(live):
+    if not runs.used:
         return {}
-    short = runs["count"][live] - graph.network.flows(runs["arc"][live])
+    short = runs["count"] - graph.network.flows(runs["arc"].astype(np.int32))
     leaving: dict[int, list[Numbers]] = {}
-    for at in np.flatnonzero(short).tolist():
-        run = int(live[at])
+    for run in np.flatnonzero(short).tolist():
         task_class, machine = int(runs["task_class"][run]), int(runs["machine"][run])
         rows = _rows_of(graph, task_class)
         there = rows[
             (graph.tasks["state"][rows] == RUNNING) & (graph.tasks["machine"][rows] == machine)
         ]
         # The last to come are the first to go.
-        leaving.setdefault(task_class, []).append(there[len(there) - int(short[at]) :])
+        leaving.setdefault(task_class, []).append(there[len(there) - int(short[run]) :])
     return {task_class: np.concatenate(rows) for task_class, rows in leaving.items()}
 
 

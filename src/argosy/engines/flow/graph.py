@@ -87,12 +87,15 @@ class Graph:
         self._settled: list[JobEntry] = []
         #: Arcs that a class has for itself: to machines, or to racks where the place is below zero.
         self.preferences: dict[int, tuple[NDArray[np.int32], Numbers, Numbers]] = {}
-        self.runs = Columns(arc=-1, task_class=-1, machine=-1, count=0, cost=0)
+        #: Rows that stand for nobody have an arc that never carries flow: all can be read at once.
+        self.no_run = self.network.add_arc(self.sink, self.network.add_vertex(), 0, 0)
+        self.runs = Columns(arc=self.no_run, task_class=-1, machine=-1, count=0, cost=0)
         self._run_of: dict[int, int] = {}
         self._dirty_classes: set[int] = set()
         self._dirty_runs: set[int] = set()
         dimensions = len(view.dimensions)
         self.own = np.zeros((count, dimensions), np.int64)
+        self._nothing = np.zeros((count, dimensions), np.int64)
         self.own_tasks = np.zeros(count, np.int64)
         #: Owners of jobs by number: tasks that are not over, what these ask for, the owner's vertex
         #: and arc to the sink with its terms, where the policy has such.
@@ -261,16 +264,16 @@ class Graph:
         self.pools.clear()
         self._sync_runs()
         self._sync_classes()
-        pinned = np.zeros_like(self.own_tasks) if self.settings.reschedule else self.own_tasks
-        moving = self.own_tasks - pinned
+        nothing = self._nothing
+        moves = self.settings.reschedule
         self.statistics = Statistics(
             view.dimensions,
             self.cluster.usable,
-            view.capacity(),
+            self.cluster.capacity,
             view.free(),
-            self.own if self.settings.reschedule else np.zeros_like(self.own),
-            moving,
-            pinned,
+            self.own if moves else nothing,
+            self.own_tasks if moves else nothing[:, 0],
+            nothing[:, 0] if moves else self.own_tasks,
             self.owner_tasks,
             self.demands,
         )
@@ -349,7 +352,7 @@ class Graph:
         runs = np.array(sorted(self._dirty_runs), np.int64)
         self._dirty_runs.clear()
         count, arcs = self.runs["count"][runs], self.runs["arc"][runs]
-        new = runs[(count > 0) & (arcs < 0)]
+        new = runs[(count > 0) & (arcs == self.no_run)]
         if len(new):
             self.runs["arc"][new] = self.network.add_arcs(
                 self.classes["vertex"][self.runs["task_class"][new]],
@@ -357,17 +360,17 @@ class Graph:
                 self.runs["count"][new],
                 self.runs["cost"][new],
             )
-        kept = runs[(count > 0) & (arcs >= 0)]
+        kept = runs[(count > 0) & (arcs != self.no_run)]
         if len(kept):
             self.network.set_arcs(self.runs["arc"][kept], self.runs["count"][kept])
         over = runs[count == 0]
         if len(over):
-            with_arc = over[self.runs["arc"][over] >= 0]
+            with_arc = over[self.runs["arc"][over] != self.no_run]
             self.network.remove_arcs(self.runs["arc"][with_arc])
             keys = (self.runs["task_class"][over] << _MACHINE_BITS) + self.runs["machine"][over]
             for key in keys.tolist():
                 del self._run_of[key]
-            self.runs["arc"][over] = -1
+            self.runs["arc"][over] = self.no_run
             self.runs.give(over)
 
     def _sync_classes(self) -> None:

@@ -121,7 +121,7 @@ class Pools:
 
     def look(self, free: Numbers) -> None:
         """Note what is free; only machines where it changed are computed anew."""
-        changed = np.flatnonzero((free != self._free).any(axis=1))
+        changed = np.unique(np.nonzero(free != self._free)[0])
         if len(changed):
             self.fits[:, changed] = fitting(self.requests, free[changed])
             self._free = free

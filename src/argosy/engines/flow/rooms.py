@@ -29,7 +29,6 @@ def set_rooms(graph: Graph, statistics: Statistics) -> None:
     if not living:
         return
     numbers = np.array([pool.number for pool in living], np.int64)
-    pools.look(statistics.free)
     if (pools.requests[numbers] == pools.requests[numbers[0]]).all():
         rooms, through = _slots(pools, numbers, statistics)
     else:
@@ -55,6 +54,7 @@ def _slots(pools: Pools, numbers: Numbers, statistics: Statistics) -> tuple[Numb
 def _exchanges(
     pools: Pools, living: list[Pool], numbers: Numbers, statistics: Statistics
 ) -> tuple[Numbers, Numbers]:
+    pools.look(statistics.free)
     is_pending = np.array([pool.pending > 0 for pool in living], np.bool_)
     fits = np.where(pools.allowed[numbers] & statistics.usable, pools.fits[numbers], 0)
     spare = np.max(fits[is_pending] if is_pending.any() else fits, axis=0)

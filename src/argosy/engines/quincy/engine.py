@@ -12,7 +12,7 @@ class QuincySettings(FlowSettings, frozen=True):
     """As Firmament's, with cost scaling from scratch."""
 
     policy: PolicyName = "quincy"
-    algorithm: Algorithm = Algorithm.SHORTEST_PATHS
+    algorithm: Algorithm = Algorithm.COST_SCALING
     warm: bool = False
 
 

@@ -1,0 +1,43 @@
+"""Firmament (Gog et al., OSDI 2016): its figures as experiments.
+
+points      which runs each figure is made of, at each scale
+world       the simulated cluster, and a replayed workload with measured decisions
+solving     solvers alone: figures 3 and 7 to 13, table 3
+replays     whole schedulers: figures 14 to 18
+links       forty machines with shared links: figure 19
+figures     charts
+claims      what the paper says, and what was measured
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from argosy.papers.firmament.claims import claims
+from argosy.papers.firmament.figures import draw
+from argosy.papers.firmament.points import FIGURES, PAPER, SCALES, plan, run_point
+from argosy.papers.paper import Paper
+
+
+def notes(figures: Sequence[str]) -> list[str]:
+    told = []
+    if "12" in figures:
+        told.append("figure 12b is not run: removed tasks are always drained here")
+    if {"14", "15", "16", "17", "18"} & {*figures}:
+        told.append("the Google trace is rebuilt from what the papers say of it")
+    return told
+
+
+FIRMAMENT: Final = Paper(
+    name=PAPER,
+    title="Firmament: fast, centralized cluster scheduling at scale",
+    reference="Gog, Schwarzkopf, Gleave, Watson, Hand; OSDI 2016",
+    scales=SCALES,
+    figures=FIGURES,
+    plan=plan,
+    runner=run_point,
+    draw=draw,
+    claims=claims,
+    notes=notes,
+)

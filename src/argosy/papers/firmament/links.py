@@ -1,0 +1,234 @@
+"""Forty machines whose links are shared: the experiment of section 7.5 (figure 19).
+
+The simulated world lets no task slow another down, so this is a world of its own around the same
+engines: a task reads its input over its machine's link, all tasks of a machine share evenly what traffic
+of a higher class leaves of it, and the task ends when it has read all. Decisions take no time. Machines
+have room for twelve tasks; only Firmament's tasks also say what bandwidth they want.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from argosy.cell import Cell
+from argosy.engines.api import Context, Finishes
+from argosy.engines.registry import ENGINES
+from argosy.model.effects import Commit, Effect, Probe, Think, WakeMe
+from argosy.model.events import (
+    Committed,
+    DecisionDue,
+    Event,
+    JobSubmitted,
+    Started,
+    TaskFinished,
+    TimerFired,
+)
+from argosy.model.jobs import Job, TaskGroup
+from argosy.model.machines import Machine
+from argosy.model.random import Random
+from argosy.model.resources import Resources
+from argosy.model.transactions import OPERATOR, AddMachine, Claims, Transaction
+from argosy.model.units import MICROS_PER_SECOND
+from argosy.papers.experiment import Point, Result
+from argosy.worlds.sim.schedulers import make_settings
+
+MACHINES: Final = 40
+SLOTS: Final = 12
+#: 10 Gbit/s, in bytes a second.
+LINK: Final = 1_250_000_000
+#: A task alone takes 3.5 to 5 s; it asks for two fifths of a link.
+ALONE: Final = (3.5, 5.0)
+WANTED: Final = LINK * 2 // 5
+GIB: Final = 2**30
+TASKS: Final = 5
+#: Seven iperf servers take 2 x 4 Gbit/s each, seven HTTP clients 1 Gbit/s, all in a higher class.
+BACKGROUND: Final = {
+    **dict.fromkeys(range(7), 1000000000),
+    **dict.fromkeys(range(7, 14), 125000000),
+}
+SETTINGS: Final[dict[str, dict[str, Any]]] = {
+    "firmament": {"policy": "network-aware", "explain_arcs": 0, "reschedule": False},
+    "spread": {"t_job": 0, "t_task": 0},
+    "kube": {},
+    "mesos": {"t_job": 0, "t_task": 0, "t_offer": 0},
+    "sparrow": {},
+}
+
+
+def run_links(point: Point) -> Result:
+    told = point.parameters
+    background = BACKGROUND if told["background"] == "yes" else {}
+    world = LinkWorld(str(told["scheduler"]), background, point.seed)
+    world.run(float(told["load"]), int(told["jobs"]))
+    times = np.sort(np.array(world.responses))
+    shares = list(range(1, 101))
+    values = {f"p{share}": float(np.percentile(times, share)) for share in (50, 80, 90, 99)}
+    values["placed"] = len(times) / (int(told["jobs"]) * TASKS)
+    return Result(values, {"response": [float(np.percentile(times, share)) for share in shares]})
+
+
+class LinkWorld:
+    """One engine, its cell, and links that tasks share."""
+
+    def __init__(self, engine: str, background: dict[int, int], seed: int) -> None:
+        self.cell = Cell(("cpu", "memory", "bandwidth"))
+        capacity = Resources(SLOTS * 1_000, SLOTS * 5 * GIB, {"bandwidth": LINK})
+        added = tuple(AddMachine(Machine(f"m{n}", capacity)) for n in range(MACHINES))
+        self.cell.commit(Transaction(OPERATOR, machines=added))
+        self.view = self.cell.view()
+        self.left = [LINK - background.get(machine, 0) for machine in range(MACHINES)]
+        self._random = Random(seed)
+        #: Others know nothing of the network.
+        self._wants = engine == "firmament"
+        kind = ENGINES[engine]
+        self._hears = kind.capabilities.finishes is Finishes.OWN
+        self.engine = kind(
+            make_settings(kind, SETTINGS[engine]),
+            Context("s", (), self._random.child("scheduler")),
+        )
+        self._observe(background if self._wants else {})
+        self._heap: list[tuple[int, int, Event | Job]] = []
+        self._count = 0
+        self.now = 0
+        self._jobs: list[Job] = []
+        #: Bytes that running tasks still have to read, by machine and task.
+        self._reading: defaultdict[int, dict[int, float]] = defaultdict(dict)
+        self._updated = [0] * MACHINES
+        self._sizes: dict[int, float] = {}
+        self._probed: list[tuple[list[int], list[int], int]] = []
+        self.responses: list[float] = []
+
+    def _observe(self, background: dict[int, int]) -> None:
+        """What the network carries besides is seen as claims of somebody else's."""
+        for machine, amount in background.items():
+            shape = self.view.shape(Resources(0, 0, {"bandwidth": amount}))
+            where = np.array([machine], np.int32)
+            task = np.array([(1 << 40) + machine], np.int64)
+            claims = Claims(task, where, np.array([shape], np.int32), self.view.versions(where))
+            self.cell.commit(Transaction(OPERATOR, claims))
+
+    def run(self, load: float, jobs: int) -> None:
+        """Jobs arrive so fast that batch tasks take `load` of all links together."""
+        random = self._random.child("jobs")
+        mean = (ALONE[0] + ALONE[1]) / 2
+        gap = TASKS * mean / (MACHINES * load)
+        at = 0.0
+        for number in range(jobs):
+            at += random.exponential() * gap
+            extras = {"bandwidth": WANTED} if self._wants else {}
+            request = Resources(1_000, 4 * GIB, extras)
+            estimate = int(mean * MICROS_PER_SECOND)
+            group = TaskGroup(TASKS, request, (estimate,), estimate=estimate)
+            job = Job(f"j{number}", (group,), submit=int(at * MICROS_PER_SECOND))
+            for index in range(TASKS):
+                alone = ALONE[0] + (ALONE[1] - ALONE[0]) * random.uniform()
+                self._sizes[number << 32 | index] = alone * LINK
+            self._push(job.submit, job)
+        self._push(0, Started())
+        while True:
+            ending = min((self._next_end(m) for m in range(MACHINES)), default=(1 << 62, -1, -1))
+            due = self._heap[0][0] if self._heap else 1 << 62
+            if min(ending[0], due) >= 1 << 62:
+                return
+            if ending[0] <= due:
+                self.now = ending[0]
+                self._end(ending[1], ending[2])
+                continue
+            self.now, _, what = heapq.heappop(self._heap)
+            if isinstance(what, Job):
+                number = len(self._jobs)
+                self._jobs.append(what)
+                tasks = np.arange(TASKS, dtype=np.int64) + (number << 32)
+                self._tell(JobSubmitted(what, number, tasks))
+            else:
+                self._tell(what)
+
+    def _push(self, at: int, what: Event | Job) -> None:
+        self._count += 1
+        heapq.heappush(self._heap, (max(at, self.now), self._count, what))
+
+    def _tell(self, event: Event) -> None:
+        self._carry_out(self.engine.handle(event, self.view, self.now))
+
+    def _carry_out(self, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Think(_, token):
+                    self._push(self.now, DecisionDue(token))
+                case WakeMe(at, name):
+                    if len(self.responses) < len(self._sizes):
+                        self._push(at, TimerFired(name))
+                case Commit(transaction):
+                    outcome = self.cell.commit(transaction)
+                    if transaction.claims is not None:
+                        for task, machine, taken in zip(
+                            transaction.claims.tasks.tolist(),
+                            transaction.claims.machines.tolist(),
+                            outcome.accepted.tolist(),
+                            strict=True,
+                        ):
+                            if taken:
+                                self._start(task, machine)
+                    self._push(self.now, Committed(transaction, outcome))
+                case Probe(_, machines, request, _, tasks) if tasks is not None:
+                    shape = self.view.shape(request)
+                    self._probed.append((tasks.tolist(), machines.tolist(), shape))
+                    self._answer_probes()
+
+    def _answer_probes(self) -> None:
+        """Probes at machines with room come up at once, and each takes the next task of its job."""
+        for tasks, machines, shape in self._probed:
+            for machine in [*machines]:
+                if not tasks:
+                    break
+                where = np.array([machine], np.int32)
+                claims = Claims(
+                    np.array([tasks[0]], np.int64),
+                    where,
+                    np.array([shape], np.int32),
+                    self.view.versions(where),
+                )
+                if self.cell.commit(Transaction("s", claims)).all_accepted:
+                    machines.remove(machine)
+                    self._start(tasks.pop(0), machine)
+        self._probed = [probed for probed in self._probed if probed[0]]
+
+    def _start(self, task: int, machine: int) -> None:
+        self._read(machine)
+        self._reading[machine][task] = self._sizes[task]
+
+    def _read(self, machine: int) -> None:
+        """Let all tasks of a machine read until now."""
+        reading = self._reading[machine]
+        if reading:
+            seconds = (self.now - self._updated[machine]) / MICROS_PER_SECOND
+            each = seconds * self.left[machine] / len(reading)
+            for task in reading:
+                reading[task] -= each
+        self._updated[machine] = self.now
+
+    def _next_end(self, machine: int) -> tuple[int, int, int]:
+        reading = self._reading[machine]
+        if not reading:
+            return 1 << 62, machine, -1
+        task = min(reading, key=lambda task: (reading[task], task))
+        seconds = max(0.0, reading[task]) * len(reading) / self.left[machine]
+        return self._updated[machine] + int(seconds * MICROS_PER_SECOND) + 1, machine, task
+
+    def _end(self, machine: int, task: int) -> None:
+        self._read(machine)
+        del self._reading[machine][task]
+        number = task >> 32
+        self.responses.append((self.now - self._jobs[number].submit) / MICROS_PER_SECOND)
+        tasks = np.array([task], np.int64)
+        self.cell.commit(Transaction(OPERATOR, releases=tasks))
+        self._answer_probes()
+        if self._hears:
+            where = np.array([machine], np.int32)
+            zero = np.zeros(1, np.int32)
+            self._tell(TaskFinished(tasks, where, np.zeros(1, np.int64), zero))

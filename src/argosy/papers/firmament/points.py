@@ -1,0 +1,191 @@
+"""Which points the Firmament paper's figures are made of, at each scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Final
+
+from argosy.papers.experiment import Parameter, Point, Result
+from argosy.papers.firmament import links, replays, solving
+from argosy.papers.paper import Scale
+
+PAPER: Final = "firmament"
+FIGURES: Final = (
+    *("3", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "table 3"),
+)
+SCALES: Final = {
+    "smoke": Scale(name="smoke", about="40 machines, a few points: only to see that it works"),
+    "quick": Scale(
+        name="quick",
+        about="solvers on up to 1,250 machines and schedulers on 1,000 instead of 12,500; one seed",
+    ),
+    "full": Scale(name="full", about="the paper's 12,500 machines"),
+}
+Case = dict[str, Parameter]
+_RUNNERS: Final = {
+    "3": solving.scratch,
+    "7": solving.scratch,
+    "8": solving.scratch,
+    "9": solving.spreading,
+    "10": solving.approximate,
+    "11": solving.incremental,
+    "12": solving.scratch,
+    "13": solving.incremental,
+    "14": replays.latency,
+    "15": replays.latency,
+    "16": replays.latency,
+    "17": replays.short_tasks,
+    "18": replays.latency,
+    "19": links.run_links,
+    "table 3": solving.changes,
+}
+
+
+def run_point(point: Point) -> Result:
+    return _RUNNERS[point.figure](point)
+
+
+def plan(scale: str, figures: Sequence[str]) -> list[Point]:
+    return [
+        Point(paper=PAPER, figure=figure, parameters=case, seed=1, scale=scale)
+        for figure in figures
+        for case in _cases(scale, figure)
+    ]
+
+
+def _over(**lists: Sequence[Parameter]) -> Iterator[Case]:
+    for values in product(*lists.values()):
+        yield dict(zip(lists, values, strict=True))
+
+
+def _pick(scale: str, smoke: Parameter, quick: Parameter, full: Parameter) -> Parameter:
+    return {"smoke": smoke, "quick": quick, "full": full}[scale]
+
+
+def _sizes(scale: str) -> Sequence[Parameter]:
+    sizes: dict[str, Sequence[Parameter]] = {
+        "smoke": [20, 40],
+        "quick": [50, 150, 450, 1_250],
+        "full": [50, 450, 1_250, 5_000, 12_500],
+    }
+    return sizes[scale]
+
+
+def _cases(scale: str, figure: str) -> list[Case]:
+    size = _pick(scale, 40, 450, 12_500)
+    both = ("relaxation", "cost-scaling")
+    match figure:
+        case "3":
+            return list(_over(machines=_sizes(scale), algorithm=("cost-scaling",)))
+        case "7":
+            most = {"cycle-cancelling": 50, "shortest-paths": 1_250}
+            algorithms = (*both, "shortest-paths", "cycle-cancelling")
+            cases = _over(machines=_sizes(scale), algorithm=algorithms)
+            return [
+                case
+                for case in cases
+                if int(case["machines"]) <= most.get(str(case["algorithm"]), 12_500)
+            ]
+        case "8":
+            shares: list[Parameter] = (
+                [0.9, 1.05] if scale == "smoke" else [0.9, 0.93, 0.97, 1.0, 1.05]
+            )
+            cases = _over(utilisation=shares, algorithm=both)
+            return [
+                {**case, "machines": size, "running": 0.9 / float(case["utilisation"])}
+                for case in cases
+            ]
+        case "9":
+            counts: list[Parameter] = [50, 200] if scale == "smoke" else [500, 1_000, 3_000, 5_000]
+            return list(
+                _over(machines=(_pick(scale, 40, 1_250, 12_500),), tasks=counts, algorithm=both)
+            )
+        case "10":
+            return list(
+                _over(machines=(_pick(scale, 40, 150, 1_250),), utilisation=(0.97,), algorithm=both)
+            )
+        case "11":
+            return list(_over(machines=(size,), utilisation=(0.9,), algorithm=("cost-scaling",)))
+        case "12":
+            return list(
+                _over(
+                    machines=(size,),
+                    utilisation=(0.97,),
+                    algorithm=("relaxation",),
+                    prioritised=("yes", "no"),
+                )
+            )
+        case "13":
+            return list(
+                _over(
+                    machines=(size,),
+                    utilisation=(0.9,),
+                    first=("relaxation",),
+                    algorithm=("cost-scaling",),
+                    refined=("yes", "no"),
+                )
+            )
+        case "17":
+            return _short(scale)
+        case "19":
+            return [
+                {"scheduler": name, "background": there, "load": load, "jobs": jobs}
+                for name in links.SETTINGS
+                for there, load in (("no", 0.6), ("yes", 0.64))
+                for jobs in (_pick(scale, 20, 400, 2_000),)
+            ]
+        case "table 3":
+            return [{"machines": _pick(scale, 20, 100, 450), "utilisation": 0.97}]
+    return _replayed(scale, figure)
+
+
+def _replayed(scale: str, figure: str) -> list[Case]:
+    machines = (_pick(scale, 40, 1_000, 12_500),)
+    seconds = (_pick(scale, 5.0, 15.0, 120.0),)
+    match figure:
+        case "14":
+            speed: Parameter = 1.0 if scale == "full" else 10.0
+            names = ("firmament", "race", "cost-scaling")
+            return list(
+                _over(scheduler=names, machines=machines, seconds=seconds, speed_up=(speed,))
+            )
+        case "15":
+            return list(
+                _over(
+                    scheduler=("firmament", "cost-scaling"),
+                    machines=machines,
+                    seconds=seconds,
+                    speed_up=(10.0,),
+                    threshold=(0.14, 0.02),
+                )
+            )
+        case "16":
+            return list(
+                _over(
+                    scheduler=("firmament", "race", "relaxation", "cost-scaling"),
+                    machines=machines,
+                    seconds=seconds,
+                    speed_up=(10.0,),
+                    utilisation=(1.05,),
+                )
+            )
+    speeds: list[Parameter] = [1.0, 50.0] if scale == "smoke" else [1.0, 50.0, 150.0, 300.0]
+    short = (_pick(scale, 2.0, 5.0, 30.0),)
+    alone = ("firmament", "relaxation", "cost-scaling")
+    return list(_over(scheduler=alone, machines=machines, seconds=short, speed_up=speeds))
+
+
+def _short(scale: str) -> list[Case]:
+    """Durations around the paper's breaking points, and a fifth of them."""
+    tried: dict[int, list[float]] = {100: [20.0, 5.0, 2.0, 1.0], 1_000: [750.0, 375.0, 75.0]}
+    if scale == "smoke":
+        tried = {100: [20.0]}
+    if scale == "full":
+        tried[10_000] = [10_000.0, 5_000.0, 1_000.0]
+    jobs = _pick(scale, 50, 400, 2_000)
+    return [
+        {"machines": machines, "slots": 1, "milliseconds": duration, "jobs": jobs}
+        for machines, durations in tried.items()
+        for duration in durations
+    ]

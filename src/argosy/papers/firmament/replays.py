@@ -1,0 +1,129 @@
+"""Whole schedulers on a replayed workload: figures 14 to 18. Decisions take the processor time that they
+really take; nothing else in the simulation does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from argosy.engines.flow.cluster import Cluster
+from argosy.engines.flow.graph import Graph
+from argosy.engines.flow.local_data import LocalData
+from argosy.engines.flow.scheduler import FlowScheduler
+from argosy.engines.flow.settings import DataSettings
+from argosy.engines.flow.tasks import RUNNING
+from argosy.model.jobs import Job, TaskGroup
+from argosy.model.random import Random
+from argosy.model.units import MICROS_PER_SECOND
+from argosy.papers.experiment import Point, Result
+from argosy.papers.firmament.world import DATA, SLOT, Load, MeasuredWorld, measured_world, replay
+
+#: How the paper's schedulers differ: engine and solver.
+SCHEDULERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "firmament": ("firmament", {}),
+    "race": ("firmament", {"algorithm": "race"}),
+    "relaxation": ("firmament", {"algorithm": "relaxation", "warm": False}),
+    "cost-scaling": ("quincy", {}),
+}
+_SHARES: Final = tuple(range(1, 101))
+
+
+def load_of(point: Point) -> Load:
+    told = point.parameters
+    return Load(
+        machines=int(told["machines"]),
+        utilisation=float(told.get("utilisation", 0.9)),
+        speed_up=float(told.get("speed_up", 1.0)),
+        seconds=float(told["seconds"]),
+        seed=point.seed,
+    )
+
+
+def settings_of(point: Point) -> tuple[str, dict[str, Any]]:
+    engine, settings = SCHEDULERS[str(point.parameters["scheduler"])]
+    data = {**DATA, "threshold": float(point.parameters.get("threshold", 0.14))}
+    most = 64 if data["threshold"] < 0.1 else 10
+    return engine, {
+        "policy": "quincy",
+        "data": {**data, "most_preferences": most},
+        "explain_arcs": 0,
+        "retry": 10 * MICROS_PER_SECOND,
+        **settings,
+    }
+
+
+def latency(point: Point) -> Result:
+    """Placement latencies, and how much of their input tasks find on their machines."""
+    engine, settings = settings_of(point)
+    load = load_of(point)
+    done = replay(load, settings, engine)
+    graph = _graph(done.world)
+    values = {
+        "p50": done.percentile(50),
+        "p75": done.percentile(75),
+        "p99": done.percentile(99),
+        "largest": done.percentile(100),
+        "busy": done.busy,
+        "round": done.busy * load.seconds / max(1, done.rounds),
+        "placed": len(done.latencies) / max(1, done.arrived),
+        "arcs": float(graph.network.arcs),
+        "locality": _locality(done.world, settings["data"]),
+    }
+    curve = [done.percentile(share) for share in _SHARES]
+    return Result(values, {"latency": curve, "round": [spent for _, spent in done.spent]})
+
+
+def _graph(world: MeasuredWorld) -> Graph:
+    engine = world.schedulers[0].engine
+    assert isinstance(engine, FlowScheduler)
+    return engine.graph
+
+
+def _locality(world: MeasuredWorld, data: dict[str, Any]) -> float:
+    """The share of input bytes that batch tasks that arrived find on their own machine."""
+    where = LocalData(DataSettings(**data), Cluster(world.view).racks)
+    submit = world.simulator.job_columns()[0]
+    graph = _graph(world)
+    rows = np.flatnonzero(graph.tasks["state"] == RUNNING)
+    tasks, machines = graph.tasks["number"][rows], graph.tasks["machine"][rows]
+    expected = np.array(world.expected, np.int64)[tasks >> 32]
+    mine = (submit[tasks >> 32] > 0) & (expected > 0)
+    if not mine.any():
+        return 0.0
+    found = where.of(tasks[mine], expected[mine])
+    held = found.machines == machines[mine][found.machine_tasks]
+    owners = found.machine_tasks[held]
+    local = found.machine_blocks[held] / found.blocks[owners] * found.bytes[owners]
+    return float(local.sum() / found.bytes.sum())
+
+
+def short_tasks(point: Point) -> Result:
+    """Jobs of ten tasks, so often that 80 % of the slots are in use: how long they take (figure 17)."""
+    told = point.parameters
+    machines, slots = int(told["machines"]), int(told["slots"])
+    duration = int(float(told["milliseconds"]) * 1_000)
+    count = int(told["jobs"])
+    gap = 10 * duration / (0.8 * machines * slots)
+    load = Load(machines=machines, slots=float(slots), seconds=0.0, seed=point.seed)
+
+    def jobs() -> Iterator[Job]:
+        random, at = Random(point.seed).child("short"), 0.0
+        for number in range(count):
+            at += random.exponential() * gap
+            group = TaskGroup(10, SLOT, (duration,), estimate=duration)
+            yield Job(f"j{number}", (group,), submit=int(at))
+
+    settings = {
+        "policy": "load-spreading",
+        "reschedule": False,
+        "explain_arcs": 0,
+        "explain": 10**12,
+    }
+    world = measured_world(load, settings, "firmament", jobs())
+    world.run()
+    submit, _, _, done = world.simulator.job_columns()
+    # The first jobs find an empty cluster.
+    response = (done - submit)[count // 4 :] / duration
+    return Result({"p50": float(np.median(response)), "p99": float(np.percentile(response, 99))})

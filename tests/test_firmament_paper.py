@@ -1,0 +1,86 @@
+"""The Firmament paper's experiments, as small as they get."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from argosy.model.units import MICROS_PER_SECOND
+from argosy.papers.experiment import Findings, Result, digest
+from argosy.papers.firmament import FIRMAMENT
+from argosy.papers.firmament.claims import claims
+from argosy.papers.firmament.figures import draw
+from argosy.papers.firmament.links import LINK, MACHINES, TASKS, LinkWorld
+from argosy.papers.firmament.points import FIGURES, SCALES, plan, run_point
+from argosy.papers.firmament.world import BEGIN, Load, arriving, found
+
+
+def results(*figures: str) -> Findings:
+    points = plan("smoke", figures)
+    return Findings(points, {digest(point): run_point(point) for point in points})
+
+
+def test_every_figure_has_points_at_every_scale() -> None:
+    for scale in SCALES:
+        for figure in FIGURES:
+            points = plan(scale, [figure])
+            assert points, f"figure {figure} at {scale}"
+            assert len({digest(point) for point in points}) == len(points)
+
+
+@pytest.mark.parametrize("figure", ["8", "10", "11", "13", "14", "19", "table 3"])
+def test_a_figure_ends_in_claims(figure: str) -> None:
+    run = results(figure)
+    made = claims(run, [figure])
+    assert made
+    assert all(claim.figure == figure and claim.here for claim in made)
+    for chart in draw(run, [figure]):
+        assert any(line.marks for panel in chart.panels for line in panel.lines)  # type: ignore[union-attr]
+
+
+def test_a_claim_that_fails_says_so() -> None:
+    points = plan("smoke", ["14"])
+    slow = {digest(point): Result({"p50": 5.0}) for point in points}
+    made = claims(Findings(points, slow), ["14"])
+    assert [claim.holds for claim in made] == [False, False, False]
+
+
+def test_without_results_there_is_nothing_to_claim() -> None:
+    assert FIRMAMENT.claims(Findings([], {}), FIGURES) == []
+    assert len(FIRMAMENT.draw(Findings([], {}), FIGURES)) == len(FIGURES) - 1
+
+
+def test_the_workload_keeps_the_cluster_as_full_as_it_is() -> None:
+    load = Load(machines=2_000, seconds=20_000.0)
+    assert sum(job.tasks for job in found(load)) == load.live
+    work = sum(job.tasks * job.groups[0].durations[0] for job in arriving(load))
+    batch = sum(job.tasks for job in found(load) if job.groups[0].durations)
+    # Little's law: what arrives a second times how long it stays is what is there.
+    steady = work / MICROS_PER_SECOND / load.seconds
+    assert 0.5 * batch < steady < 1.6 * batch
+
+
+def test_the_workload_has_the_papers_durations() -> None:
+    load = Load(machines=5_000, seconds=40_000.0)
+    seconds = np.array([job.groups[0].durations[0] for job in arriving(load)]) / MICROS_PER_SECOND
+    assert np.median(seconds) == pytest.approx(420, rel=0.1)
+    assert np.percentile(seconds, 90) == pytest.approx(3_600, rel=0.15)
+    assert np.percentile(seconds, 99) == pytest.approx(18_400, rel=0.4)
+    assert all(job.submit >= BEGIN * MICROS_PER_SECOND for job in arriving(load))
+
+
+def test_a_task_alone_reads_as_fast_as_its_link() -> None:
+    world = LinkWorld("firmament", {}, seed=1)
+    world.run(load=0.001, jobs=5)
+    assert len(world.responses) == 5 * TASKS
+    assert min(world.responses) > 3.4
+    assert max(world.responses) < 5.1
+
+
+@pytest.mark.parametrize("scheduler", ["firmament", "spread", "kube", "mesos", "sparrow"])
+def test_links_carry_no_more_than_they_can(scheduler: str) -> None:
+    world = LinkWorld(scheduler, {0: LINK // 2}, seed=2)
+    world.run(load=0.7, jobs=30)
+    assert len(world.responses) == 30 * TASKS
+    assert world.now / MICROS_PER_SECOND * MACHINES * LINK >= sum(world._sizes.values())
+    assert not any(world._reading.values())
