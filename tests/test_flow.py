@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -323,6 +324,15 @@ def test_costs_that_prices_cannot_hold_are_refused(algorithm: Algorithm) -> None
     network.add_arc(int(vertices[0]), int(vertices[1]), 1, 2**40)
     network.set_supplies(vertices[:2], [1, -1])
     assert network.solve(algorithm).status is Status.OVERFLOW
+
+
+def test_costs_too_large_to_scale_are_still_solved() -> None:
+    _, problem = quincy(Shape(2_500, utilisation=1.05), seed=2)
+    large = msgspec.structs.replace(problem, costs=problem.costs * 2**27)
+    network = Network.of(large)
+    assert network.solve("cost-scaling").status is Status.OVERFLOW
+    # More than relaxation is given at first: what follows needs no scaling.
+    assert network.solve(budget=9_000_000).status is Status.STOPPED
 
 
 @pytest.mark.parametrize("algorithm", EXACT)

@@ -83,6 +83,10 @@ class Solver {
     }
     net_.touch_all();
     status = CostScaling(net_, heuristics_.price_refine).approximate(control);
+    // Where even small factors are too large for the costs, paths have to do without prices to begin at.
+    if (status == Status::overflow) {
+      return Outcome{shortest_paths_.run(control), Algorithm::local, control.scans()};
+    }
     if (status == Status::optimal) status = shortest_paths_.run(control, true);
     return Outcome{status, Algorithm::cost_scaling, control.scans()};
   }
