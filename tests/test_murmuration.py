@@ -10,6 +10,7 @@ import pytest
 from argosy.cell import Cell
 from argosy.engines.api import Context
 from argosy.engines.murmuration import Murmuration, MurmurationSettings
+from argosy.engines.murmuration.estimates import Learner
 from argosy.engines.murmuration.peers import AskWaits
 from argosy.model.effects import Effect, Enqueue, Explain, Send, Think, WakeMe
 from argosy.model.events import (
@@ -23,10 +24,12 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import Why
-from argosy.model.jobs import Job
+from argosy.model.jobs import Job, TaskGroup
+from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.transactions import OPERATOR, AddMachine, Transaction
+from argosy.runs.execute import execute
 from argosy.testing.builders import GIB, SECOND, job, machines, scenario
 from argosy.worlds.sim import SimulatedWorld
 
@@ -268,6 +271,21 @@ def test_a_machine_whose_queue_was_full_is_left_alone_until_something_ends_there
     assert third.machines.tolist() == placed.machines[1:].tolist()
 
 
+def test_a_task_waits_for_a_machine_near_its_data_as_long_as_that_is_worth() -> None:
+    cell = Cell(("cpu", "memory"), {})
+    for at in range(3):
+        near = Machine(f"m{at}", Resources(4_000, GIB), {"rack": "r1" if at == 1 else "r0"})
+        cell.commit(Transaction(OPERATOR, machines=(AddMachine(near),)))
+    group = TaskGroup(4, Resources(4_000, GIB), (10 * SECOND,), prefers={"rack": "r1"})
+    engine = a_murmuration(locality=25 * SECOND)
+    machines = only(place(engine, cell, Job("a", (group,)), 0), Enqueue).machines.tolist()
+    # Waits of 0, 10 and 20 s are worth it, 30 s is not.
+    assert machines[:3] == [1, 1, 1]
+    assert machines[3] != 1
+    indifferent = only(place(a_murmuration(), cell, Job("a", (group,)), 0), Enqueue)
+    assert sorted(indifferent.machines.tolist()[:3]) == [0, 1, 2]
+
+
 @pytest.mark.parametrize(("gossip", "messages"), [("job", 1), ("task", 5)])
 def test_gossip_is_one_message_a_job_or_one_a_task(gossip: str, messages: int) -> None:
     engine, cell = a_murmuration(gossip=gossip), a_cell(5)
@@ -287,3 +305,44 @@ def test_messages_per_job_are_as_the_paper_counts_them() -> None:
         world = SimulatedWorld(spec, {"murmuration": Murmuration})
         world.run()
         assert world.network.counts["sent"] == expected
+
+
+def test_running_times_are_learnt_from_jobs_of_the_same_name() -> None:
+    learner = Learner(0.5)
+    short, long = (job(f"{name}-1", 6, seconds=1) for name in ("short", "long"))
+    assert learner.estimate(short, 0) is None
+    assert learner.estimate(long, 1) is None
+    for number, time in ((0, 10), (1, 500)):
+        tasks = np.arange(6, dtype=np.int64) | (number << 32)
+        learner.learn(tasks, np.full(6, time, np.int64))
+    assert learner.estimate(job("short-2", 1), 2) == 10
+    assert learner.estimate(job("long-2", 1), 3) == 500
+    # Of another name there is only what all have in common.
+    assert learner.estimate(job("new-1", 1), 4) in range(10, 501)
+    learner.learn(np.array([2 << 32], np.int64), np.array([20], np.int64))
+    assert learner.figures() == {
+        "estimates": 1.0,
+        "estimate_error_p50": 0.5,
+        "estimate_error_p90": 0.5,
+    }
+
+
+def test_learnt_estimates_come_near_the_told_ones_and_say_how_near() -> None:
+    jobs = [
+        job(f"{'slow' if i % 4 == 0 else 'fast'}-{i}", 4, cpu=4_000, seconds=20 if i % 4 == 0 else 2,
+            submit=i)
+        for i in range(80)
+    ]  # fmt: skip
+
+    def run(**settings: Any) -> Any:
+        spec = scenario("murmuration", jobs, replicas=1, settings=settings)
+        return execute(spec, None)
+
+    told, learnt = run(), run(estimates="learnt")
+    blind = run(estimates="learnt", quantile=1.0)
+    assert told.schedulers[0].figures == {}
+    figures = learnt.schedulers[0].figures
+    assert figures["estimates"] > 200
+    assert figures["estimate_error_p50"] < 0.05
+    assert learnt.jct.mean < 1.2 * told.jct.mean
+    assert blind.schedulers[0].figures["estimates"] > 0

@@ -104,6 +104,16 @@ void bind_waits(nb::module_& module) {
           nb::arg("due"), nb::arg("now"), nb::arg("tasks"), nb::arg("machines"),
           nb::arg("estimates"), nb::arg("shapes"), nb::arg("started"))
       .def("settle", &WaitView::settle, nb::arg("now"))
+      .def("record_times", &WaitView::record_times)
+      .def("take_times",
+           [](WaitView& self) {
+             std::vector<std::int64_t> tasks, times;
+             for (const auto& [task, time] : self.take_times()) {
+               tasks.push_back(task);
+               times.push_back(time);
+             }
+             return std::make_tuple(to_numpy(std::move(tasks)), to_numpy(std::move(times)));
+           })
       .def(
           "undo",
           [](WaitView& self, InArray<std::int64_t> tasks) {

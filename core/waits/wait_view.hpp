@@ -141,6 +141,10 @@ class WaitView {
     return chosen;
   }
 
+  // Keep how long tasks ran, as far as is heard, until asked.
+  void record_times() { records_times_ = true; }
+  std::vector<std::pair<std::int64_t, std::int64_t>> take_times() { return std::exchange(times_, {}); }
+
   // A job has so many tasks.
   void expect(std::int64_t job, std::int64_t total) {
     if (!published_) ledger_.expect(job, total);
@@ -440,6 +444,9 @@ class WaitView {
       touch(report.machine);
     }
     const auto shape = shapes_.find(report.shape);
+    if (is_end && records_times_ && (published_ || is_first_end(report.task))) {
+      times_.emplace_back(report.task, report.due - lag_ - report.since);
+    }
     if (published_) {
       if (shape == shapes_.end()) return;
       const std::int64_t by = work_of(shape->second, report.estimate, report.machine);
@@ -450,6 +457,11 @@ class WaitView {
     if (entry == nullptr || !Ledger::is_news(*entry, report.version, report.machine)) return;
     const std::uint16_t own = shape == shapes_.end() ? std::uint16_t{0} : shape->second;
     enter(report.task, *entry, report.version, report.machine, report.estimate, own);
+  }
+
+  bool is_first_end(std::int64_t task) {
+    const Placing* entry = ledger_.find(task);
+    return entry != nullptr && entry->version != Ledger::ended;
   }
 
   void enter(std::int64_t task, Placing& entry, std::uint8_t version, std::int32_t machine,
@@ -588,6 +600,9 @@ class WaitView {
   std::unordered_map<std::int32_t, std::uint16_t> shapes_;
   std::vector<std::int64_t> requests_;
   Ledger ledger_;
+  bool records_times_ = false;
+  // Tasks that were heard to have ended, each with the time from its start to then, a hop included.
+  std::vector<std::pair<std::int64_t, std::int64_t>> times_;
   std::vector<Index> indexes_;
   std::uint64_t uses_ = 0;
   // In order of due times; what was due before the last of these is in `early_`.

@@ -84,6 +84,13 @@ class WaitKeeper(Protocol):
 
 
 @runtime_checkable
+class Figured(Protocol):
+    """What an engine may have besides: numbers about itself, for the summary of a run."""
+
+    def figures(self) -> dict[str, float]: ...
+
+
+@runtime_checkable
 class Engine(Protocol):
     """One scheduler: an instance of an engine with its settings and state."""
 

@@ -42,6 +42,8 @@ class Enqueue(msgspec.Struct, frozen=True, gc=False):
     explanation: Explanation | None = None
     first: int = 0
     spacing: int = 0
+    #: What machines are told to expect of each task; what its job came with, if none.
+    estimate: int | None = None
 
 
 class Probe(msgspec.Struct, frozen=True, gc=False):

@@ -105,6 +105,9 @@ class TaskGroup(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     tags: tuple[str, ...] = ()
     requires: dict[str, str] = {}
     phases: tuple[Phase, ...] = ()
+    #: Attributes of machines near the tasks' data: engines that know of locality weigh them against
+    #: waiting.
+    prefers: dict[str, str] = {}
 
     def __post_init__(self) -> None:
         if self.phases and self.durations:

@@ -7,12 +7,14 @@ from typing import Final
 from argosy.model.errors import UnknownName
 from argosy.papers.firmament import FIRMAMENT
 from argosy.papers.medea import MEDEA
+from argosy.papers.murmuration import MURMURATION
 from argosy.papers.omega import OMEGA
 from argosy.papers.paper import Paper
 
 PAPERS: Final[dict[str, Paper]] = {
     FIRMAMENT.name: FIRMAMENT,
     MEDEA.name: MEDEA,
+    MURMURATION.name: MURMURATION,
     OMEGA.name: OMEGA,
 }
 

@@ -193,6 +193,7 @@ def _scheduler(scheduler: Scheduler, ended_at: int) -> SchedulerSummary:
         refused={Why(why).name.lower(): count for why, count in sorted(scheduler.refused.items())},
         messages_sent=scheduler.messages_sent,
         crashes=scheduler.crashes,
+        figures=scheduler.figures(),
     )
 
 

@@ -45,6 +45,8 @@ class SchedulerSummary(msgspec.Struct, frozen=True, kw_only=True):
     refused: dict[str, int]
     messages_sent: int
     crashes: int
+    #: What the engine says of itself, where it says anything; of its last life.
+    figures: dict[str, float] = {}
 
 
 class KindSummary(msgspec.Struct, frozen=True, kw_only=True):

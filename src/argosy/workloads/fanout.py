@@ -32,6 +32,10 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """A workload's three distributions; times are in microseconds."""
 
     fanout: Curve
+    #: Of jobs whose tasks run longer than this. In both traces these have far more tasks, and nearly all
+    #: of the work.
+    long_fanout: Curve
+    long_above: int
     duration: Curve
     #: The least and largest gap between two jobs; even in between.
     gaps: tuple[int, int]
@@ -39,7 +43,9 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
 SHAPES: Final = {
     "yahoo": Shape(
-        fanout=Curve(_SHARES, (1, 1, 3, 7, 15, 31, 55, 83, 636, 1_987, 3_991)),
+        fanout=Curve(_SHARES, (1, 1, 3, 7, 15, 30, 49, 64, 104, 638, 3_991)),
+        long_fanout=Curve(_SHARES, (1, 1, 3, 6, 19, 153, 598, 916, 1_873, 2_846, 3_511)),
+        long_above=84_787_421,
         duration=Curve(
             _SHARES,
             (
@@ -50,7 +56,9 @@ SHAPES: Final = {
         gaps=(7_200_000, 7_760_000),
     ),
     "cloudera": Shape(
-        fanout=Curve(_SHARES, (1, 2, 20, 52, 126, 252, 458, 670, 3_650, 11_827, 51_834)),
+        fanout=Curve(_SHARES, (1, 2, 19, 51, 122, 239, 407, 539, 1_016, 4_423, 14_915)),
+        long_fanout=Curve(_SHARES, (1, 3, 31, 108, 547, 2_322, 5_027, 7_898, 13_276, 39_440, 51_834)),
+        long_above=277_804_126,
         duration=Curve(
             _SHARES,
             (
@@ -104,7 +112,9 @@ def generate(
     kind: str = BATCH,
 ) -> Iterator[Job]:
     """`count` jobs in order of submission, `speedup` times as fast, each of `scale` times the tasks."""
-    fanouts = spec.fanout.drawer(random.child("fanouts"), MOST_TASKS)
+    fanouts = random.child("fanouts")
+    short = spec.fanout.drawer(fanouts, MOST_TASKS)
+    long = spec.long_fanout.drawer(fanouts, MOST_TASKS)
     means = spec.duration.drawer(random.child("means"), LARGEST)
     draws = Draws(random.child("durations"), random.child("estimates"), estimates)
     arrivals: Arrivals = (
@@ -114,12 +124,13 @@ def generate(
     )
     digits = len(str(count))
     for index in range(count):
-        tasks = max(1, int(fanouts() * scale + 0.5))
+        mean = means()
+        drawn = long() if mean > spec.long_above else short()
+        tasks = max(1, int(drawn * scale + 0.5))
         if tasks > MOST_TASKS:
             raise ModelError(
                 f"a job of {tasks:,} tasks", field="scale", expected=f"at most {MOST_TASKS:,}"
             )
-        mean = means()
         group = TaskGroup(tasks, request, draws.durations(mean, tasks), draws.estimate(mean))
         submit = min(int(arrivals.after(tasks) / speedup), LARGEST)
         yield Job(f"job-{index:0{digits}}", (group,), submit, kind)

@@ -43,6 +43,7 @@ class GroupTable(msgspec.Struct, frozen=True, kw_only=True):
     estimate: Time | None = None
     tags: tuple[str, ...] = ()
     requires: dict[str, str] = {}
+    prefers: dict[str, str] = {}
     phases: tuple[PhaseTable, ...] = ()
 
     def __post_init__(self) -> None:
@@ -55,6 +56,7 @@ class GroupTable(msgspec.Struct, frozen=True, kw_only=True):
                 "both duration and durations", field="durations", expected="one of them or neither"
             )
         check_labels(self.tags, self.requires)
+        check_labels((), self.prefers)
         if self.durations is not None and len(self.durations) != self.count:
             raise ModelError(
                 f"{len(self.durations)} durations for {self.count} tasks",
@@ -68,7 +70,14 @@ class GroupTable(msgspec.Struct, frozen=True, kw_only=True):
             durations = (self.duration,)
         phases = tuple(phase.phase() for phase in self.phases)
         return TaskGroup(
-            self.count, self.request, durations, self.estimate, self.tags, self.requires, phases
+            self.count,
+            self.request,
+            durations,
+            self.estimate,
+            self.tags,
+            self.requires,
+            phases,
+            self.prefers,
         )
 
 
@@ -180,4 +189,6 @@ def _group_table(group: TaskGroup) -> dict[str, Any]:
         table["tags"] = list(group.tags)
     if group.requires:
         table["requires"] = group.requires
+    if group.prefers:
+        table["prefers"] = group.prefers
     return table

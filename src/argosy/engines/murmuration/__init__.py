@@ -4,6 +4,7 @@ Every scheduler keeps the expected wait of every machine, places each task once 
 smallest, and gossips what it did. Tasks wait in queues at the machines; there are no conflicts.
 
     engine      jobs in order, one attempt per task
+    estimates   running times learnt from jobs that ended
     peers       views for schedulers that start again, and repairs of lost messages
     settings    what a scheduler can be told
 """

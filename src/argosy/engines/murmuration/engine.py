@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from argosy.cell import Rule, View
 from argosy.cell.waits import WaitView
 from argosy.engines.api import Capabilities, Context, Finishes, Settings
+from argosy.engines.murmuration.estimates import Learner
 from argosy.engines.murmuration.peers import Peers
 from argosy.engines.murmuration.settings import MurmurationSettings
 from argosy.model.effects import Effect, Enqueue, Explain, Send, Think, WakeMe
@@ -29,6 +30,7 @@ from argosy.model.explanations import Explanation, Why
 from argosy.model.gossip import WaitUpdate
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.transactions import MachineArray, TaskArray
+from argosy.model.units import LARGEST
 
 _RETRY = "retry"
 
@@ -59,6 +61,10 @@ class Murmuration:
         self._context = context
         self._view = WaitView(settings.as_published, settings.update_delay)
         self._peers = Peers(settings, context, self._view)
+        self._learner: Learner | None = None
+        if settings.estimates == "learnt":
+            self._learner = Learner(settings.quantile)
+            self._view.record_times()
         self._queue: list[Work] = []
         self._arrivals = 0
         #: Tasks for which there is no machine: none is large enough, or all queues are full.
@@ -67,8 +73,8 @@ class Murmuration:
         self._deciding: Work | None = None
         #: As published: gossip about the decision under way, sent when it is over.
         self._gossip: list[Effect] = []
-        #: Sets of machines by what tasks require of them: a number for the view, and its members.
-        self._sets: dict[tuple[tuple[str, str], ...], tuple[int, NDArray[np.uint8] | None]] = {}
+        #: Numbers for the view of what tasks require and prefer.
+        self._sets: dict[tuple[tuple[tuple[str, str], ...], ...], int] = {}
 
     @property
     def waits(self) -> WaitView:
@@ -111,12 +117,24 @@ class Murmuration:
     def _push(self, job: Job, number: int, tasks: TaskArray) -> None:
         rank = 0
         if self._settings.order == "shortest-job":
-            rank = sum(self._estimate(group) * group.count for group in job.groups)
+            rank = sum(self._estimate(job, number, group) * group.count for group in job.groups)
         self._arrivals += 1
         heapq.heappush(self._queue, Work(rank, self._arrivals, job, number, tasks))
 
-    def _estimate(self, group: TaskGroup) -> int:
-        return self._settings.unknown_estimate if group.expected is None else group.expected
+    def _estimate(self, job: Job, number: int, group: TaskGroup) -> int:
+        known = group.expected
+        if self._learner is not None and (group.durations or group.estimate is not None):
+            self._learner.learn(*self._view.take_times())
+            known = self._learner.estimate(job, number)
+        return self._settings.unknown_estimate if known is None else known
+
+    def figures(self) -> dict[str, float]:
+        """How good learnt estimates were, all that was reported included."""
+        if self._learner is None:
+            return {}
+        self._view.settle(LARGEST)
+        self._learner.learn(*self._view.take_times())
+        return self._learner.figures()
 
     def _begin(self, view: View, now: int) -> Sequence[Effect]:
         """Decide on the next job, unless one is decided on or the view is still to come."""
@@ -158,10 +176,15 @@ class Murmuration:
         effects: list[Effect],
     ) -> None:
         shape = self._shape(work.job, group, view)
-        estimate, total = self._estimate(group), work.job.tasks
-        chosen_from, members = self._members(group, view)
+        estimate, total = self._estimate(work.job, work.number, group), work.job.tasks
         machines, versions, feasible, score, second, second_score = self._view.choose(
-            tasks, total, shape, estimate, now, self._context.random, chosen_from, members
+            tasks,
+            total,
+            shape,
+            estimate,
+            now,
+            self._context.random,
+            *self._eligible(group, view),
         )
         placed = tasks[: len(machines)]
         if len(placed):
@@ -173,7 +196,7 @@ class Murmuration:
                 second=second if second >= 0 else None,
                 second_score=second_score if second >= 0 else None,
             )
-            effects.append(self._enqueue(placed, machines, explanation))
+            effects.append(self._enqueue(placed, machines, estimate, explanation))
             if self._context.peers:
                 update = WaitUpdate(
                     placed,
@@ -191,13 +214,14 @@ class Murmuration:
             effects.extend(self._get_stuck(work, group, left, shape, view, now))
 
     def _enqueue(
-        self, tasks: TaskArray, machines: MachineArray, explanation: Explanation
+        self, tasks: TaskArray, machines: MachineArray, estimate: int, explanation: Explanation
     ) -> Enqueue:
         settings = self._settings
+        told = None if self._learner is None else estimate
         if not settings.as_published:
-            return Enqueue(tasks, machines, explanation)
+            return Enqueue(tasks, machines, explanation, estimate=told)
         first = settings.t_job + settings.t_task
-        return Enqueue(tasks, machines, explanation, first, settings.t_task)
+        return Enqueue(tasks, machines, explanation, first, settings.t_task, told)
 
     def _shape(self, job: Job, group: TaskGroup, view: View) -> int:
         shape = view.shape(group.request, group.tags, job.precedence)
@@ -205,17 +229,22 @@ class Murmuration:
             self._view.know_shape(shape, np.array(view.shape_request(shape), np.int64))
         return shape
 
-    def _members(self, group: TaskGroup, view: View) -> tuple[int, NDArray[np.uint8] | None]:
-        """The set of machines that a group's tasks may go to; 0 stands for all."""
-        if not group.requires:
-            return 0, None
-        wanted = tuple(sorted(group.requires.items()))
-        found = self._sets.get(wanted)
-        if found is None:
-            words = view.where(group.requires)
-            members = np.unpackbits(words.view(np.uint8), count=view.machines, bitorder="little")
-            found = self._sets[wanted] = (len(self._sets) + 1, members)
-        return found
+    def _eligible(
+        self, group: TaskGroup, view: View
+    ) -> tuple[int, NDArray[np.uint8] | None, NDArray[np.uint8] | None, int]:
+        """A number for what a group requires and prefers, the machines that have each, and what it costs
+        to be elsewhere. The number 0 stands for nothing of either."""
+        locality = self._settings.locality if group.prefers else 0
+        if not group.requires and not locality:
+            return 0, None, None, 0
+        wanted = (
+            tuple(sorted(group.requires.items())),
+            tuple(sorted(group.prefers.items())) if locality else (),
+        )
+        number = self._sets.setdefault(wanted, len(self._sets) + 1)
+        members = _members(group.requires, view) if group.requires else None
+        near = _members(group.prefers, view) if locality else None
+        return number, members, near, locality
 
     def _get_stuck(
         self,
@@ -270,3 +299,8 @@ class Murmuration:
                 update = WaitUpdate(mine, versions, nowhere, 0, shape, job.tasks, now)
                 effects.append(Send(self._context.peers, update))
         return effects
+
+
+def _members(attributes: Mapping[str, str], view: View) -> NDArray[np.uint8]:
+    words = view.where(attributes).view(np.uint8)
+    return np.unpackbits(words, count=view.machines, bitorder="little")

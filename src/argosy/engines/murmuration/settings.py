@@ -22,6 +22,10 @@ class MurmurationSettings(Settings, frozen=True):
     update_delay: Micros = Micros(0)
     #: How often views are compared with a random peer's, to make up for lost messages; 0: never.
     anti_entropy: Micros = Micros(60_000_000)
+    #: Estimates are those that jobs come with, or learnt from jobs that ended: those of the same owner
+    #: and name, then of the owner, then all. The quantile of their tasks' times is the estimate.
+    estimates: Literal["told", "learnt"] = "told"
+    quantile: Annotated[float, Meta(ge=0, le=1)] = 0.5
     #: What a task without an estimate is taken to run for: such tasks mostly run until stopped.
     unknown_estimate: Annotated[Micros, Meta(ge=1)] = Micros(3_600_000_000)
     #: How long a scheduler that starts again waits for two peers' views before it asks two others.
@@ -30,6 +34,9 @@ class MurmurationSettings(Settings, frozen=True):
     answer_delay: Micros = Micros(0)
     #: How long tasks wait that all machines' full queues gave back.
     retry: Annotated[Micros, Meta(ge=1_000)] = Micros(1_000_000)
+    #: How much longer a task waits for a machine that has what it `prefers`, near its data, rather than
+    #: go elsewhere.
+    locality: Micros = Micros(0)
     #: Do as the authors' simulator: machines are busy until a time, choices are made when a decision
     #: begins, and tasks leave one by one while it lasts.
     as_published: bool = False

@@ -220,6 +220,8 @@ class Carrier:
         tasks, machines = effect.tasks, effect.machines
         self._check_placeable(scheduler, tasks, may_run=False)
         shapes, durations, estimates = self._workbook.rows(tasks)
+        if effect.estimate is not None:
+            estimates = np.full(len(tasks), effect.estimate, np.int64)
         at = now + self._network.sure_hop(scheduler.name, MACHINES, now)
         self._simulator.enqueue(
             at,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from argosy.cell.waits import WaitView
-from argosy.engines.api import Context, Engine, Finishes, Settings, WaitKeeper
+from argosy.engines.api import Context, Engine, Figured, Finishes, Settings, WaitKeeper
 from argosy.model.errors import EngineFault, SettingError
 from argosy.model.jobs import Job
 from argosy.model.random import Random
@@ -88,6 +88,11 @@ class Scheduler:
         """Microseconds of computing since this was last asked."""
         spent, self.computed = self.computed // 1_000, self.computed % 1_000
         return spent
+
+    def figures(self) -> dict[str, float]:
+        """What its engine says of itself, if it says anything."""
+        engine: object = self.engine
+        return engine.figures() if isinstance(engine, Figured) else {}
 
     def busy_time(self, now: int) -> int:
         """Time spent deciding until now, over all lanes."""

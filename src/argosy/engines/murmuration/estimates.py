@@ -1,0 +1,76 @@
+"""Running times learnt from jobs that ended, so that users need not say them.
+
+Jobs of one owner whose ids differ only in the digits at their end are taken to be the same job run
+again. An estimate is a quantile of the latest running times of such jobs' tasks; where too few have
+ended, of the owner's, then of all. How far estimates were from what came is kept: each task's
+|estimate / time - 1|.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model.jobs import Job
+
+#: Running times that are remembered per name, and how many make an estimate.
+MEMORY: Final = 1_000
+ENOUGH: Final = 5
+_ERRORS: Final = 100_000
+
+
+class Learner:
+    def __init__(self, quantile: float) -> None:
+        self._quantile = quantile
+        self._times: dict[tuple[str, ...], deque[int]] = {}
+        #: Jobs that were asked about and have not ended: their names, tasks left, and the estimate.
+        self._open: dict[int, tuple[tuple[tuple[str, ...], ...], int, int | None]] = {}
+        self._errors: deque[float] = deque(maxlen=_ERRORS)
+
+    @staticmethod
+    def names(job: Job) -> tuple[tuple[str, ...], ...]:
+        """From the narrowest to the widest."""
+        stem = job.id.rstrip("0123456789")
+        return ((job.owner, stem), (job.owner,), ())
+
+    def estimate(self, job: Job, number: int) -> int | None:
+        """What is known of such jobs; nothing, if nothing is."""
+        if number in self._open:
+            return self._open[number][2]
+        names, found = self.names(job), None
+        for name in names:
+            times = self._times.get(name)
+            if times is not None and len(times) >= ENOUGH:
+                found = max(1, int(np.quantile(np.fromiter(times, np.int64), self._quantile)))
+                break
+        self._open[number] = (names, job.tasks, found)
+        return found
+
+    def learn(self, tasks: NDArray[np.int64], times: NDArray[np.int64]) -> None:
+        """Tasks ended after so long; those of jobs that others placed are passed over."""
+        for number, time in zip((tasks >> 32).tolist(), times.tolist(), strict=True):
+            known = self._open.get(number)
+            if known is None:
+                continue
+            names, left, estimate = known
+            if estimate is not None and time > 0:
+                self._errors.append(abs(estimate / time - 1))
+            for name in names:
+                self._times.setdefault(name, deque(maxlen=MEMORY)).append(time)
+            if left > 1:
+                self._open[number] = (names, left - 1, estimate)
+            else:
+                del self._open[number]
+
+    def figures(self) -> dict[str, float]:
+        if not self._errors:
+            return {"estimates": 0.0}
+        errors = np.fromiter(self._errors, np.float64)
+        return {
+            "estimates": float(len(errors)),
+            "estimate_error_p50": float(np.quantile(errors, 0.5)),
+            "estimate_error_p90": float(np.quantile(errors, 0.9)),
+        }

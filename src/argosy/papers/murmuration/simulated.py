@@ -1,0 +1,244 @@
+"""The simulations of up to 15,000 machines, as published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import Final
+
+from argosy.papers.charts import Axis, Chart, Figure, Line, Mark
+from argosy.papers.claims import Claim
+from argosy.papers.experiment import Findings
+from argosy.papers.murmuration.points import DELAYS, ERRORS, SIMULATED
+from argosy.papers.murmuration.reading import JCT, cumulative, one, seconds, share
+
+_SRJF: Final = "murmuration-srjf"
+_BASELINES: Final = ("sparrow", "yaq-d", "eagle")
+_DRAWN: Final = "jobs are drawn with the traces' characteristics"
+
+
+def draw_5(found: Findings) -> Figure:
+    result = one(found, "5", system="sparrow")
+    lines = (cumulative("JCT", result.series["jct"], 0),) if result else ()
+    return Figure(
+        number="5",
+        title="Sparrow",
+        caption="Job completion time on 10,000 machines.",
+        panels=(Chart(title="JCT", x=JCT, y=share(), lines=lines),),
+    )
+
+
+def claims_5(found: Findings) -> Iterator[Claim]:
+    result = one(found, "5", system="sparrow")
+    if result is None:
+        return
+    part = result["w2x.mean"] / max(result["tct.mean"], 1e-9)
+    yield Claim(
+        id="5-sparrow-waits-at-machines",
+        figure="5",
+        paper="w2x dominates the average TCT",
+        here=f"{100 * part:.0f} % of the mean TCT is w2x",
+        tolerance="more than half",
+        holds=part > 0.5,
+        note=_DRAWN,
+    )
+    ratio = result["tail_tct"] / max(result["mean_tct"], 1e-9)
+    yield Claim(
+        id="5-tail-close-to-average",
+        figure="5",
+        paper="the tail TCT closely follows the average TCT",
+        here=f"median tail TCT is {ratio:.2f} times the median average TCT",
+        tolerance="at most 1.5 times",
+        holds=ratio <= 1.5,
+        note=_DRAWN,
+    )
+
+
+def _sizes(found: Findings, figure: str, title: str) -> Figure:
+    panels = []
+    for name, label in (("jct", "median JCT [s]"), ("utilisation", "utilisation")):
+        lines = []
+        for colour, system in enumerate(SIMULATED):
+            marks = tuple(
+                Mark(float(size), result[name])
+                for size in found.values(figure, "machines")
+                if (result := one(found, figure, system=system, machines=size)) is not None
+            )
+            lines.append(Line(label=system, marks=marks, colour=colour))
+        panels.append(
+            Chart(
+                title=label,
+                x=Axis(label="machines"),
+                y=Axis(label=label, logarithmic=name == "jct"),
+                lines=tuple(lines),
+            )
+        )
+    return Figure(
+        number=figure,
+        title=title,
+        caption="Median job completion time and utilisation by size.",
+        panels=tuple(panels),
+    )
+
+
+def draw_12(found: Findings) -> Figure:
+    return _sizes(found, "12", "Yahoo")
+
+
+def draw_13(found: Findings) -> Figure:
+    return _sizes(found, "13", "Cloudera")
+
+
+def claims_12(found: Findings) -> Iterator[Claim]:
+    yield from _far_better(found, "12")
+
+
+def claims_13(found: Findings) -> Iterator[Claim]:
+    yield from _far_better(found, "13")
+
+
+def _far_better(found: Findings, figure: str) -> Iterator[Claim]:
+    for system in _BASELINES:
+        ratios = []
+        for size in found.values(figure, "machines"):
+            mine = one(found, figure, system=_SRJF, machines=size)
+            theirs = one(found, figure, system=system, machines=size)
+            if mine is not None and theirs is not None:
+                ratios.append(theirs["jct"] / max(mine["jct"], 1e-9))
+        if not ratios:
+            continue
+        yield Claim(
+            id=f"{figure}-srjf-{system}",
+            figure=figure,
+            paper=f"Murmuration-SRJF's median JCT is two orders of magnitude below {system}'s",
+            here=", ".join(f"{ratio:.0f}x" for ratio in ratios) + " by size",
+            tolerance="30 times or more at every size: 100 within half an order of magnitude",
+            holds=min(ratios) >= 30,
+            note=_DRAWN,
+        )
+
+
+def draw_14(found: Findings) -> Figure:
+    lines = []
+    for colour, error in enumerate(ERRORS):
+        result = one(found, "14", error=error)
+        if result is not None:
+            lines.append(cumulative(f"± {100 * error:.0f} %", result.series["jct"], colour))
+    return Figure(
+        number="14",
+        title="Wrong estimates",
+        caption="Job completion time where every job's estimate is off by up to so much.",
+        panels=(Chart(title="JCT", x=JCT, y=share(), lines=tuple(lines)),),
+    )
+
+
+def claims_14(found: Findings) -> Iterator[Claim]:
+    right = one(found, "14", error=0.0)
+    if right is None:
+        return
+    for error, said, low, high in ((0.15, "3 %", 0.0, 0.08), (0.5, "15 to 18 %", 0.08, 0.30)):
+        wrong = one(found, "14", error=error)
+        if wrong is None:
+            continue
+        rise = _rise(wrong.series["jct"], right.series["jct"])
+        yield Claim(
+            id=f"14-error-{100 * error:.0f}",
+            figure="14",
+            paper=f"± {100 * error:.0f} % of error costs {said} over all percentiles",
+            here=f"{100 * rise:+.1f} %, the median over percentiles 10 to 90",
+            tolerance=f"{100 * low:.0f} to {100 * high:.0f} %",
+            holds=low <= rise <= high,
+            note=f"SRJF, 5,000 machines at full scale; {_DRAWN}",
+        )
+
+
+def _rise(values: Sequence[float], base: Sequence[float]) -> float:
+    return median(values[at] / max(base[at], 1e-9) - 1 for at in range(10, 91))
+
+
+def draw_15(found: Findings) -> Figure:
+    lines = []
+    for colour, schedulers in enumerate(found.values("15", "schedulers")):
+        base = one(found, "15", schedulers=schedulers, delay=0.0)
+        if base is None:
+            continue
+        marks = tuple(
+            Mark(delay, result["jct"] / base["jct"])
+            for delay in DELAYS
+            if (result := one(found, "15", schedulers=schedulers, delay=delay)) is not None
+        )
+        label = f"{100 * float(schedulers):.0f} % as many schedulers as machines"
+        lines.append(Line(label=label, marks=marks, colour=colour))
+    return Figure(
+        number="15",
+        title="Late updates",
+        caption="Median job completion time relative to that without delay.",
+        panels=(
+            Chart(
+                title="JCT by delay",
+                x=Axis(label="update delay [s]", logarithmic=True),
+                y=Axis(label="relative median JCT"),
+                lines=tuple(lines),
+            ),
+        ),
+    )
+
+
+def claims_15(found: Findings) -> Iterator[Claim]:
+    shares = found.values("15", "schedulers")
+    if not shares:
+        return
+    most = max(shares, key=float)
+    base = one(found, "15", schedulers=most, delay=0.1)
+    for delay, said, low, high in ((1.0, 1.08, 1.0, 1.25), (10.0, 1.85, 1.4, 2.5)):
+        result = one(found, "15", schedulers=most, delay=delay)
+        if base is None or result is None:
+            continue
+        ratio = result["jct"] / base["jct"]
+        yield Claim(
+            id=f"15-delay-{delay:g}s",
+            figure="15",
+            paper=f"a delay of {delay:g} s makes the median JCT {said} times that of 0.1 s",
+            here=f"{ratio:.2f} times",
+            tolerance=f"{low:g} to {high:g} times",
+            holds=low <= ratio <= high,
+            note=f"{100 * float(most):.0f} % as many schedulers as machines, where the paper has 25 to "
+            "100 %",
+        )
+
+
+def draw_16(found: Findings) -> Figure:
+    result = one(found, "16", system=_SRJF)
+    lines: tuple[Line, ...] = ()
+    if result is not None:
+        lines = (
+            cumulative("restarted scheduler", result.series["new"], 0),
+            cumulative("the others", result.series["others"], 1),
+        )
+    return Figure(
+        number="16",
+        title="A scheduler that starts late",
+        caption="Job completion time of jobs submitted after it began, by who placed them.",
+        panels=(Chart(title="JCT", x=JCT, y=share(), lines=lines),),
+    )
+
+
+def claims_16(found: Findings) -> Iterator[Claim]:
+    results = [result for _, result in found.select("16", system=_SRJF)]
+    ratios = [
+        result.series["new"][50] / max(result.series["others"][50], 1e-9)
+        for result in results
+        if result.series["new"] and result.series["others"]
+    ]
+    if not ratios:
+        return
+    ratio = median(ratios)
+    yield Claim(
+        id="16-restarted",
+        figure="16",
+        paper="a restarted scheduler places as well as the others",
+        here=f"its median JCT is {ratio:.2f} times theirs, the median of {len(ratios)} runs",
+        tolerance="0.8 to 1.2 times",
+        holds=0.8 <= ratio <= 1.2,
+        note=seconds(median(result.series["others"][50] for result in results)) + " for the others",
+    )
