@@ -16,6 +16,7 @@ from argosy.solvers.placement import (
     Ledger,
     Objective,
     Problem,
+    Running,
     place,
     problem_of,
 )
@@ -24,6 +25,7 @@ from argosy.solvers.placement.bounds import pooled_bound, simple_bound
 from argosy.solvers.placement.candidates import undominated
 from argosy.solvers.placement.formulation import Formulation
 from argosy.solvers.placement.ilp import Limits, solve
+from argosy.solvers.placement.printed import solve_printed
 from argosy.solvers.placement.violations import Judge
 from argosy.testing.placements import Instance, random_constraint, random_instance
 
@@ -291,3 +293,46 @@ def test_a_running_container_moves_only_if_it_is_worth_its_cost() -> None:
     assert moved.machines_of(0).tolist() == [1, 1]
     dear = solve(tight, Random(1), Objective(first=0, moved=50.0), PATIENT, always=True)
     assert dear.machines_of(1).tolist() == [1]
+
+
+def test_the_printed_program_does_not_bind_racks_nor_see_what_runs() -> None:
+    """Errors of the paper's figure 5 that the mended program does not have."""
+    capacity = np.full((4, 1), 2, np.int64)
+    kind = Kind(0, frozenset("a"), np.array([1], np.int64), 4)
+    gather = parse_constraint("a -> {a, 3, inf} in rack")
+    problem = problem_of(Cluster(capacity, capacity, racks(4, 2)), [kind], (), [gather], (1,))
+    # Two on a machine would fragment it, so the printed program uses both racks at no cost.
+    assert sorted(solve_printed(problem).machines.tolist()) == [0, 1, 2, 3]
+    assert solve(problem, Random(1), always=True).worth.violation == 0
+
+    free = np.array([[1], [2], [0], [0]], np.int64)
+    kind = Kind(0, frozenset("a"), np.array([1], np.int64), 2)
+    away = parse_constraint("a -> {b, 0, 0} in machine")
+    running = [Running(frozenset("b"), np.array([1, 0, 0, 0], np.int32))]
+    problem = problem_of(Cluster(free, capacity), [kind], running, [away], (1,))
+    assert solve_printed(problem).worth.violation == 1
+    assert solve(problem, Random(1), always=True).worth.violation == 0
+
+
+def test_the_printed_program_agrees_on_what_it_can_say() -> None:
+    capacity = np.full((3, 1), 3, np.int64)
+    kinds = [
+        Kind(0, frozenset("a"), np.array([1], np.int64), 3),
+        Kind(0, frozenset("b"), np.array([1], np.int64), 1),
+    ]
+    texts = ("a -> {a, 0, 0} in machine", "b -> {a, 1, inf} in machine")
+    problem = problem_of(Cluster(capacity, capacity), kinds, (), list(map(parse_constraint, texts)))
+    answer = solve_printed(problem)
+    assert answer.worth.is_allowed
+    assert (answer.worth.placed, answer.worth.violation) == (1, 0)
+
+
+def test_what_has_no_printed_form_is_refused() -> None:
+    capacity = np.full((2, 1), 2, np.int64)
+    kind = Kind(0, frozenset("a"), np.array([1], np.int64), 1)
+    spread = parse_constraint("a -> spread {2, inf} over machine")
+    with pytest.raises(ModelError, match="no printed form"):
+        solve_printed(problem_of(Cluster(capacity, capacity), [kind], (), [spread]))
+    many = np.full((60_000, 1), 2, np.int64)
+    with pytest.raises(ModelError, match="as printed"):
+        solve_printed(problem_of(Cluster(many, many), [kind]))

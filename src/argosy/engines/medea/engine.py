@@ -9,6 +9,7 @@ from argosy.engines.lra.scheduler import LraSettings, TwoSchedulers
 from argosy.model.units import Micros
 from argosy.solvers.placement import Answer, Problem, place
 from argosy.solvers.placement.ilp import Limits, solve
+from argosy.solvers.placement.printed import solve_printed
 from argosy.solvers.placement.program import has_solver
 
 
@@ -16,9 +17,11 @@ class MedeaSettings(LraSettings, frozen=True):
     """How applications are placed; see also the settings of both schedulers."""
 
     #: The integer program, or one of the heuristics, also in the paper's first-fit form. Without
-    #: OR-Tools (the extra `ilp`) the integer program is replaced by tag popularity.
+    #: OR-Tools (the extra `ilp`) the integer program is replaced by tag popularity. `ilp-printed` is the
+    #: program as the paper prints it, errors included, for small cells and plain constraints.
     algorithm: Literal[
         "ilp",
+        "ilp-printed",
         "tag-popularity",
         "node-candidates",
         "serial",
@@ -55,6 +58,8 @@ class Medea(TwoSchedulers):
 
     def decide(self, problem: Problem) -> Answer:
         settings, random = self._settings, self._context.random
+        if settings.algorithm == "ilp-printed":
+            return solve_printed(problem, settings.objective, settings.budget / 1e6)
         if settings.algorithm != "ilp":
             return place(problem, settings.algorithm, random, settings.objective)
         if not has_solver():
