@@ -43,6 +43,8 @@ class Explainer:
         #: What each waiting class was told last, and by when.
         self._told: dict[int, Explanation] = {}
         self._residual: Residual | None = None
+        #: What a look at the machines said of each pool and shape, at the last time of looking.
+        self._seen: dict[tuple[int, int], Explanation] = {}
         #: The machine of every task when the round under way is done, by row.
         self._where = np.empty(0, np.int64)
         self._left = self._settings.explain_arcs
@@ -68,6 +70,7 @@ class Explainer:
         if now < self._last + self._settings.explain:
             return []
         self._last = now
+        self._seen.clear()
         waits = graph.tasks["state"] == PENDING
         self._where = graph.tasks["machine"].copy()
         if plan is not None:
@@ -97,13 +100,15 @@ class Explainer:
     def _search(self, graph: Graph, task_class: int, view: View) -> Explanation:
         """What a look at the machines says, without prices."""
         row = int(graph.classes["first"][task_class])
-        pool = int(graph.classes["pool"][task_class])
+        pool, shape = int(graph.classes["pool"][task_class]), int(graph.tasks["shape"][row])
+        if (pool, shape) in self._seen:
+            return self._seen[pool, shape]
         bits = np.zeros((graph.cluster.machines + 63) // 64 * 64, np.uint8)
         bits[: graph.cluster.machines] = graph.pools.allowed[pool]
         within = np.packbits(bits, bitorder="little").view(np.uint64)
-        shape = int(graph.tasks["shape"][row])
         found = view.find(shape, 1, Rule.BEST, self._random, within=within)
-        return found.explanation()
+        self._seen[pool, shape] = found.explanation()
+        return self._seen[pool, shape]
 
     def _why_not(self, graph: Graph, task_class: int, row: int, view: View) -> Explanation | None:
         residual = self._ways(graph)

@@ -62,7 +62,14 @@ def extract(graph: Graph) -> Placements:
     machines_out: list[Numbers] = []
     costs_out: list[Numbers] = []
     preempted: list[Numbers] = []
-    for task_class, start, end in zip(active.tolist(), starts.tolist(), ends.tolist(), strict=True):
+    # A task that is a class of its own and gets a machine is all there is to say of the class.
+    lone = (graph.classes["rows"][active] == 1) & (ends - starts == 1)
+    lone &= ~np.isin(active, np.array(sorted(leaving), np.int64))
+    rows_out.append(graph.classes["first"][active[lone]])
+    machines_out.append(machines[starts[lone]])
+    costs_out.append(costs[starts[lone]])
+    rest = zip(active[~lone].tolist(), starts[~lone].tolist(), ends[~lone].tolist(), strict=True)
+    for task_class, start, end in rest:
         going = leaving.get(task_class)
         here, price = machines[start:end], costs[start:end]
         if going is not None:

@@ -156,15 +156,16 @@ class Graph:
             return
         keys = (classes << _MACHINE_BITS) + machines
         unique, first, counts = np.unique(keys, return_index=True, return_counts=True)
-        for key, at, count in zip(unique.tolist(), first.tolist(), counts.tolist(), strict=True):
-            run = self._run_of.get(key)
-            if run is None:
-                run = self._run_of[key] = int(self.runs.take(1)[0])
-                self.runs["task_class"][run] = key >> _MACHINE_BITS
-                self.runs["machine"][run] = machines[at]
-                self.runs["cost"][run] = costs[at] - self.settings.migration
-            self.runs["count"][run] += count
-            self._dirty_runs.add(run)
+        runs = np.array([self._run_of.get(key, -1) for key in unique.tolist()], np.int64)
+        new = np.flatnonzero(runs < 0)
+        if len(new):
+            runs[new] = self.runs.take(len(new))
+            self._run_of.update(zip(unique[new].tolist(), runs[new].tolist(), strict=True))
+            self.runs["task_class"][runs[new]] = unique[new] >> _MACHINE_BITS
+            self.runs["machine"][runs[new]] = machines[first[new]]
+            self.runs["cost"][runs[new]] = costs[first[new]] - self.settings.migration
+        self.runs["count"][runs] += counts
+        self._dirty_runs.update(runs.tolist())
 
     def stop(self, rows: Rows, now: int) -> None:
         """Running tasks are pending again."""

@@ -34,11 +34,10 @@ from argosy.model.events import (
     TasksLost,
     TimerFired,
 )
-from argosy.model.explanations import Why
+from argosy.model.explanations import CONFLICTS
 from argosy.model.transactions import Claims, Outcome, Transaction
 
-#: Refusals after which another try at once would be refused too.
-_LIMITS = frozenset(map(int, (Why.RESOURCE_LIMIT, Why.JOB_LIMIT, Why.PRECEDENCE_LIMIT)))
+_CONFLICTS = frozenset(map(int, CONFLICTS))
 
 
 class FlowScheduler:
@@ -75,7 +74,7 @@ class FlowScheduler:
             case Committed(transaction, outcome):
                 if transaction.claims is not self._claims:
                     return ()
-                self._committed(transaction, outcome, now)
+                self._committed(outcome, view, now)
                 self._plan = None
             case TimerFired() if now == self._timer_at:
                 self._timer_at = -1
@@ -171,7 +170,7 @@ class FlowScheduler:
                 effects.append(WakeMe(self._timer_at, "round"))
         return effects
 
-    def _committed(self, transaction: Transaction, outcome: Outcome, now: int) -> None:
+    def _committed(self, outcome: Outcome, view: View, now: int) -> None:
         """The graph follows what the cell made of the plan."""
         plan, graph = self._plan, self.graph
         assert plan is not None
@@ -188,6 +187,8 @@ class FlowScheduler:
         pending = graph.tasks["state"][rows] == PENDING
         graph.start(rows[pending], machines[pending], costs[pending], now)
         if not outcome.all_accepted:
-            whys = outcome.whys[~accepted].tolist()
-            # Others were faster: try again on what is left. A limit is not worth that.
-            self._is_due = self._is_due or _LIMITS.isdisjoint(whys)
+            refused = np.flatnonzero(~accepted)
+            for machine in np.unique(plan.machines[refused]).tolist():
+                graph.cluster.look(machine, view)
+            # Others were faster: try again on what is left. What else was refused waits for the timer.
+            self._is_due = self._is_due or not _CONFLICTS.isdisjoint(outcome.whys[refused].tolist())

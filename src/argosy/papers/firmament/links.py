@@ -108,7 +108,7 @@ class LinkWorld:
         for machine, amount in background.items():
             shape = self.view.shape(Resources(0, 0, {"bandwidth": amount}))
             where = np.array([machine], np.int32)
-            task = np.array([(1 << 40) + machine], np.int64)
+            task = np.array([(1 << 60) + machine], np.int64)
             claims = Claims(task, where, np.array([shape], np.int32), self.view.versions(where))
             self.cell.commit(Transaction(OPERATOR, claims))
 

@@ -128,6 +128,9 @@ def arriving(load: Load) -> Iterator[Job]:
     batch = load.live * (1 - SERVICE_SHARE)
     jobs_a_second = batch / mean_batch_seconds() / mean_size * load.speed_up
     at, number = BEGIN, 0
+    # One before the beginning, so that what placing the found tasks left to do is not counted.
+    early = TaskGroup(1, SLOT, (MICROS_PER_SECOND,), estimate=MICROS_PER_SECOND)
+    yield Job("early", (early,), submit=int((BEGIN - 5) * MICROS_PER_SECOND))
     while True:
         at += random.exponential() / jobs_a_second
         if at > BEGIN + load.seconds:
