@@ -55,14 +55,10 @@ def worker_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Children started here never see Ctrl-C, which a terminal sends to all; we end them."""
-    try:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except ValueError:
-        # Signals belong to the main thread.
-        yield
-        return
+    """Children started here never see Ctrl-C, which a terminal sends to all; we end them. One that comes
+    meanwhile is for us, as soon as they are started."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

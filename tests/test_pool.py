@@ -1,0 +1,34 @@
+"""Worker processes and interrupts."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from argosy.runs.pool import uninterrupted, worker_pool
+
+
+def test_an_interrupt_while_processes_start_is_not_lost() -> None:
+    def start() -> None:
+        with uninterrupted():
+            os.kill(os.getpid(), signal.SIGINT)
+            started.append(True)
+
+    started: list[bool] = []
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert started, "not before they are started"
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, set())
+
+
+def blocked_signals() -> set[int]:
+    return set(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, set())))
+
+
+def test_processes_never_see_an_interrupt() -> None:
+    with worker_pool(1) as pool:
+        with uninterrupted():
+            asked = pool.submit(blocked_signals)
+        assert signal.SIGINT in asked.result(timeout=60)
