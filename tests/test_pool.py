@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -32,3 +34,15 @@ def test_processes_never_see_an_interrupt() -> None:
         with uninterrupted():
             asked = pool.submit(blocked_signals)
         assert signal.SIGINT in asked.result(timeout=60)
+
+
+def test_a_command_ends_though_a_thread_waits_for_ever() -> None:
+    code = (
+        "import sys, threading, argosy.cli\n"
+        "threading.Thread(target=threading.Event().wait).start()\n"
+        "sys.argv = ['argosy', '--version']\n"
+        "argosy.cli.process()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], timeout=60, capture_output=True, text=True)
+    assert ended.returncode == 0
+    assert "argosy" in ended.stdout

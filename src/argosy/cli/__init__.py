@@ -10,14 +10,16 @@ interrupted, 141 the reader of the output went away, 143 terminated.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Final, NoReturn
 
-__all__ = ["Terminated", "main"]
+__all__ = ["Terminated", "main", "process"]
 
 INTERRUPTED: Final = 130
 TERMINATED: Final = 143
@@ -28,7 +30,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """The entry point `argosy`; `arguments` default to those of the process."""
+    """Runs one command; `arguments` default to those of the process."""
     try:
         with _terminable():
             # Imports take long enough to be interrupted.
@@ -38,6 +40,19 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except KeyboardInterrupt as stop:
         code = ended_by(stop)
     raise SystemExit(code)
+
+
+def process() -> NoReturn:
+    """The entry point `argosy`: a process that runs `main`, and ends when that does."""
+    try:
+        main()
+    except SystemExit as end:
+        if threading.active_count() > 1 and isinstance(end.code, int):
+            # The thread of a pool may wait for ever for the rest of what a terminated process was sending.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(end.code)
+        raise
 
 
 def ended_by(stop: BaseException) -> int:

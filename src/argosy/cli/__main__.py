@@ -1,4 +1,4 @@
-from argosy.cli import main
+from argosy.cli import process
 
 if __name__ == "__main__":
-    main()
+    process()
