@@ -18,7 +18,7 @@ from argosy.model.errors import ModelError
 from argosy.model.explanations import Refusal, Why
 from argosy.model.jobs import PRECEDENCE_RANGE
 from argosy.model.resources import MOST_DIMENSIONS, Resources
-from argosy.model.transactions import OPERATOR, Outcome, TaskArray, Transaction, Wants
+from argosy.model.transactions import OPERATOR, Claims, Outcome, TaskArray, Transaction, Wants
 
 #: More than any cell can hold.
 UNLIMITED: Final = 2**62
@@ -104,13 +104,13 @@ class Cell(View):
         """Judge the transaction against the cell as it is. What makes no sense raises `ModelError`
         and changes nothing; what is merely refused is in the outcome."""
         number = self.scheduler_number(transaction.scheduler)
-        claims = transaction.claims
+        claims = _NO_CLAIMS if transaction.claims is None else transaction.claims
         arrays = (
-            claims.tasks if claims is not None else None,
-            claims.machines if claims is not None else None,
-            claims.shapes if claims is not None else None,
-            claims.versions if claims is not None else None,
-            claims.gangs if claims is not None else None,
+            claims.tasks,
+            claims.machines,
+            claims.shapes,
+            claims.versions,
+            claims.gangs,
             transaction.releases,
         )
         added: tuple[int, ...] = ()
@@ -147,7 +147,7 @@ class Cell(View):
             self._names.wants[transaction.scheduler] = transaction.wants
         if self._audited:
             self.require_sound()
-        accepted, whys, details, amounts = verdicts or _all_accepted(len(claims) if claims else 0)
+        accepted, whys, details, amounts = verdicts or _all_accepted(len(claims.tasks))
         evicted, evicted_from = evictions or _NO_EVICTIONS
         return Outcome(
             accepted,
@@ -209,6 +209,9 @@ def _read_only(array: Any) -> Any:
     return array
 
 
+_NO_CLAIMS: Final = Claims(
+    np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.uint32)
+)
 _NO_EVICTIONS: Final = (_read_only(np.empty(0, np.int64)), _read_only(np.empty(0, np.int32)))
 
 

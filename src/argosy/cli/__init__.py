@@ -48,7 +48,7 @@ def process() -> NoReturn:
         main()
     except SystemExit as end:
         if threading.active_count() > 1 and isinstance(end.code, int):
-            # The thread of a pool may wait for ever for the rest of what a terminated process was sending.
+            # A pool's thread may wait for ever for the rest of what a terminated process was sending.
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(end.code)

@@ -58,7 +58,8 @@ def indices_of(tasks: TaskArray) -> list[int]:
 
 def is_name(text: str) -> bool:
     """Whether `text` can be typed, seen, and told from what stands beside it."""
-    return bool(text) and text.isprintable() and not any(map(str.isspace, text))
+    # Of all spaces, only the plain one is printable.
+    return bool(text) and text.isprintable() and " " not in text
 
 
 def task_name(job_id: str, index: int) -> str:
@@ -169,12 +170,12 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 field="id",
                 expected="a non-empty id without spaces or slashes, all of it printable",
             )
-        texts = (("kind", self.kind), ("owner", self.owner), ("program", self.program))
-        for field, text in texts:
-            if not text.isprintable():
-                raise ModelError(
-                    f"{field} {excerpt(text)}", field=field, expected="printable characters"
-                )
+        if not (self.kind + self.owner + self.program).isprintable():
+            texts = {"kind": self.kind, "owner": self.owner, "program": self.program}
+            field = next(name for name, text in texts.items() if not text.isprintable())
+            raise ModelError(
+                f"{field} {excerpt(texts[field])}", field=field, expected="printable characters"
+            )
         if not self.groups:
             raise ModelError(
                 f"job {self.id} has no tasks", field="groups", expected="at least one task group"

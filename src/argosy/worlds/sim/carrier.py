@@ -141,7 +141,7 @@ class Carrier:
         scheduler.transactions += claims is not None or transaction.releases is not None
         if transaction.releases is not None:
             self._release(scheduler, transaction.releases, outcome, now)
-        if claims is not None and len(claims):
+        if claims is not None and len(claims.tasks):
             self._world.evict(outcome, Why.PREEMPTED, now)
             self._launch(scheduler, claims, outcome, effect.explanation, now)
         for machine in vacated:
