@@ -34,6 +34,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
@@ -172,7 +174,7 @@ class Simulator {
     if (Pool* pool = pool_of(Board::job_of(task))) {
       join(*pool, task, run);
     } else if (duration >= 0) {
-      heap_.push(now_ + duration, finish_kind, run, 0);
+      heap_.push(now_ + duration, finish_kind, run, 1);
     }
   }
 
@@ -183,13 +185,11 @@ class Simulator {
       for (const std::int64_t task : tasks) join(*pool, task, add_run(task, estimate, now_));
       return;
     }
-    std::int32_t first = -1, last = -1;
-    for (const std::int64_t task : tasks) {
-      const std::int32_t run = add_run(task, estimate, now_);
-      (last < 0 ? first : runs_[last].next) = run;
-      last = run;
-    }
-    if (duration >= 0 && first >= 0) heap_.push(now_ + duration, finish_kind, first, 0);
+    if (tasks.empty()) return;
+    const auto count = static_cast<std::int32_t>(tasks.size());
+    const std::int32_t first = take_runs(count);
+    for (std::int32_t i = 0; i < count; ++i) write_run(first + i, tasks[i], estimate, now_);
+    if (duration >= 0) heap_.push(now_ + duration, finish_kind, first, count);
   }
 
   // The job's tasks share work from now on.
@@ -429,7 +429,7 @@ class Simulator {
       const Event event = heap_.pop();
       advance(event.at);
       if (event.kind == finish_kind) {
-        finish_all(event.a);
+        finish_all(event.a, static_cast<std::int32_t>(event.b));
       } else if (event.kind == arrive_kind) {
         arrive(event.b);
       } else if (event.kind == release_kind) {
@@ -481,8 +481,6 @@ class Simulator {
     // From the slot's being taken to the start.
     std::int64_t delay = 0;
     std::int32_t slot = 0;
-    // The run that ends by the same event, after this one; -1 if there is none.
-    std::int32_t next = -1;
   };
 
   struct Probe {
@@ -505,7 +503,7 @@ class Simulator {
   void join(Pool& pool, std::int64_t task, std::int32_t slot) {
     leave(pool, task);
     if (pool.is_over()) {
-      heap_.push(now_, finish_kind, slot, 0);
+      heap_.push(now_, finish_kind, slot, 1);
     } else {
       pool.join(task, slot, now_);
       touch(pool);
@@ -515,7 +513,7 @@ class Simulator {
   void leave(Pool& pool, std::int64_t task) {
     if (const auto slot = pool.leave(task, now_)) {
       runs_[*slot] = Run{};
-      free_runs_.push_back(*slot);
+      give_back_runs(*slot, 1);
       touch(pool);
     }
   }
@@ -539,7 +537,7 @@ class Simulator {
     if (version != pool.version) return;
     phases_.push_back({pool.job(), static_cast<std::int64_t>(pool.phase())});
     if (pool.end_phase(now_)) {
-      for (const std::int32_t slot : pool.dismiss()) finish(slot);
+      for (const std::int32_t slot : pool.dismiss()) finish_all(slot, 1);
     } else {
       touch(pool);
     }
@@ -681,39 +679,56 @@ class Simulator {
     if (Pool* pool = pool_of(Board::job_of(item.task))) {
       join(*pool, item.task, run);
     } else if (item.duration >= 0) {
-      heap_.push(now_ + delay + item.duration, finish_kind, run, 0);
+      heap_.push(now_ + delay + item.duration, finish_kind, run, 1);
     }
   }
 
+  // Neighbouring places for runs that end together, in blocks of a power of two: what one event touches
+  // lies side by side.
+  std::int32_t take_runs(std::int32_t count) {
+    auto& free = free_runs_[block_class(count)];
+    if (free.empty()) {
+      const auto first = static_cast<std::int32_t>(runs_.size());
+      runs_.resize(runs_.size() + (std::size_t{1} << block_class(count)));
+      return first;
+    }
+    const std::int32_t first = free.back();
+    free.pop_back();
+    return first;
+  }
+  void give_back_runs(std::int32_t first, std::int32_t count) {
+    free_runs_[block_class(count)].push_back(first);
+  }
+  static std::size_t block_class(std::int32_t count) {
+    return static_cast<std::size_t>(std::bit_width(static_cast<std::uint32_t>(count) - 1));
+  }
+
   std::int32_t add_run(std::int64_t task, std::int64_t estimate, std::int64_t placed) {
+    const std::int32_t at = take_runs(1);
+    write_run(at, task, estimate, placed);
+    return at;
+  }
+
+  void write_run(std::int32_t at, std::int64_t task, std::int64_t estimate, std::int64_t placed) {
     const std::int32_t slot = cell_.claims().slot(task);
     if (slot < 0) throw std::invalid_argument("a task cannot run without a claim");
     board_.move(task, TaskState::running, now_);
-    const Run run{cell_.claims().at(slot).sequence, placed, now_, estimate, 0, slot, -1};
+    runs_[at] = {cell_.claims().at(slot).sequence, placed, now_, estimate, 0, slot};
     if (keeps_loads_) loads_.start(cell_.claims().at(slot).machine, estimate, now_);
-    if (free_runs_.empty()) {
-      runs_.push_back(run);
-      return static_cast<std::int32_t>(runs_.size() - 1);
-    }
-    const std::int32_t at = free_runs_.back();
-    free_runs_.pop_back();
-    runs_[at] = run;
-    return at;
   }
 
   bool is_running(const Run& run) const {
     return run.claim != 0 && cell_.holds(run.slot, run.claim);
   }
 
-  void finish_all(std::int32_t first) {
-    for (std::int32_t run = first; run >= 0;) run = finish(run);
+  void finish_all(std::int32_t first, std::int32_t count) {
+    for (std::int32_t i = 0; i < count; ++i) finish(first + i);
+    give_back_runs(first, count);
   }
 
-  // Ends a run and returns the one that ends next by the same event.
-  std::int32_t finish(std::int32_t at) {
+  void finish(std::int32_t at) {
     const Run run = std::exchange(runs_[at], Run{});
-    free_runs_.push_back(at);
-    if (!is_running(run)) return run.next;
+    if (!is_running(run)) return;
     const Claim claim = cell_.claims().at(run.slot);
     cell_.finish_claim(run.slot);
     if (keeps_loads_) loads_.end(claim.machine, run.estimate, run.started - run.delay, now_);
@@ -737,7 +752,6 @@ class Simulator {
                            claim.machine, claim.shape});
     }
     pump(claim.machine);
-    return run.next;
   }
 
   void arrive(std::int64_t slot) {
@@ -851,7 +865,8 @@ class Simulator {
   Board board_;
   std::int64_t now_ = 0;
   std::vector<Run> runs_;
-  std::vector<std::int32_t> free_runs_;
+  // Blocks that are free, by the logarithm of their size.
+  std::array<std::vector<std::int32_t>, 32> free_runs_;
   struct Batch {
     std::vector<Arrival> items;
     std::size_t next = 0;
