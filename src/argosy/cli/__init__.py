@@ -23,6 +23,8 @@ __all__ = ["Terminated", "main", "process"]
 
 INTERRUPTED: Final = 130
 TERMINATED: Final = 143
+#: How long a thread may take to end once its command has ended.
+_PATIENCE_SECONDS: Final = 3.0
 
 
 class Terminated(KeyboardInterrupt):
@@ -47,11 +49,14 @@ def process() -> NoReturn:
     try:
         main()
     except SystemExit as end:
-        if threading.active_count() > 1 and isinstance(end.code, int):
-            # A pool's thread may wait for ever for the rest of what a terminated process was sending.
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(end.code)
+        # A pool's thread may wait for ever for the rest of what a terminated process was sending.
+        for thread in threading.enumerate():
+            if thread is not threading.main_thread() and not thread.daemon:
+                thread.join(timeout=_PATIENCE_SECONDS)
+                if thread.is_alive() and isinstance(end.code, int):
+                    sys.stdout.flush()
+                    sys.stderr.flush()
+                    os._exit(end.code)
         raise
 
 

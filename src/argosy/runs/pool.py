@@ -57,8 +57,19 @@ def worker_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
 def uninterrupted() -> Iterator[None]:
     """Children started here never see Ctrl-C, which a terminal sends to all; we end them. One that comes
     meanwhile is for us, as soon as they are started."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    came: list[int] = []
+    try:
+        before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    except ValueError:
+        # Signals belong to the main thread.
+        yield
+        return
+    # What is blocked here is blocked in children; another thread of ours may still be sent the signal.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, before)
+    if came and callable(before):
+        before(signal.SIGINT, None)
