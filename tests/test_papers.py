@@ -15,7 +15,7 @@ from argosy.papers import experiment
 from argosy.papers.charts import Axis, Chart, Figure, HeatMap, Line, Mark
 from argosy.papers.claims import Claim
 from argosy.papers.experiment import Findings, Point, Result, Store, digest, run_points
-from argosy.papers.omega import OMEGA, claims
+from argosy.papers.omega import OMEGA
 from argosy.papers.omega.points import FIGURES, SCALES
 from argosy.papers.omega.world import run_point
 from argosy.papers.registry import PAPERS
@@ -154,13 +154,13 @@ class TestOmega:
         one, four = busy["1 batch scheduler"], busy["4 batch schedulers"]
         assert one[1] == pytest.approx(4 * four[1], rel=0.1)
         assert one[1] > 2 * one[0]
-        assert {claim.id for claim in claims(found, ["9"])} == {
+        assert {claim.id for claim in OMEGA.claims(found, ["9"])} == {
             "omega-9a-conflicts-grow-with-schedulers",
             "omega-9b-busyness-falls",
         }
 
     def test_claims_are_left_out_where_nothing_was_measured(self) -> None:
-        assert claims(Findings([], {}), FIGURES) == []
+        assert OMEGA.claims(Findings([], {}), FIGURES) == []
 
     def test_monolithic_services_hold_up_batch_jobs_and_omega_does_not(self) -> None:
         waits = {}
@@ -199,7 +199,7 @@ class TestOmega:
                 assert all(len(line.marks) > 10 for line in panel.lines)
             else:
                 assert all(value is not None for row in panel.rows for value in row)
-        assert claims(found, [figure]) or figure == "15"
+        assert OMEGA.claims(found, [figure]) or figure == "15"
 
 
 class TestPage:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -31,3 +32,19 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     draw: Callable[[Findings, Sequence[str]], list[Figure]]
     claims: Callable[[Findings, Sequence[str]], list[Claim]]
     notes: Callable[[Sequence[str]], list[str]]
+
+
+#: By figure: what draws it, and what the paper claims of it, as far as the points at hand can decide.
+Makers: TypeAlias = dict[
+    str, tuple[Callable[[Findings], Figure], Callable[[Findings], Iterator[Claim]]]
+]
+
+
+def drawn_by(makers: Makers) -> Callable[[Findings, Sequence[str]], list[Figure]]:
+    return lambda found, figures: [makers[figure][0](found) for figure in figures]
+
+
+def claimed_by(makers: Makers) -> Callable[[Findings, Sequence[str]], list[Claim]]:
+    return lambda found, figures: [
+        claim for figure in figures for claim in makers[figure][1](found)
+    ]

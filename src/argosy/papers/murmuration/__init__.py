@@ -8,20 +8,14 @@ simulated   figures 5 and 12 to 16, of the simulations, likewise
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from argosy.papers.charts import Figure
-from argosy.papers.claims import Claim
-from argosy.papers.experiment import Findings
 from argosy.papers.murmuration import cluster, simulated
 from argosy.papers.murmuration.points import FIGURES, PAPER, SCALES, plan
 from argosy.papers.murmuration.world import run_point
-from argosy.papers.paper import Paper
+from argosy.papers.paper import Makers, Paper, claimed_by, drawn_by
 
-_MAKERS: Final[
-    dict[str, tuple[Callable[[Findings], Figure], Callable[[Findings], Iterator[Claim]]]]
-] = {
+_MAKERS: Final[Makers] = {
     "3": (cluster.draw_3, cluster.claims_3),
     "4": (cluster.draw_4, cluster.claims_4),
     "5": (simulated.draw_5, simulated.claims_5),
@@ -35,16 +29,6 @@ _MAKERS: Final[
     "16": (simulated.draw_16, simulated.claims_16),
 }
 
-
-def draw(found: Findings, figures: Sequence[str]) -> list[Figure]:
-    return [_MAKERS[figure][0](found) for figure in figures]
-
-
-def claims(found: Findings, figures: Sequence[str]) -> list[Claim]:
-    """Those that the points at hand can decide."""
-    return [claim for figure in figures for claim in _MAKERS[figure][1](found)]
-
-
 MURMURATION: Final = Paper(
     name=PAPER,
     title="Scheduling for reduced tail task latencies in highly utilized datacenters",
@@ -53,7 +37,7 @@ MURMURATION: Final = Paper(
     figures=FIGURES,
     plan=plan,
     runner=run_point,
-    draw=draw,
-    claims=claims,
+    draw=drawn_by(_MAKERS),
+    claims=claimed_by(_MAKERS),
     notes=lambda figures: [],
 )

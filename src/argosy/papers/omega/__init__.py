@@ -9,12 +9,8 @@ schemes, two_level, load, planes, interference, conflicts, mapreduce
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from argosy.papers.charts import Figure
-from argosy.papers.claims import Claim
-from argosy.papers.experiment import Findings
 from argosy.papers.omega import (
     conflicts,
     interference,
@@ -26,11 +22,9 @@ from argosy.papers.omega import (
 )
 from argosy.papers.omega.points import FIGURES, PAPER, SCALES, plan
 from argosy.papers.omega.world import run_point
-from argosy.papers.paper import Paper
+from argosy.papers.paper import Makers, Paper, claimed_by, drawn_by
 
-_MAKERS: Final[
-    dict[str, tuple[Callable[[Findings], Figure], Callable[[Findings], Iterator[Claim]]]]
-] = {
+_MAKERS: Final[Makers] = {
     "5": (schemes.draw_5, schemes.claims_5),
     "6": (schemes.draw_6, schemes.claims_6),
     "7": (two_level.draw_7, two_level.claims_7),
@@ -45,16 +39,6 @@ _MAKERS: Final[
     "16": (mapreduce.draw_16, mapreduce.claims_16),
 }
 
-
-def draw(found: Findings, figures: Sequence[str]) -> list[Figure]:
-    return [_MAKERS[figure][0](found) for figure in figures]
-
-
-def claims(found: Findings, figures: Sequence[str]) -> list[Claim]:
-    """Those that the points at hand can decide."""
-    return [claim for figure in figures for claim in _MAKERS[figure][1](found)]
-
-
 OMEGA: Final = Paper(
     name=PAPER,
     title="Omega: flexible, scalable schedulers for large compute clusters",
@@ -63,7 +47,7 @@ OMEGA: Final = Paper(
     figures=FIGURES,
     plan=plan,
     runner=run_point,
-    draw=draw,
-    claims=claims,
+    draw=drawn_by(_MAKERS),
+    claims=claimed_by(_MAKERS),
     notes=lambda figures: [],
 )
