@@ -84,7 +84,7 @@ def command(
     from argosy.engines.registry import all_engines
     from argosy.report.comparison import compare
     from argosy.report.metrics import find_metric
-    from argosy.runs.demands import unmet
+    from argosy.runs.demands import missing, unmet
     from argosy.runs.loader import load, with_engine
 
     known = all_engines()
@@ -96,6 +96,13 @@ def command(
     # Loaded even where the seeds are given: a mistake in the file should not come from a process.
     loaded = load(scenario, seed=chosen[0] if chosen else None)
     numbers = list(dict.fromkeys(chosen)) or _seeds(loaded, seeds or DEFAULT_SEEDS)
+    lacking = {name: missing(with_engine(loaded, name), known) for name in names}
+    skipped = {name: error for name, error in lacking.items() if error is not None}
+    for error in skipped.values():
+        # Of all there are, those that can run are compared; those that were named must run.
+        if engines:
+            raise error
+    names = [name for name in names if name not in skipped]
     runs = _runs(scenario, names, numbers, jobs or os.cpu_count() or 1)
     notes = {name: unmet(with_engine(loaded, name), known) for name in names}
     comparisons = [compare(runs, metric, notes) for metric in wanted]
@@ -109,11 +116,13 @@ def command(
             "scenario": str(scenario),
             "seeds": numbers,
             "left_out": loaded.left_out,
+            "skipped": {name: str(error) for name, error in skipped.items()},
             "comparisons": msgspec.to_builtins(comparisons),
             "runs": [{"engine": name, **flat(s)} for name, ran in runs.items() for s in ran],
         }
 
-    tell_unmet([*loaded.left_out, *(text for name in names for text in notes[name])])
+    told = [f"skipped: {error}" for error in skipped.values()]
+    tell_unmet([*loaded.left_out, *told, *(text for name in names for text in notes[name])])
     emit(
         output,
         sections=lambda width: _sections(comparisons, width),

@@ -23,6 +23,11 @@ from argosy.report.tables import Column, Table
 RUNS: Final = Path("runs")
 OLDEST_PYTHON: Final = (3, 11)
 LIBRARIES: Final = ("click", "msgspec", "numpy", "rich")
+#: Libraries of extras: which extra, and what does not work without.
+EXTRAS: Final = {
+    "ortools": ("ilp", "no integer programs, so no medea by default and no ilp-all"),
+    "pyyaml": ("yaml", "no constraints from YAML files"),
+}
 #: The first number of stream 1: the same on every platform, or no run can be repeated.
 FIRST_BITS: Final = 16326800385650405095
 
@@ -124,6 +129,15 @@ def _engines() -> Iterator[Finding]:
             )
 
 
+def _extras() -> Iterator[Finding]:
+    for library, (extra, purpose) in EXTRAS.items():
+        try:
+            yield Finding("ok", library, metadata.version(library))
+        except metadata.PackageNotFoundError:
+            hint = f"install it: pip install 'argosy[{extra}]'"
+            yield Finding("note", library, f"not installed: {purpose}", hint)
+
+
 def _write_access() -> Iterator[Finding]:
     place = RUNS if RUNS.is_dir() else Path()
     with tempfile.TemporaryDirectory(prefix=".argosy-", dir=place):
@@ -144,7 +158,7 @@ def _terminal() -> Iterator[Finding]:
         )
 
 
-CHECKS: Final = (_python, _native_core, _libraries, _engines, _write_access, _terminal)
+CHECKS: Final = (_python, _native_core, _libraries, _extras, _engines, _write_access, _terminal)
 HINTS: Final = {
     "native core": "install argosy again; the core is compiled for one version of Python",
     "engines": "mend the problems above first; then install argosy again",

@@ -27,30 +27,40 @@ def command(name: str | None, output: str) -> None:
 
 
 def _list(engines: dict[str, type[Engine]], output: str) -> None:
-    from argosy.report.catalogue import capabilities
+    from argosy.report.catalogue import capabilities, lacking
     from argosy.report.tables import Column, Table
 
     table = Table(
-        (Column("name", "engine"), Column("capabilities", "capabilities"), Column("summary", "")),
+        (
+            Column("name", "engine"),
+            Column("capabilities", "capabilities"),
+            Column("summary", ""),
+            Column("lacking", ""),
+        ),
         tuple(
-            (name, ", ".join(capabilities(engine)), engine.summary)
+            (name, ", ".join(capabilities(engine)), engine.summary, lacking(engine))
             for name, engine in engines.items()
         ),
     )
 
     def sections(width: int | None) -> list[list[str]]:
-        heading, *lines = table.without(["summary"]).lines(width)
+        heading, *lines = table.without(["summary", "lacking"]).lines(width)
         shown = [heading]
         # A summary is a sentence: it stands below its engine instead of widening a column.
         for line, engine in zip(lines, engines.values(), strict=True):
-            shown += [line, *_wrapped(engine.summary, width)]
+            shown += [line, *_wrapped(engine.summary, width), *_missing(engine, width)]
         return [shown]
 
     emit(
         output,
         sections=sections,
         document=lambda: [
-            {"name": name, "summary": engine.summary, "capabilities": capabilities(engine)}
+            {
+                "name": name,
+                "summary": engine.summary,
+                "capabilities": capabilities(engine),
+                "lacking": lacking(engine),
+            }
             for name, engine in engines.items()
         ],
         csv=table.csv,
@@ -60,7 +70,7 @@ def _list(engines: dict[str, type[Engine]], output: str) -> None:
 def _describe(engine: type[Engine], output: str) -> None:
     import msgspec
 
-    from argosy.report.catalogue import capabilities, settings
+    from argosy.report.catalogue import capabilities, lacking, settings
     from argosy.report.tables import Column, Table
 
     known = settings(engine)
@@ -79,7 +89,7 @@ def _describe(engine: type[Engine], output: str) -> None:
         shown = [heading]
         for line, setting in zip(lines, known, strict=True):
             shown += [line, *_wrapped(setting.doc, width)]
-        about = [engine.name, *_wrapped(engine.summary, width)]
+        about = [engine.name, *_wrapped(engine.summary, width), *_missing(engine, width)]
         return [about, ["capabilities", *_wrapped(", ".join(capabilities(engine)), width)], shown]
 
     emit(
@@ -89,10 +99,18 @@ def _describe(engine: type[Engine], output: str) -> None:
             "name": engine.name,
             "summary": engine.summary,
             "capabilities": capabilities(engine),
+            "lacking": lacking(engine),
             "settings": [msgspec.to_builtins(setting) for setting in known],
         },
         csv=table.csv,
     )
+
+
+def _missing(engine: type[Engine], width: int | None) -> list[str]:
+    from argosy.report.catalogue import lacking
+
+    text = lacking(engine)
+    return _wrapped(f"not as it is set by default: {text}", width) if text else []
 
 
 def _wrapped(text: str, width: int | None) -> list[str]:

@@ -90,6 +90,23 @@ class Figured(Protocol):
     def figures(self) -> dict[str, float]: ...
 
 
+class Lack(msgspec.Struct, frozen=True):
+    """An optional part of the installation that is not there."""
+
+    #: The extra of the package that brings it.
+    extra: str
+    #: What else can be done, as the end of a sentence.
+    otherwise: str = ""
+
+
+@runtime_checkable
+class Extended(Protocol):
+    """What an engine may have besides: what of the installation it lacks to work with some settings."""
+
+    @classmethod
+    def lack(cls, settings: Settings) -> Lack | None: ...
+
+
 @runtime_checkable
 class Engine(Protocol):
     """One scheduler: an instance of an engine with its settings and state."""

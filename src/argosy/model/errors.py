@@ -130,6 +130,19 @@ class UnknownEngine(UnknownName):
         super().__init__("engine", name, known, **place)
 
 
+class MissingExtra(ArgosyError):
+    """Something needs an optional part of the installation."""
+
+    code = "missing-extra"
+
+    def __init__(self, who: str, extra: str, otherwise: str = "") -> None:
+        hint = f"pip install 'argosy[{extra}]'"
+        super().__init__(
+            f"{who} needs the extra {extra!r}, which is not installed",
+            hint=f"{hint}, or {otherwise}" if otherwise else hint,
+        )
+
+
 class CommandError(ArgosyError):
     """A command's arguments do not make sense together."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from argosy.engines.api import Engine
+from argosy.engines.api import Engine, Extended
+from argosy.model.errors import MissingExtra
 from argosy.model.scenario import Limits, Scenario
+from argosy.worlds.sim.schedulers import make_settings
 
 
 def unmet(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> list[str]:
@@ -30,6 +32,17 @@ def unmet(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> list[str]:
                 f"{entry.engine} makes no transactions, so the limits of {entry.name} do not bind"
             )
     return list(dict.fromkeys(notes))
+
+
+def missing(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> MissingExtra | None:
+    """What the fleet's engines need, with the settings they have, and is not installed."""
+    for entry in scenario.fleet:
+        engine: object = engines[entry.engine]
+        if isinstance(engine, Extended):
+            lack = engine.lack(make_settings(engines[entry.engine], entry.settings))
+            if lack is not None:
+                return MissingExtra(entry.engine, lack.extra, lack.otherwise)
+    return None
 
 
 def _jobs(count: int) -> str:

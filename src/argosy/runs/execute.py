@@ -18,6 +18,7 @@ from argosy.engines.registry import all_engines
 from argosy.model.errors import UnknownEngine
 from argosy.model.scenario import Scenario
 from argosy.runs import directory as layout
+from argosy.runs.demands import missing
 from argosy.runs.measure import summarise
 from argosy.runs.summary import Provenance, Summary
 from argosy.runs.variants import scenario_digest
@@ -39,6 +40,8 @@ def execute(
     for entry in scenario.fleet:
         if entry.engine not in engines:
             raise UnknownEngine(entry.engine, engines)
+    if (error := missing(scenario, engines)) is not None:
+        raise error
     if directory is None:
         return _run(scenario, engines, None, progress)
     partial = layout.begin(directory)

@@ -2,31 +2,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from argosy.engines.api import Capabilities, Context, Finishes, Settings
 from argosy.engines.lra import sight
 from argosy.engines.lra.manager import Sight
-from argosy.engines.lra.scheduler import LraSettings, TwoSchedulers
+from argosy.engines.lra.scheduler import TwoSchedulers
 from argosy.solvers.placement import Answer, Problem, place
-
-_CAPABILITIES = Capabilities(
-    transactions=True,
-    gang=True,
-    preemption=True,
-    constraints=True,
-    finishes=Finishes.OWN,
-    alone=True,
-)
 
 
 class JKube(TwoSchedulers):
     name: ClassVar[str] = "jkube"
     summary: ClassVar[str] = "Kubernetes' scoring, one container at a time; affinities only."
-    settings_type: ClassVar[type[Settings]] = LraSettings
-    capabilities: ClassVar[Capabilities] = _CAPABILITIES
-
-    def __init__(self, settings: Settings, context: Context) -> None:
-        assert isinstance(settings, LraSettings)
-        super().__init__(settings, context)
 
     def sight(self) -> Sight | None:
         return sight.kube

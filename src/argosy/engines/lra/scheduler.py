@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -19,7 +19,7 @@ from msgspec import Meta, structs
 from numpy.typing import NDArray
 
 from argosy.cell import Bitmap, View
-from argosy.engines.api import Context
+from argosy.engines.api import Capabilities, Context, Finishes, Settings
 from argosy.engines.lra.cluster import bitmap, bits, make_ledger
 from argosy.engines.lra.manager import ConstraintManager, Sight
 from argosy.engines.lra.reasons import unplaced, violated
@@ -110,7 +110,18 @@ class Plan(msgspec.Struct, frozen=True):
 class TwoSchedulers(SerialScheduler):
     """An engine says how LRAs are placed (`decide`) and what it sees of constraints (`sight`)."""
 
-    def __init__(self, settings: LraSettings, context: Context) -> None:
+    settings_type: ClassVar[type[Settings]] = LraSettings
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        transactions=True,
+        gang=True,
+        preemption=True,
+        constraints=True,
+        finishes=Finishes.OWN,
+        alone=True,
+    )
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        assert isinstance(settings, LraSettings)
         super().__init__(settings, context)
         self._lra = settings
         self._ledger: Ledger | None = None

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from argosy.engines.api import Capabilities, Context, Finishes, Settings
+from msgspec import structs
+
+from argosy.engines.api import Capabilities
 from argosy.engines.lra import sight
 from argosy.engines.lra.manager import Sight
-from argosy.engines.lra.scheduler import LraSettings, TwoSchedulers
+from argosy.engines.lra.scheduler import TwoSchedulers
 from argosy.solvers.placement import Answer, Problem, place
 
 
@@ -14,14 +16,9 @@ class Yarn(TwoSchedulers):
     summary: ClassVar[str] = (
         "Containers to whichever machine reports next; constraints are not seen."
     )
-    settings_type: ClassVar[type[Settings]] = LraSettings
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        transactions=True, gang=True, preemption=True, finishes=Finishes.OWN, alone=True
+    capabilities: ClassVar[Capabilities] = structs.replace(
+        TwoSchedulers.capabilities, constraints=False
     )
-
-    def __init__(self, settings: Settings, context: Context) -> None:
-        assert isinstance(settings, LraSettings)
-        super().__init__(settings, context)
 
     def sight(self) -> Sight | None:
         return sight.nothing

@@ -8,13 +8,14 @@ made before it, so that a heuristic's answer can be completed into a full soluti
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.model.errors import SettingError
+from argosy.model.errors import MissingExtra
 
 #: Of the search: what makes small programs fast. Their time goes into presolving and root heuristics.
 _PARAMETERS: Final = """
@@ -160,16 +161,10 @@ def _ortools() -> Any:
     try:
         from ortools.linear_solver.python import model_builder_helper
     except ImportError:
-        raise SettingError(
-            "the integer program needs OR-Tools",
-            hint="pip install 'argosy[ilp]', or choose another algorithm",
-        ) from None
+        raise MissingExtra("the integer program", "ilp", "choose another algorithm") from None
     return model_builder_helper
 
 
 def has_solver() -> bool:
-    try:
-        _ortools()
-    except SettingError:
-        return False
-    return True
+    """Whether OR-Tools is installed; it is not imported."""
+    return find_spec("ortools") is not None
