@@ -5,17 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as tuned
+from hypothesis import strategies as st
+from msgspec import structs
 
 from argosy.engines.lra import sight
 from argosy.engines.lra.manager import ConstraintManager
+from argosy.engines.lra.memory import Memory
+from argosy.engines.lra.scheduler import TwoSchedulers
 from argosy.engines.registry import ENGINES
 from argosy.model.constraint_meaning import Container, Meaning
 from argosy.model.constraint_parts import container_tags, of_job
 from argosy.model.constraint_text import format_constraint, parse_constraint
 from argosy.model.errors import ModelError
 from argosy.model.jobs import Job, TaskGroup
+from argosy.model.random import Random
 from argosy.model.resources import Resources
-from argosy.model.scenario import MachineCrash, Scenario, SchedulerCrash
+from argosy.model.scenario import FleetEntry, MachineCrash, Scenario, SchedulerCrash, Takes
 from argosy.solvers.placement import Family, Ledger
 from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.testing.conformance import RUNNING, Trial
@@ -299,3 +306,73 @@ def test_medea_keeps_what_a_scheduler_that_sees_no_constraints_breaks() -> None:
     medea, yarn = (judged(run(engine, jobs, cell=cell(24)), spec) for engine in ("medea", "yarn"))
     assert medea == 0
     assert yarn > 10
+
+
+def test_a_scheduler_that_begins_again_keeps_the_constraints_of_what_runs_whole() -> None:
+    """The first application runs whole when the scheduler crashes; nobody tells of it again."""
+    crash = SchedulerCrash(scheduler="s", at=30 * SECOND, down=SECOND)
+    alone = "appID:self -> {guest, 0, 0} in rack hard"
+    guest = job("guest", 2, kind="service", seconds=None, tags=("guest",), submit=40, cpu=500)
+    jobs = [service("a", 2, alone, "appID:self -> {appID:self, 1, inf} in rack", cpu=500), guest]
+    for faults in ((), (crash,)):
+        trial = run("medea", jobs, faults=faults)
+        racks = {machine // 4 for machine in where(trial, "a")}
+        assert len(racks) == 1
+        assert len(where(trial, "guest")) == 2
+        assert racks.isdisjoint(machine // 4 for machine in where(trial, "guest"))
+
+
+def test_constraints_of_an_application_that_is_over_bind_nobody() -> None:
+    """Also where the scheduler crashed meanwhile, and where some of it was abandoned."""
+    crash = SchedulerCrash(scheduler="s", at=15 * SECOND, down=30 * SECOND)
+    texts = ("w -> {w, 0, 0} in rack hard", "v -> {w, 0, 0} in machine hard")
+    for faults in ((), (crash,)):
+        jobs = [service("a", 2, *texts, seconds=20), service("b", 6, submit=60)]
+        trial = run("medea", jobs, faults=faults)
+        assert len(where(trial, "b")) == 6
+    never = service("never", 9, "w -> {w, 0, 0} in machine hard", cpu=4_000)
+    trial = run("medea", [never, service("b", 9, submit=60, cpu=100)], {"attempts": 2})
+    assert [line["job"] for line in trial.lines if line["what"] == "abandoned"] == ["never"]
+    assert len(where(trial, "b")) == 9
+
+
+def test_schedulers_of_a_fleet_see_each_others_containers_and_constraints() -> None:
+    apart = "w -> {w, 0, 0} in machine hard"
+    fleet = tuple(
+        FleetEntry(name=name, engine="medea", takes=Takes(kinds=(kind,)),
+                   settings={"long_running": ("first", "second")})
+        for name, kind in (("s", "first"), ("t", "second"))
+    )  # fmt: skip
+    jobs = [
+        structs.replace(service("a", 4, apart, cpu=100), kind="first"),
+        structs.replace(service("b", 4, cpu=100, submit=20), kind="second"),
+    ]
+    trial = run("medea", jobs, fleet=fleet)
+    assert len(where(trial, "b")) == 4
+    assert len(set(where(trial, "a") + where(trial, "b"))) == 8
+
+
+@given(seed=st.integers(0, 10_000))
+@tuned(max_examples=12)
+def test_what_a_scheduler_remembers_is_what_the_cell_holds(seed: int) -> None:
+    """Whatever was placed, moved, lost and ended: at the end its ledger is one made anew."""
+    random = Random(seed)
+    texts = ("w -> {w, 0, 1} in machine", "appID:self -> {appID:self, 1, inf} in rack")
+    jobs = [
+        service(f"a{i}", 1 + random.below(3), texts[i % 2], cpu=500, submit=float(random.below(60)),
+                seconds=None if i % 3 else 5 + random.below(30))
+        for i in range(8)
+    ]  # fmt: skip
+    faults = (
+        MachineCrash(
+            machine=f"m{random.below(8)}", at=(15 + random.below(40)) * SECOND, down=SECOND
+        ),
+        SchedulerCrash(scheduler="s", at=(15 + random.below(60)) * SECOND, down=SECOND),
+    )
+    trial = run("medea", jobs, {"migrate": 2}, faults=faults)
+    engine = trial.world.schedulers[0].engine
+    assert isinstance(engine, TwoSchedulers)
+    view = trial.world.view
+    kept, fresh = engine._known(view), Memory(view, "s")
+    assert kept.ledger._running == fresh.ledger._running
+    assert sorted(kept.manager.numbers()) == sorted(view.applications())

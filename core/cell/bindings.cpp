@@ -483,6 +483,14 @@ void bind_claims(nb::class_<Cell, CellView>& type) {
         self.claims_on(checked_machine(self, machine), tasks);
         return to_numpy(std::move(tasks));
       }, "machine"_a)
+      .def("tagged_claims_on", [](const Cell& self, const Array<std::int32_t>& machines) {
+        Contiguous<std::int32_t> asked(machines);
+        std::vector<std::int64_t> tasks;
+        std::vector<std::int32_t> where, what, who;
+        self.tagged_claims_on(asked.data(), asked.size(), tasks, where, what, who);
+        return std::tuple(to_numpy(std::move(tasks)), to_numpy(std::move(where)),
+                          to_numpy(std::move(what)), to_numpy(std::move(who)));
+      }, "machines"_a)
       .def("evictable", [](const Cell& self, int precedence) {
         std::vector<std::int64_t> amounts;
         self.evictable(precedence, amounts);

@@ -141,6 +141,24 @@ class Cell : public CellView {
     }
   }
 
+  // Of some machines, in their order, each claim's task, machine, shape and scheduler; those of shapes
+  // without tags are left out. O(claims there).
+  void tagged_claims_on(const std::int32_t* machines, std::size_t count, std::vector<std::int64_t>& tasks,
+                        std::vector<std::int32_t>& where, std::vector<std::int32_t>& what,
+                        std::vector<std::int32_t>& who) const {
+    for (std::size_t at = 0; at < count; ++at) {
+      if (!knows(machines[at])) continue;
+      for (std::int32_t slot = claims_.first_on(machines[at]); slot >= 0; slot = claims_.at(slot).next) {
+        const Claim& claim = claims_.at(slot);
+        if (shapes().tags(claim.shape).empty()) continue;
+        tasks.push_back(claim.task);
+        where.push_back(claim.machine);
+        what.push_back(claim.shape);
+        who.push_back(claim.scheduler);
+      }
+    }
+  }
+
   // Per machine and dimension, what claims of a precedence below `bound` hold. O(machines + claims).
   void evictable(int bound, std::vector<std::int64_t>& out) const {
     const auto width = static_cast<std::size_t>(dimensions());

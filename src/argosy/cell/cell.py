@@ -16,7 +16,7 @@ from argosy.cell.names import Names
 from argosy.cell.view import Snapshot, View
 from argosy.model.errors import ModelError
 from argosy.model.explanations import Refusal, Why
-from argosy.model.jobs import PRECEDENCE_RANGE
+from argosy.model.jobs import PRECEDENCE_RANGE, Job
 from argosy.model.resources import MOST_DIMENSIONS, Resources
 from argosy.model.transactions import OPERATOR, Claims, Outcome, TaskArray, Transaction, Wants
 
@@ -99,6 +99,16 @@ class Cell(View):
             -1 if jobs is None else jobs,
             PRECEDENCE_RANGE[1] if precedence is None else precedence,
         )
+
+    def admit(self, number: int, job: Job) -> None:
+        """From now on everybody can read the job's placement constraints: see `applications`."""
+        self._names.applications[number] = job
+        self._names.applications_version += 1
+
+    def retire(self, number: int) -> None:
+        """The job is over, and its constraints with it."""
+        if self._names.applications.pop(number, None) is not None:
+            self._names.applications_version += 1
 
     def commit(self, transaction: Transaction) -> Outcome:
         """Judge the transaction against the cell as it is. What makes no sense raises `ModelError`

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from argosy.model.errors import ModelError, did_you_mean
+from argosy.model.jobs import Job
 from argosy.model.machines import MACHINE_GROUP, Machine
 from argosy.model.transactions import OPERATOR, Wants
 
@@ -33,6 +34,9 @@ class Names:
         self.schedulers = {OPERATOR: 0}
         #: What schedulers last said they want; the core has no use for it.
         self.wants: dict[str, Wants] = {}
+        #: Jobs with constraints that are not over, and how often one came or went.
+        self.applications: dict[int, Job] = {}
+        self.applications_version = 0
         for group, sets in groups.items():
             if group == MACHINE_GROUP:
                 raise ModelError(

@@ -6,7 +6,7 @@ the same questions. Arrays that come back are the caller's own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -17,11 +17,17 @@ from argosy._core import CellView
 from argosy.cell.names import Names
 from argosy.cell.search import DOWN, FILTERED, Found, Rule, miss
 from argosy.model.errors import ModelError, did_you_mean
-from argosy.model.jobs import PRECEDENCE_RANGE
+from argosy.model.jobs import PRECEDENCE_RANGE, Job
 from argosy.model.machines import MACHINE_GROUP
 from argosy.model.random import Random
 from argosy.model.resources import Resources
-from argosy.model.transactions import MachineArray, VersionArray, Wants
+from argosy.model.transactions import (
+    MachineArray,
+    ShapeArray,
+    TaskArray,
+    VersionArray,
+    Wants,
+)
 
 #: One bit a machine in words of 64: machine m is bit m % 64 of word m // 64.
 Bitmap: TypeAlias = NDArray[np.uint64]
@@ -114,18 +120,24 @@ class View:
         """The tags of a task of the shape."""
         return tuple(self._names.tags[number] for number in self._columns.shape_parts(shape)[1])
 
-    def containers(self, scheduler: str) -> Iterator[tuple[int, int, int]]:
-        """The tasks that a scheduler runs, each with its machine and shape."""
+    def tagged_on(
+        self, machines: MachineArray, scheduler: str
+    ) -> tuple[TaskArray, MachineArray, ShapeArray, NDArray[np.bool_]]:
+        """Containers with tags on some machines, whoever placed them: task, machine, shape, and
+        whether it was this scheduler."""
         if not isinstance(self._columns, Columns):
             raise ModelError("a snapshot does not know who holds what", hint="ask the live view")
-        number = self._names.schedulers.get(scheduler)
-        if number is None:
-            return
-        for machine in range(self.machines):
-            for task in self._columns.claims_on(machine).tolist():
-                _, shape, owner, *_ = self._columns.claim(task)
-                if owner == number:
-                    yield task, machine, shape
+        tasks, where, shapes, who = self._columns.tagged_claims_on(machines)
+        return tasks, where, shapes, who == self._names.schedulers.get(scheduler, -1)
+
+    def applications(self) -> Mapping[int, Job]:
+        """Jobs with placement constraints that are not over, by number, whoever schedules them."""
+        return self._names.applications
+
+    @property
+    def applications_version(self) -> int:
+        """Grows whenever such a job comes or goes."""
+        return self._names.applications_version
 
     def tag_count(self, tag: str, machine: int) -> int:
         """How many running containers on the machine carry the tag."""

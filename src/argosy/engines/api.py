@@ -22,6 +22,7 @@ import msgspec
 
 from argosy.cell.view import View
 from argosy.cell.waits import WaitView
+from argosy.model.constraints import Constraint
 from argosy.model.effects import Effect
 from argosy.model.events import Event
 from argosy.model.random import Random
@@ -72,6 +73,8 @@ class Context(msgspec.Struct, frozen=True):
     name: str
     peers: tuple[str, ...]
     random: Random
+    #: The operator's placement constraints on the cell.
+    constraints: tuple[Constraint, ...] = ()
 
 
 @runtime_checkable

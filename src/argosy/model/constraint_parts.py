@@ -107,9 +107,13 @@ def app_tag(job_id: str) -> str:
     return _tag(APP, job_id)
 
 
+def kind_tag(kind: str) -> str:
+    return _tag(KIND, kind)
+
+
 def automatic_tags(job: Job) -> tuple[str, ...]:
     """What every container of the job carries beside its group's own tags."""
-    tags = (app_tag(job.id), _tag(KIND, job.kind))
+    tags = (app_tag(job.id), kind_tag(job.kind))
     return (*tags, _tag(OWNER, job.owner)) if job.owner else tags
 
 

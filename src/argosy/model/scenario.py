@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from argosy.model.constraints import Constraint
 from argosy.model.jobs import PRECEDENCE_RANGE, Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
@@ -53,6 +54,8 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True):
 class CellSpec(msgspec.Struct, frozen=True, kw_only=True):
     machines: tuple[Machine, ...]
     groups: tuple[GroupSpec, ...] = ()
+    #: The operator's, beside those of jobs.
+    constraints: tuple[Constraint, ...] = ()
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

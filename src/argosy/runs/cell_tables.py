@@ -8,7 +8,8 @@ from typing import Final
 
 import msgspec
 
-from argosy.model.constraints import NAME, RESERVED
+from argosy.model.constraint_parts import SELF, leaves, tags_of
+from argosy.model.constraints import NAME, RESERVED, Constraint
 from argosy.model.errors import ModelError, ScenarioError, UnknownName, excerpt
 from argosy.model.jobs import is_name
 from argosy.model.machines import MACHINE_GROUP, Machine
@@ -47,6 +48,7 @@ class GroupTable(msgspec.Struct, frozen=True, kw_only=True):
 class CellTable(msgspec.Struct, frozen=True, kw_only=True):
     machines: tuple[MachineTable, ...]
     groups: dict[str, GroupTable] = {}
+    constraints: tuple[Constraint, ...] = ()
 
 
 def make_cell(table: CellTable, brought: Sequence[Machine] = ()) -> CellSpec:
@@ -99,7 +101,25 @@ def make_cell(table: CellTable, brought: Sequence[Machine] = ()) -> CellSpec:
             GroupSpec(name=name, sets=_sets(name, group, len(machines)))
             for name, group in table.groups.items()
         ),
+        constraints=_constraints(table),
     )
+
+
+def _constraints(table: CellTable) -> tuple[Constraint, ...]:
+    groups = (MACHINE_GROUP, *table.groups)
+    for index, constraint in enumerate(table.constraints):
+        path: Path = ("cell", "constraints", index)
+        for leaf in leaves(constraint.rule):
+            if leaf.group not in groups:
+                raise Misfit(UnknownName("node group", leaf.group, groups), path)
+        if SELF in tags_of(constraint.rule):
+            raise Misfit(
+                ScenarioError(
+                    f"{SELF} in a constraint of the cell", expected="tags of jobs: it is no job"
+                ),
+                path,
+            )
+    return table.constraints
 
 
 def _sets(name: str, group: GroupTable, machines: int) -> tuple[str, ...]:

@@ -67,6 +67,8 @@ def _lint_scenario(scenario: Scenario, document: Mapping[str, Any]) -> Linted:
         for job in scenario.jobs
         for number, constraint in enumerate(of_job(job.id, job.constraints), 1)
     ]
+    for number, constraint in enumerate(scenario.cell.constraints, 1):
+        written.append(Written(constraint, where=f"cell, constraint {number}"))
     for entry in document.get("fleet", ()):
         for number, value in enumerate(entry.get("settings", {}).get("operator", ()), 1):
             where = f"fleet {entry.get('name', '')}, constraint {number}"

@@ -68,8 +68,15 @@ class ConstraintManager:
         self._require_sound(own)
         settled = tuple(self._overridden(constraint) for constraint in own)
         seen = tuple(self._seen(settled))
-        for constraint in seen:
-            self._ledger.add(constraint)
+        added: list[Constraint] = []
+        try:
+            for constraint in seen:
+                self._ledger.add(constraint)
+                added.append(constraint)
+        except ModelError:
+            for constraint in added:
+                self._ledger.remove(constraint)
+            raise
         self._active[number] = seen
 
     def withdraw(self, number: int) -> None:

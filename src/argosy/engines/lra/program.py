@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from argosy.engines.api import Context, Lack, Settings
-from argosy.engines.lra.scheduler import LraSettings, TwoSchedulers
+from argosy.engines.lra.scheduler import TwoSchedulers
+from argosy.engines.lra.settings import LraSettings
 from argosy.model.units import Micros
 from argosy.solvers.placement import Answer, Problem
 from argosy.solvers.placement.ilp import Limits, solve

@@ -428,6 +428,7 @@ class Carrier:
 
     def _abandon(self, scheduler: Scheduler, effect: Abandon, now: int) -> None:
         self._simulator.set_abandoned(effect.tasks)
+        self._world.note_abandoned(effect.tasks)
         self._journal.tasks(
             now,
             "abandoned",

@@ -10,6 +10,7 @@ import msgspec
 
 from argosy.cell.waits import WaitView
 from argosy.engines.api import Context, Engine, Figured, Finishes, Settings, WaitKeeper
+from argosy.model.constraints import Constraint
 from argosy.model.errors import EngineFault, SettingError
 from argosy.model.jobs import Job
 from argosy.model.random import Random
@@ -33,6 +34,7 @@ class Scheduler:
         peers: tuple[str, ...],
         number: int,
         random: Random,
+        constraints: tuple[Constraint, ...] = (),
     ) -> None:
         self.index = index
         self.name = name
@@ -64,6 +66,8 @@ class Scheduler:
         #: the last one, in nanoseconds.
         self.is_measured = isinstance(entry.decision_time, Measured)
         self.computed = 0
+        #: The operator's.
+        self._constraints = constraints
         self._random = random
         self.decision_random = random.child(f"decisions of {name}")
 
@@ -106,7 +110,8 @@ class Scheduler:
         """A fresh engine: nothing is remembered, and the random stream is the epoch's own."""
         self.is_given_up = False
         random = self._random.child(f"{self.name}, epoch {self.epoch}")
-        self.engine = self.engine_type(self.settings, Context(self.name, self.peers, random))
+        context = Context(self.name, self.peers, random, self._constraints)
+        self.engine = self.engine_type(self.settings, context)
 
     def crash(self, now: int) -> None:
         for lane in self.lanes.values():

@@ -65,6 +65,8 @@ FAULT: Final = 18
 
 #: States of the job board, as in core/sim/board.hpp.
 PENDING: Final = 0
+QUEUED: Final = 1
+RUNNING: Final = 2
 FOREVER: Final = 2**62
 #: As in core/sim/machine_queue.hpp.
 _QUEUE_ORDERS: Final = ("fcfs", "shortest-first", "shortest-remaining")
@@ -126,6 +128,9 @@ class SimulatedWorld:
         self._token = 0
         #: What needs no heap because it would come next in any case: most of what follows at once.
         self._at_once: deque[_Arrival] = deque()
+        #: Jobs that are done and not yet forgotten, and applications of which some tasks were abandoned.
+        self._done: list[int] = []
+        self._given_up: set[int] = set()
         self.faults = FaultPlan(self)
         self.events = 0
         self.preemptions = 0
@@ -143,8 +148,19 @@ class SimulatedWorld:
                 limits = entry.limits
                 self.cell.set_limits(name, limits.resources, limits.jobs, limits.precedence)
                 index = len(schedulers)
+                constraints = self.scenario.cell.constraints
                 schedulers.append(
-                    Scheduler(index, name, entry, engine, settings, peers, number, self.random)
+                    Scheduler(
+                        index,
+                        name,
+                        entry,
+                        engine,
+                        settings,
+                        peers,
+                        number,
+                        self.random,
+                        constraints,
+                    )
                 )
                 if engine.capabilities.queues:
                     self.simulator.keep_loads()
@@ -203,6 +219,8 @@ class SimulatedWorld:
         if engine is None:
             return
         self.events += 1
+        if self.cell.applications() and scheduler.capabilities.constraints:
+            self._retire_done()
         began = process_time_ns() if scheduler.is_measured else 0
         try:
             effects: Sequence[Effect] = engine.handle(event, self.view, now)
@@ -259,17 +277,40 @@ class SimulatedWorld:
         number = self.simulator.add_job(now, count, scheduler.index)
         self.workbook.add(TaskFacts(job, self.cell))
         if number % _CLEAR_EVERY == 0:
-            self.workbook.forget(self.simulator.take_done().tolist())
+            self._retire_done()
+            self.workbook.forget(self._done)
+            self._done = []
         if job.phases:
             activities = np.array([phase.activities for phase in job.phases], np.int64)
             durations = np.array([phase.duration for phase in job.phases], np.int64)
             self.simulator.add_pool(number, activities, durations)
+        if job.constraints:
+            self.cell.admit(number, job)
         scheduler.jobs += 1
         self.journal.submitted(now, job, scheduler.name)
         if scheduler.is_alive:
             tasks = np.arange(number << 32, (number << 32) + count, dtype=np.int64)
             self.post(now, scheduler, JobSubmitted(job, number, tasks))
         self._schedule_next_job()
+
+    def _retire_done(self) -> None:
+        """Constraints of applications that are over hold no more."""
+        done = self.simulator.take_done().tolist()
+        self._done += done
+        for number in done:
+            self.cell.retire(number)
+        for number in [n for n in self._given_up if not self._is_open(n)]:
+            self._given_up.discard(number)
+            self.cell.retire(number)
+
+    def _is_open(self, number: int) -> bool:
+        states = (PENDING, QUEUED, RUNNING)
+        return any(len(self.simulator.tasks_in(number, state)) for state in states)
+
+    def note_abandoned(self, tasks: TaskArray) -> None:
+        """An application of which tasks were abandoned is over when the others are."""
+        numbers = np.unique(tasks >> 32).tolist()
+        self._given_up.update(n for n in numbers if n in self.cell.applications())
 
     def hand_over(self, scheduler: Scheduler, now: int) -> None:
         """A scheduler is given up: its pending tasks go to living ones that take their jobs, now and
