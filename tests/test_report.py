@@ -21,7 +21,7 @@ from argosy.report.metrics import METRICS, find_metric
 from argosy.report.tables import Column, Table, Unit, plain
 from argosy.report.verdicts import reasons, verdict
 from argosy.runs.answers import WhyAnswer
-from argosy.runs.summary import Counts, Distribution, SchedulerSummary, Summary
+from argosy.runs.summary import Counts, Distribution, Placement, SchedulerSummary, Summary, Use
 
 
 def spread(mean: float) -> Distribution:
@@ -59,6 +59,9 @@ def summary(
         response_time=spread(jct / 2),
         breakdown={"waiting": wait, "placing": wait, "running": jct - 2 * wait} if finished else {},
         utilisation={"cpu": 0.61, "memory": 0.4},
+        placement=Placement(
+            looks=33, mean=Use(concerned=10.0, violating=2.0, imbalance={"cpu": 0.5}), end=Use()
+        ),
         conflict_fraction=0.25,
         network={"sent": 1500, "lost": 7},
         schedulers=tuple(

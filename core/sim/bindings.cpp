@@ -112,6 +112,7 @@ void bind_sim(nb::module_& module) {
           nb::arg("steal_from"), nb::arg("steal_limit"), nb::arg("record_tasks"),
           nb::keep_alive<1, 2>())
       .def_prop_ro("now", &Simulator::now)
+      .def_prop_ro("has_events", &Simulator::has_events)
       .def_prop_ro("open_tasks", [](const Simulator& self) { return self.board().open(); })
       .def(
           "push",

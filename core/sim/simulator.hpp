@@ -111,6 +111,8 @@ class Simulator {
   }
 
   std::int64_t now() const { return now_; }
+  // Whether anything is still to come, at whatever time.
+  bool has_events() const { return !heap_.empty(); }
   bool knows_machine(std::int32_t machine) const { return cell_.knows(machine); }
   Board& board() { return board_; }
   const Board& board() const { return board_; }

@@ -52,8 +52,8 @@ WIDEST_PLOT: Final = 100
     "metrics",
     multiple=True,
     metavar="NAME",
-    help="jct, wait, placement, response (each also .mean, .p50, .p90, .p99, .largest), end or "
-    "conflicts; repeatable.  [default: jct]",
+    help="jct, wait, placement, response (each also .mean, .p50, .p90, .p99, .largest), end, "
+    "conflicts, violations, extent, fragmented, imbalance or machines; repeatable.  [default: jct]",
 )
 @click.option(
     "--jobs",

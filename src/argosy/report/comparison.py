@@ -59,6 +59,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     #: None where no job finished.
     breakdown: Breakdown | None
     conflict_fraction: float
+    #: The share of containers under placement constraints that break one, over time; none without any.
+    violating: float | None
     utilisation: dict[str, float]
     #: Sent by schedulers, and by machines to schedulers.
     messages: float
@@ -160,6 +162,7 @@ def _standing(
         mean_jct=middle.median(s.jct.mean for s in summaries),
         breakdown=_breakdown(summaries),
         conflict_fraction=middle.median(s.conflict_fraction for s in summaries),
+        violating=_violating(summaries),
         utilisation={
             name: middle.median(s.utilisation.get(name, 0.0) for s in summaries)
             for name in summaries[0].utilisation
@@ -173,6 +176,11 @@ def _standing(
             middle.median(s.jct.largest for s in summaries),
         ),
     )
+
+
+def _violating(summaries: Sequence[Summary]) -> float | None:
+    known = [s.placement.mean for s in summaries if s.placement.mean.concerned]
+    return middle.median(use.violating / use.concerned for use in known) if known else None
 
 
 def _finished(summaries: Sequence[Summary]) -> float:
@@ -232,6 +240,7 @@ def causes(comparison: Comparison) -> Table:
         Column("placing", "placing", Unit.TIME),
         Column("running", "running", Unit.TIME),
         Column("conflict_fraction", "conflicts", Unit.NUMBER),
+        Column("violating", "violating", Unit.SHARE),
         Column("messages", "messages", Unit.COUNT),
         Column("notices", "notices", Unit.COUNT),
         *(Column(f"utilisation_{name}", name, Unit.SHARE) for name in dimensions),
@@ -241,13 +250,16 @@ def causes(comparison: Comparison) -> Table:
             s.engine,
             *(s.breakdown.parts() if s.breakdown else (None, None, None)),
             s.conflict_fraction,
+            s.violating,
             s.messages,
             s.notices,
             *(s.utilisation.get(name) for name in dimensions),
         )
         for s in comparison.standings
     ]
-    return Table(columns, tuple(rows))
+    shown = Table(columns, tuple(rows))
+    is_judged = any(s.violating is not None for s in comparison.standings)
+    return shown if is_judged else shown.without(["violating"])
 
 
 def bars(comparison: Comparison, metric: Metric, width: int) -> list[str]:

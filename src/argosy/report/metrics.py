@@ -40,6 +40,22 @@ def _of(field: str, statistic: str) -> Callable[[Summary], float | None]:
     return value
 
 
+def _violations(summary: Summary) -> float | None:
+    """The share of containers under constraints that break one, over time."""
+    use = summary.placement.mean
+    return use.violating / use.concerned if use.concerned else None
+
+
+def _extent(summary: Summary) -> float | None:
+    use = summary.placement.mean
+    return use.extent if use.concerned else None
+
+
+def _imbalance(summary: Summary) -> float | None:
+    """Of the resource that is used least evenly."""
+    return max(summary.placement.mean.imbalance.values(), default=None)
+
+
 def _all() -> dict[str, Metric]:
     metrics = []
     for name, field, title, better in _TIMES:
@@ -53,6 +69,23 @@ def _all() -> dict[str, Metric]:
         Metric("end", "end of the run", Unit.TIME, "earlier", lambda s: float(s.ended_at)),
         Metric(
             "conflicts", "conflict fraction", Unit.NUMBER, "lower", lambda s: s.conflict_fraction
+        ),
+        Metric("violations", "violating containers", Unit.SHARE, "lower", _violations),
+        Metric("extent", "extent of violations", Unit.NUMBER, "lower", _extent),
+        Metric(
+            "fragmented",
+            "fragmented machines",
+            Unit.NUMBER,
+            "lower",
+            lambda s: s.placement.mean.fragmented,
+        ),
+        Metric("imbalance", "load imbalance", Unit.NUMBER, "lower", _imbalance),
+        Metric(
+            "machines",
+            "machines used",
+            Unit.NUMBER,
+            "lower",
+            lambda s: s.placement.mean.machines_used,
         ),
     ]
     return {metric.name: metric for metric in metrics}

@@ -62,8 +62,12 @@ def times(summary: Summary) -> Table:
         *(Column(name, title, Unit.TIME) for name, title in STATISTICS.items()),
     )
     rows = []
-    for field, title in TIMES.items():
-        observed: Distribution = getattr(summary, field)
+    found: list[tuple[str, Distribution]] = [
+        (title, getattr(summary, field)) for field, title in TIMES.items()
+    ]
+    if summary.placement.latency.count:
+        found.append(("placing under constraints", summary.placement.latency))
+    for title, observed in found:
         known = observed.count > 0
         rows.append((title, *(getattr(observed, name) if known else None for name in STATISTICS)))
     return Table(columns, tuple(rows))
@@ -128,6 +132,32 @@ def totals(summary: Summary) -> Table:
     return Table((Column("what", "over the run"), Column("value", "")), tuple(rows))
 
 
+def placement(summary: Summary) -> Table:
+    """Violations, fragmentation and balance over the run and at its end."""
+    found = summary.placement
+    columns = (
+        Column("what", "placement"),
+        Column("mean", "over the run", Unit.NUMBER),
+        Column("end", "at the end", Unit.NUMBER),
+    )
+    rows: list[tuple[Value, ...]] = []
+    if found.mean.concerned or found.end.concerned:
+        rows = [
+            ("containers under constraints", found.mean.concerned, found.end.concerned),
+            ("violating containers", found.mean.violating, found.end.violating),
+            ("extent of violations", found.mean.extent, found.end.extent),
+        ]
+    rows += [
+        ("machines used", found.mean.machines_used, found.end.machines_used),
+        ("fragmented machines", found.mean.fragmented, found.end.fragmented),
+    ]
+    rows += [
+        (f"imbalance of {name}", value, found.end.imbalance.get(name, 0.0))
+        for name, value in found.mean.imbalance.items()
+    ]
+    return Table(columns, tuple(rows))
+
+
 def _speed_up(found: SpeedUp) -> str:
     jobs = "1 job" if found.jobs == 1 else f"{found.jobs:,} jobs"
     return (
@@ -160,7 +190,11 @@ def sections(summary: Summary, width: int | None = None) -> list[list[str]]:
     """The whole summary for people; each section begins with its heading."""
     return [
         [f"{summary.scenario}, seed {summary.seed}: {summary.fleet}"],
-        *(table(summary).lines(width) for table in (counts, times, totals, schedulers)),
+        *(
+            table(summary).lines(width)
+            for table in (counts, times, totals, placement, schedulers)
+            if table is not placement or summary.placement.looks
+        ),
     ]
 
 
@@ -177,6 +211,13 @@ def flat(summary: Summary) -> dict[str, Value]:
         observed: Distribution = getattr(summary, field)
         row.update({f"{field}_{name}": getattr(observed, name) for name in STATISTICS})
     row.update({f"utilisation_{name}": share for name, share in summary.utilisation.items()})
+    use = summary.placement.mean
+    for name in ("concerned", "violating", "extent", "machines_used", "fragmented"):
+        row[name] = getattr(use, name)
+        row[f"{name}_at_end"] = getattr(summary.placement.end, name)
+    row.update({f"imbalance_{name}": value for name, value in use.imbalance.items()})
+    latency = summary.placement.latency
+    row.update({f"constrained_latency_{name}": getattr(latency, name) for name in STATISTICS})
     row["conflict_fraction"] = summary.conflict_fraction
     row["transactions"] = sum(s.transactions for s in summary.schedulers)
     row["conflicts"] = sum(s.conflicts for s in summary.schedulers)

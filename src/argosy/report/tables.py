@@ -45,7 +45,7 @@ _FORMATS: Final[dict[Unit, Callable[[Any], str]]] = {
     Unit.COUNT: "{:,.0f}".format,
     Unit.TIME: format_duration,
     Unit.SHARE: format_share,
-    Unit.NUMBER: "{:.3g}".format,
+    Unit.NUMBER: lambda value: f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}",
 }
 
 

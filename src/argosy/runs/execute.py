@@ -20,6 +20,7 @@ from argosy.model.scenario import Scenario
 from argosy.runs import directory as layout
 from argosy.runs.demands import missing
 from argosy.runs.measure import summarise
+from argosy.runs.placement import Watch
 from argosy.runs.summary import Provenance, Summary
 from argosy.runs.variants import scenario_digest
 from argosy.worlds.log import DecisionLog
@@ -93,6 +94,7 @@ def _simulate(
     partial: Path | None,
 ) -> Summary:
     world = SimulatedWorld(scenario, engines, log)
+    watch = Watch(world)
     world.run(progress)
     ended: tuple[NDArray[Any], ...] = world.simulator.task_columns()
     running: tuple[NDArray[Any], ...] = world.simulator.running_columns()
@@ -108,4 +110,4 @@ def _simulate(
     if partial is not None:
         with open(partial / layout.TASKS, "wb") as stream:
             np.savez(stream, allow_pickle=False, **columns)
-    return summarise(world, digest)
+    return summarise(world, digest, watch)

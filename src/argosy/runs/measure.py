@@ -7,11 +7,13 @@ from numpy.typing import NDArray
 
 from argosy.model.explanations import Why
 from argosy.model.scenario import Scenario
+from argosy.runs.placement import Watch
 from argosy.runs.statistics import distribution
 from argosy.runs.summary import (
     Counts,
     Daily,
     KindSummary,
+    Placement,
     SchedulerSummary,
     SpeedUp,
     Summary,
@@ -22,7 +24,7 @@ from argosy.worlds.sim.busy import DAY
 from argosy.worlds.sim.schedulers import Scheduler
 
 
-def summarise(world: SimulatedWorld, log_digest: str) -> Summary:
+def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None) -> Summary:
     simulator, scenario = world.simulator, world.scenario
     submit, first_attempt, all_placed, done = simulator.job_columns()
     abandoned_tasks = simulator.abandoned_by_job()
@@ -68,6 +70,7 @@ def summarise(world: SimulatedWorld, log_digest: str) -> Summary:
             name: float(used[d] / capacity[d]) if capacity[d] else 0.0
             for d, name in enumerate(dimensions)
         },
+        placement=Placement() if watch is None else watch.placement(),
         conflict_fraction=conflicts / max(1, successes),
         network=dict(world.network.counts),
         schedulers=tuple(_scheduler(scheduler, simulator.now) for scheduler in world.schedulers),

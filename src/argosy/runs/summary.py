@@ -115,6 +115,34 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     spread: dict[str, Distribution] = {}
 
 
+class Use(msgspec.Struct, frozen=True, kw_only=True):
+    """How containers and machines are: at one instant, or on average over time."""
+
+    #: Running containers that some placement constraint concerns, those of them that break one, and
+    #: weight times extent of all that they break.
+    concerned: float = 0.0
+    violating: float = 0.0
+    extent: float = 0.0
+    #: Machines that are up; of these, with something running, and too full for another container
+    #: though not full.
+    machines: float = 0.0
+    machines_used: float = 0.0
+    fragmented: float = 0.0
+    #: Per resource, the coefficient of variation of machines' use.
+    imbalance: dict[str, float] = {}
+
+
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """Where containers were put, judged by all constraints, also where an engine does not see them."""
+
+    #: How often the cell was looked at, evenly over the run.
+    looks: int = 0
+    mean: Use = Use()
+    end: Use = Use()
+    #: Of jobs with constraints: submit to last container placed.
+    latency: Distribution = Distribution()
+
+
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     seed: int
@@ -142,6 +170,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     speed_up: SpeedUp | None = None
     #: Mean share of each resource in use over the run.
     utilisation: dict[str, float]
+    #: Violations, fragmentation, balance.
+    placement: Placement = Placement()
     #: Conflicting transactions per successful one, over all schedulers.
     conflict_fraction: float
     #: Everything that went over the lossy network: sent, lost, duplicated, delayed, cut.

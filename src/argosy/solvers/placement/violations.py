@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.constraint_meaning import distance
-from argosy.model.constraints import Constraint
+from argosy.model.constraints import Constraint, Rule
 from argosy.solvers.placement.forms import Term, alternatives
 from argosy.solvers.placement.ledger import Ledger
 
@@ -31,6 +31,7 @@ class Judge:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._counts: dict[tuple[frozenset[str], str, bool], NDArray[np.int32]] = {}
+        self._ways: dict[tuple[Rule, frozenset[str]], list[tuple[Term, ...]]] = {}
 
     def broken(self, constraints: Sequence[Constraint]) -> Iterator[Broken]:
         for number, constraint in enumerate(constraints):
@@ -41,7 +42,10 @@ class Judge:
 
     def extent(self, constraint: Constraint, tags: frozenset[str], machine: int) -> float:
         """Of a container with these tags that runs on the machine."""
-        ways = alternatives(constraint.rule, tags)
+        key = (constraint.rule, tags)
+        ways = self._ways.get(key)
+        if ways is None:
+            ways = self._ways[key] = alternatives(constraint.rule, tags)
         return min((sum(self._term(t, tags, machine) for t in way) for way in ways), default=0.0)
 
     def _count(self, tags: frozenset[str], group: str, static: bool) -> NDArray[np.int32]:

@@ -128,6 +128,10 @@ class SimulatedWorld:
         self._token = 0
         #: What needs no heap because it would come next in any case: most of what follows at once.
         self._at_once: deque[_Arrival] = deque()
+        self._look_at = FOREVER
+        self._watcher: Callable[[int], int] | None = None
+        #: Jobs with placement constraints.
+        self.constrained: list[int] = []
         #: Jobs that are done and not yet forgotten, and applications of which some tasks were abandoned.
         self._done: list[int] = []
         self._given_up: set[int] = set()
@@ -179,12 +183,18 @@ class SimulatedWorld:
         self._schedule_next_job()
         horizon = FOREVER if self.scenario.horizon is None else self.scenario.horizon
         simulator, payloads, at_once = self.simulator, self._payloads, self._at_once
+        limit = min(horizon, self._look_at)
         while True:
             kind, now, token = ARRIVE, simulator.now, 0
             if not at_once:
-                item = simulator.next(horizon)
+                item = simulator.next(limit)
                 if item is None:
-                    break
+                    if limit == horizon or not simulator.has_events:
+                        break
+                    # Nothing happens until then: the cell is what it will be.
+                    assert self._watcher is not None
+                    limit = min(horizon, self._watcher(limit))
+                    continue
                 kind, now, _, token = item
             if kind == ARRIVE:
                 scheduler, epoch, action, what = payloads.pop(token) if token else at_once.popleft()
@@ -209,6 +219,11 @@ class SimulatedWorld:
         if self.scenario.horizon is not None and simulator.open_tasks:
             simulator.advance(self.scenario.horizon)
 
+    def watch(self, first: int, watcher: Callable[[int], int]) -> None:
+        """Before the run: `watcher` is called at the time `first`, when all that is due by then has
+        happened, and then at each time that it answers with, as long as anything is still to come."""
+        self._look_at, self._watcher = first, watcher
+
     def _share_done(self, now: int) -> float:
         if self.scenario.horizon:
             return now / self.scenario.horizon
@@ -220,7 +235,7 @@ class SimulatedWorld:
             return
         self.events += 1
         if self.cell.applications() and scheduler.capabilities.constraints:
-            self._retire_done()
+            self.retire_done()
         began = process_time_ns() if scheduler.is_measured else 0
         try:
             effects: Sequence[Effect] = engine.handle(event, self.view, now)
@@ -277,7 +292,7 @@ class SimulatedWorld:
         number = self.simulator.add_job(now, count, scheduler.index)
         self.workbook.add(TaskFacts(job, self.cell))
         if number % _CLEAR_EVERY == 0:
-            self._retire_done()
+            self.retire_done()
             self.workbook.forget(self._done)
             self._done = []
         if job.phases:
@@ -286,6 +301,7 @@ class SimulatedWorld:
             self.simulator.add_pool(number, activities, durations)
         if job.constraints:
             self.cell.admit(number, job)
+            self.constrained.append(number)
         scheduler.jobs += 1
         self.journal.submitted(now, job, scheduler.name)
         if scheduler.is_alive:
@@ -293,7 +309,7 @@ class SimulatedWorld:
             self.post(now, scheduler, JobSubmitted(job, number, tasks))
         self._schedule_next_job()
 
-    def _retire_done(self) -> None:
+    def retire_done(self) -> None:
         """Constraints of applications that are over hold no more."""
         done = self.simulator.take_done().tolist()
         self._done += done
