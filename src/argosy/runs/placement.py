@@ -42,6 +42,9 @@ class Watch:
         #: Per running job and group (by identity), the tags of its containers.
         self._tags: dict[int, dict[int, frozenset[str]]] = {}
         self._ledger: Ledger | None = None
+        #: The cell's versions when it was last seen, and what was seen.
+        self._state: tuple[int, bytes] | None = None
+        self._use = Use()
         self._looks = 0
         self._last = 0
         self._sums = dict.fromkeys(_NUMBERS, 0.0)
@@ -87,6 +90,14 @@ class Watch:
 
     def use(self) -> Use:
         """As the cell is now."""
+        self._world.retire_done()
+        view = self._world.view
+        state = (view.applications_version, view.versions().tobytes())
+        if state != self._state:
+            self._state, self._use = state, self._seen()
+        return self._use
+
+    def _seen(self) -> Use:
         concerned, violating, extent = self._violations()
         view = self._world.view
         is_up = view.takes_claims().astype(bool)
@@ -112,7 +123,6 @@ class Watch:
 
     def _violations(self) -> tuple[int, int, float]:
         world = self._world
-        world.retire_done()
         active = [*self._operator]
         for job in world.cell.applications().values():
             active += of_job(job.id, job.constraints)
