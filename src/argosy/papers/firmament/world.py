@@ -161,9 +161,11 @@ class Replay(msgspec.Struct, frozen=True):
 
 
 class MeasuredWorld(SimulatedWorld):
-    """Notes when its scheduler decides, and how long its tasks are expected to run."""
+    """Notes when its scheduler decides, and how long its tasks are expected to run. Until `begin`
+    decisions take no time: the cluster is found as it is, and what runs there ends when it is to."""
 
-    def __init__(self, scenario: Scenario, jobs: Iterator[Job]) -> None:
+    def __init__(self, scenario: Scenario, jobs: Iterator[Job], begin: int = 0) -> None:
+        self._begin = begin
         self.decisions: list[tuple[int, int]] = []
         #: By job number.
         self.expected: list[int] = []
@@ -178,12 +180,14 @@ class MeasuredWorld(SimulatedWorld):
 
     def post(self, at: int, scheduler: Scheduler, event: Event) -> None:
         if isinstance(event, DecisionDue) and event.token >= 0:
-            self.decisions.append((self.simulator.now, at - self.simulator.now))
+            now = self.simulator.now
+            self.decisions.append((now, at - now))
+            at = at if now >= self._begin else now
         super().post(at, scheduler, event)
 
 
 def measured_world(
-    load: Load, settings: dict[str, Any], engine: str, jobs: Iterator[Job]
+    load: Load, settings: dict[str, Any], engine: str, jobs: Iterator[Job], begin: int = 0
 ) -> MeasuredWorld:
     """A world in which decisions take the processor time that they really take."""
     scenario = Scenario(
@@ -196,13 +200,13 @@ def measured_world(
         horizon=int((BEGIN + load.seconds + 10) * MICROS_PER_SECOND),
         output=Output(log="none"),
     )
-    return MeasuredWorld(scenario, jobs)
+    return MeasuredWorld(scenario, jobs, begin)
 
 
 def replay(load: Load, settings: dict[str, Any], engine: str = "firmament") -> Replay:
-    world = measured_world(load, settings, engine, chain(found(load), arriving(load)))
-    world.run()
     begin = int(BEGIN * MICROS_PER_SECOND)
+    world = measured_world(load, settings, engine, chain(found(load), arriving(load)), begin)
+    world.run()
     end = begin + int(load.seconds * MICROS_PER_SECOND)
     submit, _, placed, _ = world.simulator.job_columns()
     sizes = np.array(world.workbook.counts, np.int64)
