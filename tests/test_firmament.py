@@ -10,11 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.engines.firmament import Firmament, FirmamentSettings
-from argosy.engines.flow.admission import admit
-from argosy.engines.flow.explaining import entry_costs, price_of, second_best
-from argosy.engines.flow.extraction import extract
-from argosy.engines.flow.graph import Graph
+from argosy.engines.firmament import Firmament
 from argosy.engines.flow.local_data import LocalData
 from argosy.engines.flow.settings import DataSettings
 from argosy.engines.flow.tasks import PENDING, RUNNING
@@ -25,78 +21,9 @@ from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, MachineCrash, Scenario
 from argosy.model.transactions import Claims, Transaction
-from argosy.solvers.flow import Network, Problem
-from argosy.solvers.flow.checker import faults
-from argosy.solvers.flow.distances import FAR, Residual
 from argosy.testing.builders import GIB, SECOND, cell, job, machines, scenario
 from argosy.testing.conformance import Trial
-from argosy.worlds.sim.world import build_cell
-
-DATA = {"rate": 64 * 2**20, "block": 2**28, "spread": 0.5}
-
-
-class Bench:
-    """A graph without a world: jobs go in, rounds are carried out as the flow wants them."""
-
-    def __init__(self, spec: CellSpec | None = None, **options: Any) -> None:
-        built = scenario("firmament", [], cell=spec or cell())
-        self.cell = build_cell(built)
-        self.view = self.cell.view()
-        self.settings = msgspec.convert(options, FirmamentSettings)
-        self.graph = Graph(self.settings, self.view)
-        self.jobs = 0
-        self.now = 0
-
-    def add(self, submitted: Job) -> int:
-        number, self.jobs = self.jobs, self.jobs + 1
-        tasks = np.arange(submitted.tasks, dtype=np.int64) + (number << 32)
-        self.graph.add([(submitted, number, tasks)], self.view, self.now)
-        return number
-
-    def solve(self) -> int:
-        self.graph.refresh(self.view, self.now)
-        solution = self.graph.solve()
-        assert solution.cost is not None
-        network = self.graph.network
-        assert faults(network.problem(), network.segment_flows(), network.prices()) == []
-        return solution.cost
-
-    def round(self) -> int:
-        """One round on a cell that takes everything; returns the cost of the flow."""
-        cost = self.solve()
-        graph = self.graph
-        plan = admit(graph, extract(graph), self.view)
-        tasks = graph.tasks
-        where = plan.machines.astype(np.int32)
-        claims = Claims(
-            tasks["number"][plan.rows],
-            where,
-            tasks["shape"][plan.rows].astype(np.int32),
-            self.view.versions(where),
-        )
-        out = tasks["number"][np.concatenate([plan.leaving, plan.early])]
-        outcome = self.cell.commit(Transaction("s", claims, releases=out, move=True))
-        assert outcome.all_accepted
-        graph.stop(
-            np.concatenate([plan.leaving, plan.rows[tasks["state"][plan.rows] == RUNNING]]), 0
-        )
-        graph.start(plan.rows, plan.machines, plan.costs, self.now)
-        return cost
-
-    def finish(self, tasks: list[int]) -> None:
-        ended = np.array(tasks, np.int64)
-        self.cell.commit(Transaction("s", releases=ended))
-        self.graph.finish(ended)
-
-    def where(self, number: int) -> list[int]:
-        rows = np.flatnonzero(self.graph.tasks["number"] >> 32 == number)
-        machines: list[int] = self.graph.tasks["machine"][rows].tolist()
-        return machines
-
-    def running(self) -> list[int]:
-        rows = self.graph.tasks["state"] == RUNNING
-        numbers: list[int] = self.graph.tasks["number"][rows].tolist()
-        return numbers
+from flow_bench import DATA, Bench
 
 
 def test_load_is_spread_evenly() -> None:
@@ -416,129 +343,6 @@ def test_quincy_decides_as_firmament_does_but_from_scratch() -> None:
     ]
     placed = [[x["at"] // SECOND for x in run.lines if x["what"] == "placed"] for run in runs]
     assert placed[0] == placed[1]
-
-
-def _full(policy: str, **options: Any) -> Bench:
-    """Four machines of four slots, all taken by jobs of precedence 0 to 3."""
-    bench = Bench(cell(4), policy=policy, per_precedence=700, **options)
-    for number in range(4):
-        bench.add(
-            job(f"j{number}", 4, cpu=1_000, seconds=30, precedence=number, owner=f"u{number % 2}")
-        )
-    bench.round()
-    bench.solve()
-    assert not (bench.graph.tasks["state"] == PENDING).any()
-    return bench
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"policy": "load-spreading"},
-        {"policy": "quincy", "data": DATA},
-        {"policy": "multi-dimensional"},
-        {"policy": "multi-dimensional", "fairness": 5_000},
-    ],
-)
-def test_the_price_of_a_place_is_what_waiting_would_have_to_cost(options: dict[str, Any]) -> None:
-    bench = _full(**options)
-    number = bench.add(job("late", 1, cpu=1_000, seconds=30, owner="u0"))
-    bench.solve()
-    graph = bench.graph
-    task_class = int(
-        graph.tasks["task_class"][np.flatnonzero(graph.tasks["number"] == number << 32)[0]]
-    )
-    price = price_of(graph, Residual(graph.network), task_class, graph.tasks["machine"])
-    assert price is not None
-    assert price.rise == price.place - price.waiting + 1
-    # The one that would lose is of the lowest precedence, unless its owner would fall below its share.
-    assert price.loser >> 32 == (0 if "fairness" not in options else price.holder >> 32)
-    assert price.machine in range(4)
-    arc = int(graph.classes["wait_arc"][task_class])
-    waiting = int(graph.classes["wait_cost"][task_class])
-    for rise, waits in ((price.rise - 2, 1), (price.rise, 0)):
-        graph.network.set_arcs([arc], costs=[waiting + rise])
-        assert graph.solve().is_optimal
-        assert graph.network.flows([arc]).tolist() == [waits]
-
-
-def test_so_much_more_precedence_wins_the_place() -> None:
-    prices = []
-    for more in (0, None):
-        bench = _full("load-spreading")
-        rise = prices[0] if more is None else 0
-        number = bench.add(job("late", 1, cpu=1_000, precedence=rise))
-        bench.solve()
-        graph = bench.graph
-        row = int(np.flatnonzero(graph.tasks["number"] == number << 32)[0])
-        task_class = int(graph.tasks["task_class"][row])
-        waits = graph.network.flows(graph.classes["wait_arc"][[task_class]]).tolist()
-        assert waits == ([0] if more is None else [1])
-        if more == 0:
-            price = price_of(graph, Residual(graph.network), task_class, graph.tasks["machine"])
-            assert price is not None
-            assert price.precedence is not None
-            prices.append(price.precedence)
-            assert price.precedence > 0
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_second_best_is_what_the_flow_would_cost_without_the_best(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    bench = Bench(cell(6), policy="quincy", data=DATA)
-    for number in range(int(random.integers(2, 6))):
-        bench.add(job(f"j{number}", 3, cpu=1_000, seconds=int(random.integers(5, 60))))
-        bench.round()
-    chosen = bench.add(job("chosen", 1, cpu=1_000, seconds=30))
-    cost = bench.solve()
-    graph = bench.graph
-    plan = extract(graph)
-    row = int(np.flatnonzero(graph.tasks["number"] == chosen << 32)[0])
-    at = int(np.flatnonzero(plan.rows == row)[0])
-    task_class, machine = int(graph.tasks["task_class"][row]), int(plan.machines[at])
-    told = second_best(graph, Residual(graph.network), task_class, machine, int(plan.costs[at]))
-    assert told.score is not None
-    assert told.second_score is not None
-    assert told.second != machine
-    again = Network.of(_without(graph, task_class, machine)).solve().cost
-    assert again is not None
-    assert again - cost == told.second_score - told.score
-
-
-def _without(graph: Graph, task_class: int, machine: int) -> Problem:
-    """The problem with the class's ways to machines spelled out, and the one to `machine` left out."""
-    network = graph.network
-    problem, handles = network.problem(), network.all_vertices()
-    number = {handle: at for at, handle in enumerate(handles.tolist())}
-    me = number[int(graph.classes["vertex"][task_class])]
-    job_vertex = number[graph.jobs[int(graph.classes["job"][task_class])].vertex]
-    kept = (problem.tails != me) | (problem.heads == job_vertex)
-    entries = entry_costs(graph, task_class)
-    entries[machine] = FAR
-    others = np.flatnonzero(entries < FAR)
-    vertices = [number[vertex] for vertex in graph.cluster.vertices[others].tolist()]
-    return Problem(
-        problem.supplies,
-        np.concatenate([problem.tails[kept], np.full(len(others), me, np.int32)]),
-        np.concatenate([problem.heads[kept], np.array(vertices, np.int32)]),
-        np.concatenate([problem.capacities[kept], np.ones(len(others), np.int64)]),
-        np.concatenate([problem.costs[kept], entries[others]]),
-    )
-
-
-def test_a_waiting_task_is_told_the_price_of_a_place() -> None:
-    jobs = [
-        job("first", 8, cpu=4_000, seconds=30, precedence=2),
-        job("late", 1, cpu=4_000, seconds=5, submit=1),
-    ]
-    trial = Trial(Firmament, scenario("firmament", jobs, replicas=1))
-    line = next(x for x in trial.lines if x["what"] == "explained" and x["job"] == "late")
-    price = line["explanation"]["price"]
-    assert price["holder"] >> 32 == 0
-    assert price["precedence"] >= 3
-    assert line["explanation"]["nearest_miss"]["machine"] >= 0
-    told = [x for x in trial.lines if x["what"] == "explained" and x["job"] == "first"]
-    assert all(x["explanation"]["rule"] == "cheapest flow" for x in told)
 
 
 @settings(max_examples=15, deadline=None)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from argosy.solvers.flow import Algorithm, Heuristics, Network, Problem, Solution, Status, Stop
 from argosy.solvers.flow.checker import cost_of, faults
 from argosy.solvers.flow.quincy import Shape, quincy
+from argosy.testing.residual import FAR, Residual
 from flow_peer import peer
 
 EXACT = list(Algorithm)
@@ -214,12 +215,94 @@ def test_a_vertex_with_many_units_is_the_same_as_many_vertices() -> None:
     assert alone.solve().cost == merged.solve().cost == 2 * (1 + 1 + 3) + 4
 
 
-@pytest.mark.parametrize("algorithm", ["relaxation", "cost-scaling"])
+@pytest.mark.parametrize("algorithm", ["cost-scaling", "shortest-paths"])
+@pytest.mark.parametrize("seed", range(4))
+def test_answers_stay_right_without_heuristics(algorithm: str, seed: int) -> None:
+    editor, plain = Editor(seed), Heuristics(False, False, False, False)
+    for _ in range(40):
+        editor.edit()
+        solution = editor.network.solve(algorithm, heuristics=plain)
+        assert_right(editor.network, solution.status, solution.cost)
+
+
+@pytest.mark.parametrize("utilisation", [0.5, 0.9, 1.0])
+@pytest.mark.parametrize("drain", [True, False])
+def test_scaling_costs_after_a_small_change_is_a_small_part_of_the_work(
+    utilisation: float, drain: bool
+) -> None:
+    cluster, problem = quincy(Shape(100, utilisation=utilisation), seed=3)
+    network = Network.of(problem)
+    assert network.solve("cost-scaling").is_optimal
+    tasks = network.all_vertices()[cluster.first_task :]
+    network.remove_vertices(tasks[::100], drain=drain)
+    count = len(tasks[::100])
+    fresh = cluster.draw(count, np.zeros(count, bool))
+    made = network.add_vertices(np.ones(count, np.int64))
+    network.add_arcs(made[fresh.owners], fresh.heads, 1, fresh.costs)
+    network.balance(cluster.sink)
+    warm = network.solve("cost-scaling")
+    cold = Network.of(network.problem()).solve("cost-scaling")
+    assert warm.cost == cold.cost
+    assert 3 * warm.scans < cold.scans
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_cheapest_way_is_the_one_that_a_search_without_prices_finds(seed: int) -> None:
+    editor = Editor(seed)
+    for _ in range(30):
+        editor.edit()
+        network = editor.network
+        if not network.solve().is_optimal:
+            editor.relieve()
+            network.balance(editor.sink)
+            assert network.solve().is_optimal
+        vertices = network.all_vertices()
+        closed = editor.some(vertices)[:2]
+        starts = np.setdiff1d(editor.some(vertices), closed)
+        target = int(np.setdiff1d(vertices, closed)[0]) if len(vertices) > len(closed) else -1
+        if target < 0 or not len(starts):
+            continue
+        entries = editor.cost(len(starts))
+        way = network.cheapest_way(starts, target, entries=entries, without=closed)
+        distances = Residual(network).to(target, without=closed.tolist()).distances[starts]
+        best = int((distances + entries).min())
+        assert way.cost == (best if best < FAR // 2 else None)
+        if way.cost is not None:
+            assert way.vertices[0] in starts
+            assert way.vertices[-1] == target
+            assert not {*way.vertices.tolist()} & {*closed.tolist()}
+
+
+def test_ways_are_of_a_network_as_it_was_solved() -> None:
+    network = Network()
+    first, last = network.add_vertices([1, -1])
+    network.add_arc(first, last, 2, 5)
+    with pytest.raises(ValueError, match="changed since it was solved"):
+        network.cheapest_way([first], int(last))
+    assert network.solve().is_optimal
+    way = network.cheapest_way([first], int(last))
+    assert (way.cost, way.vertices.tolist()) == (5, [first, last])
+    assert network.cheapest_way([], int(last)).cost is None
+    with pytest.raises(ValueError, match="no such vertex"):
+        network.cheapest_way([first], 99)
+
+
+def test_prices_can_be_found_again_for_a_flow_that_lost_them() -> None:
+    _, problem = quincy(Shape(60, utilisation=0.95), seed=4)
+    network = Network.of(problem)
+    cost, flows = network.solve("relaxation").cost, network.flows()
+    network.forget_prices()
+    assert network.solve("cost-scaling").cost == cost
+    assert network.flows().tolist() == flows.tolist()
+    assert faults(problem, network.segment_flows(), network.prices()) == []
+
+
+@pytest.mark.parametrize("algorithm", ["relaxation", "cost-scaling", "shortest-paths"])
 def test_heuristics_change_the_work_and_not_the_answer(algorithm: str) -> None:
     _, problem = quincy(Shape(40, utilisation=1.0), seed=4)
     found = [
         Network.of(problem).solve(algorithm, heuristics=heuristics)
-        for heuristics in (Heuristics(), Heuristics(arc_prioritisation=False, price_refine=False))
+        for heuristics in (Heuristics(), Heuristics(False, False, False, False))
     ]
     assert found[0].cost == found[1].cost
     assert found[0].scans != found[1].scans

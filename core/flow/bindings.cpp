@@ -189,14 +189,36 @@ void set_supplies(Solver& self, const Handles& vertices, const Numbers& supplies
 
 std::tuple<int, int, double, std::int64_t> solve(Solver& self, int algorithm, bool warm,
                                                  std::int64_t budget, const Stop* stop,
-                                                 bool arc_prioritisation, bool price_refine) {
+                                                 bool arc_prioritisation, bool price_refine,
+                                                 bool fresh_prices, bool short_searches) {
   nb::gil_scoped_release unlocked;
   const auto began = std::chrono::steady_clock::now();
   const Outcome outcome = self.solve(static_cast<Algorithm>(algorithm), warm, budget, stop,
-                                     Heuristics{arc_prioritisation, price_refine});
+                                     Heuristics{arc_prioritisation, price_refine, fresh_prices,
+                                                short_searches});
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   return {static_cast<int>(outcome.status), static_cast<int>(outcome.algorithm), took.count(),
           outcome.scans};
+}
+
+// The cheapest way to a target: whether there is one, its cost, the arcs looked at and its vertices.
+auto cheapest_way(Solver& self, const Handles& starts, const Numbers& entries, const Handles& closed,
+                  std::int64_t target) {
+  const Network& net = self.network();
+  check_lengths(starts.size(), {entries.size()});
+  check_vertices(net, starts);
+  check_vertices(net, closed);
+  if (!net.has_vertex(target)) throw nb::value_error("no such vertex");
+  if (!net.is_settled()) throw nb::value_error("the network has changed since it was solved");
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (std::abs(entries.data()[i]) > price_limit) throw nb::value_error("an entry beyond 2^60");
+  }
+  const auto listed = [](const Handles& handles) {
+    return std::vector<Vertex>(handles.data(), handles.data() + handles.size());
+  };
+  const std::vector<Cost> costs(entries.data(), entries.data() + entries.size());
+  Way way = self.ways().find(listed(starts), costs, listed(closed), static_cast<Vertex>(target));
+  return std::make_tuple(way.is_found, way.cost, way.scans, to_numpy(std::move(way.vertices)));
 }
 
 // The cost of the flow as text: it may be wider than 64 bits.
@@ -265,8 +287,12 @@ void bind_flow(nb::module_& module) {
           },
           nb::arg("arcs"))
       .def("solve", &solve, nb::arg("algorithm"), nb::arg("warm"), nb::arg("budget"),
-           nb::arg("stop").none(), nb::arg("arc_prioritisation"), nb::arg("price_refine"))
+           nb::arg("stop").none(), nb::arg("arc_prioritisation"), nb::arg("price_refine"),
+           nb::arg("fresh_prices"), nb::arg("short_searches"))
+      .def("way", &cheapest_way, nb::arg("starts"), nb::arg("entries"), nb::arg("closed"),
+           nb::arg("target"))
       .def("reset", [](Solver& self) { self.network().reset(); })
+      .def("forget_prices", [](Solver& self) { self.network().forget_prices(); })
       .def("all_vertices",
            [](const Solver& self) {
              return vertex_column<std::int32_t>(self, std::nullopt, [](Vertex v) { return v; });

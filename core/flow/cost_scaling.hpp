@@ -7,8 +7,10 @@
 //
 // Heuristics.  Price update: now and then, one search backwards from all deficits raises every price by
 // as much as it can be raised, which also shows who cannot reach a deficit at all (infeasible). Price
-// refine: before a phase, prices alone are tried. Incremental start: with kept flow and prices, e begins
-// at the worst that the edits did to any arc, or would do to an excess.
+// refine: before a phase, prices alone are tried. Incremental start: with kept flow and prices, new
+// vertices are given prices that fit, and the last phase alone is tried first. Only if that takes too much
+// work does e begin at a unit of cost. With new vertices at price zero (to compare), e begins at the worst
+// reduced cost of a changed arc, as published.
 //
 // Exact prices at the end: s-fold prices are rounded down after a shift to a remainder that no vertex
 // has, of which s > vertices leaves at least one. That keeps all reduced costs of residual halves >= 0.
@@ -19,6 +21,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "flow/mending.hpp"
 #include "flow/network.hpp"
 #include "flow/solving.hpp"
 
@@ -26,7 +29,8 @@ namespace argosy::flow {
 
 class CostScaling {
  public:
-  CostScaling(Network& network, bool tries_prices) : net_(network), tries_prices_(tries_prices) {}
+  CostScaling(Network& network, bool tries_prices, bool fits_fresh)
+      : net_(network), tries_prices_(tries_prices), fits_fresh_(fits_fresh) {}
 
   Status run(Control& control) { return scale_down(control, net_.vertices() + 1); }
 
@@ -39,23 +43,58 @@ class CostScaling {
     if (net_.total_supply() != 0) return Status::unbalanced;
     scale_ = scale;
     if (!net_.fits(16 * scale_)) return Status::overflow;
+    const bool is_small_change = fits_fresh_ && !net_.all_touched();
     begin();
     Status status = Status::optimal;
-    if (epsilon_ > 0 || has_excess()) {
-      do {
-        epsilon_ = std::max<Cost>(1, epsilon_ / divisor);
-        if (!tries_prices_ || !price_refine(control)) status = refine(control);
-      } while (status == Status::optimal && epsilon_ > 1);
+    if (has_excess() || (epsilon_ > 0 && !find_prices(control))) {
+      if (is_small_change) status = mend(control);
+      if (!is_small_change || is_too_much_) status = scale_through(control);
     }
     finish(status);
     return status;
   }
 
   static constexpr Cost divisor = 16;
+  // Arcs looked at, by the number of arcs, after which a small change is taken for a large one.
+  static constexpr std::int64_t patience = 16;
+  static constexpr std::int64_t most_passes = 32;
+
+  // Prices for a flow that may be optimal already, whose own were lost.
+  bool find_prices(Control& control) {
+    if (!tries_prices_) return false;
+    const Cost worst = epsilon_;
+    epsilon_ = 1;
+    if (price_refine(control, most_passes)) return true;
+    epsilon_ = worst;
+    return false;
+  }
+
+  Status scale_through(Control& control) {
+    Status status = Status::optimal;
+    do {
+      epsilon_ = std::max<Cost>(1, epsilon_ / divisor);
+      if (!tries_prices_ || !price_refine(control)) status = refine(control);
+    } while (status == Status::optimal && epsilon_ > 1);
+    return status;
+  }
+
+  // The last phase alone. Sending flow over what an edit made negative leaves a flow that is optimal but
+  // for its excesses, however negative it was: few of them need no coarser phase before.
+  Status mend(Control& control) {
+    const std::int64_t most = 4096 + patience * (net_.arcs() + net_.vertices());
+    Control trial = control.part(most);
+    epsilon_ = 1;
+    const Status status = refine(trial);
+    const bool may_go_on = control.spend(trial.scans());
+    is_too_much_ = status == Status::stopped && may_go_on && trial.scans() > most;
+    epsilon_ = divisor * scale_;
+    return status;
+  }
 
   // Scales the prices and finds how far the flow is from optimal by them.
   void begin() {
     const Vertex bound = net_.vertex_bound();
+    if (fits_fresh_ && !net_.all_touched()) price_fresh(net_);
     bool is_small = true;
     for (Vertex v = 0; v < bound; ++v) is_small &= std::abs(net_.price(v)) <= price_limit / (4 * scale_);
     for (Vertex v = 0; v < bound; ++v) net_.set_price(v, is_small ? net_.price(v) * scale_ : 0);
@@ -70,9 +109,9 @@ class CostScaling {
         worst = std::max(worst, -reduced(v, *h));
       }
     }
-    // An excess has to travel: at prices that fit, as far as the prices of the ways that are new differ.
-    if (!is_even) {
-      if (net_.all_touched()) worst = std::max(worst, scale_ * net_.largest_cost());
+    // An excess has to travel: at prices that do not fit, as far as the prices of what is new differ.
+    if (!is_even && net_.all_touched()) worst = std::max(worst, scale_ * net_.largest_cost());
+    if (!is_even && !fits_fresh_) {
       for (const Arc a : net_.touched()) {
         if (!net_.has_arc(a)) continue;
         worst = std::max(worst, std::abs(reduced(net_.tail(a), net_.half(2 * a))));
@@ -234,7 +273,7 @@ class CostScaling {
 
   // Looks for prices by which the flow as it is would be e-optimal; gives up after some work, or when
   // there are excesses, which prices cannot mend.
-  bool price_refine(Control& control) {
+  bool price_refine(Control& control, std::int64_t passes = 4) {
     if (has_excess()) return false;
     const Vertex bound = net_.vertex_bound();
     std::vector<Cost> before(bound);
@@ -245,7 +284,7 @@ class CostScaling {
     for (Vertex v = 0; v < bound; ++v) {
       if (net_.has_vertex(v)) activate(v);
     }
-    std::int64_t work = 4 * (net_.arcs() + net_.vertices());
+    std::int64_t work = passes * (net_.arcs() + net_.vertices());
     while (head_ < queue_.size() && work > 0) {
       const Vertex v = queue_[head_++];
       is_queued_[v] = 0;
@@ -303,6 +342,8 @@ class CostScaling {
 
   Network& net_;
   bool tries_prices_;
+  bool fits_fresh_;
+  bool is_too_much_ = false;
   Cost scale_ = 1;
   Cost epsilon_ = 0;
   std::vector<std::uint32_t> cursors_;

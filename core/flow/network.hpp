@@ -255,6 +255,10 @@ class Network {
     all_touched_ = true;
     touched_ = {};
   }
+  // Whether nothing was edited since a solver found the optimum.
+  bool is_settled() const {
+    return !all_touched_ && touched_.empty() && fresh_.empty() && unsettled_.empty();
+  }
   void settle_touched() {
     all_touched_ = false;
     touched_.clear();
@@ -272,6 +276,12 @@ class Network {
       excesses_[v] = supplies_[v];
       if (excesses_[v] != 0) unsettled_.push_back(v);
     }
+    touch_all();
+  }
+
+  // The flow stays, and nothing is known of its reduced costs any more.
+  void forget_prices() {
+    std::fill(prices_.begin(), prices_.end(), 0);
     touch_all();
   }
 

@@ -40,6 +40,14 @@ class Search {
     queue_.push({distance, v, parent});
   }
 
+  // The same with a label whatever the distance, so that whoever asks knows all that was offered.
+  void label(Vertex v, Cost distance, HalfId parent) {
+    Label& label = labels_[v];
+    if (label.round >= round_ && label.distance <= distance) return;
+    label = Label{distance, round_, parent};
+    queue_.push({distance, v, parent});
+  }
+
   // The distance of the next vertex to scan, `infinite` when there is none.
   Cost radius() {
     while (!queue_.empty()) {

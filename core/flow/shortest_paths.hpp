@@ -33,7 +33,9 @@ class ShortestPaths {
 
   // From scratch, prices begin at the distances to the anchor, which suits what is not crowded; with
   // `keep_prices` they stay, and what they do not fit is mended.
-  Status run(Control& control, bool keep_prices = false) {
+  // Without `short_searches` it is the textbook's: prices begin at zero, and every search goes everywhere.
+  Status run(Control& control, bool keep_prices = false, bool short_searches = true) {
+    short_searches_ = short_searches;
     if (net_.total_supply() != 0) return Status::unbalanced;
     if (!net_.fits(4)) return Status::overflow;
     choose_anchor();
@@ -41,7 +43,7 @@ class ShortestPaths {
     if (has_drifted_) forget_prices();
     const bool is_all = net_.all_touched();
     mend_touched(net_);
-    if (is_all && !keep_prices && !approach_anchor(control)) {
+    if (is_all && !keep_prices && short_searches && !approach_anchor(control)) {
       net_.touch_all();
       return Status::stopped;
     }
@@ -78,18 +80,18 @@ class ShortestPaths {
     from_.offer(start, 0, none, 0);
     Cost bound = infinite;
     Vertex target = none;
-    for (Cost radius; (radius = from_.radius()) < bound;) {
+    for (Cost radius; (radius = from_.radius()) < (short_searches_ ? bound : infinite);) {
       if (!control.spend(from_.next_degree())) return Found::stopped;
       from_.scan([&](Vertex w, Cost there, HalfId over) {
-        if (there >= bound) return true;
-        if (w != anchor_ && net_.excess(w) >= 0) {
+        if (there >= bound && short_searches_) return true;
+        if ((w != anchor_ && net_.excess(w) >= 0) || there >= bound) {
           from_.offer(w, there, over, radius);
           return true;
         }
         from_.set_label(w, there, over);
         bound = there;
         target = w;
-        return there > radius;
+        return there > radius || !short_searches_;
       });
     }
     if (target == none) return Found::nothing;
@@ -216,6 +218,7 @@ class ShortestPaths {
   std::vector<HalfId> path_;
   Vertex anchor_ = none;
   bool has_drifted_ = false;
+  bool short_searches_ = true;
 };
 
 }  // namespace argosy::flow

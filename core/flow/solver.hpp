@@ -12,6 +12,7 @@
 #include "flow/relaxation.hpp"
 #include "flow/shortest_paths.hpp"
 #include "flow/solving.hpp"
+#include "flow/ways.hpp"
 
 namespace argosy::flow {
 
@@ -29,6 +30,10 @@ enum class Algorithm : std::int32_t {
 struct Heuristics {
   bool arc_prioritisation = true;
   bool price_refine = true;
+  // Cost scaling: new vertices begin at prices that fit their neighbours' instead of at zero.
+  bool fresh_prices = true;
+  // Shortest paths: prices begin at the distances to the sink, and a search ends where it arrives.
+  bool short_searches = true;
 };
 
 struct Outcome {
@@ -41,6 +46,7 @@ class Solver {
  public:
   Network& network() { return net_; }
   const Network& network() const { return net_; }
+  Ways& ways() { return ways_; }
 
   // From scratch unless `warm`: then from the flow and prices as they are.
   Outcome solve(Algorithm algorithm, bool warm, std::int64_t budget, const Stop* stop,
@@ -58,11 +64,11 @@ class Solver {
     switch (algorithm) {
       case Algorithm::shortest_paths:
         net_.touch_all();
-        return shortest_paths_.run(control);
+        return shortest_paths_.run(control, false, heuristics_.short_searches);
       case Algorithm::relaxation:
         return Relaxation(net_, heuristics_.arc_prioritisation).run(control);
       case Algorithm::cost_scaling:
-        return CostScaling(net_, heuristics_.price_refine).run(control);
+        return CostScaling(net_, heuristics_.price_refine, heuristics_.fresh_prices).run(control);
       case Algorithm::cycle_cancelling:
         return CycleCancelling(net_).run(control);
       default:
@@ -82,7 +88,7 @@ class Solver {
       return Outcome{status, first, control.scans()};
     }
     net_.touch_all();
-    status = CostScaling(net_, heuristics_.price_refine).approximate(control);
+    status = CostScaling(net_, heuristics_.price_refine, heuristics_.fresh_prices).approximate(control);
     // Where even small factors are too large for the costs, paths have to do without prices to begin at.
     if (status == Status::overflow) {
       return Outcome{shortest_paths_.run(control), Algorithm::local, control.scans()};
@@ -102,7 +108,7 @@ class Solver {
     Control scaling(budget, stop, &relaxed);
     Status second = Status::stopped;
     std::thread other([&] {
-      second = CostScaling(twin, heuristics_.price_refine).run(scaling);
+      second = CostScaling(twin, heuristics_.price_refine, heuristics_.fresh_prices).run(scaling);
       int nobody = 0;
       if (is_answer(second) && winner.compare_exchange_strong(nobody, 2)) scaled.set();
     });
@@ -121,6 +127,7 @@ class Solver {
 
   Network net_;
   ShortestPaths shortest_paths_{net_};
+  Ways ways_{net_};
   Heuristics heuristics_;
 };
 

@@ -21,6 +21,7 @@ class Firmament(FlowScheduler):
     settings_type: ClassVar[type[Settings]] = FirmamentSettings
     capabilities: ClassVar[Capabilities] = Capabilities(
         transactions=True,
+        gang=True,
         preemption=True,
         finishes=Finishes.OWN,
         machine_events=True,

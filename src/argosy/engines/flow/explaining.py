@@ -1,18 +1,13 @@
-"""Explanations from prices.
+"""Explanations from prices: which of them a round gives, and to whom.
 
-A task that waits is told the cheapest way to a machine through the residual network, which counts all
-that others would have to do, and what it costs against waiting: the difference is what its priority
-would have to rise by. Its own job's way out is closed in that search, for it rises along. A task that is
-placed is told what the second best machine would have cost, with the room it leaves counted in. Both are
-exact for the flow as it is, as solving again with changed costs shows.
-
-A search is O(arcs) or more, so there is a budget for each round; who is not explained in one is in a
-later one. An explanation that says nothing new is not repeated.
+A task that waits is told the price of a place (`pricing`), who holds it, and what its priority would
+have to rise by; one that is placed, what the second best machine would have cost. A search for either
+looks at some part of the network, and a round's searches at no more arcs than they may: whoever has
+waited longest for an explanation is next in a later round. Half of what a round may look at is kept for
+those that wait. An explanation that says nothing new is not repeated.
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 import msgspec
 import numpy as np
@@ -21,18 +16,14 @@ from numpy.typing import NDArray
 from argosy.cell import Rule, View
 from argosy.engines.flow.admission import Plan
 from argosy.engines.flow.graph import Graph
-from argosy.engines.flow.pools import NO_ARC
+from argosy.engines.flow.pricing import Labels, price_of, second_best
 from argosy.engines.flow.settings import FlowSettings
 from argosy.engines.flow.tasks import PENDING
 from argosy.model.effects import Explain
-from argosy.model.explanations import Explanation, Price
+from argosy.model.explanations import Explanation
 from argosy.model.random import Random
-from argosy.solvers.flow.distances import FAR, Residual
 
 Numbers = NDArray[np.int64]
-#: A search looks at each arc of the network about so many times.
-_STEPS: Final = 8
-RULE: Final = "cheapest flow"
 
 
 class Explainer:
@@ -40,30 +31,45 @@ class Explainer:
         self._settings = settings
         self._random = random
         self._last = -settings.explain
-        #: What each waiting class was told last, and by when.
+        self._round = 0
+        #: What each waiting class was told last, and in which round its price was last looked into.
         self._told: dict[int, Explanation] = {}
-        self._residual: Residual | None = None
+        self._priced: dict[int, int] = {}
+        self._labels: Labels | None = None
         #: What a look at the machines said of each pool and shape, at the last time of looking.
         self._seen: dict[tuple[int, int], Explanation] = {}
         #: The machine of every task when the round under way is done, by row.
         self._where = np.empty(0, np.int64)
-        self._left = self._settings.explain_arcs
+        self._left = 0
 
     def begin(self) -> None:
-        """A new flow was found: ways through the last one are void."""
-        self._residual = None
+        """A new flow was found: what is known of the last one is void."""
+        self._labels = None
+        self._round += 1
         self._left = self._settings.explain_arcs
 
-    def _ways(self, graph: Graph) -> Residual | None:
-        """The residual network, if the round can afford another search."""
-        if self._left <= 0:
-            return None
-        if self._residual is None:
-            if graph.network.arcs * _STEPS > self._settings.explain_arcs:
-                return None
-            self._residual = Residual(graph.network)
-        self._left -= len(self._residual) * _STEPS
-        return self._residual
+    def _labelled(self, graph: Graph) -> Labels:
+        if self._labels is None:
+            self._labels = Labels(graph)
+        return self._labels
+
+    def placed(self, graph: Graph, plan: Plan) -> list[Explain]:
+        """Why tasks go where the plan puts them; identical ones are explained together."""
+        effects = []
+        classes = graph.tasks["task_class"][plan.rows]
+        keys = (classes << 32) + plan.machines
+        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        for at, row in enumerate(first.tolist()):
+            if self._left <= self._settings.explain_arcs // 2:
+                break
+            task_class, machine = int(classes[row]), int(plan.machines[row])
+            labels, cost = self._labelled(graph), int(plan.costs[row])
+            found = second_best(graph, labels, task_class, machine, cost)
+            self._left -= found.scans
+            effects.append(
+                Explain(graph.tasks["number"][plan.rows[which == at]], found.explanation)
+            )
+        return effects
 
     def waiting(self, graph: Graph, plan: Plan | None, view: View, now: int) -> list[Explain]:
         """Why those have no machine that the round places nowhere."""
@@ -82,19 +88,21 @@ class Explainer:
         classes = graph.tasks["task_class"][rows]
         order = np.argsort(classes, kind="stable")
         rows, classes = rows[order], classes[order]
-        effects = []
         unique, starts = np.unique(classes, return_index=True)
-        told: dict[int, Explanation] = {}
-        for task_class, part in zip(unique.tolist(), np.split(rows, starts[1:]), strict=True):
-            explanation = self._why_not(graph, task_class, int(part[0]), view)
-            if explanation is None:
-                explanation = self._told.get(task_class)
-                if explanation is None:
-                    explanation = self._search(graph, task_class, view)
-            told[task_class] = explanation
+        parts = dict(zip(unique.tolist(), np.split(rows, starts[1:]), strict=True))
+        self._priced = {each: self._priced.get(each, 0) for each in parts}
+        told = {each: self._told.get(each) for each in parts}
+        for task_class in sorted(parts, key=lambda each: self._priced[each]):
+            if self._left > 0:
+                told[task_class] = self._why_not(graph, task_class, view)
+                self._priced[task_class] = self._round
+        effects, known = [], {}
+        for task_class, part in parts.items():
+            explanation = told[task_class] or self._search(graph, task_class, view)
+            known[task_class] = explanation
             if self._told.get(task_class) != explanation:
                 effects.append(Explain(graph.tasks["number"][part], explanation))
-        self._told = told
+        self._told = known
         return effects
 
     def _search(self, graph: Graph, task_class: int, view: View) -> Explanation:
@@ -110,154 +118,24 @@ class Explainer:
         self._seen[pool, shape] = found.explanation()
         return self._seen[pool, shape]
 
-    def _why_not(self, graph: Graph, task_class: int, row: int, view: View) -> Explanation | None:
-        residual = self._ways(graph)
-        if residual is None:
-            return None
+    def _why_not(self, graph: Graph, task_class: int, view: View) -> Explanation:
         seen = self._search(graph, task_class, view)
-        price = price_of(graph, residual, task_class, self._where)
+        job = int(graph.classes["job"][task_class])
+        if job in graph.parked:
+            room, wanted = graph.parked[job]
+            remedy = f"room for all {wanted:,} tasks of its gang at once; there was for {room:,}"
+            return msgspec.structs.replace(seen, remedy=remedy)
+        found = price_of(graph, self._labelled(graph), task_class, self._where)
+        self._left -= found.scans
+        price = found.price
         if price is None:
             return seen
+        if price.rise <= 0:
+            # The flow has a place for it that other tasks of this round were let to first.
+            return msgspec.structs.replace(
+                seen, remedy="another round: others went first in this one"
+            )
         remedy = f"waiting would have to cost {price.rise:,} more"
         if price.precedence is not None:
             remedy = f"{price.precedence:,} more precedence"
         return msgspec.structs.replace(seen, price=price, remedy=remedy)
-
-    def placed(self, graph: Graph, plan: Plan) -> list[Explain]:
-        """Why tasks go where the plan puts them; identical ones are explained together."""
-        effects = []
-        classes = graph.tasks["task_class"][plan.rows]
-        keys = (classes << 32) + plan.machines
-        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-        for at, row in enumerate(first.tolist()):
-            residual = self._ways(graph)
-            if residual is None:
-                break
-            cost = int(plan.costs[row])
-            explanation = second_best(
-                graph, residual, int(classes[row]), int(plan.machines[row]), cost
-            )
-            effects.append(Explain(graph.tasks["number"][plan.rows[which == at]], explanation))
-        return effects
-
-
-def price_of(graph: Graph, residual: Residual, task_class: int, where: Numbers) -> Price | None:
-    """What a place would cost one more task of the class; nothing, if no way leads to any machine.
-    `where` holds the machine of every task, by row."""
-    columns = graph.classes
-    vertex, number = int(columns["vertex"][task_class]), int(columns["job"][task_class])
-    job = graph.jobs[number]
-    owner = int(columns["owner"][task_class])
-    shut, own = (vertex, job.vertex), graph.owner_cost(owner)
-    targets = [(graph.sink, 0)]
-    if graph.owner_vertices[owner] != graph.sink:
-        # In exchange with a task of the same owner, the owner's share stays as it is.
-        targets.append((graph.owner_vertices[owner], own))
-    heads, costs = residual.out_of(vertex)
-    found = []
-    for target, beyond in targets:
-        ways = residual.to(target, without=shut)
-        reach = np.where(heads == job.vertex, FAR, costs + ways.distances[heads] + beyond)
-        if len(reach) and int(reach.min()) < FAR // 2:
-            path = [*ways.path(int(heads[int(reach.argmin())])), graph.sink]
-            found.append((int(reach.min()), path))
-    if not found:
-        return None
-    place_cost, path = min(found)
-    waiting = int(columns["wait_cost"][task_class]) + job.cost + own
-    rise = place_cost - waiting + 1
-    each = graph.policy.precedence_price()
-    machine_of, class_of = graph.machine_of_vertex, graph.class_of_vertex
-    machines = [machine_of[there] for there in path if there in machine_of]
-    classes = [class_of[there] for there in path if there in class_of]
-    # Where the way goes back from a pool, it takes the place of a unit that goes through there too.
-    place = machines[0] if machines else None
-    holder = _task_of(graph, classes[0], where, place) if classes else -1
-    loser = _task_of(graph, classes[-1], where, None) if graph.job_vertices & {*path} else -1
-    return Price(
-        waiting=waiting,
-        place=place_cost,
-        machine=int(where[holder]) if place is None else place,
-        holder=int(graph.tasks["number"][holder]) if holder >= 0 else -1,
-        loser=int(graph.tasks["number"][loser]) if loser >= 0 else -1,
-        rise=rise,
-        precedence=-(-rise // each) if each else None,
-    )
-
-
-def second_best(
-    graph: Graph, residual: Residual, task_class: int, machine: int, cost: int
-) -> Explanation:
-    """What a class's unit on a machine costs, and what it would cost on the next best one."""
-    columns, cluster = graph.classes, graph.cluster
-    vertex = int(columns["vertex"][task_class])
-    job = graph.jobs[int(columns["job"][task_class])]
-    here = int(cluster.vertices[machine])
-    ways = residual.to(here, without=(vertex,))
-    entries = entry_costs(graph, task_class)
-    reach = np.where(entries < FAR, entries + ways.distances[cluster.vertices], FAR)
-    reach[machine] = FAR
-    own = cost + _onward_cost(graph, task_class, machine)
-    costs, steps = (int(terms[machine]) for terms in graph.sink_terms[1:])
-    flow = int(graph.network.flows(graph.sink_arcs[[machine]])[0])
-    score = own + costs + steps * max(0, flow - 1)
-    second = int(reach.argmin())
-    best = int(reach[second])
-    waits = int(columns["wait_cost"][task_class]) + int(ways.distances[job.vertex])
-    feasible = int((entries < FAR).sum())
-    looked_at = int(cluster.usable.sum())
-    if min(best, waits) >= FAR // 2:
-        return Explanation(looked_at=looked_at, feasible=feasible, rule=RULE, score=score)
-    return Explanation(
-        looked_at=looked_at,
-        feasible=feasible,
-        rule=RULE,
-        score=score,
-        second=second if best <= waits else None,
-        second_score=score + min(best, waits) - own,
-    )
-
-
-def _onward_cost(graph: Graph, task_class: int, machine: int) -> int:
-    """What the last unit from the class's pool to the machine cost; nothing, if it went there itself."""
-    if (wanted := graph.preferences.get(task_class)) is not None:
-        arcs = wanted[0][wanted[1] == machine]
-        if len(arcs) and graph.network.flows(arcs).any():
-            return 0
-    pools, number = graph.pools, int(graph.classes["pool"][task_class])
-    arc = pools.arcs[number, machine]
-    flow = int(graph.network.flows([arc])[0]) if arc != NO_ARC else 0
-    return int(pools.costs[number, machine] + pools.steps[number, machine] * max(0, flow - 1))
-
-
-def entry_costs(graph: Graph, task_class: int) -> Numbers:
-    """What the ways of a class to each machine cost up to there; `FAR` where it has none."""
-    pools, number = graph.pools, int(graph.classes["pool"][task_class])
-    arcs, rooms = pools.arcs[number], pools.rooms[number]
-    costs = np.full(graph.cluster.machines, FAR, np.int64)
-    onward = costs.copy()
-    having = np.flatnonzero((arcs != NO_ARC) & (rooms > 0))
-    flows = graph.network.flows(arcs[having])
-    has_room = flows < rooms[having]
-    next_unit = pools.costs[number, having] + pools.steps[number, having] * flows
-    onward[having[has_room]] = next_unit[has_room]
-    is_reached = onward < FAR
-    costs[is_reached] = onward[is_reached] + int(graph.classes["pool_cost"][task_class])
-    if (wanted := graph.preferences.get(task_class)) is not None:
-        for place, cost in zip(wanted[1].tolist(), wanted[2].tolist(), strict=True):
-            if place >= 0:
-                costs[place] = min(costs[place], cost)
-            else:
-                there = is_reached & (graph.cluster.racks == -1 - place)
-                costs[there] = np.minimum(costs[there], onward[there] + cost)
-    return costs
-
-
-def _task_of(graph: Graph, task_class: int, where: Numbers, machine: int | None) -> int:
-    """The row of the last task of a class that has a machine: the given one, or any."""
-    first, count = (int(graph.classes[name][task_class]) for name in ("first", "rows"))
-    rows = np.arange(first, first + count)
-    rows = rows[(graph.tasks["task_class"][rows] == task_class) & (where[rows] >= 0)]
-    there = rows if machine is None else rows[where[rows] == machine]
-    chosen = there if len(there) else rows
-    return int(chosen[-1]) if len(chosen) else -1

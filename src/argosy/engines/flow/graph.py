@@ -7,7 +7,7 @@ without that of starting, and as wide as they are many. So equal tasks are one v
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -53,13 +53,14 @@ class Graph:
         self.settings = settings
         self.network = Network()
         self.cluster = Cluster(view)
-        count = self.cluster.machines
         self.sink = self.network.add_vertex()
-        self.cluster.vertices = self.network.add_vertices(np.zeros(count, np.int64))
-        self.sink_arcs = self.network.add_arcs(
-            self.cluster.vertices, self.sink, np.zeros(count, np.int64), 0
-        )
-        self.sink_terms = (np.zeros(count, np.int64),) * 3
+        dimensions = len(view.dimensions)
+        self.sink_arcs = np.empty(0, np.int32)
+        self.sink_terms = (np.zeros(0, np.int64),) * 3
+        self.own = np.zeros((0, dimensions), np.int64)
+        self._nothing = np.zeros((0, dimensions), np.int64)
+        self.own_tasks = np.zeros(0, np.int64)
+        self._add_machines()
         self.policy = make_policy(settings, self.cluster, view.dimensions)
         self.pools = Pools(
             self.network, self.cluster, len(view.dimensions), has_racks=self.policy.has_racks
@@ -82,6 +83,7 @@ class Graph:
             rows=0,
             pending=0,
             running=0,
+            parked=0,
         )
         #: Jobs that wait no longer since the last round.
         self._settled: list[JobEntry] = []
@@ -93,10 +95,10 @@ class Graph:
         self._run_of: dict[int, int] = {}
         self._dirty_classes: set[int] = set()
         self._dirty_runs: set[int] = set()
-        dimensions = len(view.dimensions)
-        self.own = np.zeros((count, dimensions), np.int64)
-        self._nothing = np.zeros((count, dimensions), np.int64)
-        self.own_tasks = np.zeros(count, np.int64)
+        #: Gangs with tasks that are not over, and those that the round under way leaves out because not
+        #: all of their waiting tasks have room: for how many there was, and of how many.
+        self.gangs: set[int] = set()
+        self.parked: dict[int, tuple[int, int]] = {}
         #: Owners of jobs by number: tasks that are not over, what these ask for, the owner's vertex
         #: and arc to the sink with its terms, where the policy has such.
         self.owners: dict[str, int] = {}
@@ -106,6 +108,29 @@ class Graph:
         self.owner_arcs: list[int] = []
         self._owner_terms: list[tuple[int, int]] = []
         self.statistics: Statistics | None = None
+
+    # Machines come; those that go are still known.
+
+    def grow(self, view: View) -> None:
+        """Take in machines that joined since the last time."""
+        if view.machines == self.cluster.machines:
+            return
+        self.cluster.grow(view)
+        self._add_machines()
+        self.pools.widen(view)
+
+    def _add_machines(self) -> None:
+        """Vertices, arcs and rows for machines of the cluster that have none."""
+        cluster = self.cluster
+        count = cluster.machines - len(cluster.vertices)
+        new = self.network.add_vertices(np.zeros(count, np.int64))
+        cluster.vertices = np.append(cluster.vertices, new)
+        self.sink_arcs = np.append(self.sink_arcs, self.network.add_arcs(new, self.sink, 0, 0))
+        rooms, costs, steps = (np.pad(terms, (0, count)) for terms in self.sink_terms)
+        self.sink_terms = rooms, costs, steps
+        self.own = np.pad(self.own, ((0, count), (0, 0)))
+        self._nothing = np.zeros_like(self.own)
+        self.own_tasks = np.pad(self.own_tasks, (0, count))
 
     # Tasks come and go.
 
@@ -120,6 +145,8 @@ class Graph:
             jobs.items(), vertices.tolist(), arcs.tolist(), strict=True
         ):
             self.jobs[number] = JobEntry(job, vertex, arc)
+            if job.gang:
+                self.gangs.add(number)
 
     def owner_number(self, owner: str) -> int:
         number = self.owners.setdefault(owner, len(self.owners))
@@ -252,6 +279,7 @@ class Graph:
         self.network.remove_vertices(np.array(vertices, np.int32))
         for number in over:
             self.waiting.pop(number, None)
+            self.gangs.discard(number)
             self.tasks.drop_job(number)
         if self.tasks.should_shrink:
             moved = self.tasks.shrink()
@@ -284,27 +312,36 @@ class Graph:
         self._age(now)
         self.network.balance(self.sink)
 
+    def park(self, gangs: Mapping[int, tuple[int, int]]) -> None:
+        """Leave the waiting tasks of gangs out of the flow until `unpark`, for so many of them have
+        room and so many wait."""
+        self.parked.update(gangs)
+        self._set_parked(gangs, 1)
+
+    def unpark(self, gangs: Sequence[int]) -> None:
+        for number in gangs:
+            del self.parked[number]
+        self._set_parked([number for number in gangs if number in self.gangs], 0)
+
+    def _set_parked(self, gangs: Iterable[int], parked: int) -> None:
+        mine = np.isin(self.classes["job"], np.array(sorted(gangs), np.int64))
+        mine &= self.classes["pending"] + self.classes["running"] > 0
+        classes = np.flatnonzero(mine)
+        self.classes["parked"][classes] = parked
+        self._dirty_classes.update(classes.tolist())
+
+    def resync(self) -> None:
+        """Bring only what `park` and `unpark` did into the network."""
+        self._sync_classes()
+        self.network.balance(self.sink)
+
     def solve(self) -> Solution:
         return self.network.solve(self.settings.algorithm, warm=self.settings.warm)
 
     def supplies(self, classes: Numbers) -> Numbers:
         """How many tasks of each class the flow is to place."""
-        pending = self.classes["pending"][classes]
+        pending = self.classes["pending"][classes] * (1 - self.classes["parked"][classes])
         return pending + self.classes["running"][classes] if self.settings.reschedule else pending
-
-    @property
-    def machine_of_vertex(self) -> dict[int, int]:
-        return {vertex: at for at, vertex in enumerate(self.cluster.vertices.tolist())}
-
-    @property
-    def class_of_vertex(self) -> dict[int, int]:
-        living = np.flatnonzero(self.classes["pending"] + self.classes["running"])
-        vertices = self.classes["vertex"][living].tolist()
-        return dict(zip(vertices, living.tolist(), strict=True))
-
-    @property
-    def job_vertices(self) -> set[int]:
-        return {entry.vertex for entry in self.jobs.values()}
 
     def set_sink_terms(self, rooms: Numbers, terms: Terms) -> None:
         costs = np.broadcast_to(np.asarray(terms.costs, np.int64), rooms.shape)

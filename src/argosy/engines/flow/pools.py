@@ -78,18 +78,12 @@ class Pools:
         number = self._unused.pop()
         pool = Pool(key, number, self._network.add_vertex())
         self.requests[number] = pool.request
-        self.allowed[number] = True
-        if requires:
-            bits = np.unpackbits(view.where(requires).view(np.uint8), bitorder="little")
-            self.allowed[number] = bits[: self._cluster.machines]
+        self.allowed[number] = self._allowed(requires, view)
         for matrix in (self.rooms, self.costs, self.steps, self.running):
             matrix[number] = 0
         self.arcs[number] = NO_ARC
         self.fits[number] = fitting(self.requests[[number]], self._free)[0]
-        if self._has_racks:
-            count = len(self._cluster.rack_names)
-            pool.racks = self._network.add_vertices(np.zeros(count, np.int64))
-            self._network.add_arcs(pool.vertex, pool.racks, PLENTY, 0)
+        self._add_racks(pool)
         self._by_key[key] = self.by_number[number] = pool
         return pool
 
@@ -101,6 +95,36 @@ class Pools:
             matrix = getattr(self, name)
             more = np.zeros((count, matrix.shape[1]), matrix.dtype)
             setattr(self, name, np.concatenate([matrix, more]))
+
+    def widen(self, view: View) -> None:
+        """Columns for machines that the cluster has taken in, and vertices for their racks."""
+        count = self._cluster.machines - self.arcs.shape[1]
+        blanks = {"allowed": False, "arcs": NO_ARC, "rooms": 0, "costs": 0, "steps": 0}
+        for name, blank in {**blanks, "running": 0, "fits": 0}.items():
+            matrix = getattr(self, name)
+            more = np.full((len(matrix), count), blank, matrix.dtype)
+            setattr(self, name, np.concatenate([matrix, more], axis=1))
+        self._free = np.pad(self._free, ((0, count), (0, 0)), constant_values=-1)
+        for pool in self.by_number.values():
+            self.allowed[pool.number] = self._allowed(dict(pool.key[1]), view)
+            self._add_racks(pool)
+
+    def _allowed(self, requires: Mapping[str, str], view: View) -> NDArray[np.bool_]:
+        width = self._cluster.machines
+        if not requires:
+            return np.ones(width, np.bool_)
+        bits = np.unpackbits(view.where(requires).view(np.uint8), bitorder="little")
+        return bits[:width].astype(np.bool_)
+
+    def _add_racks(self, pool: Pool) -> None:
+        """Vertices for racks that the pool has none for."""
+        if not self._has_racks:
+            return
+        old = np.empty(0, np.int32) if pool.racks is None else pool.racks
+        count = len(self._cluster.rack_names) - len(old)
+        new = self._network.add_vertices(np.zeros(count, np.int64))
+        self._network.add_arcs(pool.vertex, new, PLENTY, 0)
+        pool.racks = np.append(old, new)
 
     def clear(self) -> None:
         """Drop pools of which no task is left, when there are many: most come back."""

@@ -14,9 +14,9 @@ import numpy as np
 from argosy.cell import View
 from argosy.engines.api import Context
 from argosy.engines.flow.adding import Submission
-from argosy.engines.flow.admission import Plan, admit
+from argosy.engines.flow.admission import Plan
 from argosy.engines.flow.explaining import Explainer
-from argosy.engines.flow.extraction import extract
+from argosy.engines.flow.gangs import decide, gang_numbers
 from argosy.engines.flow.graph import Graph
 from argosy.engines.flow.settings import FlowSettings
 from argosy.engines.flow.tasks import NOWHERE, PENDING, RUNNING
@@ -91,15 +91,13 @@ class FlowScheduler:
         new = self._take_inbox(view, now)
         graph, self._is_due = self.graph, False
         graph.refresh(view, now)
-        solution = graph.solve()
+        decided = decide(graph, view)
         self._explainer.begin()
-        if not solution.is_optimal:
-            raise RuntimeError(f"no flow: {solution.status}")
-        self._plan = admit(graph, extract(graph), view)
+        self._plan = decided.plan
         self._is_due = self._plan.is_cut
         self._round += 1
         settings = self._settings
-        time = settings.t_round + settings.t_arcs * solution.scans // 1_000
+        time = settings.t_round + settings.t_arcs * decided.scans // 1_000
         return self._thoughts(time, new)
 
     def _thoughts(self, time: int, new: list[int]) -> Sequence[Effect]:
@@ -129,6 +127,7 @@ class FlowScheduler:
                     if len(tasks):
                         submissions.append((job, number, tasks))
                 case MachineJoined(machine) | MachineLost(machine) | MachineChanged(machine):
+                    graph.grow(view)
                     graph.cluster.look(machine, view)
         graph.add(submissions, view, now)
         return new
@@ -149,6 +148,7 @@ class FlowScheduler:
             machines,
             tasks["shape"][plan.rows].astype(np.int32),
             view.versions(machines),
+            gang_numbers(graph, plan),
         )
         releases = tasks["number"][np.concatenate([plan.leaving, plan.early])]
         transaction = Transaction(

@@ -26,6 +26,7 @@ class Quincy(FlowScheduler):
     settings_type: ClassVar[type[Settings]] = QuincySettings
     capabilities: ClassVar[Capabilities] = Capabilities(
         transactions=True,
+        gang=True,
         preemption=True,
         finishes=Finishes.OWN,
         machine_events=True,

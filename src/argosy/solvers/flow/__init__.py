@@ -2,6 +2,6 @@
 
 from argosy.solvers.flow.network import Network, Stop
 from argosy.solvers.flow.problem import Problem
-from argosy.solvers.flow.solution import Algorithm, Heuristics, Solution, Status
+from argosy.solvers.flow.solution import Algorithm, Heuristics, Solution, Status, Way
 
-__all__ = ["Algorithm", "Heuristics", "Network", "Problem", "Solution", "Status", "Stop"]
+__all__ = ["Algorithm", "Heuristics", "Network", "Problem", "Solution", "Status", "Stop", "Way"]

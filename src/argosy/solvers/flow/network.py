@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from argosy._core import FlowSolver
 from argosy._core import FlowStop as Stop
 from argosy.solvers.flow.problem import Problem
-from argosy.solvers.flow.solution import Algorithm, Heuristics, Solution, Status
+from argosy.solvers.flow.solution import Algorithm, Heuristics, Solution, Status, Way
 
 __all__ = ["Network", "Stop"]
 
@@ -145,7 +145,14 @@ class Network:
         number = _ALGORITHMS.index(Algorithm(algorithm))
         chosen = heuristics or Heuristics()
         status, winner, seconds, scans = self._core.solve(
-            number, warm, budget, stop, chosen.arc_prioritisation, chosen.price_refine
+            number,
+            warm,
+            budget,
+            stop,
+            chosen.arc_prioritisation,
+            chosen.price_refine,
+            chosen.fresh_prices,
+            chosen.short_searches,
         )
         found = _STATUSES[status]
         return Solution(
@@ -159,6 +166,30 @@ class Network:
     def forget(self) -> None:
         """Take all flow away and set all prices to zero."""
         self._core.reset()
+
+    def forget_prices(self) -> None:
+        """Set all prices to zero and keep the flow."""
+        self._core.forget_prices()
+
+    def cheapest_way(
+        self,
+        starts: ArrayLike,
+        target: int,
+        *,
+        entries: ArrayLike = 0,
+        without: ArrayLike = (),
+    ) -> Way:
+        """The way of one more unit to `target` through the residual network, past the vertices of
+        `without`, from whichever of `starts` makes it cheapest; to begin there costs its `entries`.
+
+        The network has to be as the last solve left it.
+        """
+        handles = _handles(starts)
+        closed = np.empty(0, np.int32) if not np.size(without) else _handles(without)
+        found, cost, scans, vertices = self._core.way(
+            handles, _rows(entries, len(handles)), closed, target
+        )
+        return Way(cost if found else None, vertices, scans)
 
     # Reading. Without handles: of all, in the order of `all_vertices` and `all_arcs`.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 
 class Algorithm(enum.StrEnum):
@@ -46,6 +48,22 @@ class Heuristics(msgspec.Struct, frozen=True):
     arc_prioritisation: bool = True
     #: Cost scaling tries, before each phase, to mend prices without moving flow.
     price_refine: bool = True
+    #: Cost scaling gives new vertices prices that fit their neighbours', instead of zero.
+    fresh_prices: bool = True
+    #: Shortest paths begin at distances to the sink, and each search ends where it arrives. Without,
+    #: they are the textbook's.
+    short_searches: bool = True
+
+
+class Way(msgspec.Struct, frozen=True):
+    """The cheapest way of one more unit of flow."""
+
+    #: Nothing, if no way leads there.
+    cost: int | None
+    #: From where it begins to the target.
+    vertices: NDArray[np.int32]
+    #: Arcs looked at.
+    scans: int
 
 
 class Solution(msgspec.Struct, frozen=True):

@@ -34,6 +34,7 @@ class Quincy:
 
     def __init__(self, settings: FlowSettings, cluster: Cluster) -> None:
         self._settings = settings
+        self._cluster = cluster
         self._racks = cluster.racks
         self._data = LocalData(settings.data, cluster.racks)
 
@@ -41,6 +42,10 @@ class Quincy:
         plain = plain_wishes(groups, self._settings)
         if not self._settings.data.rate:
             return plain
+        if self._racks is not self._cluster.racks:
+            # The cluster has grown: new blocks may lie on new machines.
+            self._racks = self._cluster.racks
+            self._data = LocalData(self._settings.data, self._racks)
         expected = np.array(
             [group.group.expected or 0 if group.job.kind == BATCH else 0 for group in groups]
         )

@@ -1,7 +1,7 @@
-"""Shortest ways through the residual network: what one more unit of flow would cost, and by which way.
+"""Shortest ways through the residual network without prices: an oracle for `Network.cheapest_way`.
 
-Prices bound these distances; where they are not tight only a search tells. This one relaxes all arcs at
-once until nothing changes (Bellman and Ford), O(arcs) array work for each step of the longest way.
+All arcs are relaxed at once until nothing changes (Bellman and Ford), O(arcs) array work for each step
+of the longest way.
 """
 
 from __future__ import annotations
