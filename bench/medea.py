@@ -20,7 +20,16 @@ from argosy.model.constraint_parts import of_job
 from argosy.model.constraint_text import parse_constraint
 from argosy.model.constraints import Constraint
 from argosy.model.random import Random
-from argosy.solvers.placement import Answer, Family, Kind, Ledger, Objective, Problem, place
+from argosy.solvers.placement import (
+    HEURISTICS,
+    Answer,
+    Family,
+    Kind,
+    Ledger,
+    Objective,
+    Problem,
+    place,
+)
 from argosy.solvers.placement.ilp import Limits, solve
 from argosy.solvers.placement.violations import Judge
 from argosy.testing.placements import random_instance
@@ -38,6 +47,15 @@ def constraints_of(number: int, per_application: bool) -> tuple[Constraint, ...]
         "appID:self & master -> {appID:self & standby, 0, 0} in machine",
     )
     return of_job(f"h{number}", map(parse_constraint, texts))
+
+
+RICH = (
+    "appID:self & worker -> {appID:self & worker, 4, inf} in rack"
+    " or appID:self & worker -> {appID:self & worker, 0, 0} in machine",
+    "appID:self & worker -> {worker, 0, 1} or {master, 1, 3} in machine",
+    "appID:self & master -> not {worker, 1, 3} in rack",
+    "appID:self & worker -> spread {2, 4} over rack",
+)
 
 
 class Cell:
@@ -108,17 +126,21 @@ def bench_heuristics(machines: int) -> None:
 
 def bench_empty(machines: int, always: bool, target: float, share: float) -> None:
     """Section 7.5: applications fill an empty cell to 20 %; per application, mean."""
-    cell, times = Cell(machines), []
+    cell, times, solved = Cell(machines), [], 0
     while cell.used < share:
         problem = cell.batch(2)
         began = time.process_time()
         answer = solve(problem, Random(1), always=always)
         times.append(1e3 * (time.process_time() - began + cell.making) / 2)
+        solved += answer.candidates > 0
         cell.run(problem, answer)
     how = "solver always run" if always else "bound certifies"
+    last = statistics.fmean(times[-max(1, len(times) // 10) :])
     print(
         f"to {share:.0%}, {how:18} {machines:6,} machines   mean {statistics.fmean(times):7.2f} ms per"
-        f" application   target {target:g} (CPLEX in the paper, 5,000 machines: 850)"
+        f" application, of the last tenth {last:.2f}, largest {max(times):.2f}; {cell.applications:,}"
+        f" applications, {solved:,} of {len(times):,} batches solved, {sum(times) / 500:.0f} s"
+        f"   target {target:g} (CPLEX in the paper, 5,000 machines: 850)"
     )
 
 
@@ -138,8 +160,7 @@ def bench_full(machines: int, share: float, cycles: int, per_application: bool) 
         began = time.process_time()
         answer = solve(problem, Random(1), limits=Limits(seconds=1.0))
         times.append(1e3 * (time.process_time() - began + cell.making))
-        best = max(place(problem, n, Random(1)).worth.value for n in ("tag-popularity", "serial"))
-        worse += answer.worth.value < best - 1e-9
+        worse += answer.worth.value < best_heuristic(problem) - 1e-9
         gaps.append(answer.gap)
         solved += answer.candidates > 0
         cell.run(problem, answer)
@@ -147,9 +168,40 @@ def bench_full(machines: int, share: float, cycles: int, per_application: bool) 
     limit = "own workers" if per_application else "all workers"
     print(
         f"{share:.0%} full, limit on {limit} {machines:6,} machines   p50 {low:7.2f} ms"
-        f"  p99 {high:7.2f} ms"
+        f"  p99 {high:7.2f} ms  largest {max(times):7.2f} ms"
         f"   solved {solved}/{cycles}, largest gap {max(gaps):.3f}, worse than a heuristic {worse}"
         f"   target {'50 and 500 ms' if share < 0.9 else '1 s'}"
+    )
+
+
+def best_heuristic(problem: Problem) -> float:
+    found = (place(problem, n, Random(1)).worth for n in HEURISTICS if n != "heartbeat")
+    return max((worth.value for worth in found if worth.is_allowed), default=0.0)
+
+
+def bench_budget(machines: int, applications: int, rich: bool) -> None:
+    """In a cell that is 90 % full, with a search tree without a limit: how far a budget of one second of
+    the clock is kept, other load on the computer included. `rich` adds alternatives, negations and
+    spreads."""
+    cell = Cell(machines, True)
+    cell.fill_with_tasks(0.3)
+    while cell.used < 0.9:
+        problem = cell.batch(2)
+        cell.run(problem, place(problem, "tag-popularity", Random(1)))
+    spent, times = [], []
+    for _ in range(5):
+        for number in range(cell.applications, cell.applications + applications if rich else 0):
+            for constraint in of_job(f"h{number}", map(parse_constraint, RICH)):
+                cell.ledger.add(constraint)
+        problem = cell.batch(applications)
+        clock, began = time.perf_counter(), time.process_time()
+        answer = solve(problem, Random(1), limits=Limits(seconds=1.0, nodes=10**7))
+        spent.append(time.process_time() - began)
+        times.append(time.perf_counter() - clock)
+        cell.run(problem, answer)
+    print(
+        f"90 % full, {applications} applications{', rich' if rich else '':6} {machines:6,} machines"
+        f"   at most {max(times):.2f} s of the clock, {max(spent):.2f} s of the processor   target 1 s"
     )
 
 
@@ -204,15 +256,17 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer cycles and instances")
     quick = parser.parse_args().quick
     bench_heuristics(5_000)
-    share = 0.05 if quick else 0.2
+    share = 0.02 if quick else 0.2
     bench_empty(5_000, False, 3, share)
-    bench_empty(5_000, True, 20, share / 4)
-    bench_empty(20_000, False, 10, share / 2)
-    bench_empty(20_000, True, 60, share / 20)
+    bench_empty(5_000, True, 20, share)
+    bench_empty(20_000, False, 10, share)
+    bench_empty(20_000, True, 60, share)
     cycles = 20 if quick else 100
     for per_application in (False, True):
         bench_full(5_000, 0.6, cycles, per_application)
-    bench_full(5_000, 0.9, 10, True)
+    bench_full(5_000, 0.9, 10 if quick else 50, True)
+    for machines, applications, rich in ((5_000, 2, False), (5_000, 8, False), (2_000, 4, True)):
+        bench_budget(machines, applications, rich)
     bench_violations(500, 0.55)
     bench_brute_force(100 if quick else 1_000)
 

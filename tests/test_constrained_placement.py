@@ -143,15 +143,26 @@ def test_extra_objectives_in_the_program_are_those_of_the_appraisal() -> None:
     assert answer.worth.value < 1 - 0.2 * 2 / 26
 
 
-def test_the_program_is_never_worse_than_the_heuristic_whatever_its_limits() -> None:
-    for seed in range(4):
-        problem = crowded(seed=seed)
-        greedy = max(place(problem, name, Random(1)).worth.value for name in AWARE[:3])
+def test_the_program_is_never_worse_than_any_heuristic_whatever_its_limits() -> None:
+    for problem in [crowded(seed=n) for n in range(4)] + [
+        random_instance(Random(n)).problem() for n in range(60)
+    ]:
+        worths = [place(problem, name, Random(1)).worth for name in AWARE]
+        greedy = max(worth.value for worth in worths)
         for limits in (Limits(machines=8, nodes=1), Limits(machines=12, nodes=20)):
             answer = solve(problem, Random(1), limits=limits)
             assert answer.worth.value >= greedy - 1e-12
             assert answer.worth.is_allowed
             assert answer.gap >= 0
+
+
+def test_an_answer_comes_even_if_there_is_no_time() -> None:
+    problem = crowded(seed=1)
+    answer = solve(problem, Random(1), limits=Limits(seconds=1e-6))
+    assert answer.worth.is_allowed
+    assert answer.worth.placed == place(problem, "tag-popularity", Random(1)).worth.placed
+    assert (answer.status, answer.candidates) == ("feasible", 0)
+    assert answer.gap > 0
 
 
 def test_a_bound_certifies_an_answer_that_needs_no_program() -> None:

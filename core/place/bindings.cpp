@@ -9,6 +9,7 @@
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "place/greedy.hpp"
+#include "place/stopwatch.hpp"
 
 namespace {
 
@@ -271,6 +272,9 @@ class Placer {
 }  // namespace
 
 void bind_place(nb::module_& module) {
+  nb::class_<Stopwatch>(module, "Stopwatch")
+      .def(nb::init<>())
+      .def_prop_ro("seconds", &Stopwatch::seconds);
   nb::class_<Placer>(module, "Placer")
       .def(nb::init<const Array<std::int64_t>&, const Array<std::int64_t>&, const Array<std::int64_t>&,
                     const Array<std::int64_t>&, const Array<std::int32_t>&, const Array<std::int32_t>&,

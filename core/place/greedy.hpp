@@ -111,13 +111,13 @@ class Greedy {
   void put(std::int32_t kind, std::int32_t machine, std::int32_t sign) {
     state_.change(kind, machine, sign);
     for (std::size_t b = 0; b < bases_.size(); ++b) bases_[b][at(machine)] = base_score(like_[b], machine);
-    const bool is_local = state_.touched(kind, machine, touched_);
+    const State::Reach reach = state_.touched(kind, machine, touched_);
     for (std::int32_t k = 0; k < state_.problem().kinds; ++k) {
       Scores& scores = scores_[at(k)];
       if (scores.score.empty()) continue;
-      if (!is_local) {
+      if (reach == State::Reach::everywhere) {
         for (std::int32_t n = 0; n < state_.problem().machines; ++n) update(k, n);
-      } else if (is_near(kind, k)) {
+      } else if (reach == State::Reach::choices || is_near(kind, k)) {
         for (const std::int32_t n : touched_) update(k, n);
       } else {
         update(k, machine);

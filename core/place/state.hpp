@@ -238,31 +238,32 @@ class State {
   }
 
   // Machines whose effects may differ once a container of the kind was put on the machine, for any
-  // kind: everyone who shares a set in which something that is counted changed. False: all machines.
-  bool touched(std::int32_t kind, std::int32_t machine, std::vector<std::int32_t>& out) const {
+  // kind: everyone who shares a set in which something that is counted changed. A choice reaches further:
+  // its subjects there may see several counts, and whoever shares any of their sets would change them.
+  enum class Reach : std::uint8_t { items, choices, everywhere };
+  Reach touched(std::int32_t kind, std::int32_t machine, std::vector<std::int32_t>& out) {
     out.assign(1, machine);
-    std::vector<std::int32_t> families;
+    std::vector<std::int32_t> families, chosen;
     for (const std::size_t i : by_kind_[at(kind)]) families.push_back(p_.items[i].family);
     for (const Spread& spread : p_.spreads) {
-      if (spread.subject[at(kind)]) return false;
+      if (spread.subject[at(kind)]) return Reach::everywhere;
     }
     for (const Choice& choice : p_.choices) {
+      bool concerns = !choice.alternatives[at(kind)].empty();
+      for (const std::int32_t c : choice.counters) concerns |= p_.counters[at(c)].match[at(kind)] != 0;
+      if (!concerns) continue;
       for (const std::int32_t c : choice.counters) {
-        if (p_.counters[at(c)].match[at(kind)]) return false;
+        if (p_.counters[at(c)].is_spread) return Reach::everywhere;
+        chosen.push_back(p_.counters[at(c)].family);
       }
-      if (!choice.alternatives[at(kind)].empty()) return false;
     }
-    std::sort(families.begin(), families.end());
-    families.erase(std::unique(families.begin(), families.end()), families.end());
-    for (const std::int32_t f : families) {
-      if (f == 0) continue;
-      each_set(f, machine, [&](std::size_t set) {
-        const Family& family = p_.families[at(f)];
-        out.insert(out.end(), family.members.begin() + family.first_member[set],
-                   family.members.begin() + family.first_member[set + 1]);
-      });
+    families.insert(families.end(), chosen.begin(), chosen.end());
+    add_neighbours(families, {machine}, out);
+    if (!chosen.empty()) {
+      const std::vector<std::int32_t> near(out);
+      add_neighbours(chosen, near, out);
     }
-    return true;
+    return chosen.empty() ? Reach::items : Reach::choices;
   }
 
   static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
@@ -283,6 +284,32 @@ class State {
   }
 
  private:
+  // Adds whoever shares a set of the families with one of `from`, each once; `out` holds `from` already.
+  void add_neighbours(std::vector<std::int32_t> families, const std::vector<std::int32_t>& from,
+                      std::vector<std::int32_t>& out) {
+    std::sort(families.begin(), families.end());
+    families.erase(std::unique(families.begin(), families.end()), families.end());
+    is_out_.resize(at(p_.machines), 0);
+    for (const std::int32_t n : out) is_out_[at(n)] = 1;
+    for (const std::int32_t f : families) {
+      if (f == 0) continue;
+      const Family& family = p_.families[at(f)];
+      is_set_.assign(at(family.sets) + 1, 0);
+      for (const std::int32_t n : from) {
+        each_set(f, n, [&](std::size_t set) {
+          if (is_set_[set]) return;
+          is_set_[set] = 1;
+          for (std::int32_t i = family.first_member[set]; i < family.first_member[set + 1]; ++i) {
+            const std::int32_t member = family.members[at(i)];
+            if (!is_out_[at(member)]) out.push_back(member);
+            is_out_[at(member)] = 1;
+          }
+        });
+      }
+    }
+    for (const std::int32_t n : out) is_out_[at(n)] = 0;
+  }
+
   // What is hard comes before what is soft.
   static double urgency(double weight, bool is_hard) { return is_hard ? 1000 * weight : weight; }
 
@@ -483,6 +510,7 @@ class State {
   std::vector<double> each_before_, each_after_;
   // Subjects that run, per hard item, and how far from each hard constraint they were at the beginning.
   std::vector<std::pair<std::vector<std::int32_t>, std::vector<std::int32_t>>> first_;
+  std::vector<std::uint8_t> is_out_, is_set_;
   std::vector<double> at_first_;
   mutable std::vector<Effect> per_set_;
 };

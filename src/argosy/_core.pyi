@@ -134,6 +134,11 @@ class Cell(CellView):
 
 # Placement under constraints.
 
+class Stopwatch:
+    def __init__(self) -> None: ...
+    @property
+    def seconds(self) -> float: ...
+
 class Placer:
     def __init__(
         self,

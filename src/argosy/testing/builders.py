@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from argosy.engines.registry import ENGINES
 from argosy.model.jobs import Job, Phase, TaskGroup
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
@@ -65,6 +66,10 @@ def shared_job(
 def scenario(engine: str, jobs: list[Job], *, replicas: int = 2, **fields: Any) -> Scenario:
     """One fleet entry of `engine`, with the audit on."""
     settings = fields.pop("settings", {})
+    known = ENGINES.get(engine)
+    if known is not None and "budget" in known.settings_type.__struct_fields__:
+        # A stop by the clock that never strikes: what happens must not depend on the computer.
+        settings = {"budget": 600 * SECOND, **settings}
     return Scenario(
         **{
             "name": "test",

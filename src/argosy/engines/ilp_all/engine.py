@@ -6,14 +6,16 @@ from msgspec import Meta
 
 from argosy.engines.api import Settings
 from argosy.engines.lra.program import ByProgram, ProgramSettings
+from argosy.model.units import Micros
 
 
 class IlpAllSettings(ProgramSettings, frozen=True):
     """As for Medea, but every kind of job is an application."""
 
     long_running: tuple[str, ...] = ("*",)
-    #: Fewer than Medea's: batches are larger.
+    #: Batches are larger than Medea's: fewer nodes of the search tree, and more time.
     nodes: Annotated[int, Meta(ge=1, le=10_000_000)] = 10
+    budget: Annotated[Micros, Meta(ge=1_000)] = Micros(10_000_000)
 
 
 class IlpAll(ByProgram):

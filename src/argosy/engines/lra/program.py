@@ -19,10 +19,10 @@ class ProgramSettings(LraSettings, frozen=True):
     """What the integer program may cost."""
 
     #: Machines to choose from, nodes of the search tree, and a stop by the clock, which should not
-    #: strike: a run in which it does may differ from the next.
+    #: strike: a run in which it does may differ from the next. What was found by then is used.
     candidates: Annotated[int, Meta(ge=1, le=100_000)] = 64
     nodes: Annotated[int, Meta(ge=1, le=10_000_000)] = 500
-    budget: Annotated[Micros, Meta(ge=1_000)] = Micros(10_000_000)
+    budget: Annotated[Micros, Meta(ge=1_000)] = Micros(1_000_000)
 
 
 class ByProgram(TwoSchedulers):

@@ -1,4 +1,4 @@
-"""The integer program as an algorithm: never worse than the heuristic it starts from.
+"""The integer program as an algorithm: never worse than any heuristic.
 
 1. Heuristics give a first answer.
 2. If it is worth as much as a bound that no answer exceeds, it is optimal and nothing is solved.
@@ -9,10 +9,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 import numpy as np
 
-from argosy._core import Placer
+from argosy._core import Placer, Stopwatch
 from argosy.model.random import Random
 from argosy.solvers.placement.answer import Answer, Objective, appraise
 from argosy.solvers.placement.bounds import pooled_bound, simple_bound
@@ -21,13 +23,30 @@ from argosy.solvers.placement.formulation import Formulation
 from argosy.solvers.placement.heuristics import place
 from argosy.solvers.placement.problem import Problem
 
-_EXACT = 1e-9
+_EXACT: Final = 1e-9
+#: What gives first answers, until a bound certifies one: in the order of what they usually cost.
+_FIRST: Final = (
+    "tag-popularity",
+    "serial",
+    "kube",
+    "tag-popularity-first-fit",
+    "serial-first-fit",
+    "node-candidates",
+    "node-candidates-first-fit",
+)
+#: Of the time there is: until when another heuristic is begun, and until when a program is made.
+_BEGIN: Final = 0.25
+_MAKE: Final = 0.5
+#: Of the time that is left then, what the solver gets: it looks at the clock only now and then.
+_SEARCH: Final = 0.75
+#: A search for less than this is not begun.
+_SHORTEST: Final = 0.05
 #: A choice between fewer machines than this is not worth solving.
-_FEWEST = 8
+_FEWEST: Final = 8
 #: With so many times the limit, leaving out what is dominated does not bring it below.
-_WORTH_SIFTING = 10
+_WORTH_SIFTING: Final = 10
 #: Where the optimum may be lost anyway, how far a limit may be exceeded in one place.
-_DEEPEST = 2
+_DEEPEST: Final = 2
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -39,7 +58,7 @@ class Limits(msgspec.Struct, frozen=True):
     places: int = 6_000
     #: Of the search tree; the same on every computer.
     nodes: int = 2_000
-    #: A stop for what the limit on nodes does not bound.
+    #: A stop for what the limit on nodes does not bound, from the first heuristic to the answer.
     seconds: float = 1.0
 
 
@@ -54,12 +73,15 @@ def solve(
 ) -> Answer:
     """The best answer within the limits. With `always`, also what a bound certifies is solved."""
     aim, bounds = objective or Objective(), limits or Limits()
+    watch = Stopwatch()
     native = problem.placer()
     ceiling = simple_bound(problem, aim)
     tried: list[Answer] = [] if start is None else [start]
     best = start
-    for name in ("tag-popularity", "node-candidates", "serial"):
+    for name in _FIRST:
         if best is not None and best.worth.value >= ceiling - _EXACT:
+            break
+        if tried and watch.seconds > _BEGIN * bounds.seconds:
             break
         answer = place(problem, name, random, aim, native)
         if answer.worth.is_allowed:
@@ -74,7 +96,7 @@ def solve(
     is_certain = best.worth.value >= ceiling - _EXACT
     if is_certain and not always:
         return msgspec.structs.replace(best, status="optimal", bound=ceiling)
-    found = _improve(problem, aim, bounds, native, tried, best, ceiling)
+    found = _improve(problem, aim, bounds, native, tried, best, ceiling, watch)
     return msgspec.structs.replace(found, status="optimal") if found.gap <= 1e-7 else found
 
 
@@ -86,6 +108,7 @@ def _improve(
     tried: list[Answer],
     best: Answer,
     ceiling: float,
+    watch: Stopwatch,
 ) -> Answer:
     most = min(limits.machines, limits.places // max(1, len(problem.kinds)))
     pool = usable(problem)
@@ -93,7 +116,8 @@ def _improve(
         pool = undominated(problem, aim)
     is_whole = len(pool) <= most
     used = len(np.unique(best.machines))
-    if not is_whole and (most < _FEWEST or used * len(problem.kinds) > limits.places):
+    is_too_large = most < _FEWEST or used * len(problem.kinds) > limits.places
+    if (not is_whole and is_too_large) or watch.seconds > _MAKE * limits.seconds:
         return msgspec.structs.replace(best, status="feasible", bound=ceiling)
     machines = pool if is_whole else chosen(problem, pool, tried, most, native)
     if is_whole:
@@ -102,10 +126,12 @@ def _improve(
     if not formulation.program.upper:
         return msgspec.structs.replace(best, bound=ceiling)
     start = formulation.program.completed(_values(formulation, best))
+    is_broken = formulation.program.violates(start)
+    left = _SEARCH * (limits.seconds - watch.seconds)
+    if left < _SHORTEST * limits.seconds:
+        return msgspec.structs.replace(best, status="feasible", bound=ceiling)
     solution = formulation.program.solve(
-        None if formulation.program.violates(start) else start,
-        seconds=limits.seconds,
-        nodes=limits.nodes,
+        None if is_broken else start, seconds=left, nodes=limits.nodes
     )
     bound = ceiling
     if is_whole and np.isfinite(solution.bound):

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy._core import Stopwatch
 from argosy.model.errors import MissingExtra
 
 #: Of the search: what makes small programs fast. Their time goes into presolving and root heuristics.
@@ -27,6 +28,9 @@ misc/usesymmetry = 0
 randomization/randomseedshift = 0
 timing/reading = FALSE
 """
+
+#: Less would be no limit at all.
+_SHORTEST: Final = 1e-3
 
 Values = list[float]
 
@@ -120,7 +124,8 @@ class Program:
         nodes: int | None = None,
         gap: float = 1e-9,
     ) -> Solution:
-        """`nodes` bounds the search in a way that does not depend on the computer."""
+        """`nodes` bounds the search alike on every computer, `seconds` bounds all of it."""
+        watch = Stopwatch()
         core = _ortools()
         model = core.ModelBuilderHelper()
         model.add_var_array_with_bounds(
@@ -138,7 +143,7 @@ class Program:
             for column, value in enumerate(start.tolist()):
                 model.add_hint(column, value)
         solver = core.ModelSolverHelper("scip")
-        solver.set_time_limit_in_seconds(seconds)
+        solver.set_time_limit_in_seconds(max(_SHORTEST, seconds - watch.seconds))
         parameters = _PARAMETERS + f"limits/absgap = {gap}\n"
         if nodes is not None:
             parameters += f"limits/totalnodes = {nodes}\n"
