@@ -22,7 +22,14 @@ from argosy.model.errors import ModelError
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.random import Random
 from argosy.model.resources import Resources
-from argosy.model.scenario import FleetEntry, MachineCrash, Scenario, SchedulerCrash, Takes
+from argosy.model.scenario import (
+    CellSpec,
+    FleetEntry,
+    MachineCrash,
+    Scenario,
+    SchedulerCrash,
+    Takes,
+)
 from argosy.solvers.placement import Family, Ledger
 from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.testing.conformance import RUNNING, Trial
@@ -127,7 +134,9 @@ def test_a_soft_constraint_that_cannot_be_kept_is_told_with_its_extent() -> None
     trial = run("medea", [service("a", 3, "appID:self -> {appID:self, 0, 0} in rack")])
     (placed,) = [line for line in trial.lines if line["what"] == "placed"]
     told = placed["explanation"]["remedy"]
-    assert "'appID:a -> {appID:a, 0, 0} in rack' is broken for 2 containers, by 2 in all" in told
+    assert (
+        "'appID:a -> {appID:a, 0, 0} in rack' is broken for 2 containers of a, by 2 in all" in told
+    )
 
 
 def test_a_constraint_of_an_unknown_group_is_refused_on_submission() -> None:
@@ -376,3 +385,108 @@ def test_what_a_scheduler_remembers_is_what_the_cell_holds(seed: int) -> None:
     kept, fresh = engine._known(view), Memory(view, "s")
     assert kept.ledger._running == fresh.ledger._running
     assert sorted(kept.manager.numbers()) == sorted(view.applications())
+
+
+def governed(*texts: str) -> CellSpec:
+    """The usual cell with constraints of its operator."""
+    return structs.replace(cell(), constraints=tuple(map(parse_constraint, texts)))
+
+
+def test_the_operators_constraints_of_the_cell_bind_every_application() -> None:
+    trial = run("medea", [service("a", 8, cpu=100)], cell=governed("w -> {w, 0, 0} in machine"))
+    assert len(set(where(trial, "a"))) == 8
+
+
+def test_several_hard_constraints_that_must_go_together_are_named_and_no_others() -> None:
+    """Three of them are needless to relax: one is kept anyway, one is the operator's and keeps nobody
+    out, one is another application's about others."""
+    texts = (
+        "appID:self -> {appID:self, 0, 0} in rack hard",
+        "appID:self -> {appID:self, 3, inf} in machine hard",
+        "appID:self -> {appID:self, 0, 5} in rack hard",
+    )
+    jobs = [service("other", 1, "w -> {v, 0, 0} in machine hard"), service("a", 4, *texts)]
+    trial = run("medea", jobs, cell=governed("w -> {w, 0, 9} in rack hard"))
+    told = [x["explanation"] for x in trial.lines if x["what"] == "explained" and x["job"] == "a"]
+    assert (
+        told[0]["remedy"] == "relax the hard constraint 'appID:a -> {appID:a, 0, 0} in rack hard'"
+    )
+    jobs = [
+        service("a", 4, texts[0], "appID:self -> {appID:self, 0, 0} in machine hard", cpu=2_000)
+    ]
+    full = [service(f"f{i}", 1, cpu=4_000, submit=0) for i in range(6)]
+    trial = run("medea", [*full, *[structs.replace(jobs[0], submit=20 * SECOND)]])
+    told = [x["explanation"] for x in trial.lines if x["what"] == "explained" and x["job"] == "a"]
+    assert told[0]["remedy"] == (
+        "relax these 2 hard constraints together: 'appID:a -> {appID:a, 0, 0} in rack hard'; "
+        "'appID:a -> {appID:a, 0, 0} in machine hard'"
+    )
+
+
+def test_a_hard_constraint_of_another_application_or_the_operator_is_named_with_its_owner() -> None:
+    host = service("host", 8, "appID:self -> {guest, 0, 0} in machine hard", cpu=500)
+    guest = job("guest", 1, kind="service", seconds=None, tags=("guest",), submit=20, cpu=500)
+    trial = run("medea", [host, guest, service("late", 1, submit=41, cpu=100)])
+    assert len(set(where(trial, "host"))) == 8
+    told = [x["explanation"] for x in trial.lines if x["what"] == "explained"]
+    assert told[0]["remedy"] == (
+        "relax the hard constraint 'appID:host -> {guest, 0, 0} in machine hard', of host"
+    )
+    trial = run("medea", [guest], cell=governed("guest -> {guest, 1, inf} in rack hard"))
+    told = [x["explanation"] for x in trial.lines if x["what"] == "explained"]
+    assert told[0]["remedy"].endswith("in rack hard', the operator's")
+
+
+def test_what_is_broken_is_told_with_whom_it_is_broken_for() -> None:
+    apart = "w -> {w, 0, 0} in rack"
+    trial = run("medea", [service("a", 2, apart), service("b", 1)])
+    (placed, *_) = [line for line in trial.lines if line["what"] == "placed"]
+    assert "is broken for" in placed["explanation"]["remedy"]
+    assert "of a" in placed["explanation"]["remedy"]
+    assert "of b" in placed["explanation"]["remedy"]
+
+
+def task_job(name: str, groups: tuple[TaskGroup, ...], *texts: str, **fields: Any) -> Job:
+    constraints = tuple(map(parse_constraint, texts))
+    return Job(name, groups, constraints=constraints, **fields)
+
+
+def test_each_group_of_a_task_job_keeps_its_own_constraints() -> None:
+    groups = tuple(
+        TaskGroup(3, Resources(100), (SECOND,), tags=(tag,)) for tag in ("map", "reduce")
+    )
+    texts = ("map -> {cache, 1, inf} in rack hard", "reduce -> {cache, 0, 0} in rack hard")
+    late = task_job("t", groups, *texts, submit=20 * SECOND)
+    trial = run("medea", [service("cache", 1, tags=("cache",)), late])
+    (home,) = {machine // 4 for machine in where(trial, "cache")}
+    machines = where(trial, "t")
+    assert {machine // 4 for machine in machines[:3]} == {home}
+    assert home not in {machine // 4 for machine in machines[3:]}
+
+
+def test_tasks_of_one_job_keep_hard_constraints_among_each_other() -> None:
+    """Eight machines, ten tasks that may not meet: eight run at once, two wait for the next attempt."""
+    groups = (TaskGroup(10, Resources(100), (5 * SECOND,), tags=("t",)),)
+    apart = task_job("t", groups, "t -> {t, 0, 0} in machine hard")
+    trial = run("medea", [apart], {"backoff": SECOND})
+    placed = [line for line in trial.lines if line["what"] == "placed"]
+    assert sorted(placed[0]["machines"]) == list(range(8))
+    assert sum(len(line["machines"]) for line in placed) == 10
+    assert placed[1]["at"] >= 5 * SECOND
+    told = [line for line in trial.lines if line["what"] == "explained"]
+    assert "relax the hard constraint 't -> {t, 0, 0} in machine hard'" in str(told[0])
+    trial.require_accounted_for()
+
+
+def test_an_operator_that_says_several_things_at_once_overrides_with_each() -> None:
+    ledger = Ledger(4, {"rack": Family.of("rack", [[0], [0], [1], [1]], 2)})
+    operator = ["a -> {b, 0, 3} and {c, 2, inf} in rack and a -> {b, 0, 1} in machine"]
+    manager = ConstraintManager(ledger, map(parse_constraint, operator))
+    texts = ["a -> {b, 5, inf} in rack", "a -> {c, 0, 1} in rack", "a -> {b, 2, 2} in machine"]
+    group = TaskGroup(1, Resources(1), tags=("a",))
+    manager.submit(1, Job("j", (group,), constraints=tuple(map(parse_constraint, texts))))
+    assert [format_constraint(c) for c in manager.active(1)] == [
+        "a -> {b, 3, inf} in rack",
+        "a -> {c, 0, 2} in rack",
+        "a -> {b, 1, 2} in machine",
+    ]

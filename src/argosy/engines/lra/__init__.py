@@ -5,6 +5,7 @@
     memory     running containers and active constraints, as the cell says
     sight      which constraints a baseline can see
     plans      a batch of LRAs: the problem, its answer, and the claims
+    tasks      a task job with constraints
     queues     whose task job comes next
     scheduler  the loop: LRAs collected per interval, tasks by queues, one allocator
     program    engines that solve the integer program

@@ -16,13 +16,6 @@ def bits(bitmap: Bitmap, machines: int) -> NDArray[np.bool_]:
     return unpacked.astype(bool)
 
 
-def bitmap(values: NDArray[np.bool_]) -> Bitmap:
-    """One bit a machine in words of 64."""
-    padded = np.zeros((len(values) + 63) // 64 * 64, np.uint8)
-    padded[: len(values)] = values
-    return np.packbits(padded, bitorder="little").view(np.uint64)
-
-
 def make_ledger(view: View) -> Ledger:
     """An empty ledger of the view's machines."""
     machines = view.machines

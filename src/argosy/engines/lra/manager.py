@@ -8,7 +8,7 @@ application's if it is the stricter one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -47,12 +47,7 @@ class ConstraintManager:
         self._sight = sight or (lambda constraint: constraint)
         self.operator = tuple(operator)
         self._around = Surroundings(groups={name: f.sets for name, f in ledger.families.items()})
-        self._bounds = [
-            leaf
-            for constraint in self.operator
-            if isinstance(leaf := constraint.rule, PlacementConstraint)
-            and isinstance(leaf.expression, TagConstraint)
-        ]
+        self._bounds = [bound for each in self.operator for bound in _bounds(each.rule)]
         #: What each application has active, by its number.
         self._active: dict[int, tuple[Constraint, ...]] = {}
         self._require_sound(self.operator)
@@ -118,13 +113,25 @@ class ConstraintManager:
                 return AnyOf(tuple(map(self._rule, parts)))
             case PlacementConstraint(subject, expression, group):
                 over = [
-                    bound.expression
-                    for bound in self._bounds
-                    if bound.group == group and set(subject) >= set(bound.subject)
+                    atom
+                    for whom, atom, where in self._bounds
+                    if where == group and set(subject) >= set(whom)
                 ]
-                stricter = [atom for atom in over if isinstance(atom, TagConstraint)]
-                return PlacementConstraint(subject, _within(expression, stricter), group)
+                return PlacementConstraint(subject, _within(expression, over), group)
         return rule
+
+
+def _bounds(rule: Rule) -> Iterator[tuple[tuple[str, ...], TagConstraint, str]]:
+    """Subject, tag constraint and group of all that has to hold, whatever else does."""
+    match rule:
+        case AllOf(parts):
+            for part in parts:
+                yield from _bounds(part)
+        case PlacementConstraint(subject, TagConstraint() as atom, group):
+            yield subject, atom, group
+        case PlacementConstraint(subject, AllTags(inside), group):
+            for each in inside:
+                yield from _bounds(PlacementConstraint(subject, each, group))
 
 
 def _within(expression: Expression, bounds: Sequence[TagConstraint]) -> Expression:

@@ -93,6 +93,7 @@ class Planner:
     def __init__(self, settings: LraSettings, decide: Callable[[Problem], Answer]) -> None:
         self._settings = settings
         self._decide = decide
+        self.objective = settings.objective
 
     def tags(self, job: Job, group: TaskGroup) -> Sequence[str]:
         """Automatic tags are for those whom constraints may name: LRAs, and jobs with constraints."""

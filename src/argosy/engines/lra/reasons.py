@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argosy.cell import View
-from argosy.engines.lra.manager import ConstraintManager
+from argosy.engines.lra.memory import Memory
+from argosy.engines.lra.relaxing import Asked, remedy
+from argosy.model.constraint_parts import APP
 from argosy.model.constraint_text import format_constraint
 from argosy.model.constraints import Constraint
 from argosy.model.explanations import Explanation, Refusal, Why
-from argosy.model.random import Random
-from argosy.solvers.placement import Answer, Cluster, Kind, Ledger, Problem, place, problem_of
+from argosy.solvers.placement import Answer, Kind, Ledger, Problem
 from argosy.solvers.placement.violations import Judge
 
 #: Sentences about broken constraints in one explanation.
@@ -42,18 +44,17 @@ def _sentences(
     for kind, machine in spots:
         ledger.start(problem.kinds[kind].tags, machine)
     new = {kind.tags for kind in problem.kinds}
-    containers: dict[int, int] = {}
-    extents: dict[int, float] = {}
+    whom: dict[int, Counter[str]] = {}
+    extents: Counter[int] = Counter()
     for broken in Judge(ledger).broken(constraints):
         if broken.tags in new:
-            number = broken.constraint
-            containers[number] = containers.get(number, 0) + broken.count
-            extents[number] = extents.get(number, 0.0) + broken.count * broken.extent
+            whom.setdefault(broken.constraint, Counter())[_application(broken.tags)] += broken.count
+            extents[broken.constraint] += broken.count * broken.extent  # type: ignore[assignment]
     for kind, machine in spots:
         ledger.stop(problem.kinds[kind].tags, machine)
     worst = sorted(extents, key=lambda number: -constraints[number].weight * extents[number])
     found = [
-        f"'{format_constraint(constraints[number])}' is broken for {containers[number]} containers,"
+        f"'{format_constraint(constraints[number])}' is broken for {_containers(whom[number])},"
         f" by {extents[number]:.3g} in all"
         for number in worst[:_MOST]
     ]
@@ -62,9 +63,23 @@ def _sentences(
     return found
 
 
+def _application(tags: frozenset[str]) -> str:
+    return next((tag.removeprefix(APP) for tag in sorted(tags) if tag.startswith(APP)), "")
+
+
+def _containers(whom: Counter[str]) -> str:
+    """How many containers of which applications, most first."""
+    parts = []
+    for name, count in whom.most_common(_MOST):
+        containers = "1 container" if count == 1 else f"{count} containers"
+        parts.append(f"{containers} of {name}" if name else containers)
+    if len(whom) > _MOST:
+        parts.append(f"those of {len(whom) - _MOST} more")
+    return " and ".join(parts)
+
+
 def unplaced(
-    ledger: Ledger,
-    manager: ConstraintManager,
+    memory: Memory,
     number: int,
     kinds: Sequence[Kind],
     free: NDArray[np.int64],
@@ -79,13 +94,13 @@ def unplaced(
             where &= kind.allowed
     tightest = int(np.argmin([where.sum() for where in fits]))
     ruled_out, miss = _lacks(kinds[tightest], free, fits[tightest], view)
-    remedy = _remedy(ledger, manager, number, kinds, free, view.capacity(), smallest)
+    asked = Asked(memory.ledger, kinds, free, view.capacity(), smallest)
     return Explanation(
         looked_at=view.machines,
         feasible=int(fits[tightest].sum()),
         ruled_out=ruled_out,
         nearest_miss=miss if not fits[tightest].any() else None,
-        remedy=remedy,
+        remedy=remedy(asked, memory.manager, number, view.applications()),
     )
 
 
@@ -117,30 +132,3 @@ def _lacks(
     return ruled_out, Refusal(
         Why.NO_ROOM, machine=nearest, dimension=view.dimensions[d], lacking=amount
     )
-
-
-def _remedy(
-    ledger: Ledger,
-    manager: ConstraintManager,
-    number: int,
-    kinds: Sequence[Kind],
-    free: NDArray[np.int64],
-    capacity: NDArray[np.int64],
-    smallest: Sequence[int],
-) -> str:
-    """Found by leaving things out: all constraints, then each hard one by itself."""
-    containers = sum(kind.count for kind in kinds)
-    alone = [Kind(0, kind.tags, kind.request, kind.count, kind.allowed) for kind in kinds]
-    bare = problem_of(Cluster(free, capacity), alone)
-    if not place(bare, "serial", Random(1)).worth.placed:
-        return f"room for all {containers} containers at once"
-    hard = [c for c in (*manager.active(number), *manager.operator_seen) if c.hard]
-    for constraint in hard:
-        ledger.remove(constraint)
-        problem = ledger.problem(free, capacity, alone, smallest)
-        ledger.add(constraint)
-        if place(problem, "tag-popularity", Random(1)).worth.placed:
-            return f"relax the hard constraint '{format_constraint(constraint)}'"
-    if hard:
-        return f"relax several of its {len(hard)} hard constraints; none alone suffices"
-    return "another attempt: by itself it has room, beside the others of its interval it had not"

@@ -9,16 +9,15 @@ Tasks are served by queues in the order of their weighted dominant shares, in wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from argosy.cell import Bitmap, View
+from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, Finishes, Settings
-from argosy.engines.lra.cluster import bitmap
 from argosy.engines.lra.manager import Sight
 from argosy.engines.lra.memory import Memory
 from argosy.engines.lra.plans import Application, Plan, Planner
@@ -26,6 +25,7 @@ from argosy.engines.lra.queues import Shares
 from argosy.engines.lra.reasons import unplaced
 from argosy.engines.lra.settings import LraSettings
 from argosy.engines.lra.statistics import Statistics
+from argosy.engines.lra.tasks import choose
 from argosy.engines.serial import SerialScheduler, Terms, Work
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
@@ -226,8 +226,7 @@ class TwoSchedulers(SerialScheduler):
     def _not_placed(self, application: Application, view: View) -> Sequence[Effect]:
         memory, planner = self._known(view), self._planner
         why = unplaced(
-            memory.ledger,
-            memory.manager,
+            memory,
             application.number,
             planner.kinds([application], view),
             planner.room(view),
@@ -251,11 +250,8 @@ class TwoSchedulers(SerialScheduler):
         assert claims.gangs is not None
         self._hold(claims, outcome.accepted, view)
         self._plan = None
-        left = [
-            application
-            for index, application in enumerate(plan.applications)
-            if len(rows := np.flatnonzero(claims.gangs == index)) and not outcome.accepted[rows[0]]
-        ]
+        refused = claims.gangs[~outcome.accepted]
+        left = [each for index, each in enumerate(plan.applications) if index in refused]
         if left and self._lra.conflict == "relax":
             random = self._context.random
             relaxed = self._planner.relaxed(plan, left, random, self._known(view), view)
@@ -263,9 +259,15 @@ class TwoSchedulers(SerialScheduler):
                 self._plan = relaxed
                 return self._allocate(view, now)
         effects: list[Effect] = []
+        why: dict[int, Refusal] = {}
+        for refusal in outcome.refusals(claims):
+            number = job_of(refusal.task)
+            # Of a gang, the claim that has a reason of its own.
+            if number not in why or why[number].why is Why.TOGETHER:
+                why[number] = refusal
         for application in left:
-            refused = outcome.refusals(claims)[0]
-            effects.extend(self._again(application, Explanation(refused=refused)))
+            refusal = why[application.number]
+            effects.extend(self._again(application, Explanation(refused=refusal)))
         return [*effects, *self._set_timer(now)]
 
     def _begin(self, view: View) -> Sequence[Effect]:
@@ -277,25 +279,18 @@ class TwoSchedulers(SerialScheduler):
     def terms(self, work: Work) -> Terms:
         return Terms(atomic=work.job.gang)
 
-    def machines(self, view: View) -> Bitmap | None:
-        """Where hard constraints of a task job allow it to be."""
-        work = self._deciding
-        if work is None or not work.job.constraints:
-            return None
-        return self._looked(work, view)[0]
-
-    def preferred(self, work: Work, count: int, view: View) -> Iterable[tuple[Bitmap, int]]:
-        """Task jobs go where they break least of their constraints, as things are now."""
-        if work.job.constraints:
-            yield self._looked(work, view)[1], count
-
-    def _looked(self, work: Work, view: View) -> tuple[Bitmap, Bitmap]:
-        """Machines that are not forbidden, and those of them where least is broken."""
-        application = Application(work.job, work.number, work.tasks)
-        kinds = self._planner.kinds([application], view)[:1]
-        planner = self._planner
-        problem = planner.problem(kinds, planner.room(view), self._known(view), view)
-        fits, adds, _ = problem.placer().look(0)
-        there = fits.astype(bool)
-        least = adds[there].min(initial=np.inf)
-        return bitmap(there), bitmap(there & (adds <= least + 1e-9))
+    def _choose(self, work: Work, view: View) -> Claims | None:
+        """Task jobs with constraints go where they break least of them, as things are now."""
+        if not work.job.constraints:
+            return super()._choose(work, view)
+        chosen = choose(
+            self._planner,
+            Application(work.job, work.number, work.tasks),
+            self.reserved(view),
+            self._context.random,
+            self._known(view),
+            view,
+        )
+        self._explanation, self._unplaced = chosen.explanation, chosen.left
+        self._explains = [] if chosen.why is None else [Explain(chosen.left, chosen.why)]
+        return chosen.claims
