@@ -785,13 +785,13 @@ GOLDEN = {
     "quincy": "bfa8dd9e0e8509c07e2f77cd34b3765c",
     "spread": "40974e988939dd9fa4dc4a6fd974942d",
     # The integer programs of these two are solved by SCIP, whose version is pinned.
-    "medea": "a8038a4736749ef79dabbba71e8a933b",
-    "ilp-all": "395e952617a48fa276459b9c4d66eb9d",
+    "medea": "109aa36ef8cea07e9e4a09b80eb52b4a",
+    "ilp-all": "b4cc9bc72a34eb69d2046319d02dbec6",
     # Without constraints they see the same.
-    "jkube": "6df10a8963a2ae4df77f10da33e66fc3",
-    "jkube++": "6df10a8963a2ae4df77f10da33e66fc3",
-    "kube-modern": "6df10a8963a2ae4df77f10da33e66fc3",
-    "yarn": "8a870e8a1ab62c1f3612331e489ef5be",
+    "jkube": "6a34e10baeba63a40a9ae728915a5aa9",
+    "jkube++": "6a34e10baeba63a40a9ae728915a5aa9",
+    "kube-modern": "6a34e10baeba63a40a9ae728915a5aa9",
+    "yarn": "45a04965c403026090204cb652b0ee07",
     # With one path and no partition, a monolithic scheduler decides as an Omega scheduler does.
     "monolithic": "6c10c3ea7f1336332ae46895fe7fbeaf",
     "partitioned": "4a52636c4049cfb169e48324ea3cb105",
