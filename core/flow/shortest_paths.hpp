@@ -4,13 +4,12 @@
 // sending flow over such halves, which leaves excesses and deficits behind. Each of them is then moved
 // along a shortest path, which keeps the invariant (Ahuja, Magnanti, Orlin, chapter 9.7).
 //
-// Locality.  A search from an excess stops at the first deficit, or at the anchor: one vertex of large
-// degree (the sink of a scheduling network) that takes any excess for the time being. Deficits that
-// remain are then served by the anchor, and these searches run from both ends, always at the end with
-// less work so far: where the network is full, all is near to the anchor or all is near to the deficit,
-// and seldom both. Prices change only within the balls that were searched: by r - d around the excess
-// or the anchor, by d - r around the deficit, with radii that add up to the distance. By balance the
-// anchor is even when all others are.
+// Locality.  Excesses go to the anchor, one vertex of large degree (the sink of a scheduling network)
+// that takes any for the time being, or to a deficit that is found on the way; deficits that remain are
+// then served by the anchor. Searches run from both ends, always at the end with less work so far: where
+// the network is full, all is near to the anchor or all is near to the other end, and seldom both. Prices
+// change only within the balls that were searched: by r - d around the start, by d - r around the end,
+// with radii that add up to the distance. By balance the anchor is even when all others are.
 //
 // Complexity.  O(units moved x arcs in the balls x log of the largest cost); nothing is proportional to
 // the network, unless everything was touched.
@@ -33,7 +32,8 @@ class ShortestPaths {
 
   // From scratch, prices begin at the distances to the anchor, which suits what is not crowded; with
   // `keep_prices` they stay, and what they do not fit is mended.
-  // Without `short_searches` it is the textbook's: prices begin at zero, and every search goes everywhere.
+  // Without `short_searches` it is the textbook's: prices begin at zero, and every search from an excess
+  // goes everywhere.
   Status run(Control& control, bool keep_prices = false, bool short_searches = true) {
     short_searches_ = short_searches;
     if (net_.total_supply() != 0) return Status::unbalanced;
@@ -74,60 +74,44 @@ class ShortestPaths {
     has_drifted_ = false;
   }
 
-  // The nearest of the deficits and the anchor, from an excess.
-  Found advance(Vertex start, Control& control) {
-    from_.begin();
-    from_.offer(start, 0, none, 0);
-    Cost bound = infinite;
-    Vertex target = none;
-    for (Cost radius; (radius = from_.radius()) < (short_searches_ ? bound : infinite);) {
-      if (!control.spend(from_.next_degree())) return Found::stopped;
-      from_.scan([&](Vertex w, Cost there, HalfId over) {
-        if (there >= bound && short_searches_) return true;
-        if ((w != anchor_ && net_.excess(w) >= 0) || there >= bound) {
-          from_.offer(w, there, over, radius);
-          return true;
-        }
-        from_.set_label(w, there, over);
-        bound = there;
-        target = w;
-        return there > radius || !short_searches_;
-      });
-    }
-    if (target == none) return Found::nothing;
-    has_drifted_ |= from_.reprice(net_, bound);
-    Amount amount = net_.excess(start);
-    if (target != anchor_) amount = std::min(amount, -net_.excess(target));
-    augment(start, target, amount, target, none);
-    return Found::path;
-  }
-
-  // A shortest path from the anchor to a deficit, from both ends.
-  Found fetch(Vertex end, Control& control) {
+  // Sends flow along a shortest path from start to end, one of which is the anchor, or to a deficit that
+  // is nearer to the start than what has been searched. From both ends, at the one with less work so far.
+  Found connect(Vertex start, Vertex end, Control& control) {
     from_.begin();
     to_.begin();
-    from_.offer(anchor_, 0, none, 0);
-    to_.offer(end, 0, none, 0);
-    Cost bound = infinite;
+    from_.offer(start, 0, none, 0);
+    const bool is_whole = !short_searches_ && start != anchor_;
+    if (!is_whole) to_.offer(end, 0, none, 0);
+    Cost bound = infinite, nearest = infinite;
     HalfId meeting = none;
+    Vertex deficit = none;
+    const auto meet = [&](Cost distance, HalfId over) {
+      if (distance >= bound) return;
+      bound = distance;
+      meeting = over;
+    };
     for (;;) {
       const Cost ahead = from_.radius(), behind = to_.radius();
-      if (ahead == infinite || behind == infinite || ahead + behind >= bound) break;
-      const std::int64_t ahead_work = from_.work() + from_.next_degree();
-      const std::int64_t behind_work = to_.work() + to_.next_degree();
-      const bool is_ahead = ahead_work < behind_work;
-      if (!control.spend(is_ahead ? from_.next_degree() : to_.next_degree())) return Found::stopped;
-      const auto meet = [&](Cost distance, HalfId over) {
-        if (distance >= bound) return;
-        bound = distance;
-        meeting = over;
-      };
+      if ((nearest <= ahead && !is_whole) || ahead == infinite) break;
+      const bool is_met = behind == infinite || ahead + behind >= bound;
+      if (is_met && (meeting != none || start == anchor_)) break;
+      const std::int64_t ahead_next = from_.next_degree();
+      const std::int64_t behind_next = is_met ? 0 : to_.next_degree();
+      const bool is_ahead = is_met || from_.work() + ahead_next < to_.work() + behind_next;
+      if (!control.spend(is_ahead ? ahead_next : behind_next)) return Found::stopped;
       if (is_ahead) {
         from_.scan([&](Vertex w, Cost there, HalfId over) {
-          if (there >= bound) return true;
+          if (there >= std::min(bound, nearest) && !is_whole) return true;
           if (to_.has_seen(w)) meet(there + to_.distance(w), over);
-          from_.offer(w, there, over, ahead);
-          return true;
+          const bool is_target = w == anchor_ ? is_whole : start != anchor_ && net_.excess(w) < 0;
+          if (!is_target || there >= nearest) {
+            from_.offer(w, there, over, ahead);
+            return true;
+          }
+          from_.set_label(w, there, over);
+          nearest = there;
+          deficit = w;
+          return there > ahead || is_whole;
         });
       } else {
         to_.scan([&](Vertex w, Cost there, HalfId over) {
@@ -138,18 +122,26 @@ class ShortestPaths {
         });
       }
     }
+    if (nearest < bound && nearest <= from_.radius()) {
+      has_drifted_ |= from_.reprice(net_, nearest);
+      augment(start, deficit, deficit, none);
+      return Found::path;
+    }
     if (meeting == none) return Found::nothing;
     // What the search backwards left out was at least this far: bound - ahead.
     const Cost ahead = std::min(from_.radius(), bound);
     has_drifted_ |= from_.reprice(net_, ahead);
     has_drifted_ |= to_.reprice(net_, bound - ahead);
-    augment(anchor_, end, -net_.excess(end), net_.half(meeting ^ 1).other, meeting);
+    augment(start, end, net_.half(meeting ^ 1).other, meeting);
     return Found::path;
   }
 
   // Sends up to `amount` from start to `middle` as the search forwards found, over the half `bridge`,
   // and on to the end as the search backwards found.
-  void augment(Vertex start, Vertex end, Amount amount, Vertex middle, HalfId bridge) {
+  void augment(Vertex start, Vertex end, Vertex middle, HalfId bridge) {
+    Amount amount = std::numeric_limits<std::int32_t>::max();
+    if (start != anchor_) amount = std::min(amount, net_.excess(start));
+    if (end != anchor_) amount = std::min(amount, -net_.excess(end));
     path_.clear();
     const auto keep = [&](HalfId over) {
       path_.push_back(over);
@@ -170,7 +162,7 @@ class ShortestPaths {
     for (const bool is_excess : {true, false}) {
       for (const Vertex v : open) {
         while (v != anchor_ && (is_excess ? net_.excess(v) > 0 : net_.excess(v) < 0)) {
-          const Found found = is_excess ? advance(v, control) : fetch(v, control);
+          const Found found = is_excess ? connect(v, anchor_, control) : connect(anchor_, v, control);
           if (found == Found::stopped) return Status::stopped;
           if (found == Found::nothing) return Status::infeasible;
         }
