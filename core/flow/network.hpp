@@ -199,6 +199,7 @@ class Network {
   Amount gross_supply() const { return gross_supply_; }
   Cost price(Vertex v) const { return prices_[v]; }
   void set_price(Vertex v, Cost price) { prices_[v] = price; }
+  void prefetch_price(Vertex v) const { __builtin_prefetch(prices_.data() + v); }
   Wide cost() const { return cost_; }
   bool fits(Cost scale = 1) const {
     return static_cast<Wide>(largest_cost_) * (alive_vertices_ + 1) * scale <= price_limit;

@@ -83,6 +83,7 @@ class Search {
     const Cost here = entry.distance + (forward ? -net_.price(v) : net_.price(v));
     const bool is_plain = forward || !net_.has_convex_arcs();
     for (const Half* h = first; h != last; ++h) {
+      if (last - h > fetch_ahead) net_.prefetch_price(h[fetch_ahead].other);
       const Cost cost = forward ? h->cost : is_plain ? -h->cost : net_.half(h->id ^ 1).cost;
       const Vertex w = h->other;
       const Cost there = here + cost + (forward ? net_.price(w) : -net_.price(w));
@@ -127,6 +128,7 @@ class Search {
 
  private:
   static constexpr Cost near = 64;
+  static constexpr std::ptrdiff_t fetch_ahead = 12;
 
   // Seen in this search if `round` is its number, scanned if it is one more.
   struct Label {
