@@ -126,7 +126,8 @@ class Price(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     #: What waiting costs, and what the cheapest place would, with all that others would have to do.
     waiting: int
     place: int
-    #: The machine it would go to, and the task that holds that place; -1 where nobody has to leave.
+    #: The machine it would go to, -1 if that is not known, and the task that holds that place, -1 where
+    #: nobody has to leave.
     machine: int
     holder: int = -1
     #: The task that would be without a machine in the end; others may only move.

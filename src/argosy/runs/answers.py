@@ -199,10 +199,8 @@ class TaskAnswers:
 
     def _priced(self, price: Price) -> str:
         """The price of a place in words."""
-        text = (
-            f"waiting costs it {price.waiting:,}, and the cheapest place, on "
-            f"{self._name(price.machine)}, {price.place:,}"
-        )
+        where = f", on {self._name(price.machine)}," if price.machine >= 0 else ""
+        text = f"waiting costs it {price.waiting:,}, and the cheapest place{where} {price.place:,}"
         if price.holder >= 0:
             text += f": {self._task_name(price.holder)} holds it"
         if price.loser >= 0 and price.loser != price.holder:

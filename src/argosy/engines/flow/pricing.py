@@ -79,12 +79,14 @@ def price_of(graph: Graph, labels: Labels, task_class: int, where: Numbers) -> P
     # Where the way goes back from a pool, it takes the place of a unit that goes through there too.
     place = int(machines[0]) if len(machines) else None
     holder = _task_of(graph, int(classes[0]), where, place) if len(classes) else -1
+    if place is None:
+        place = int(where[holder]) if holder >= 0 else -1
     loser = _task_of(graph, int(classes[-1]), where, None) if len(jobs) and len(classes) else -1
     return Priced(
         Price(
             waiting=waiting,
             place=best,
-            machine=int(where[holder]) if place is None else place,
+            machine=place,
             holder=int(graph.tasks["number"][holder]) if holder >= 0 else -1,
             loser=int(graph.tasks["number"][loser]) if loser >= 0 else -1,
             rise=rise,

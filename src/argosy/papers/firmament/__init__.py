@@ -22,8 +22,6 @@ from argosy.papers.paper import Paper
 
 def notes(figures: Sequence[str]) -> list[str]:
     told = []
-    if "12" in figures:
-        told.append("figure 12b is not run: removed tasks are always drained here")
     if {"14", "15", "16", "17", "18"} & {*figures}:
         told.append("the Google trace is rebuilt from what the papers say of it")
     return told

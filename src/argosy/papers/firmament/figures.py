@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from argosy.papers.charts import Axis, Chart, Figure, Line, Mark
 from argosy.papers.experiment import Findings, Parameter
@@ -26,6 +27,14 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     logarithmic: tuple[bool, bool] = (False, True)
     #: A parameter for each value of which there is a chart.
     panels: str = ""
+    #: Lines of one point, as label and name of series, instead of a line for each value of `by`.
+    series: tuple[tuple[str, str], ...] = ()
+    #: Parameters that points must have.
+    where: dict[str, Parameter] = {}
+    #: The chart's own title, where it is one of several.
+    part: str = ""
+    #: Charts of another kind beside this one.
+    beside: tuple[Shown, ...] = ()
 
 
 _SECONDS: Final = "solver time [s]"
@@ -61,18 +70,28 @@ SHOWN: Final = {
     ),
     "11": Shown(
         title="From the last flow",
-        caption="Cost scaling after 1 % of the tasks changed: solve after solve, from the last flow.",
-        x="solve", y=_SECONDS, by="algorithm", curve=("", "warm"), logarithmic=(False, False),
+        caption="Cost scaling after 1 % of the tasks changed, solve after solve.",
+        x="solve", y=_SECONDS, by="algorithm", logarithmic=(False, True), panels="policy",
+        series=(("from the last flow", "warm"), ("from scratch", "cold")),
     ),
     "12": Shown(
-        title="Arc prioritisation",
-        caption="Relaxation from scratch at 97 % utilisation.",
-        x="machines", y=_SECONDS, by="prioritised", along="machines", measure="seconds",
+        title="Problem-specific heuristics",
+        caption="Relaxation from scratch, with and without arc prioritisation; cost scaling after 1 % "
+        "of the tasks changed, with removed tasks' flow drained or left.",
+        part="a: arc prioritisation",
+        x="utilisation", y=_SECONDS, by="prioritised", along="utilisation", measure="seconds",
+        beside=(
+            Shown(
+                title="", caption="", part="b: task removal", panels="case",
+                x=_SECONDS, y="solves within that time [%]", by="drained", curve=("within", "share"),
+                logarithmic=(False, False),
+            ),
+        ),
     ),
     "13": Shown(
         title="Price refine",
-        caption="Cost scaling from the flow and prices that relaxation left.",
-        x="solve", y=_SECONDS, by="refined", curve=("", "warm"),
+        caption="Cost scaling after 1 % of the tasks changed, from what relaxation left.",
+        x="solve", y=_SECONDS, by="refined", curve=("", "warm"), panels="handed",
     ),
     "14": Shown(
         title="Placement latency at 90 % utilisation",
@@ -105,7 +124,16 @@ SHOWN: Final = {
         title="Shared links",
         caption="Response times of short batch tasks on 40 machines, without and with other traffic.",
         x="response time [s]", y="share of tasks [%]", by="scheduler", curve=("response", ""),
-        logarithmic=(True, False), panels="background",
+        logarithmic=(True, False), panels="background", where={"wanted": 0.4},
+        beside=tuple(
+            Shown(
+                title="", caption="", part=f"Firmament, {name} percentile",
+                x="share of a link that a task asks for", y="response time [s]", by="background",
+                along="wanted", measure=measure, logarithmic=(False, False),
+                where={"scheduler": "firmament"},
+            )
+            for measure, name in (("p90", "90th"), ("p99", "99th"))
+        ),
     ),
 }  # fmt: skip
 
@@ -116,33 +144,44 @@ def draw(found: Findings, figures: Sequence[str]) -> list[Figure]:
 
 def _figure(found: Findings, figure: str) -> Figure:
     shown = SHOWN[figure]
+    charts = [chart for each in (shown, *shown.beside) for chart in _charts(found, figure, each)]
+    return Figure(number=figure, title=shown.title, caption=shown.caption, panels=tuple(charts))
+
+
+def _charts(found: Findings, figure: str, shown: Shown) -> list[Chart]:
     values: list[Parameter | None] = [None]
     if shown.panels:
         values = list(found.values(figure, shown.panels)) or [None]
-    return Figure(
-        number=figure,
-        title=shown.title,
-        caption=shown.caption,
-        panels=tuple(_chart(found, figure, shown, value) for value in values),
-    )
+    return [_chart(found, figure, shown, value) for value in values]
 
 
 def _chart(found: Findings, figure: str, shown: Shown, panel: Parameter | None) -> Chart:
-    where = {} if panel is None else {shown.panels: panel}
-    lines = [
-        Line(
-            label=f"{shown.by} {label}" if label in ("yes", "no") else str(label),
-            marks=_marks(found, figure, shown, {**where, shown.by: label}),
-            colour=number,
-            stepped=bool(shown.curve and not shown.curve[1]),
-        )
-        for number, label in enumerate(found.values(figure, shown.by))
-    ]
+    where, title = dict(shown.where), shown.part or shown.title
+    if panel is not None:
+        where[shown.panels] = panel
+        title = f"{shown.part or shown.panels}: {panel}"
+    if shown.series:
+        drawn = [
+            (label, _marks(found, figure, structs.replace(shown, curve=("", name)), where))
+            for label, name in shown.series
+        ]
+    else:
+        drawn = [
+            (
+                f"{shown.by}: {label}" if label in ("yes", "no") else str(label),
+                _marks(found, figure, shown, {**where, shown.by: label}),
+            )
+            for label in found.values(figure, shown.by)
+        ]
+    is_stepped = bool(shown.curve and shown.curve[1] in ("", "share"))
     return Chart(
-        title=shown.title if panel is None else f"{shown.panels}: {panel}",
+        title=title,
         x=Axis(label=shown.x, logarithmic=shown.logarithmic[0]),
         y=Axis(label=shown.y, logarithmic=shown.logarithmic[1]),
-        lines=tuple(lines),
+        lines=tuple(
+            Line(label=label, marks=marks, colour=number, stepped=is_stepped)
+            for number, (label, marks) in enumerate(drawn)
+        ),
     )
 
 

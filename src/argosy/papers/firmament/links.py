@@ -43,7 +43,7 @@ SLOTS: Final = 12
 LINK: Final = 1_250_000_000
 #: A task alone takes 3.5 to 5 s; it asks for two fifths of a link.
 ALONE: Final = (3.5, 5.0)
-WANTED: Final = LINK * 2 // 5
+WANTED: Final = 0.4
 GIB: Final = 2**30
 TASKS: Final = 5
 #: Seven iperf servers take 2 x 4 Gbit/s each, seven HTTP clients 1 Gbit/s, all in a higher class.
@@ -63,7 +63,8 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
 def run_links(point: Point) -> Result:
     told = point.parameters
     background = BACKGROUND if told["background"] == "yes" else {}
-    world = LinkWorld(str(told["scheduler"]), background, point.seed)
+    wanted = float(told.get("wanted", WANTED))
+    world = LinkWorld(str(told["scheduler"]), background, point.seed, wanted)
     world.run(float(told["load"]), int(told["jobs"]))
     times = np.sort(np.array(world.responses))
     shares = list(range(1, 101))
@@ -75,7 +76,9 @@ def run_links(point: Point) -> Result:
 class LinkWorld:
     """One engine, its cell, and links that tasks share."""
 
-    def __init__(self, engine: str, background: dict[int, int], seed: int) -> None:
+    def __init__(
+        self, engine: str, background: dict[int, int], seed: int, wanted: float = WANTED
+    ) -> None:
         self.cell = Cell(("cpu", "memory", "bandwidth"))
         capacity = Resources(SLOTS * 1_000, SLOTS * 5 * GIB, {"bandwidth": LINK})
         added = tuple(AddMachine(Machine(f"m{n}", capacity)) for n in range(MACHINES))
@@ -84,7 +87,7 @@ class LinkWorld:
         self.left = [LINK - background.get(machine, 0) for machine in range(MACHINES)]
         self._random = Random(seed)
         #: Others know nothing of the network.
-        self._wants = engine == "firmament"
+        self._wants = round(wanted * LINK) if engine == "firmament" else 0
         kind = ENGINES[engine]
         self._hears = kind.capabilities.finishes is Finishes.OWN
         self.engine = kind(
@@ -120,7 +123,7 @@ class LinkWorld:
         at = 0.0
         for number in range(jobs):
             at += random.exponential() * gap
-            extras = {"bandwidth": WANTED} if self._wants else {}
+            extras = {"bandwidth": self._wants} if self._wants else {}
             request = Resources(1_000, 4 * GIB, extras)
             estimate = int(mean * MICROS_PER_SECOND)
             group = TaskGroup(TASKS, request, (estimate,), estimate=estimate)

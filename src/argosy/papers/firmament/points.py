@@ -30,7 +30,7 @@ _RUNNERS: Final = {
     "9": solving.spreading,
     "10": solving.approximate,
     "11": solving.incremental,
-    "12": solving.scratch,
+    "12": solving.heuristic,
     "13": solving.incremental,
     "14": replays.latency,
     "15": replays.latency,
@@ -79,8 +79,8 @@ def _cases(scale: str, figure: str) -> list[Case]:
         case "3":
             return list(_over(machines=_sizes(scale), algorithm=("cost-scaling",)))
         case "7":
-            most = {"cycle-cancelling": 50, "shortest-paths": 1_250}
-            algorithms = (*both, "shortest-paths", "cycle-cancelling")
+            most = {"cycle-cancelling": 50, "shortest-paths": 1_250, solving.TEXTBOOK: 450}
+            algorithms = (*both, "shortest-paths", solving.TEXTBOOK, "cycle-cancelling")
             cases = _over(machines=_sizes(scale), algorithm=algorithms)
             return [
                 case
@@ -106,16 +106,37 @@ def _cases(scale: str, figure: str) -> list[Case]:
                 _over(machines=(_pick(scale, 40, 150, 1_250),), utilisation=(0.97,), algorithm=both)
             )
         case "11":
-            return list(_over(machines=(size,), utilisation=(0.9,), algorithm=("cost-scaling",)))
-        case "12":
             return list(
                 _over(
+                    policy=("quincy", "load-spreading"),
                     machines=(size,),
-                    utilisation=(0.97,),
-                    algorithm=("relaxation",),
-                    prioritised=("yes", "no"),
+                    utilisation=(0.9,),
+                    algorithm=("cost-scaling",),
                 )
             )
+        case "12":
+            fill: list[Parameter] = [0.97] if scale == "smoke" else [0.9, 0.93, 0.97, 1.0]
+            relaxing = _over(
+                machines=(size,),
+                utilisation=fill,
+                algorithm=("relaxation",),
+                prioritised=("yes", "no"),
+            )
+            scaling = [
+                {
+                    "machines": size,
+                    "algorithm": "cost-scaling",
+                    "scratch": "no",
+                    "changes": 15,
+                    "utilisation": fill,
+                    "start": start,
+                    "drained": drained,
+                    "case": f"{fill:.0%} in use, start {start}",
+                }
+                for fill, start in ((0.9, "fitted"), (0.9, "as published"), (0.5, "as published"))
+                for drained in ("yes", "no")
+            ]
+            return [*relaxing, *scaling]
         case "13":
             return list(
                 _over(
@@ -123,17 +144,20 @@ def _cases(scale: str, figure: str) -> list[Case]:
                     utilisation=(0.9,),
                     first=("relaxation",),
                     algorithm=("cost-scaling",),
+                    handed=("flow and prices", "flow"),
                     refined=("yes", "no"),
                 )
             )
         case "17":
             return _short(scale)
         case "19":
+            jobs = _pick(scale, 20, 400, 2_000)
+            shares = [links.WANTED] if scale == "smoke" else [links.WANTED, 0.2, 0.3, 0.5, 1.0]
             return [
-                {"scheduler": name, "background": there, "load": load, "jobs": jobs}
+                {**case, "scheduler": name, "wanted": share, "jobs": jobs}
                 for name in links.SETTINGS
-                for there, load in (("no", 0.6), ("yes", 0.64))
-                for jobs in (_pick(scale, 20, 400, 2_000),)
+                for share in (shares if name == "firmament" else [links.WANTED])
+                for case in ({"background": "no", "load": 0.6}, {"background": "yes", "load": 0.64})
             ]
         case "table 3":
             return [{"machines": _pick(scale, 20, 100, 450), "utilisation": 0.97}]

@@ -21,8 +21,11 @@ from argosy.solvers.flow.quincy import Cluster, Shape, quincy
 
 #: Arcs after which a solve is given up: what it took until then is what is reported.
 BUDGET: Final = 3_000_000_000
+#: Shortest paths as in the textbook: prices begin at zero, and each search goes everywhere.
+TEXTBOOK: Final = "textbook-paths"
 #: Tasks that come and go between two solves.
 CHURN: Final = 0.01
+SLOTS: Final = 12
 
 
 def timed(call: Callable[[], Solution]) -> tuple[float, Solution]:
@@ -47,6 +50,8 @@ def scratch(point: Point) -> Result:
     """One solve from scratch."""
     algorithm = str(point.parameters["algorithm"])
     chosen = _heuristics(point)
+    if algorithm == TEXTBOOK:
+        algorithm, chosen = "shortest-paths", Heuristics(short_searches=False)
     _, network = network_of(point)
     seconds, solution = timed(
         lambda: network.solve(algorithm, warm=False, budget=BUDGET, heuristics=chosen)
@@ -58,52 +63,93 @@ def _heuristics(point: Point) -> Heuristics:
     return Heuristics(
         arc_prioritisation=point.parameters.get("prioritised", "yes") == "yes",
         price_refine=point.parameters.get("refined", "yes") == "yes",
+        fresh_prices=point.parameters.get("start", "fitted") == "fitted",
     )
 
 
 def spreading(point: Point) -> Result:
     """A job of many tasks comes to a half full cluster whose load is to be spread."""
     told = point.parameters
-    network = _spread(int(told["machines"]), int(told["tasks"]), 12)
+    machines = int(told["machines"])
+    network = Spread(machines, np.arange(machines) % 6, int(told["tasks"])).network
     algorithm = str(told["algorithm"])
     seconds, solution = timed(lambda: network.solve(algorithm, warm=False, budget=BUDGET))
     return _result(seconds, solution, network)
 
 
-def _spread(machines: int, tasks: int, slots: int) -> Network:
-    network = Network()
-    sink = network.add_vertex(-tasks)
-    everywhere, nowhere = (int(v) for v in network.add_vertices([0, 0]))
-    to_sink = network.add_vertices(np.zeros(machines, np.int64))
-    running = np.arange(machines) % (slots // 2)
-    network.add_arcs(everywhere, to_sink, slots - running, 10 * running, 10)
-    network.add_arcs(to_sink, sink, slots - running, 0)
-    network.add_arc(nowhere, sink, 2**31 - 1, 0)
-    new = network.add_vertices(np.ones(tasks, np.int64))
-    network.add_arcs(new, everywhere, 1, 0)
-    network.add_arcs(new, nowhere, 1, 10_000)
-    return network
+class Spread:
+    """A cluster whose load is to be spread; machines hold some tasks that are not part of it."""
+
+    def __init__(self, machines: int, held: NDArray[np.int64], tasks: int) -> None:
+        network = self.network = Network()
+        self.sink = network.add_vertex()
+        self._everywhere, self._nowhere = (int(v) for v in network.add_vertices([0, 0]))
+        to_sink = network.add_vertices(np.zeros(machines, np.int64))
+        network.add_arcs(self._everywhere, to_sink, SLOTS - held, 10 * held, 10)
+        network.add_arcs(to_sink, self.sink, SLOTS - held, 0)
+        network.add_arc(self._nowhere, self.sink, 2**31 - 1, 0)
+        self.first_task = network.vertices
+        self.add(tasks)
+
+    def add(self, tasks: int) -> None:
+        new = self.network.add_vertices(np.ones(tasks, np.int64))
+        self.network.add_arcs(new, self._everywhere, 1, 0)
+        self.network.add_arcs(new, self._nowhere, 1, 10_000)
+        self.network.balance(self.sink)
+
+
+class Locality:
+    """A cluster with Quincy's policy, as `quincy` draws it."""
+
+    def __init__(self, point: Point) -> None:
+        self._cluster, self.network = network_of(point)
+        self.sink, self.first_task = self._cluster.sink, self._cluster.first_task
+
+    def add(self, tasks: int) -> None:
+        fresh = self._cluster.draw(tasks, np.zeros(tasks, np.bool_))
+        made = self.network.add_vertices(np.ones(tasks, np.int64))
+        self.network.add_arcs(made[fresh.owners], fresh.heads, 1, fresh.costs)
+        self.network.balance(self.sink)
+
+
+def _policy(point: Point) -> Locality | Spread:
+    told = point.parameters
+    if told.get("policy", "quincy") == "quincy":
+        return Locality(point)
+    machines = int(told["machines"])
+    tasks = round(machines * SLOTS * float(told["utilisation"]))
+    return Spread(machines, np.zeros(machines, np.int64), tasks)
 
 
 def incremental(point: Point) -> Result:
-    """Solve, change some tasks, and solve again from the last flow and from scratch."""
+    """Solve, change some tasks, and solve again from what the last solve left and from scratch.
+
+    With `first`, that solver has the solve before, and hands over what `handed` says; price refine, if
+    `refined`, then makes prices for a flow without before the change, and its time counts.
+    """
     told = point.parameters
-    algorithm = str(told["algorithm"])
-    chosen = _heuristics(point)
-    cluster, network = network_of(point)
-    first = str(told.get("first", algorithm))
+    algorithm, first = str(told["algorithm"]), str(told.get("first", told["algorithm"]))
+    chosen, drained = _heuristics(point), told.get("drained", "no") == "yes"
+    policy = _policy(point)
+    network = policy.network
     assert network.solve(first, warm=False).is_optimal
     random = np.random.default_rng(point.seed)
     warm, cold = [], []
     for _ in range(int(told.get("changes", 5))):
-        _churn(cluster, network, random)
+        refining = 0.0
+        if told.get("handed") == "flow":
+            network.forget_prices()
+            if chosen.price_refine:
+                refining, solution = timed(lambda: network.solve(algorithm))
+                assert solution.is_optimal
+        _churn(policy, random, drained)
         took, solution = timed(lambda: network.solve(algorithm, heuristics=chosen))
         assert solution.is_optimal
-        warm.append(took)
+        warm.append(refining + took)
         if "first" in told:
             # The next change starts from the other solver's flow and prices again.
             assert network.solve(first, warm=False).is_optimal
-        else:
+        elif told.get("scratch", "yes") == "yes":
             twin = Network.of(network.problem())
             solve = partial(twin.solve, algorithm, warm=False, heuristics=chosen)
             took, again = timed(solve)
@@ -112,18 +158,21 @@ def incremental(point: Point) -> Result:
     values = {"warm": float(np.median(warm)), "arcs": float(network.arcs)}
     if cold:
         values["cold"] = float(np.median(cold))
-    return Result(values, {"warm": warm})
+    share = [100.0 * (number + 1) / len(warm) for number in range(len(warm))]
+    return Result(values, {"warm": warm, "cold": cold, "within": sorted(warm), "share": share})
 
 
-def _churn(cluster: Cluster, network: Network, random: np.random.Generator) -> None:
-    handles = network.all_vertices()
-    tasks = handles[handles >= cluster.first_task]
+def _churn(policy: Locality | Spread, random: np.random.Generator, drained: bool) -> None:
+    handles = policy.network.all_vertices()
+    tasks = handles[handles >= policy.first_task]
     count = max(1, round(CHURN * len(tasks)))
-    network.remove_vertices(random.choice(tasks, count, replace=False))
-    fresh = cluster.draw(count, np.zeros(count, np.bool_))
-    made = network.add_vertices(np.ones(count, np.int64))
-    network.add_arcs(made[fresh.owners], fresh.heads, 1, fresh.costs)
-    network.balance(cluster.sink)
+    policy.network.remove_vertices(random.choice(tasks, count, replace=False), drain=drained)
+    policy.add(count)
+
+
+def heuristic(point: Point) -> Result:
+    """Figure 12: arc prioritisation from scratch, task removal after changes."""
+    return incremental(point) if "drained" in point.parameters else scratch(point)
 
 
 def approximate(point: Point) -> Result:

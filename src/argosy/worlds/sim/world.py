@@ -236,7 +236,7 @@ class SimulatedWorld:
         self.events += 1
         if self.cell.applications() and scheduler.capabilities.constraints:
             self.retire_done()
-        began = process_time_ns() if scheduler.is_measured else 0
+        began = self.computing_time() if scheduler.is_measured else 0
         try:
             effects: Sequence[Effect] = engine.handle(event, self.view, now)
         except Exception as error:
@@ -245,9 +245,13 @@ class SimulatedWorld:
                 f"{type(error).__name__}: {error}"
             ) from error
         if scheduler.is_measured:
-            scheduler.computed += process_time_ns() - began
+            scheduler.computed += self.computing_time() - began
         if effects:
             self._carrier.carry_out(scheduler, effects, now)
+
+    def computing_time(self) -> int:
+        """Nanoseconds of the processor, by which decisions are measured."""
+        return process_time_ns()
 
     def post(self, at: int, scheduler: Scheduler, event: Event) -> None:
         """Hands the event over at time `at`: after what is due before then, in order of posting."""
