@@ -152,12 +152,16 @@ def _cases(scale: str, figure: str) -> list[Case]:
             return _short(scale)
         case "19":
             jobs = _pick(scale, 20, 400, 2_000)
+            traffic: tuple[Case, ...] = (
+                {"background": "no", "load": 0.6},
+                {"background": "yes", "load": 0.64},
+            )
             shares = [links.WANTED] if scale == "smoke" else [links.WANTED, 0.2, 0.3, 0.5, 1.0]
             return [
                 {**case, "scheduler": name, "wanted": share, "jobs": jobs}
                 for name in links.SETTINGS
                 for share in (shares if name == "firmament" else [links.WANTED])
-                for case in ({"background": "no", "load": 0.6}, {"background": "yes", "load": 0.64})
+                for case in traffic
             ]
         case "table 3":
             return [{"machines": _pick(scale, 20, 100, 450), "utilisation": 0.97}]
