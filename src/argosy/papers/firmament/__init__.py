@@ -23,7 +23,9 @@ from argosy.papers.paper import Paper
 def notes(figures: Sequence[str]) -> list[str]:
     told = []
     if {"14", "15", "16", "17", "18"} & {*figures}:
-        told.append("the Google trace is rebuilt from what the papers say of it")
+        told.append(
+            "the Google trace itself: its workload is rebuilt from what the papers say of it"
+        )
     return told
 
 

@@ -33,10 +33,26 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     where: dict[str, Parameter] = {}
     #: The chart's own title, where it is one of several.
     part: str = ""
+    #: The colour of the first line that has none of its own.
+    first_colour: int = 0
     #: Charts of another kind beside this one.
     beside: tuple[Shown, ...] = ()
 
 
+#: Solvers and schedulers look the same in all figures.
+_COLOURS: Final = {
+    "firmament": 0,
+    "race": 1,
+    "relaxation": 2,
+    "cost-scaling": 3,
+    "shortest-paths": 4,
+    "textbook-paths": 5,
+    "cycle-cancelling": 1,
+    "spread": 1,
+    "kube": 2,
+    "mesos": 3,
+    "sparrow": 4,
+}
 _SECONDS: Final = "solver time [s]"
 _LATENCY: Final = "placement latency [s]"
 SHOWN: Final = {
@@ -76,15 +92,15 @@ SHOWN: Final = {
     ),
     "12": Shown(
         title="Problem-specific heuristics",
-        caption="Relaxation from scratch, with and without arc prioritisation; cost scaling after 1 % "
-        "of the tasks changed, with removed tasks' flow drained or left.",
+        caption="a: relaxation from scratch, with and without arc prioritisation. b: cost scaling after "
+        "1 % of the tasks changed, with removed tasks' flow drained or left, by utilisation.",
         part="a: arc prioritisation",
         x="utilisation", y=_SECONDS, by="prioritised", along="utilisation", measure="seconds",
         beside=(
             Shown(
-                title="", caption="", part="b: task removal", panels="case",
+                title="", caption="", part="b", panels="case",
                 x=_SECONDS, y="solves within that time [%]", by="drained", curve=("within", "share"),
-                logarithmic=(False, False),
+                logarithmic=(False, False), first_colour=2,
             ),
         ),
     ),
@@ -106,14 +122,15 @@ SHOWN: Final = {
     ),
     "16": Shown(
         title="Oversubscribed",
-        caption="Each round's computing time while more tasks want to run than there are slots.",
-        x="round", y="computing time [s]", by="scheduler", curve=("", "round"),
+        caption="Computing time of rounds while more tasks want to run than there are slots.",
+        x="computing time [s]", y="rounds within that time [%]", by="scheduler",
+        curve=("round", "share"), logarithmic=(True, False),
     ),
     "17": Shown(
         title="Short tasks only",
         caption="Job response time over task duration, at 80 % utilisation: 1 is ideal.",
         x="task duration [ms]", y="response / duration", by="machines", along="milliseconds",
-        measure="p50", logarithmic=(True, False),
+        measure="p50", logarithmic=(True, True),
     ),
     "18": Shown(
         title="An accelerated workload",
@@ -130,7 +147,7 @@ SHOWN: Final = {
                 title="", caption="", part=f"Firmament, {name} percentile",
                 x="share of a link that a task asks for", y="response time [s]", by="background",
                 along="wanted", measure=measure, logarithmic=(False, False),
-                where={"scheduler": "firmament"},
+                where={"scheduler": "firmament"}, first_colour=3,
             )
             for measure, name in (("p90", "90th"), ("p99", "99th"))
         ),
@@ -156,7 +173,7 @@ def _charts(found: Findings, figure: str, shown: Shown) -> list[Chart]:
 
 
 def _chart(found: Findings, figure: str, shown: Shown, panel: Parameter | None) -> Chart:
-    where, title = dict(shown.where), shown.part or shown.title
+    where, title = dict(shown.where), shown.part
     if panel is not None:
         where[shown.panels] = panel
         title = f"{shown.part or shown.panels}: {panel}"
@@ -167,10 +184,7 @@ def _chart(found: Findings, figure: str, shown: Shown, panel: Parameter | None) 
         ]
     else:
         drawn = [
-            (
-                f"{shown.by}: {label}" if label in ("yes", "no") else str(label),
-                _marks(found, figure, shown, {**where, shown.by: label}),
-            )
+            (_label(shown, label), _marks(found, figure, shown, {**where, shown.by: label}))
             for label in found.values(figure, shown.by)
         ]
     is_stepped = bool(shown.curve and shown.curve[1] in ("", "share"))
@@ -179,10 +193,21 @@ def _chart(found: Findings, figure: str, shown: Shown, panel: Parameter | None) 
         x=Axis(label=shown.x, logarithmic=shown.logarithmic[0]),
         y=Axis(label=shown.y, logarithmic=shown.logarithmic[1]),
         lines=tuple(
-            Line(label=label, marks=marks, colour=number, stepped=is_stepped)
+            Line(
+                label=label,
+                marks=marks,
+                colour=_COLOURS.get(label, number + shown.first_colour),
+                stepped=is_stepped,
+            )
             for number, (label, marks) in enumerate(drawn)
         ),
     )
+
+
+def _label(shown: Shown, value: Parameter) -> str:
+    if value in ("yes", "no"):
+        return f"{shown.by}: {value}"
+    return f"{value:,} machines" if shown.by == "machines" else str(value)
 
 
 def _marks(

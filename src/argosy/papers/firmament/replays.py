@@ -72,7 +72,8 @@ def latency(point: Point) -> Result:
         "locality": _locality(done.world, settings["data"]),
     }
     curve = [done.percentile(share) for share in _SHARES]
-    return Result(values, {"latency": curve, "round": [spent for _, spent in done.spent]})
+    rounds = [float(np.percentile([s for _, s in done.spent], each)) for each in _SHARES]
+    return Result(values, {"latency": curve, "round": rounds, "share": [*map(float, _SHARES)]})
 
 
 def _graph(world: MeasuredWorld) -> Graph:

@@ -26,6 +26,9 @@ TEXTBOOK: Final = "textbook-paths"
 #: Tasks that come and go between two solves.
 CHURN: Final = 0.01
 SLOTS: Final = 12
+#: Seconds below which a solve is repeated, and how often.
+MOMENT: Final = 0.1
+REPEATS: Final = 5
 
 
 def timed(call: Callable[[], Solution]) -> tuple[float, Solution]:
@@ -53,10 +56,16 @@ def scratch(point: Point) -> Result:
     if algorithm == TEXTBOOK:
         algorithm, chosen = "shortest-paths", Heuristics(short_searches=False)
     _, network = network_of(point)
-    seconds, solution = timed(
-        lambda: network.solve(algorithm, warm=False, budget=BUDGET, heuristics=chosen)
-    )
-    return _result(seconds, solution, network)
+    solve = partial(network.solve, algorithm, warm=False, budget=BUDGET, heuristics=chosen)
+    return _result(*_repeated(solve), network)
+
+
+def _repeated(solve: Callable[[], Solution]) -> tuple[float, Solution]:
+    """Of a solve that takes little, the median time of several."""
+    seconds, solution = timed(solve)
+    if seconds > MOMENT:
+        return seconds, solution
+    return float(np.median([timed(solve)[0] for _ in range(REPEATS)])), solution
 
 
 def _heuristics(point: Point) -> Heuristics:
@@ -73,8 +82,8 @@ def spreading(point: Point) -> Result:
     machines = int(told["machines"])
     network = Spread(machines, np.arange(machines) % 6, int(told["tasks"])).network
     algorithm = str(told["algorithm"])
-    seconds, solution = timed(lambda: network.solve(algorithm, warm=False, budget=BUDGET))
-    return _result(seconds, solution, network)
+    solve = partial(network.solve, algorithm, warm=False, budget=BUDGET)
+    return _result(*_repeated(solve), network)
 
 
 class Spread:
