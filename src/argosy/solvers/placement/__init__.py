@@ -1,9 +1,14 @@
 """Charter: where containers go under placement constraints, decided over plain arrays.
 
     ledger     running containers and active constraints, kept up to date; makes problems
+               (book: what is kept; demands: what constraints share; making: the arrays)
     problem    machines, kinds of containers and constraints as arrays
     heuristics greedy answers, by name
-    ilp        the integer program, on SCIP
+    ilp        the integer program as an algorithm
+               (formulation: variables and rows; counting: a tag constraint in one set; splitting:
+               alternatives; candidates: which machines; bounds: what no answer exceeds; program: SCIP)
+    printed    the integer program as the paper prints it
+    violations who breaks what
     answer     what an algorithm found, and what that is worth
 
 Nothing here knows the cell, time or engines.

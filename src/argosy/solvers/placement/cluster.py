@@ -25,6 +25,11 @@ class Family(msgspec.Struct, frozen=True):
     def overlaps(self) -> bool:
         return len(self.set_of) != len(self.first_set) - 1
 
+    def sets_with(self, machine: int) -> tuple[int, ...]:
+        """The sets that the machine is in."""
+        first, last = int(self.first_set[machine]), int(self.first_set[machine + 1])
+        return tuple(self.sets_of[first:last].tolist())
+
     def sum(self, per_machine: NDArray[np.int32]) -> NDArray[np.int32]:
         """Per set, and then for machines outside of all sets (if no sets overlap)."""
         if not self.overlaps:

@@ -65,9 +65,8 @@ class Judge:
             (atom,) = term.atoms
             used = self._count(frozenset(atom.tags), term.group, False)[: family.sets]
             return distance(int((used > 0).sum()), atom.least, atom.most)
-        first, last = int(family.first_set[machine]), int(family.first_set[machine + 1])
         best = None
-        for number in family.sets_of[first:last].tolist():
+        for number in family.sets_with(machine):
             total = float(term.never)
             for atom in term.atoms:
                 counted = frozenset(atom.tags)

@@ -1,0 +1,87 @@
+"""What constraints ask for, whoever asks: those that differ in their subjects alone are one demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from argosy.model.constraint_parts import APP
+from argosy.model.constraints import Constraint
+from argosy.solvers.placement.forms import Term
+
+Tags = frozenset[str]
+
+
+class Demand(msgspec.Struct, frozen=True):
+    """What a tag constraint asks for, whoever its subjects are."""
+
+    group: str
+    counted: Tags
+    least: int
+    most: int | None
+    weight: float
+    hard: bool
+    is_spread: bool
+    #: Whether this is the tag constraint that pays for machines outside of all sets.
+    is_first: bool
+
+
+def rarest(tags: Tags) -> str:
+    """The tag that probably fewest others have: an application's own, if there is one."""
+    return max(tags, key=lambda tag: (tag.startswith(APP), tag))
+
+
+class Demanders:
+    """The subjects of one demand, and how many of them run on each machine."""
+
+    def __init__(self, machines: int, number: int) -> None:
+        self.number = number
+        #: How many constraints have these subjects.
+        self.subjects: dict[Tags, int] = {}
+        #: Subjects by one of their tags, to find those that a container's tags hold.
+        self.by_tag: dict[str, set[Tags]] = {}
+        self.both = np.zeros(machines, np.int32)
+        self.other = np.zeros(machines, np.int32)
+
+    def add(self, subject: Tags, times: int) -> None:
+        left = self.subjects.get(subject, 0) + times
+        name = rarest(subject)
+        if left:
+            self.subjects[subject] = left
+            self.by_tag.setdefault(name, set()).add(subject)
+        else:
+            del self.subjects[subject]
+            self.by_tag[name].discard(subject)
+            if not self.by_tag[name]:
+                del self.by_tag[name]
+
+    def times(self, tags: Tags) -> int:
+        """How many constraints a container with these tags is a subject of."""
+        return sum(
+            self.subjects[subject]
+            for tag in tags
+            for subject in self.by_tag.get(tag, ())
+            if subject <= tags
+        )
+
+
+def demands_of(
+    constraint: Constraint, terms: Sequence[tuple[Tags, Term]]
+) -> Iterator[tuple[Tags, Demand]]:
+    for subject, term in terms:
+        for position, atom in enumerate(term.atoms):
+            yield (
+                subject,
+                Demand(
+                    term.group,
+                    frozenset(atom.tags),
+                    atom.least,
+                    atom.most,
+                    constraint.weight,
+                    constraint.hard,
+                    term.is_spread,
+                    position == 0,
+                ),
+            )

@@ -1,0 +1,201 @@
+"""Constraints with alternatives, or over sets that overlap, in the integer program.
+
+Each container relies on one option: an alternative, with a set for each of its terms. Variables say how
+many containers of a kind on a machine rely on which; every option costs what its tag constraints cost
+those who rely on it, so that the cheapest is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model.constraint_meaning import distance
+from argosy.solvers.placement.counting import Counted, Subjects
+from argosy.solvers.placement.follows import Follows
+from argosy.solvers.placement.problem import Choice, ChoiceTerm, Problem
+from argosy.solvers.placement.program import Program, Values
+
+#: A term of an alternative and the set it is to be kept in (-1: there is none), for each of its terms.
+Option: TypeAlias = tuple[tuple[ChoiceTerm, int], ...]
+
+
+class Whole(Protocol):
+    """What is asked of the formulation that the constraint is part of."""
+
+    problem: Problem
+    program: Program
+    counted: Counted
+    candidates: NDArray[np.int32]
+    fits: NDArray[np.int64]
+    x: NDArray[np.int64]
+
+    def sets(self, family: int) -> list[tuple[int, list[int]]]: ...
+    def columns_in(self, kinds: Sequence[int], where: Sequence[int]) -> tuple[list[int], int]: ...
+    def in_use(
+        self, family: int, match: NDArray[np.bool_], inside: NDArray[np.int32]
+    ) -> tuple[list[int], int]: ...
+
+
+class Split:
+    """Subjects of a constraint with alternatives, by the option each relies on."""
+
+    def __init__(self, whole: Whole, choice: Choice, weight: float) -> None:
+        self.whole = whole
+        self.choice = choice
+        self.weight = weight
+        self.problem = whole.problem
+        #: Per tag constraint and set, the variables of those who rely on it, their largest sum, and
+        #: how many running containers rely on it for good.
+        self.cells: dict[tuple[int, int, int, int, bool, bool], Subjects] = {}
+        self.gamma: dict[tuple[int, int], tuple[list[int], int, int]] = {}
+
+    def add(self) -> None:
+        choice, problem, whole = self.choice, self.problem, self.whole
+        for kind, ways in enumerate(choice.alternatives):
+            if not ways:
+                continue
+            if kind < len(problem.kinds):
+                for at in np.flatnonzero(whole.x[kind] >= 0).tolist():
+                    most = int(whole.fits[kind, at])
+                    options = self._options(ways, int(whole.candidates[at]))
+                    self._rely(options, most, int(whole.x[kind, at]), choice.hard)
+                continue
+            groups: dict[tuple[Option, ...], int] = {}
+            for machine in np.flatnonzero(choice.here[kind]).tolist():
+                key = tuple(self._options(ways, machine))
+                groups[key] = groups.get(key, 0) + int(choice.here[kind][machine])
+            for grouped, count in groups.items():
+                options = list(grouped)
+                if self._may_change(options):
+                    # That what is broken already does not get worse is checked on the answer.
+                    is_kept = self._extent(options, [0.0] * len(whole.program.upper)) == 0
+                    self._rely(options, count, None, choice.hard and is_kept)
+        for (counter, number, least, most, own, hard), subjects in self.cells.items():
+            gamma, base, most_new = self._counted(counter, number)
+            bounds = (least, None if most < 0 else most)
+            classes = [Subjects(own, subjects.columns, subjects.most, subjects.running)]
+            whole.counted.add(gamma, base, most_new, classes, bounds, self.weight, hard)
+
+    def _options(self, ways: Sequence[Sequence[ChoiceTerm]], machine: int) -> list[Option]:
+        """Each a set for every term of an alternative; -1 where the machine is in none."""
+        found: list[Option] = []
+        for way in ways:
+            sets: list[Sequence[int]] = []
+            for term in way:
+                inside = self.problem.families[term.family].sets_with(machine)
+                sets.append((0,) if term.is_spread else inside or (-1,))
+            found.extend(tuple(zip(way, pick, strict=True)) for pick in product(*sets))
+        return found
+
+    def _may_change(self, options: Sequence[Option]) -> bool:
+        counted = [
+            self._counted(atom.counter, number)[0]
+            for option in options
+            for term, number in option
+            if number >= 0
+            for atom in term.atoms
+        ]
+        return any(counted)
+
+    def _rely(
+        self,
+        options: list[Option],
+        most: int,
+        column: int | None,
+        hard: bool,
+    ) -> None:
+        """Of `most` containers (as many as `column` says, or running ones) each relies on one."""
+        program = self.whole.program
+        # What is counted comes first: the parts' values follow from it.
+        self._may_change(options)
+        if len(options) == 1:
+            columns = [] if column is None else [column]
+            self._charge(options[0], columns, most, most if column is None else 0, hard)
+            return
+        parts = [
+            program.add(float(most), follows=self._best(options, index, most, column))
+            for index in range(len(options))
+        ]
+        factors = [1.0] * len(parts)
+        if column is None:
+            program.row(parts, factors, most, most)
+        else:
+            program.row([*parts, column], [*factors, -1.0], 0, 0)
+        for option, part in zip(options, parts, strict=True):
+            self._charge(option, [part], most, 0, hard)
+
+    def _charge(
+        self,
+        option: Option,
+        columns: list[int],
+        most: int,
+        running: int,
+        hard: bool,
+    ) -> None:
+        program = self.whole.program
+        for term, number in option:
+            fixed = 1.0 if number < 0 else float(term.never)
+            if fixed and hard:
+                program.forbid(columns)
+            elif fixed:
+                program.charge(columns, self.weight * fixed)
+            if number < 0:
+                continue
+            for atom in term.atoms:
+                bound = -1 if atom.most is None else atom.most
+                key = (atom.counter, number, atom.least, bound, atom.self, hard)
+                known = self.cells.get(key) or Subjects(atom.self, [], 0, 0)
+                self.cells[key] = Subjects(
+                    atom.self,
+                    [*known.columns, *columns],
+                    known.most + (most if columns else 0),
+                    known.running + running,
+                )
+
+    def _counted(self, counter: int, number: int) -> tuple[list[int], int, int]:
+        """The variables that add to a count, what it is without them, and the most they add."""
+        key = (counter, number)
+        if key not in self.gamma:
+            known = self.problem.counters[counter]
+            match = known.match[: len(self.problem.kinds)].astype(bool)
+            if known.is_spread:
+                used, before = self.whole.in_use(known.family, match, known.count)
+                self.gamma[key] = (used, before, len(used))
+            else:
+                where = dict(self.whole.sets(known.family)).get(number, [])
+                columns, most = self.whole.columns_in(np.flatnonzero(match).tolist(), where)
+                self.gamma[key] = (columns, int(known.count[number]), most)
+        return self.gamma[key]
+
+    def _extent(self, options: Sequence[Option], values: Values) -> float:
+        return min(self._costs(options, values))
+
+    def _costs(self, options: Sequence[Option], values: Values) -> list[float]:
+        costs = []
+        for option in options:
+            total = 0.0
+            for term, number in option:
+                if number < 0:
+                    total += 1.0
+                    continue
+                total += term.never
+                for atom in term.atoms:
+                    columns, base, _ = self._counted(atom.counter, number)
+                    count = base + round(sum(values[c] for c in columns if c < len(values)))
+                    total += distance(count - atom.self, atom.least, atom.most)
+            costs.append(total)
+        return costs
+
+    def _best(self, options: list[Option], index: int, most: int, column: int | None) -> Follows:
+        def follows(values: Values) -> float:
+            costs = self._costs(options, values)
+            if costs.index(min(costs)) != index:
+                return 0.0
+            return float(most) if column is None else values[column]
+
+        return follows
