@@ -133,7 +133,7 @@ def test_a_hard_constraint_that_nothing_can_keep_is_named_in_the_explanation() -
 def test_a_soft_constraint_that_cannot_be_kept_is_told_with_its_extent() -> None:
     trial = run("medea", [service("a", 3, "appID:self -> {appID:self, 0, 0} in rack")])
     (placed,) = [line for line in trial.lines if line["what"] == "placed"]
-    told = placed["explanation"]["remedy"]
+    (told,) = placed["explanation"]["violated"]
     assert (
         "'appID:a -> {appID:a, 0, 0} in rack' is broken for 2 containers of a, by 2 in all" in told
     )
@@ -441,9 +441,22 @@ def test_what_is_broken_is_told_with_whom_it_is_broken_for() -> None:
     apart = "w -> {w, 0, 0} in rack"
     trial = run("medea", [service("a", 2, apart), service("b", 1)])
     (placed, *_) = [line for line in trial.lines if line["what"] == "placed"]
-    assert "is broken for" in placed["explanation"]["remedy"]
-    assert "of a" in placed["explanation"]["remedy"]
-    assert "of b" in placed["explanation"]["remedy"]
+    (told,) = placed["explanation"]["violated"]
+    assert told.startswith(f"'{apart}' is broken for ")
+    assert "of a" in told
+    assert "of b" in told
+
+
+def test_what_running_containers_suffer_is_told_too() -> None:
+    """The guest has no constraints; where it goes, those of its hosts are broken."""
+    host = service("host", 8, "appID:self -> {guest, 0, 0} in machine", cpu=500)
+    guest = job("guest", 2, kind="service", seconds=None, tags=("guest",), submit=20, cpu=500)
+    trial = run("medea", [host, guest])
+    assert len(set(where(trial, "host"))) == 8
+    (placed,) = [x for x in trial.lines if x["what"] == "placed" and x["job"] == "guest"]
+    (told,) = placed["explanation"]["violated"]
+    assert told.startswith("'appID:host -> {guest, 0, 0} in machine' is broken for ")
+    assert told.endswith("of host, by 2 in all")
 
 
 def task_job(name: str, groups: tuple[TaskGroup, ...], *texts: str, **fields: Any) -> Job:

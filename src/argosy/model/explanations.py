@@ -154,6 +154,9 @@ class Explanation(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     score: int | None = None
     second: int | None = None
     second_score: int | None = None
+    #: For a placed task: placement constraints that are broken by what was placed with it, each with for
+    #: whom and by how much.
+    violated: tuple[str, ...] = ()
     #: What would have to change; a sentence without the machine's name.
     remedy: str = ""
     #: For a task without a machine, where its scheduler prices places.

@@ -22,6 +22,7 @@ def sentences(answer: WhyAnswer) -> list[str]:
     # The answer itself may have named the nearest miss already.
     if answer.nearest_miss not in answer.sentence:
         lines.append(f"nearest miss: {answer.nearest_miss}")
+    lines.extend(answer.violated)
     if answer.remedy:
         lines.append(f"what would change it: {answer.remedy}")
     return [answer.sentence, *(_sentence(line) for line in lines if line)]

@@ -35,6 +35,7 @@ class WhyAnswer(msgspec.Struct, frozen=True, kw_only=True):
     ruled_out: dict[str, int] = {}
     nearest_miss: str = ""
     remedy: str = ""
+    violated: tuple[str, ...] = ()
     placed_on: str = ""
     rule: str = ""
     score: int | None = None
@@ -159,7 +160,9 @@ class TaskAnswers:
             return explanation.refused.sentence(self._name(explanation.refused.machine))
         if explanation.price is not None:
             return self._priced(explanation.price)
-        if explanation.feasible:
+        if explanation.feasible and explanation.feasible >= explanation.looked_at:
+            room = f"each of {explanation.looked_at} machines has room, but not all may be used"
+        elif explanation.feasible:
             room = f"only {explanation.feasible} of {explanation.looked_at} machines have room"
         else:
             room = f"none of {explanation.looked_at} machines can take it"
@@ -187,6 +190,7 @@ class TaskAnswers:
             placed_on=machine,
             rule=explanation.rule,
             score=explanation.score,
+            violated=explanation.violated,
             second=second,
             second_score=explanation.second_score if second or explanation.second is None else None,
         )
@@ -262,6 +266,11 @@ def _choice(explanation: Explanation) -> str:
         )
     if explanation.rule == "cheapest flow":
         return "the flow of least cost over all tasks leads it there"
+    if not explanation.feasible:
+        machines = (
+            "1 machine" if explanation.looked_at == 1 else f"{explanation.looked_at} machines"
+        )
+        return f"decided by {explanation.rule}, over {machines}"
     return (
         f"{explanation.rule} of the {explanation.feasible} that could take it, "
         f"of {explanation.looked_at} looked at"

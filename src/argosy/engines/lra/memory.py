@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from argosy.engines.lra.cluster import make_ledger
 from argosy.engines.lra.manager import ConstraintManager, Sight
 from argosy.model.constraints import Constraint
 from argosy.model.errors import ModelError
-from argosy.solvers.placement import Ledger
+from argosy.solvers.placement import Answer, Ledger, Problem
 
 Tags = frozenset[str]
 
@@ -73,6 +74,22 @@ class Memory:
             for task, shape, is_own in self._on[machine]:
                 if is_own:
                     yield task, machine, shape
+
+    @contextmanager
+    def running(self, problem: Problem, answer: Answer) -> Iterator[None]:
+        """As if what was chosen ran already; containers that may move are where they would go."""
+        rows = list(zip(answer.kinds.tolist(), answer.machines.tolist(), strict=True))
+        for kind, machine in rows:
+            self.ledger.start(problem.kinds[kind].tags, machine)
+        for each in problem.kinds:
+            if each.origin >= 0:
+                self.ledger.stop(each.tags, each.origin)
+        yield
+        for each in problem.kinds:
+            if each.origin >= 0:
+                self.ledger.start(each.tags, each.origin)
+        for kind, machine in rows:
+            self.ledger.stop(problem.kinds[kind].tags, machine)
 
     def _read_constraints(self, view: View) -> None:
         applications = view.applications()

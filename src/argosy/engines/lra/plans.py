@@ -157,16 +157,13 @@ class Planner:
                 here = np.array([to], np.int32)
                 rows.add(np.array([task], np.int64), here, shape, len(batch) + moved)
                 moved += 1
-        manager = memory.manager
-        active = [c for each in batch for c in manager.active(each.number)]
-        active += manager.operator_seen
         return Plan(
             tuple(batch),
             tuple(placed),
             problem,
             answer,
             rows.claims(view),
-            violated(memory.ledger, active, problem, answer),
+            violated(memory, problem, answer),
             rows.taken(view) if self._settings.conflict == "reserve" else None,
             moved > 0,
         )

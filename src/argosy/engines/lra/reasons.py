@@ -4,54 +4,58 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argosy.cell import View
 from argosy.engines.lra.memory import Memory
-from argosy.engines.lra.relaxing import Asked, remedy
+from argosy.engines.lra.relaxing import Asked, concerns, remedy
 from argosy.model.constraint_parts import APP
 from argosy.model.constraint_text import format_constraint
 from argosy.model.constraints import Constraint
 from argosy.model.explanations import Explanation, Refusal, Why
-from argosy.solvers.placement import Answer, Kind, Ledger, Problem
-from argosy.solvers.placement.violations import Judge
+from argosy.solvers.placement import Answer, Kind, Problem
+from argosy.solvers.placement.violations import Broken, Judge
 
-#: Sentences about broken constraints in one explanation.
-_MOST = 3
+#: Sentences about broken constraints in one explanation, and applications in one sentence.
+_MOST: Final = 3
+_EXACT: Final = 1e-7
 
 
-def violated(
-    ledger: Ledger, constraints: Sequence[Constraint], problem: Problem, answer: Answer
-) -> Explanation:
-    """How the answer was found, and which of the constraints it breaks by how much for whom."""
+def violated(memory: Memory, problem: Problem, answer: Answer) -> Explanation:
+    """How the answer was found, and which constraints it breaks, by how much and for whom."""
     rule = answer.algorithm
-    if answer.status != "heuristic":
-        rule += f", {answer.status}"
-    if answer.gap > 1e-7 and np.isfinite(answer.bound):
+    if answer.status == "optimal":
+        rule += ", proven best"
+    elif answer.gap > _EXACT and np.isfinite(answer.bound):
         rule += f", at most {answer.gap:.3g} below the best"
-    remedy = ""
-    if answer.worth.violation > answer.worth.violation_before + 1e-9:
-        remedy = "; ".join(_sentences(ledger, constraints, problem, answer))
-    return Explanation(looked_at=problem.cluster.machines, rule=rule, remedy=remedy)
+    worth = answer.worth
+    is_worse = worth.violation > worth.violation_before + _EXACT
+    broken = _broken(memory, problem, answer) if is_worse else ()
+    return Explanation(looked_at=problem.cluster.machines, rule=rule, violated=tuple(broken))
 
 
-def _sentences(
-    ledger: Ledger, constraints: Sequence[Constraint], problem: Problem, answer: Answer
-) -> list[str]:
-    spots = list(zip(answer.kinds.tolist(), answer.machines.tolist(), strict=True))
-    for kind, machine in spots:
-        ledger.start(problem.kinds[kind].tags, machine)
-    new = {kind.tags for kind in problem.kinds}
+def _broken(memory: Memory, problem: Problem, answer: Answer) -> list[str]:
+    """What the answer adds to violations, of containers old and new; the worst first."""
+    constraints = [c for c in memory.manager.everything() if concerns(c, problem.kinds)]
+    before = Counter(
+        {
+            (b.constraint, b.tags, b.machine): b.count * b.extent
+            for b in _judged(memory, constraints)
+        }
+    )
     whom: dict[int, Counter[str]] = {}
-    extents: Counter[int] = Counter()
-    for broken in Judge(ledger).broken(constraints):
-        if broken.tags in new:
-            whom.setdefault(broken.constraint, Counter())[_application(broken.tags)] += broken.count
-            extents[broken.constraint] += broken.count * broken.extent  # type: ignore[assignment]
-    for kind, machine in spots:
-        ledger.stop(problem.kinds[kind].tags, machine)
+    extents: dict[int, float] = {}
+    with memory.running(problem, answer):
+        for broken in _judged(memory, constraints):
+            number = broken.constraint
+            extent = broken.count * broken.extent - before[number, broken.tags, broken.machine]
+            if extent > _EXACT:
+                name = _application(broken.tags)
+                whom.setdefault(number, Counter())[name] += broken.count
+                extents[number] = extents.get(number, 0.0) + extent
     worst = sorted(extents, key=lambda number: -constraints[number].weight * extents[number])
     found = [
         f"'{format_constraint(constraints[number])}' is broken for {_containers(whom[number])},"
@@ -59,8 +63,12 @@ def _sentences(
         for number in worst[:_MOST]
     ]
     if len(worst) > _MOST:
-        found.append(f"and {len(worst) - _MOST} more")
+        found.append(f"{len(worst) - _MOST} more constraints are broken")
     return found
+
+
+def _judged(memory: Memory, constraints: Sequence[Constraint]) -> list[Broken]:
+    return list(Judge(memory.ledger).broken(constraints))
 
 
 def _application(tags: frozenset[str]) -> str:

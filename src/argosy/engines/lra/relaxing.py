@@ -50,16 +50,6 @@ class Asked(msgspec.Struct, frozen=True):
         problem = self.ledger.problem(self.free, self.capacity, self.alone, self.smallest)
         return any(place(problem, name, Random(1)).worth.placed for name in _ASKED)
 
-    def concerns(self, constraint: Constraint) -> bool:
-        """Whether some container is a subject of it, or counted by it."""
-        for leaf in leaves(constraint.rule):
-            named = [leaf.subject]
-            if isinstance(leaf, PlacementConstraint):
-                named += [atom.tags for atom in atoms(leaf.expression)]
-            if any(kind.tags.issuperset(tags) for tags in named for kind in self.kinds):
-                return True
-        return False
-
     @contextmanager
     def without(self, constraints: Sequence[Constraint]) -> Iterator[None]:
         for constraint in constraints:
@@ -71,6 +61,17 @@ class Asked(msgspec.Struct, frozen=True):
                 self.ledger.add(constraint)
 
 
+def concerns(constraint: Constraint, kinds: Sequence[Kind]) -> bool:
+    """Whether some container is a subject of it, or counted by it."""
+    for leaf in leaves(constraint.rule):
+        named = [leaf.subject]
+        if isinstance(leaf, PlacementConstraint):
+            named += [atom.tags for atom in atoms(leaf.expression)]
+        if any(kind.tags.issuperset(tags) for tags in named for kind in kinds):
+            return True
+    return False
+
+
 def remedy(
     asked: Asked, manager: ConstraintManager, number: int, applications: Mapping[int, Job]
 ) -> str:
@@ -78,13 +79,13 @@ def remedy(
         containers = sum(kind.count for kind in asked.kinds)
         return f"room for all {containers} containers at once"
     own = [c for c in manager.active(number) if c.hard]
-    operator = [c for c in manager.operator_seen if c.hard and asked.concerns(c)]
+    operator = [c for c in manager.operator_seen if c.hard and concerns(c, asked.kinds)]
     others = [
         (other, c)
         for other in manager.numbers()
         if other != number
         for c in manager.active(other)
-        if c.hard and asked.concerns(c)
+        if c.hard and concerns(c, asked.kinds)
     ]
     whose = [(c, "") for c in own] + [(c, ", the operator's") for c in operator]
     for other, constraint in others:

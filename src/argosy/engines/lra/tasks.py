@@ -5,8 +5,7 @@ Nobody waits for an interval and nothing is solved. A job that is no gang may be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -20,7 +19,7 @@ from argosy.engines.lra.reasons import unplaced, violated
 from argosy.model.explanations import Explanation
 from argosy.model.random import Random
 from argosy.model.transactions import Claims, TaskArray
-from argosy.solvers.placement import Answer, Kind, Problem, place
+from argosy.solvers.placement import Kind, place
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -64,35 +63,21 @@ def choose(
             shapes = np.full(found, planner.shape(application.job, group, view), np.int32)
             parts.append(Claims(tasks[:found], machines, shapes, view.versions(machines)))
     remaining = np.concatenate(left)
-    active = (*memory.manager.active(application.number), *memory.manager.operator_seen)
     why = None
     if len(remaining):
         others = Application(application.job, application.number, remaining)
         missing = planner.kinds([others], view)
         smallest = planner.smallest(view)
-        with _running(problem, answer, free, memory):
+        for row, machine in zip(answer.kinds.tolist(), answer.machines.tolist(), strict=True):
+            free[machine] -= problem.kinds[row].request
+        with memory.running(problem, answer):
             why = unplaced(memory, application.number, missing, free, view, smallest)
     return Chosen(
         Claims.joined(parts) if parts else None,
-        violated(memory.ledger, active, problem, answer) if parts else None,
+        violated(memory, problem, answer) if parts else None,
         np.sort(remaining),
         why,
     )
-
-
-@contextmanager
-def _running(
-    problem: Problem, answer: Answer, free: NDArray[np.int64], memory: Memory
-) -> Iterator[None]:
-    """As if what was chosen ran already."""
-    rows = list(zip(answer.kinds.tolist(), answer.machines.tolist(), strict=True))
-    for kind, machine in rows:
-        free[machine] -= problem.kinds[kind].request
-        memory.ledger.start(problem.kinds[kind].tags, machine)
-    yield
-    for kind, machine in rows:
-        free[machine] += problem.kinds[kind].request
-        memory.ledger.stop(problem.kinds[kind].tags, machine)
 
 
 def _one_by_one(kinds: Sequence[Kind]) -> list[Kind]:
