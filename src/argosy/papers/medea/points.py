@@ -6,10 +6,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from argosy.papers.experiment import Parameter, Point
+from argosy.papers.medea.applications import STORM
+from argosy.papers.medea.resilience import SAID
 from argosy.papers.paper import Scale
 
 PAPER: Final = "medea"
-FIGURES: Final = ("8", "9a", "9b", "9c", "9d", "10", "11a", "11b")
+FIGURES: Final = (
+    *("2a", "2b", "2c", "2d", "7", "8"),
+    *("9a", "9b", "9c", "9d", "10", "11a", "11b", "11c"),
+)
 #: Figures that are drawn from another's points.
 DRAWN_FROM: Final = {"10": "9a"}
 
@@ -21,18 +26,16 @@ SCALES: Final = {
     "full": Scale(name="full", about="the paper's cells and steps, three seeds"),
 }
 
-#: The paper's algorithms. Its heuristics are those that take the first machine that fits.
-PAPERS_OWN: Final = (
-    "ilp",
-    "node-candidates-first-fit",
-    "tag-popularity-first-fit",
-    "serial-first-fit",
-    "jkube",
-    "jkube++",
-)
-#: Beside them: the heuristics with scores, today's Kubernetes, and no sight of constraints.
-BESIDE: Final = ("node-candidates", "tag-popularity", "serial", "kube-modern", "yarn")
+HEURISTICS: Final = ("node-candidates", "tag-popularity", "serial")
+PLAIN: Final = tuple(f"{name}-plain" for name in HEURISTICS)
+FIRST_FIT: Final = tuple(f"{name}-first-fit" for name in HEURISTICS)
+#: The paper's algorithms, its heuristics in the plainest reading.
+PAPERS_OWN: Final = ("ilp", *PLAIN, "jkube", "jkube++")
+#: Beside them: heuristics that take the first machine that fits or that score violations, today's
+#: Kubernetes, and no sight of constraints.
+BESIDE: Final = (*FIRST_FIT, *HEURISTICS, "kube-modern", "yarn")
 ALGORITHMS: Final = PAPERS_OWN + BESIDE
+SYSTEMS: Final = ("ilp", "jkube", "jkube++", "yarn")
 
 
 def plan(scale: str, figures: Sequence[str]) -> list[Point]:
@@ -51,6 +54,17 @@ def _cases(scale: str, figure: str) -> list[dict[str, Parameter]]:
     few: tuple[str, ...] = ("ilp", "jkube") if is_smoke else ALGORITHMS
     chosen: tuple[str, ...]
     match figure:
+        case "2a":
+            return [{"wanted": wanted} for wanted in STORM]
+        case "2b":
+            return [{"wanted": wanted} for wanted in ("none", "anti-affinity")]
+        case "2c" | "2d":
+            limits = (1, 2, 5, 10) if figure == "2c" else (1, 2, 4, 8, 16, 32)
+            return [{"limit": limit, "load": load} for load in (0.05, 0.7) for limit in limits]
+        case "7":
+            return [{"algorithm": name} for name in SYSTEMS]
+        case "8":
+            return [{"algorithm": n, "said": s} for s in SAID for n in ("ilp", "jkube", "yarn")]
         case "9a":
             return [{"algorithm": name} for name in few]
         case "9b":
@@ -58,19 +72,19 @@ def _cases(scale: str, figure: str) -> list[dict[str, Parameter]]:
             return [{"algorithm": name, "tasks": share} for name in few for share in shares]
         case "9c":
             periods = (1, 4) if is_smoke else (1, 2, 4, 8)
-            chosen = few if is_smoke else ("ilp", "node-candidates-first-fit", "jkube", "jkube++")
+            chosen = few if is_smoke else ("ilp", "node-candidates-plain", "jkube", "jkube++")
             return [{"algorithm": name, "period": period} for name in chosen for period in periods]
         case "9d":
             apps = (2,) if is_smoke else (1, 2, 4, 6, 8, 10)
-            chosen = few if is_smoke else PAPERS_OWN
-            return [{"algorithm": name, "complexity": size} for name in chosen for size in apps]
-        case "8":
-            return [{"algorithm": name} for name in ("ilp", "jkube", "yarn")]
+            return [{"algorithm": name, "complexity": size} for name in few for size in apps]
         case "11a":
             sizes = {"smoke": (50,), "quick": (50, 500, 2_000), "full": (50, 500, 1_000, 5_000)}
-            chosen = ("ilp", "ilp-solved", "node-candidates", "tag-popularity", "serial", "jkube")
+            chosen = ("ilp", "ilp-solved", *HEURISTICS, "jkube")
             return [{"algorithm": n, "machines": m} for m in sizes[scale] for n in chosen]
         case "11b":
-            parts = (0.2,) if is_smoke else (0.1, 0.2, 0.4, 0.6, 0.8)
+            parts = (0.2,) if is_smoke else (0.2, 0.4)
+            parts = (0.1, *parts, 0.6, 0.8) if scale == "full" else parts
             return [{"design": d, "share": s} for s in parts for d in ("medea", "ilp-all")]
+        case "11c":
+            return [{"engine": engine} for engine in ("yarn", "medea")]
     raise AssertionError(figure)

@@ -1,0 +1,113 @@
+"""The paper's heuristics in its plainest reading, beside Argosy's own.
+
+Section 5.3 orders containers and leaves open how each finds its machine. Here a machine is *allowed* for
+a container if on it, with what is there already,
+
+- no upper bound is exceeded, of its own constraints or of those that count it;
+- its own lower bounds are met, as far as what they count exists anywhere yet.
+
+Nobody looks ahead, and a lower bound of somebody who is there already (a master that waits for its
+gateway) draws nobody near. Tag popularity and node candidates take the emptiest allowed machine, since
+figure 10b has them as balanced as J-Kube; serial, which alone is less balanced there, takes the first.
+Without an allowed machine all machines with room are.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.solvers.placement import Answer, Problem
+from argosy.solvers.placement.answer import Objective, appraise
+from argosy.solvers.placement.heuristics import popularity_order
+from argosy.solvers.placement.problem import Item
+
+
+class Reading(msgspec.Struct, frozen=True):
+    by_popularity: bool = False
+    by_candidates: bool = False
+    #: Whether the emptiest allowed machine is taken, rather than the first.
+    emptiest: bool = True
+
+
+READINGS: Final = {
+    "tag-popularity-plain": Reading(by_popularity=True),
+    "node-candidates-plain": Reading(by_candidates=True),
+    "serial-plain": Reading(emptiest=False),
+}
+
+
+class _Counts:
+    """An item with the counts as they are now."""
+
+    def __init__(self, item: Item, set_of: NDArray[np.int32]) -> None:
+        self.item = item
+        self.set_of = set_of
+        self.gamma, self.both, self.other = item.gamma.copy(), item.both.copy(), item.other.copy()
+
+    def allows(self, kind: int) -> NDArray[np.bool_]:
+        """Of each set, whether one more container of the kind breaks nothing there."""
+        item, gamma = self.item, self.gamma
+        allowed = np.ones(len(gamma), np.bool_)
+        if item.subject[kind]:
+            allowed &= gamma >= min(item.least, int(gamma.sum()))
+            if item.most is not None:
+                allowed &= gamma <= item.most
+        if item.match[kind] and item.most is not None:
+            allowed &= (self.both == 0) | (gamma <= item.most)
+            allowed &= (self.other == 0) | (gamma + 1 <= item.most)
+        return allowed
+
+    def put(self, kind: int, machine: int) -> None:
+        at = self.set_of[machine]
+        is_subject, is_counted = bool(self.item.subject[kind]), bool(self.item.match[kind])
+        self.gamma[at] += is_counted
+        self.both[at] += is_subject and is_counted
+        self.other[at] += is_subject and not is_counted
+
+
+def read_plainly(problem: Problem, name: str) -> Answer:
+    """The answer of one of `READINGS`; applications that do not fit whole are left out."""
+    if problem.choices or problem.spreads:
+        raise ValueError("constraints without alternatives")
+    how = READINGS[name]
+    items = [_Counts(item, problem.families[item.family].set_of) for item in problem.items]
+    free, capacity = problem.cluster.free.copy(), problem.cluster.capacity
+    left = [kind.count for kind in problem.kinds]
+    order = popularity_order(problem) if how.by_popularity else list(range(len(left)))
+    placed: list[tuple[int, int]] = []
+
+    def allowed(kind: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        room = np.asarray((free >= problem.kinds[kind].request).all(axis=1), np.bool_)
+        clean = room.copy()
+        for each in items:
+            if each.item.subject[kind] or each.item.match[kind]:
+                clean &= each.allows(kind)[each.set_of]
+        return clean, room
+
+    while any(left):
+        waiting = [kind for kind in order if left[kind]]
+        seen = {kind: allowed(kind) for kind in (waiting if how.by_candidates else waiting[:1])}
+        kind = min(seen, key=lambda each: int(seen[each][0].sum()))
+        clean, room = seen[kind]
+        among = np.flatnonzero(clean if clean.any() else room)
+        if not len(among):
+            app = problem.kinds[kind].app
+            placed = [row for row in placed if problem.kinds[row[0]].app != app]
+            left = [
+                0 if problem.kinds[each].app == app else count for each, count in enumerate(left)
+            ]
+            continue
+        share = (free[among] / np.maximum(1, capacity[among])).min(axis=1)
+        machine = int(among[np.argmax(share)] if how.emptiest else among[0])
+        for each in items:
+            each.put(kind, machine)
+        free[machine] -= problem.kinds[kind].request
+        placed.append((kind, machine))
+        left[kind] -= 1
+    kinds = np.array([kind for kind, _ in placed], np.int32)
+    machines = np.array([machine for _, machine in placed], np.int32)
+    return Answer(kinds, machines, appraise(problem, Objective(), kinds, machines), name)

@@ -1,0 +1,333 @@
+"""Figures 2 and 7: what placement is worth to applications.
+
+Claims whose ids end in `-model` depend on the performance model; the others on placements alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from argosy.papers.charts import Axis, Figure, Line, Mark
+from argosy.papers.claims import Claim
+from argosy.papers.experiment import Findings
+from argosy.papers.medea.applications import STORM
+from argosy.papers.medea.points import SYSTEMS
+from argosy.papers.medea.statements.reading import (
+    chart,
+    distribution,
+    half_of,
+    mean,
+    series,
+)
+
+_FITTED = "model, fitted to this number"
+_PREDICTED = "model, not fitted to this number"
+_NOTE = "The times are a model's, fitted to figure 2 and its text; placements are the algorithms'."
+_CELL = "275 machines of 128 GB in 7 racks."
+
+
+def draw_2a(found: Findings) -> Figure:
+    lines = []
+    for number, (name, label) in enumerate(
+        (("model.whole", "end to end"), ("model.lookup", "lookup in Memcached"))
+    ):
+        marks = [
+            Mark(float(at), value)
+            for at, wanted in enumerate(STORM)
+            if (value := mean(found, "2a", name, wanted=wanted)) is not None
+        ]
+        if marks:
+            lines.append(Line(label=label, marks=tuple(marks), colour=number))
+    x = Axis(label="wanted on one machine: 0 nothing, 1 supervisors, 2 and Memcached")
+    return Figure(
+        number="2a",
+        title="Storm and Memcached by affinity",
+        caption=_CELL,
+        note=_NOTE,
+        panels=(chart("(a)", x, "time, best = 1 (model)", lines),),
+    )
+
+
+def claims_2a(found: Findings) -> Iterator[Claim]:
+    beside = [mean(found, "2a", "beside", wanted=wanted) for wanted in STORM]
+    if any(value is None for value in beside):
+        return
+    none, within, both = (float(value or 0) for value in beside)
+    yield Claim(
+        id="medea-2a",
+        figure="2a",
+        paper="affinity within and between applications puts Storm beside Memcached; affinity within"
+        " Storm alone does not",
+        here=f"{100 * both:.0f} % of supervisors are beside it, {100 * within:.0f} %"
+        f" and {100 * none:.0f} % otherwise",
+        tolerance="all with both, less than a fifth otherwise",
+        holds=both == 1 and max(within, none) < 0.2,
+    )
+    for name, less, factor in (
+        ("model.whole", "within", 5.0),
+        ("model.whole", "none", 7.6),
+        ("model.lookup", "within", 4.6),
+    ):
+        slow = mean(found, "2a", name, wanted=less) or 0.0
+        fast = mean(found, "2a", name, wanted="within and between") or 1.0
+        what = name.removeprefix("model.")
+        yield Claim(
+            id=f"medea-2a-{what}-{less}-model",
+            figure="2a",
+            paper=f"{factor} times faster than with constraints '{less}' ({what})",
+            here=f"{slow / fast:.1f} times",
+            tolerance="within a tenth",
+            holds=abs(slow / fast - factor) <= 0.1 * factor,
+            note=_FITTED,
+        )
+
+
+def draw_2b(found: Findings) -> Figure:
+    cases = [(w, s) for s in ("", ".isolated") for w in ("none", "anti-affinity")]
+    marks = [
+        Mark(float(at), value)
+        for at, (wanted, suffix) in enumerate(cases)
+        if (value := mean(found, "2b", f"model.throughput{suffix}", wanted=wanted)) is not None
+    ]
+    best = max((mark.y for mark in marks), default=1.0)
+    line = Line(
+        label="throughput",
+        marks=tuple(Mark(mark.x, mark.y / best) for mark in marks),
+    )
+    x = Axis(label="0 no constraints, 1 anti-affinity; 2 and 3 the same with control groups")
+    return Figure(
+        number="2b",
+        title="HBase by anti-affinity",
+        caption=_CELL + " 40 instances of 30 region servers.",
+        note=_NOTE + " 1,200 servers cannot all be apart on 275 machines.",
+        panels=(chart("(b)", x, "throughput, best = 1 (model)", [line] if marks else []),),
+    )
+
+
+def claims_2b(found: Findings) -> Iterator[Claim]:
+    crowd = [mean(found, "2b", "crowd", wanted=w) for w in ("none", "anti-affinity")]
+    if crowd[0] is None or crowd[1] is None:
+        return
+    yield Claim(
+        id="medea-2b",
+        figure="2b",
+        paper="without constraints region servers are collocated",
+        here=f"up to {crowd[0]:.0f} on a machine, {crowd[1]:.0f} with anti-affinity",
+        tolerance="fewer with anti-affinity",
+        holds=crowd[1] < crowd[0],
+    )
+
+    def value(name: str, wanted: str) -> float:
+        return mean(found, "2b", f"model.{name}", wanted=wanted) or 0.0
+
+    ratio = value("throughput", "none") / value("throughput", "anti-affinity")
+    yield Claim(
+        id="medea-2b-throughput-model",
+        figure="2b",
+        paper="no constraints: 34 % lower throughput than anti-affinity",
+        here=f"{100 * (1 - ratio):.0f} % lower",
+        tolerance="29 % to 39 %",
+        holds=0.29 <= 1 - ratio <= 0.39,
+        note=_FITTED,
+    )
+    tail = value("tail", "none") / value("tail", "anti-affinity")
+    yield Claim(
+        id="medea-2b-tail-model",
+        figure="2b",
+        paper="the 99th percentile of latency is up to 3.9 times as long without constraints",
+        here=f"{tail:.1f} times",
+        tolerance=f"at least {half_of(3.9):.2f} times",
+        holds=tail >= half_of(3.9),
+        note=_PREDICTED,
+    )
+    groups = value("throughput.isolated", "none")
+    gain = groups / value("throughput", "none") - 1
+    yield Claim(
+        id="medea-2b-groups-model",
+        figure="2b",
+        paper="control groups gain 20 % without constraints, less than anti-affinity; both together"
+        " are best",
+        here=f"{100 * gain:.0f} %",
+        tolerance="15 % to 25 %, in this order",
+        holds=0.15 <= gain <= 0.25
+        and groups < value("throughput", "anti-affinity")
+        and value("throughput", "anti-affinity") < value("throughput.isolated", "anti-affinity"),
+        note=_FITTED,
+    )
+
+
+def _limits(found: Findings, figure: str, title: str, what: str) -> Figure:
+    lines = []
+    for number, load in enumerate((0.05, 0.7)):
+        curve = _curve(found, figure, load)
+        if curve:
+            best = min(curve.values())
+            marks = tuple(Mark(float(at), value / best) for at, value in curve.items())
+            lines.append(Line(label=f"{100 * load:.0f} % load", marks=marks, colour=number))
+    x = Axis(label=f"{what} on a machine", logarithmic=True)
+    y = Axis(label="runtime, best = 1 (model)", logarithmic=True)
+    return Figure(
+        number=figure,
+        title=title,
+        caption=_CELL,
+        note=_NOTE,
+        panels=(chart(f"({figure[-1]})", x, y, lines),),
+    )
+
+
+def _curve(found: Findings, figure: str, load: float) -> dict[int, float]:
+    """The runtime for each limit."""
+    return {
+        int(limit): value
+        for limit in found.values(figure, "limit")
+        if (value := mean(found, figure, "model.runtime", limit=limit, load=load)) is not None
+    }
+
+
+def _kept(found: Findings, figure: str, workers: int) -> Iterator[Claim]:
+    rows = [
+        (int(point.parameters["limit"]), result["machines"], result["violating"])
+        for point, result in found.select(figure)
+    ]
+    if rows:
+        exact = sum(
+            machines == workers // limit and not violating for limit, machines, violating in rows
+        )
+        yield Claim(
+            id=f"medea-{figure}",
+            figure=figure,
+            paper="cardinality constraints say how many workers share a machine",
+            here=f"{exact} of {len(rows)} placements are exact",
+            tolerance="all",
+            holds=exact == len(rows),
+        )
+
+
+def draw_2c(found: Findings) -> Figure:
+    return _limits(found, "2c", "HBase by cardinality", "region servers")
+
+
+def claims_2c(found: Findings) -> Iterator[Claim]:
+    yield from _kept(found, "2c", 10)
+    curve = _curve(found, "2c", 0.7)
+    if len(curve) > 2:
+        best = min(curve, key=lambda limit: curve[limit])
+        yield Claim(
+            id="medea-2c-model",
+            figure="2c",
+            paper="neither affinity nor anti-affinity is best in a highly used cell",
+            here=f"{best} region servers on a machine are best",
+            tolerance="neither 1 nor 10",
+            holds=best not in (1, 10),
+            note=_PREDICTED,
+        )
+
+
+def draw_2d(found: Findings) -> Figure:
+    return _limits(found, "2d", "TensorFlow by cardinality", "workers")
+
+
+def claims_2d(found: Findings) -> Iterator[Claim]:
+    yield from _kept(found, "2d", 32)
+    for load, said in ((0.05, 4), (0.7, 16)):
+        curve = _curve(found, "2d", load)
+        if len(curve) > 2:
+            best = min(curve, key=lambda limit: curve[limit])
+            yield Claim(
+                id=f"medea-2d-best-{100 * load:.0f}-model",
+                figure="2d",
+                paper=f"{said} workers on a machine are best at {100 * load:.0f} % load",
+                here=f"{best} are best",
+                tolerance="the same",
+                holds=best == said,
+                note=_FITTED,
+            )
+    high = _curve(found, "2d", 0.7)
+    for other, gain in ((32, 0.42), (1, 0.34)):
+        if other in high and 16 in high:
+            less = 1 - high[16] / high[other]
+            yield Claim(
+                id=f"medea-2d-{other}-model",
+                figure="2d",
+                paper=f"16 on a machine take {100 * gain:.0f} % less time than {other} at 70 % load",
+                here=f"{100 * less:.0f} % less",
+                tolerance="within 5 percentage points",
+                holds=abs(less - gain) <= 0.05,
+                note=_FITTED,
+            )
+
+
+def draw_7(found: Findings) -> Figure:
+    panels = []
+    for title, name in (("(a) TensorFlow", "tensorflow"), ("(b, c) HBase", "hbase")):
+        reference = series(found, "7", f"model.{name}", algorithm="ilp")
+        unit = float(np.median(reference)) if reference else 1.0
+        lines = []
+        for number, algorithm in enumerate(SYSTEMS):
+            times = series(found, "7", f"model.{name}", algorithm=algorithm)
+            if times:
+                lines.append(distribution([t / unit for t in times], algorithm, number))
+        x = Axis(label="runtime, Medea's median = 1 (model)", logarithmic=True)
+        panels.append(chart(title, x, "share of instances", lines))
+    return Figure(
+        number="7",
+        title="Application performance",
+        caption="45 TensorFlow and 50 HBase instances on 400 machines of 128 GB, half used by tasks.",
+        note=_NOTE,
+        panels=tuple(panels),
+    )
+
+
+def claims_7(found: Findings) -> Iterator[Claim]:
+    broken = {name: mean(found, "7", "violating", algorithm=name) for name in SYSTEMS}
+    if any(value is None for value in broken.values()):
+        return
+    known = {name: float(value or 0) for name, value in broken.items()}
+    told = ", ".join(f"{name} {100 * value:.1f} %" for name, value in known.items())
+    yield Claim(
+        id="medea-7-ilp",
+        figure="7",
+        paper="Medea's placements keep the constraints, J-Kube's and YARN's do not",
+        here=told,
+        tolerance="Medea at most 1 %, J-Kube more than Medea, YARN more than J-Kube",
+        holds=known["ilp"] <= 0.01 and known["ilp"] < known["jkube"] < known["yarn"],
+    )
+    yield Claim(
+        id="medea-7-jkube++",
+        figure="7",
+        paper="J-Kube++ often leads to placements with many violations",
+        here=told,
+        tolerance="more than Medea",
+        holds=known["jkube++"] > known["ilp"],
+    )
+    for name, factors in _RATIOS.items():
+        other, share, which, said = factors
+        ratios = [
+            float(np.percentile(series(found, "7", f"model.{kind}", algorithm=other), share))
+            / float(np.percentile(series(found, "7", f"model.{kind}", algorithm="ilp"), share))
+            for kind in which
+        ]
+        where = " or ".join(which)
+        yield Claim(
+            id=f"medea-7-{name}-model",
+            figure="7",
+            paper=f"{other}'s {_PERCENTILES[share]} is {said} times Medea's ({where})",
+            here=" and ".join(f"{ratio:.2f} times" for ratio in ratios),
+            tolerance=f"at least {half_of(said):.2f} times",
+            holds=max(ratios) >= half_of(said),
+            note=_PREDICTED,
+        )
+
+
+_PERCENTILES = {50: "median runtime", 99: "99th percentile"}
+_BOTH = ("tensorflow", "hbase")
+#: By name: whose percentile, of which applications, is how many times Medea's.
+_RATIOS = {
+    "jkube-tensorflow": ("jkube", 50, ("tensorflow",), 1.32),
+    "jkube-hbase": ("jkube", 50, ("hbase",), 1.23),
+    "jkube++": ("jkube++", 99, _BOTH, 1.54),
+    "yarn": ("yarn", 50, _BOTH, 2.1),
+    "yarn-tail": ("yarn", 99, _BOTH, 2.4),
+}

@@ -1,0 +1,254 @@
+"""Figures 9 and 10: violations, fragmentation and balance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from argosy.papers.charts import Chart, Figure, Line, Mark
+from argosy.papers.claims import Claim
+from argosy.papers.experiment import Findings
+from argosy.papers.medea.points import BESIDE, FIRST_FIT, PAPERS_OWN, PLAIN
+from argosy.papers.medea.statements.reading import along, chart, mean, shares
+from argosy.papers.medea.violations import STEPS
+
+_CELL = "500 machines of 16 GB in 10 racks; HBase-like applications."
+_VIOLATING = "containers that violate a constraint [%]"
+_SIDES = (("the paper's algorithms", PAPERS_OWN), ("beside them", BESIDE))
+
+
+def _steps(found: Findings, name: str, algorithm: str) -> list[float]:
+    values = [mean(found, "9a", f"{name}.{step}", algorithm=algorithm) for step in STEPS]
+    return [value for value in values if value is not None]
+
+
+def _filled(
+    found: Findings, name: str, title: str, y: str, scale: float, algorithms: Sequence[str]
+) -> Chart:
+    lines = []
+    for number, algorithm in enumerate(algorithms):
+        values = _steps(found, name, algorithm)
+        if values:
+            marks = tuple(
+                Mark(float(step), scale * v) for step, v in zip(STEPS, values, strict=True)
+            )
+            lines.append(Line(label=algorithm, marks=marks, colour=number))
+    return chart(title, "memory used [%]", y, lines)
+
+
+def _both(found: Findings, figure: str, x: str, label: str) -> tuple[Chart, ...]:
+    """The paper's algorithms, and others beside them if there are any."""
+    panels = []
+    for title, algorithms in _SIDES:
+        lines = along(found, figure, x, "violating", "algorithm", algorithms, 100)
+        if lines:
+            panels.append(chart(f"({figure[-1]}) {title}", label, _VIOLATING, lines))
+    return tuple(panels)
+
+
+def draw_9a(found: Findings) -> Figure:
+    panels = [
+        _filled(found, "violating", f"(a) {title}", _VIOLATING, 100, algorithms)
+        for title, algorithms in _SIDES
+    ]
+    return Figure(
+        number="9a",
+        title="Constraint violations with growing use by applications",
+        caption=_CELL,
+        panels=tuple(panel for panel in panels if panel.lines),
+    )
+
+
+def claims_9a(found: Findings) -> Iterator[Claim]:
+    mine = _steps(found, "violating", "ilp")
+    if not mine:
+        return
+    yield Claim(
+        id="medea-9a-ilp",
+        figure="9a",
+        paper="the integer program has almost no violations, even at 90 %",
+        here=shares(mine),
+        tolerance="at most 1 % of containers at every step",
+        holds=max(mine) <= 0.01,
+    )
+    jkube = _steps(found, "violating", "jkube")
+    if jkube:
+        yield Claim(
+            id="medea-9a-tenth",
+            figure="9a",
+            paper="J-Kube exhibits more violations than the integer program",
+            here=f"integer program {sum(mine):.3f}, J-Kube {sum(jkube):.3f}, summed over the steps",
+            tolerance="the integer program has at most a tenth of J-Kube's, which has some",
+            holds=sum(mine) <= sum(jkube) / 10 and sum(jkube) > 0,
+            note="J-Kube has some at 90 % only",
+        )
+    for suffix, names, note in (
+        ("", FIRST_FIT, "heuristics that take the first machine that fits"),
+        ("-plain", PLAIN, "the plainest reading of the heuristics, found after a first look"),
+    ):
+        means = {
+            name: sum(values) / len(values)
+            for name in names
+            if (values := _steps(found, "violating", name))
+        }
+        if len(means) < len(names):
+            continue
+        yield Claim(
+            id=f"medea-9a-heuristics{suffix}",
+            figure="9a",
+            paper="heuristics have 10 % to 20 %, also at low use",
+            here=", ".join(f"{name} {100 * value:.1f} %" for name, value in means.items()),
+            tolerance="5 % to 30 % on average over the steps, for each",
+            holds=all(0.05 <= value <= 0.3 for value in means.values()),
+            note=note,
+        )
+        if suffix and jkube:
+            theirs = sum(jkube) / len(jkube)
+            yield Claim(
+                id="medea-9a-jkube",
+                figure="9a",
+                paper="J-Kube exhibits even more violations than the heuristics",
+                here=f"J-Kube {100 * theirs:.2f} %, the best heuristic"
+                f" {100 * min(means.values()):.1f} %",
+                tolerance="above each heuristic on average over the steps",
+                holds=theirs > max(means.values()),
+            )
+
+
+def draw_9b(found: Findings) -> Figure:
+    return Figure(
+        number="9b",
+        title="Constraint violations of 10 % applications beside tasks",
+        caption=_CELL,
+        panels=_both(found, "9b", "tasks", "share of memory used by tasks"),
+    )
+
+
+def claims_9b(found: Findings) -> Iterator[Claim]:
+    steps = found.values("9b", "tasks")
+    mine = [mean(found, "9b", "violating", algorithm="ilp", tasks=step) for step in steps]
+    known = [value for value in mine if value is not None]
+    if not known:
+        return
+    yield Claim(
+        id="medea-9b-ilp",
+        figure="9b",
+        paper="the integer program stays below 10 % beside tasks",
+        here=shares(known),
+        tolerance="below 10 % at every step",
+        holds=max(known) < 0.1,
+    )
+    for suffix, names in (("", FIRST_FIT), ("-plain", PLAIN)):
+        rest = [
+            value
+            for name in (*names, "jkube")
+            for step in steps
+            if (value := mean(found, "9b", "violating", algorithm=name, tasks=step)) is not None
+        ]
+        if len(rest) > len(steps):
+            yield Claim(
+                id=f"medea-9b-others{suffix}",
+                figure="9b",
+                paper="the others have more than 15 %, up to 40 %",
+                here=shares(rest),
+                tolerance="each above 7.5 % at every step",
+                holds=min(rest) > 0.075,
+                note="heuristics in the plainest reading" if suffix else "first-fit heuristics",
+            )
+
+
+def draw_9c(found: Findings) -> Figure:
+    return Figure(
+        number="9c",
+        title="Constraint violations by applications per interval",
+        caption=_CELL,
+        note="Families of ten applications that want each other in one rack, in any order.",
+        panels=_both(found, "9c", "period", "applications per interval"),
+    )
+
+
+def claims_9c(found: Findings) -> Iterator[Claim]:
+    periods = sorted(int(x) for x in found.values("9c", "period"))
+    values = [mean(found, "9c", "violating", algorithm="ilp", period=p) for p in periods]
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return
+    yield Claim(
+        id="medea-9c",
+        figure="9c",
+        paper="with one application per interval there are violations; longer intervals have fewer",
+        here=", ".join(f"{p}: {100 * v:.1f} %" for p, v in zip(periods, known, strict=True)),
+        tolerance="some with one, fewer with the most",
+        holds=known[0] > 0 and known[-1] < known[0],
+    )
+
+
+def draw_9d(found: Findings) -> Figure:
+    return Figure(
+        number="9d",
+        title="Constraint violations by the complexity of constraints",
+        caption=_CELL,
+        note="Complexity X: families of X applications that want each other in one rack.",
+        panels=_both(found, "9d", "complexity", "complexity"),
+    )
+
+
+def claims_9d(found: Findings) -> Iterator[Claim]:
+    sizes = [int(x) for x in found.values("9d", "complexity")]
+    if not sizes:
+        return
+    most = max(sizes)
+    bounds = {
+        "ilp": (0.0, 0.1),
+        **dict.fromkeys((*PLAIN[:2], *FIRST_FIT[:2]), (0.0, 0.2)),
+        "jkube": (0.2, 1.0),
+    }
+    for name, (low, high) in bounds.items():
+        value = mean(found, "9d", "violating", algorithm=name, complexity=most)
+        if value is not None:
+            said = f"below {100 * high:.0f} %" if low == 0 else f"above {100 * low:.0f} %"
+            yield Claim(
+                id=f"medea-9d-{name}",
+                figure="9d",
+                paper=f"{name} has violations {said} with constraints over 10 applications",
+                here=f"{100 * value:.1f} % over {most}",
+                tolerance=said,
+                holds=low <= value <= high,
+            )
+
+
+def draw_10(found: Findings) -> Figure:
+    names = PAPERS_OWN
+    return Figure(
+        number="10",
+        title="Fragmented machines and load imbalance",
+        caption=_CELL,
+        panels=(
+            _filled(
+                found, "fragmented", "(a) Fragmentation", "fragmented machines [%]", 100, names
+            ),
+            _filled(found, "imbalance", "(b) Load imbalance", "coefficient of variation", 1, names),
+        ),
+    )
+
+
+def claims_10(found: Findings) -> Iterator[Claim]:
+    mine = _steps(found, "fragmented", "ilp")
+    if len(mine) < len(STEPS):
+        return
+    yield Claim(
+        id="medea-10a",
+        figure="10",
+        paper="few fragmented machines except for high use",
+        here=f"{shares(mine[:8])} up to 80 %",
+        tolerance="at most 10 % of machines up to 80 %",
+        holds=max(mine[:8]) <= 0.1,
+    )
+    load = _steps(found, "imbalance", "ilp")
+    yield Claim(
+        id="medea-10b",
+        figure="10",
+        paper="load imbalance is more pronounced for low use and evens out",
+        here=f"{load[0]:.2f} at 10 %, {load[-1]:.2f} at 90 %",
+        tolerance="less at 90 % than at 10 %",
+        holds=load[-1] < load[0],
+    )

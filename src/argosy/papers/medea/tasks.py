@@ -1,0 +1,113 @@
+"""Figure 11c: what tasks of a Google-like trace wait for, with applications beside them and without.
+
+The load is that of the Firmament paper's experiments, rebuilt from what is published of the Google trace
+and sped up 200 times. Decisions take the processor time that they really take; those of the two
+schedulers run beside each other, as in the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import merge
+from itertools import chain
+from typing import Any, Final
+
+import numpy as np
+
+from argosy.engines.medea import Medea
+from argosy.engines.yarn import Yarn
+from argosy.model.constraint_text import parse_constraint
+from argosy.model.jobs import Job, TaskGroup
+from argosy.model.random import Random
+from argosy.model.resources import Resources
+from argosy.model.scenario import (
+    ConstantLatency,
+    FleetEntry,
+    Measured,
+    Network,
+    Output,
+    Scenario,
+)
+from argosy.model.units import MICROS_PER_SECOND
+from argosy.papers.experiment import Point, Result
+from argosy.papers.firmament.world import BEGIN, GIB, Load, arriving, cluster, found
+from argosy.papers.medea.trial import HBASE_AS_PRINTED, HBASE_ROLES, MB
+from argosy.worlds.sim import SimulatedWorld
+
+SPEED_UP: Final = 200.0
+SECONDS: Final = 60.0
+#: Containers of applications for each task that arrives.
+EXTRA: Final = 0.1
+KIND: Final = "lra"
+_PERCENTILES: Final = (5, 25, 50, 75, 99)
+
+
+def beside_applications(point: Point) -> Result:
+    """Task latencies with YARN alone, or with Medea and 10 % more containers, of applications."""
+    engine = str(point.parameters["engine"])
+    machines = 40 if point.scale == "smoke" else 256
+    # What stays free of the tasks is for the applications, which do not end.
+    load = Load(
+        machines=machines, utilisation=0.6, speed_up=SPEED_UP, seconds=SECONDS, seed=point.seed
+    )
+    tasks = list(arriving(load))
+    count = sum(group.count for job in tasks for group in job.groups)
+    lras = list(_applications(load, int(EXTRA * count))) if engine == Medea.name else []
+    world = _world(load, engine, chain(found(load), merge(tasks, lras, key=lambda job: job.submit)))
+    world.run()
+    submit, _, placed, _ = world.simulator.job_columns()
+    sizes = np.array(world.workbook.counts, np.int64)
+    is_lra = np.array([kind == KIND for kind in world.kinds])
+    mine = (submit >= int(BEGIN * MICROS_PER_SECOND)) & ~is_lra
+    there = mine & (placed >= 0)
+    # A job's tasks count as placed with the last of them.
+    waits = np.repeat((placed - submit)[there], sizes[there]) / 1_000
+    values = {f"p{share}": float(np.percentile(waits, share)) for share in _PERCENTILES}
+    values["placed"] = float(sizes[there].sum() / sizes[mine].sum())
+    values["applications"] = float((is_lra & (placed >= 0)).sum())
+    values["containers"] = float(sizes[is_lra & (placed >= 0)].sum() / max(1, sizes[mine].sum()))
+    shares = np.arange(1, 100)
+    return Result(values, {"waits": np.percentile(waits, shares).tolist()})
+
+
+class _World(SimulatedWorld):
+    """Notes the kind of each job, by number."""
+
+    def __init__(self, scenario: Scenario, jobs: Iterator[Job]) -> None:
+        self.kinds: list[str] = []
+        super().__init__(scenario, {Medea.name: Medea, Yarn.name: Yarn}, jobs=self._noted(jobs))
+
+    def _noted(self, jobs: Iterator[Job]) -> Iterator[Job]:
+        for job in jobs:
+            self.kinds.append(job.kind)
+            yield job
+
+
+def _world(load: Load, engine: str, jobs: Iterator[Job]) -> _World:
+    settings: dict[str, Any] = {"long_running": [KIND]}
+    scenario = Scenario(
+        name="beside",
+        seed=load.seed,
+        cell=cluster(load),
+        jobs=(),
+        fleet=(FleetEntry(name="s", engine=engine, settings=settings, decision_time=Measured()),),
+        network=Network(latency=ConstantLatency(delay=0)),
+        horizon=int((BEGIN + load.seconds + 20) * MICROS_PER_SECOND),
+        output=Output(log="none"),
+    )
+    return _World(scenario, jobs)
+
+
+def _applications(load: Load, containers: int) -> Iterator[Job]:
+    """HBase instances at random moments, with so many containers in all."""
+    random = Random(load.seed).child("applications")
+    size = sum(count for _, _, count in HBASE_ROLES)
+    moments = sorted(random.uniform() for _ in range(max(1, containers // size)))
+    constraints = tuple(map(parse_constraint, HBASE_AS_PRINTED))
+    for number, moment in enumerate(moments):
+        groups = tuple(
+            TaskGroup(count, Resources(1_000, memory // MB * GIB), tags=(role,))
+            for role, memory, count in HBASE_ROLES
+        )
+        at = int((BEGIN + moment * load.seconds) * MICROS_PER_SECOND)
+        yield Job(f"lra-{number}", groups, submit=at, kind=KIND, constraints=constraints)
