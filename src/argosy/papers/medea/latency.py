@@ -16,8 +16,7 @@ def growing(point: Point) -> Result:
     machines = int(point.parameters["machines"])
     name = str(point.parameters["algorithm"])
     cell = Trial(machines, max(2, machines // 50), name, point.seed)
-    most = 0.05 if name == "ilp-solved" and machines > 1_000 else 0.2
-    while cell.used < most and cell.batch():
+    while cell.used < 0.2 and cell.batch():
         pass
     return Result({"milliseconds": 1e3 * cell.spent / max(1, cell.applications)})
 

@@ -20,9 +20,7 @@ DRAWN_FROM: Final = {"10": "9a"}
 
 SCALES: Final = {
     "smoke": Scale(name="smoke", about="a tenth of the cell: only to see that it works"),
-    "quick": Scale(
-        name="quick", about="the paper's cells; one seed, fewer steps, 2,000 machines in figure 11a"
-    ),
+    "quick": Scale(name="quick", about="the paper's cells; one seed, fewer steps in figure 11"),
     "full": Scale(name="full", about="the paper's cells and steps, three seeds"),
 }
 
@@ -31,9 +29,9 @@ PLAIN: Final = tuple(f"{name}-plain" for name in HEURISTICS)
 FIRST_FIT: Final = tuple(f"{name}-first-fit" for name in HEURISTICS)
 #: The paper's algorithms, its heuristics in the plainest reading.
 PAPERS_OWN: Final = ("ilp", *PLAIN, "jkube", "jkube++")
-#: Beside them: heuristics that take the first machine that fits or that score violations, today's
-#: Kubernetes, and no sight of constraints.
-BESIDE: Final = (*FIRST_FIT, *HEURISTICS, "kube-modern", "yarn")
+#: Beside them: a heuristic that scores violations, those that take the first machine that fits, other
+#: readings of Kubernetes, and no sight of constraints.
+BESIDE: Final = ("node-candidates", *FIRST_FIT, "jkube-plain", "kube-modern", "yarn")
 ALGORITHMS: Final = PAPERS_OWN + BESIDE
 SYSTEMS: Final = ("ilp", "jkube", "jkube++", "yarn")
 
@@ -78,7 +76,7 @@ def _cases(scale: str, figure: str) -> list[dict[str, Parameter]]:
             apps = (2,) if is_smoke else (1, 2, 4, 6, 8, 10)
             return [{"algorithm": name, "complexity": size} for name in few for size in apps]
         case "11a":
-            sizes = {"smoke": (50,), "quick": (50, 500, 2_000), "full": (50, 500, 1_000, 5_000)}
+            sizes = {"smoke": (50,), "quick": (50, 500, 5_000), "full": (50, 500, 1_000, 5_000)}
             chosen = ("ilp", "ilp-solved", *HEURISTICS, "jkube")
             return [{"algorithm": n, "machines": m} for m in sizes[scale] for n in chosen]
         case "11b":

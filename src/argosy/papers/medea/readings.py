@@ -10,6 +10,9 @@ Nobody looks ahead, and a lower bound of somebody who is there already (a master
 gateway) draws nobody near. Tag popularity and node candidates take the emptiest allowed machine, since
 figure 10b has them as balanced as J-Kube; serial, which alone is less balanced there, takes the first.
 Without an allowed machine all machines with room are.
+
+`jkube-plain` is J-Kube read likewise: one container at a time in the order given, by its own affinities
+alone. Kubernetes itself also weighs those of who is there already, and so does `jkube`.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ READINGS: Final = {
     "tag-popularity-plain": Reading(by_popularity=True),
     "node-candidates-plain": Reading(by_candidates=True),
     "serial-plain": Reading(emptiest=False),
+    "jkube-plain": Reading(),
 }
 
 

@@ -30,6 +30,7 @@ SMALLEST: Final = 2 * MB
 LIMITS: Final = Limits(seconds=30.0, nodes=500)
 _SIGHTS: Final[dict[str, Callable[[Constraint], Constraint | None]]] = {
     "jkube": sight.kube,
+    "jkube-plain": sight.kube,
     "jkube++": sight.kube_plus,
     "kube-modern": sight.kube_modern,
     "yarn": sight.nothing,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from argosy.papers.charts import Axis, Figure, Line
+from argosy.papers.charts import Axis, Figure
 from argosy.papers.claims import Claim
 from argosy.papers.experiment import Findings
 from argosy.papers.medea.points import HEURISTICS
@@ -16,10 +16,8 @@ _DESIGNS = ("medea", "ilp-all")
 
 def draw_11a(found: Findings) -> Figure:
     lines = along(found, "11a", "machines", "milliseconds", "algorithm", ("ilp", *_OTHERS))
-    always = along(found, "11a", "machines", "milliseconds", "algorithm", ("ilp-solved",))
-    lines += tuple(
-        Line(label="ilp, solver always run", marks=line.marks, colour=0, dashed=True)
-        for line in always
+    always = along(
+        found, "11a", "machines", "milliseconds", "algorithm", ("ilp-solved",), dashed=True
     )
     x = Axis(label="machines", logarithmic=True)
     y = Axis(label="CPU time [ms]", logarithmic=True)
@@ -27,7 +25,7 @@ def draw_11a(found: Findings) -> Figure:
         number="11a",
         title="Time to place one application",
         caption="Applications fill the cell to 20 %.",
-        panels=(chart("(a)", x, y, lines),),
+        panels=(chart("(a)", x, y, lines + always),),
     )
 
 
@@ -66,7 +64,7 @@ def claims_11a(found: Findings) -> Iterator[Claim]:
 
 def draw_11b(found: Findings) -> Figure:
     x = "share of applications"
-    y = Axis(label="CPU time per application [ms]", logarithmic=True)
+    y = "CPU time per application [ms]"
     return Figure(
         number="11b",
         title="One scheduler or two",

@@ -13,7 +13,7 @@ from argosy.papers.medea.statements.reading import chart, distribution, mean, se
 _ALGORITHMS = ("ilp", "jkube", "yarn")
 _TITLES = {
     "anti-affinity": "(a) Said as anti-affinity, as in the paper",
-    "limit": "(b) Said as a limit, which J-Kube does not see",
+    "limit": "(b) Said as a limit, unseen by J-Kube",
 }
 
 
@@ -31,7 +31,8 @@ def draw_8(found: Findings) -> Figure:
         number="8",
         title="Unavailability of the worst application, hour by hour",
         caption="Applications of 100 containers, spread over 25 service units.",
-        note="Failures are generated to the paper's description of figure 3.",
+        note="Failures are generated to the paper's description of figure 3. In (a) the integer program"
+        " and J-Kube are the same.",
         panels=tuple(panels),
     )
 

@@ -40,7 +40,7 @@ def draw_2a(found: Findings) -> Figure:
         ]
         if marks:
             lines.append(Line(label=label, marks=tuple(marks), colour=number))
-    x = Axis(label="wanted on one machine: 0 nothing, 1 supervisors, 2 and Memcached")
+    x = Axis(label="on one machine: 0 nothing, 1 Storm, 2 all")
     return Figure(
         number="2a",
         title="Storm and Memcached by affinity",
@@ -96,7 +96,7 @@ def draw_2b(found: Findings) -> Figure:
         label="throughput",
         marks=tuple(Mark(mark.x, mark.y / best) for mark in marks),
     )
-    x = Axis(label="0 no constraints, 1 anti-affinity; 2 and 3 the same with control groups")
+    x = Axis(label="0 none, 1 anti-affinity; 2, 3 with groups")
     return Figure(
         number="2b",
         title="HBase by anti-affinity",
@@ -269,7 +269,7 @@ def draw_7(found: Findings) -> Figure:
             times = series(found, "7", f"model.{name}", algorithm=algorithm)
             if times:
                 lines.append(distribution([t / unit for t in times], algorithm, number))
-        x = Axis(label="runtime, Medea's median = 1 (model)", logarithmic=True)
+        x = Axis(label="runtime, Medea's median = 1 (model)")
         panels.append(chart(title, x, "share of instances", lines))
     return Figure(
         number="7",

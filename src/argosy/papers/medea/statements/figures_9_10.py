@@ -12,8 +12,10 @@ from argosy.papers.medea.statements.reading import along, chart, mean, shares
 from argosy.papers.medea.violations import STEPS
 
 _CELL = "500 machines of 16 GB in 10 racks; HBase-like applications."
-_VIOLATING = "containers that violate a constraint [%]"
-_SIDES = (("the paper's algorithms", PAPERS_OWN), ("beside them", BESIDE))
+#: Beside the paper's own, as many as there are colours; tag popularity is like node candidates.
+_OTHERS = tuple(name for name in BESIDE if name != "tag-popularity-first-fit")
+_SIDES = (("the paper's algorithms", PAPERS_OWN, False), ("beside them", _OTHERS, True))
+_VIOLATING = "violating containers [%]"
 
 
 def _steps(found: Findings, name: str, algorithm: str) -> list[float]:
@@ -22,7 +24,14 @@ def _steps(found: Findings, name: str, algorithm: str) -> list[float]:
 
 
 def _filled(
-    found: Findings, name: str, title: str, y: str, scale: float, algorithms: Sequence[str]
+    found: Findings,
+    name: str,
+    title: str,
+    y: str,
+    scale: float,
+    algorithms: Sequence[str],
+    *,
+    dashed: bool = False,
 ) -> Chart:
     lines = []
     for number, algorithm in enumerate(algorithms):
@@ -31,15 +40,15 @@ def _filled(
             marks = tuple(
                 Mark(float(step), scale * v) for step, v in zip(STEPS, values, strict=True)
             )
-            lines.append(Line(label=algorithm, marks=marks, colour=number))
+            lines.append(Line(label=algorithm, marks=marks, colour=number, dashed=dashed))
     return chart(title, "memory used [%]", y, lines)
 
 
 def _both(found: Findings, figure: str, x: str, label: str) -> tuple[Chart, ...]:
     """The paper's algorithms, and others beside them if there are any."""
     panels = []
-    for title, algorithms in _SIDES:
-        lines = along(found, figure, x, "violating", "algorithm", algorithms, 100)
+    for title, algorithms, dashed in _SIDES:
+        lines = along(found, figure, x, "violating", "algorithm", algorithms, 100, dashed=dashed)
         if lines:
             panels.append(chart(f"({figure[-1]}) {title}", label, _VIOLATING, lines))
     return tuple(panels)
@@ -47,8 +56,8 @@ def _both(found: Findings, figure: str, x: str, label: str) -> tuple[Chart, ...]
 
 def draw_9a(found: Findings) -> Figure:
     panels = [
-        _filled(found, "violating", f"(a) {title}", _VIOLATING, 100, algorithms)
-        for title, algorithms in _SIDES
+        _filled(found, "violating", f"(a) {title}", _VIOLATING, 100, algorithms, dashed=dashed)
+        for title, algorithms, dashed in _SIDES
     ]
     return Figure(
         number="9a",

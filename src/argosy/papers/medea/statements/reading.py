@@ -29,6 +29,8 @@ def along(
     by: str,
     labels: Sequence[str],
     scale: float = 1.0,
+    *,
+    dashed: bool = False,
 ) -> tuple[Line, ...]:
     """A line for each value of `by` that was measured, over the parameter `x`."""
     lines = []
@@ -39,7 +41,7 @@ def along(
             if (y := mean(found, figure, name, **{by: label, x: at})) is not None
         ]
         if marks:
-            lines.append(Line(label=label, marks=tuple(marks), colour=number))
+            lines.append(Line(label=label, marks=tuple(marks), colour=number, dashed=dashed))
     return tuple(lines)
 
 
