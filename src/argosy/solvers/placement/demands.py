@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
 from argosy.model.constraint_parts import APP
 from argosy.model.constraints import Constraint
+from argosy.solvers.placement.cluster import Kind
 from argosy.solvers.placement.forms import Term
 
 Tags = frozenset[str]
@@ -56,6 +57,16 @@ class Demanders:
             self.by_tag[name].discard(subject)
             if not self.by_tag[name]:
                 del self.by_tag[name]
+
+    def times_of(self, kinds: Sequence[Kind], having: Mapping[str, Sequence[int]]) -> list[int]:
+        """The same for several kinds of containers; `having` says which of them carry a tag."""
+        times = [0] * len(kinds)
+        for tag, members in having.items():
+            for subject in self.by_tag.get(tag, ()):
+                for number in members:
+                    if subject <= kinds[number].tags:
+                        times[number] += self.subjects[subject]
+        return times
 
     def times(self, tags: Tags) -> int:
         """How many constraints a container with these tags is a subject of."""

@@ -59,7 +59,7 @@ class Limits(msgspec.Struct, frozen=True):
     #: Of the search tree; the same on every computer.
     nodes: int = 2_000
     #: A stop for what the limit on nodes does not bound, from the first heuristic to the answer.
-    seconds: float = 1.0
+    seconds: float = 10.0
 
 
 def solve(

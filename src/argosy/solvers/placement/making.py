@@ -12,7 +12,7 @@ from argosy.model.constraints import Constraint, PlacementConstraint
 from argosy.model.machines import MACHINE_GROUP
 from argosy.solvers.placement.book import Book, Counts
 from argosy.solvers.placement.cluster import Cluster, Family, Kind, Running
-from argosy.solvers.placement.demands import Demand, Demanders, Tags
+from argosy.solvers.placement.demands import Demand, Demanders, Tags, rarest
 from argosy.solvers.placement.forms import Term, alternatives
 from argosy.solvers.placement.problem import (
     Choice,
@@ -40,13 +40,20 @@ class Maker:
         self.choices: list[Choice] = []
         self.concerned = 0.0
         self._known: dict[tuple[Tags, int, bool], int] = {}
+        #: Which kinds carry a tag.
+        self._having: dict[str, list[int]] = {}
+        for number, kind in enumerate(kinds):
+            for tag in kind.tags:
+                self._having.setdefault(tag, []).append(number)
         self._running: list[Running] = []
         self._empty: dict[int, Counts] = {}
 
     def problem(self, smallest: Sequence[int] | None) -> Problem:
         for demand, rule in self.book.touched_by(self.kinds):
-            times = [rule.times(kind.tags) for kind in self.kinds]
-            match = [demand.counted <= kind.tags for kind in self.kinds]
+            times = rule.times_of(self.kinds, self._having)
+            match = [False] * len(self.kinds)
+            for number in self._having.get(rarest(demand.counted), ()):
+                match[number] = demand.counted <= self.kinds[number].tags
             if any(times) or any(match):
                 self._rule(demand, rule, times, match)
         touched = [
