@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,12 @@ from argosy.solvers.placement.violations import Judge
 from argosy.testing.placements import Instance, random_constraint, random_instance
 
 AIM = Objective(first=0)
+#: With alternatives, over one group and over two.
+RICH = (
+    "w -> {w, 0, 1} or {m, 1, 3} in machine",
+    "w -> {w, 3, inf} in rack or w -> {w, 0, 0} in machine",
+    "m -> not {w, 1, 3} in rack hard",
+)
 PATIENT = Limits(nodes=100_000, seconds=60)
 AWARE = [name for name in HEURISTICS if name != "heartbeat"]
 
@@ -55,6 +63,25 @@ def test_only_what_does_not_look_at_constraints_breaks_hard_ones() -> None:
         problem = random_instance(Random(seed)).problem()
         for name in AWARE:
             assert place(problem, name, Random(1)).worth.is_allowed
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_scores_that_are_mended_where_something_changed_are_those_made_anew(order: int) -> None:
+    """With scored and first-fit rules, on small random cells and on a crowd with alternatives."""
+    problems = [random_instance(Random(seed)).problem() for seed in range(150)]
+    problems += [crowded(seed=seed, texts=RICH) for seed in range(3)]
+    for problem in problems:
+        sequence = list(range(len(problem.kinds)))
+        unit = 1 / max(problem.concerned, 1e-12)
+        for rule in (0, 1):
+            answers = [
+                problem.placer().run(
+                    sequence, order, rule, (unit, 0.1, 0.05, 0.01), Random(1), thorough
+                )
+                for thorough in (False, True)
+            ]
+            for mended, anew in zip(*answers, strict=True):
+                assert mended.tolist() == anew.tolist()
 
 
 def best_of(instance: Instance) -> float:
@@ -97,13 +124,17 @@ def racks(machines: int, per_rack: int) -> dict[str, Family]:
     return {"rack": Family.of("rack", joins, -(-machines // per_rack))}
 
 
-def crowded(machines: int = 24, seed: int = 3) -> Problem:
-    """A cell in which room is scarce and uneven."""
+def crowded(machines: int = 24, seed: int = 3, texts: Sequence[str] = ()) -> Problem:
+    """A cell in which room is scarce and uneven; `texts` are constraints beside the usual."""
     random = Random(seed)
     capacity = np.tile(np.array([[8, 16]], np.int64), (machines, 1))
     free = capacity - np.array([[2 + random.below(4), 4 + random.below(9)] for _ in capacity])
     ledger = Ledger(machines, racks(machines, 6))
     kinds = hbase(ledger, 0, 0) + hbase(ledger, 1, 1)
+    for text in texts:
+        ledger.add(parse_constraint(text))
+    for _ in range(20 if texts else 0):
+        ledger.start(frozenset({"w", "appID:old"}), random.below(machines))
     return ledger.problem(free, capacity, kinds, (1, 2))
 
 

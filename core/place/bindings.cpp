@@ -184,7 +184,7 @@ class Placer {
 
   std::tuple<OutArray<std::int32_t>, OutArray<std::int32_t>> run(
       const std::vector<std::int32_t>& sequence, std::uint8_t order, std::uint8_t rule,
-      const std::tuple<double, double, double, double>& weights, argosy::Random& random) {
+      const std::tuple<double, double, double, double>& weights, argosy::Random& random, bool thorough) {
     for (const std::int32_t kind : sequence) require(kind >= 0 && kind < kind_count_, "known kinds");
     require(order <= 1 && rule <= 3, "a known order and rule");
     const auto [violation, fragment, used, load] = weights;
@@ -192,7 +192,7 @@ class Placer {
     Placed placed;
     {
       nb::gil_scoped_release release;
-      Greedy greedy(state, {violation, fragment, used, load});
+      Greedy greedy(state, {violation, fragment, used, load}, thorough);
       placed = greedy.run(sequence, static_cast<Order>(order), static_cast<Rule>(rule), random);
       for (std::size_t i = 0; i < placed.kinds.size(); ++i) state.change(placed.kinds[i], placed.machines[i], -1);
     }
@@ -289,7 +289,8 @@ void bind_place(nb::module_& module) {
            "subject"_a, "inside"_a, "subjects"_a)
       .def("add_counter", &Placer::add_counter, "family"_a, "is_spread"_a, "match"_a, "count"_a)
       .def("add_choice", &Placer::add_choice, "weight"_a, "hard"_a, "alternatives"_a, "here"_a)
-      .def("run", &Placer::run, "sequence"_a, "order"_a, "rule"_a, "weights"_a, "random"_a)
+      .def("run", &Placer::run, "sequence"_a, "order"_a, "rule"_a, "weights"_a, "random"_a,
+           "thorough"_a = false)
       .def("judge", &Placer::judge, "kinds"_a, "machines"_a)
       .def("look", &Placer::look, "kind"_a);
 }

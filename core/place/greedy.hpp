@@ -48,7 +48,9 @@ struct Placed {
 
 class Greedy {
  public:
-  Greedy(State& state, Weights weights) : state_(state), w_(weights) {}
+  // With `thorough`, every score is made anew after every step: slow, to hold the other way against.
+  Greedy(State& state, Weights weights, bool thorough = false)
+      : state_(state), w_(weights), thorough_(thorough) {}
 
   Placed run(const std::vector<std::int32_t>& sequence, Order order, Rule rule, Random& random) {
     const Problem& p = state_.problem();
@@ -115,7 +117,7 @@ class Greedy {
     for (std::int32_t k = 0; k < state_.problem().kinds; ++k) {
       Scores& scores = scores_[at(k)];
       if (scores.score.empty()) continue;
-      if (reach == State::Reach::everywhere) {
+      if (thorough_ || reach == State::Reach::everywhere) {
         for (std::int32_t n = 0; n < state_.problem().machines; ++n) update(k, n);
       } else if (reach == State::Reach::choices || is_near(kind, k)) {
         for (const std::int32_t n : touched_) update(k, n);
@@ -416,6 +418,7 @@ class Greedy {
 
   State& state_;
   Weights w_;
+  bool thorough_;
   std::vector<std::int32_t> left_;
   std::vector<std::uint8_t> failed_;
   std::vector<Scores> scores_;

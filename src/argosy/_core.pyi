@@ -199,6 +199,7 @@ class Placer:
         rule: int,
         weights: tuple[float, float, float, float],
         random: Random,
+        thorough: bool = False,
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]: ...
     def judge(
         self, kinds: NDArray[np.int32], machines: NDArray[np.int32]
