@@ -6,15 +6,45 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from argosy.engines.api import Context, Settings
 from argosy.engines.kube import Kube
 from argosy.engines.kube.engine import looks_at
+from argosy.engines.kube.queues import Kind
+from argosy.engines.kube.room import Room
+from argosy.engines.omega import Omega
+from argosy.model.explanations import Explanation
 from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
-from argosy.model.scenario import CellSpec, ConstantLatency, FleetEntry, Network
+from argosy.model.scenario import (
+    CellSpec,
+    ConstantLatency,
+    FleetEntry,
+    MachineCrash,
+    MachineResize,
+    Network,
+    Takes,
+)
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.testing.conformance import Trial
+
+
+class OneByOne(Kube):
+    """The same scheduler, which makes and looks at every single attempt."""
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._is_punctual = False
+        self._room = _Unknown()
+
+
+class _Unknown(Room):
+    def found_none(self, kind: Kind, explanation: Explanation) -> None:
+        return
+
 
 AT_ONCE = Network(latency=ConstantLatency(delay=0))
 
@@ -95,9 +125,12 @@ def test_higher_precedence_is_decided_on_first_and_pushes_out_lower() -> None:
 def test_a_task_that_never_fits_is_explained_and_given_up_after_its_attempts() -> None:
     trial = run([job("giant", cpu=5_000)], settings={"retry": SECOND, "attempts": 20})
     explained = [line for line in trial.lines if line["what"] == "explained"]
-    assert len(explained) == 5, "at attempts 1, 2, 4, 8 and 16"
+    assert len(explained) == 1, "nothing changes, and nothing new is said"
     [given_up] = [line for line in trial.lines if line["what"] == "abandoned"]
     assert "even if empty" in given_up["explanation"]["remedy"]
+    assert given_up["at"] == 20 * 5_000 + 19 * SECOND
+    [one] = trial.world.schedulers
+    assert one.lanes[""].total(trial.world.simulator.now) == 20 * 5_000
 
 
 @pytest.mark.parametrize(
@@ -126,3 +159,78 @@ def test_two_schedulers_that_want_one_machine_try_again_at_once() -> None:
     trial.require_all_finished()
     assert [line["what"] for line in trial.lines].count("refused") == 1
     assert max(placed_at(trial, "j0") + placed_at(trial, "j1")) == pytest.approx(0.010)
+
+
+#: Nothing comes from outside at the very microsecond at which an attempt ends.
+_JOBS = st.lists(
+    st.tuples(
+        st.integers(1, 12),
+        st.sampled_from([500, 1_000, 3_000]),
+        st.sampled_from([0.004, 2.5, 10.0, 61.0]),
+        st.sampled_from([0.0, 0.005_3, 1.000_7, 33.300_1]),
+        st.sampled_from([0, 0, 0, 2]),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(max_examples=30)
+@given(
+    _JOBS,
+    st.sampled_from([0, 7_000, SECOND, 30 * SECOND]),
+    st.sampled_from([0, 1]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+def test_attempts_that_are_passed_over_leave_what_they_would_have_left(
+    drawn: list[tuple[int, int, float, float, int]],
+    retry: int,
+    looks: int,
+    preempt: bool,
+    with_another: bool,
+    with_faults: bool,
+) -> None:
+    jobs = [
+        job(f"j{i}", n, cpu=cpu, seconds=seconds, submit=at, precedence=rank, kind=kind)
+        for i, (n, cpu, seconds, at, rank) in enumerate(drawn)
+        for kind in ["other" if with_another and i % 3 == 2 else "batch"]
+    ]
+    told = {"retry": retry, "looks": looks, "preempt": preempt, "attempts": 60}
+    fleet = [FleetEntry(name="s", engine="kube", takes=Takes(kinds=("batch",)), settings=told)]
+    if with_another:
+        fleet.append(FleetEntry(name="o", engine="omega", takes=Takes(kinds=("other",))))
+    faults = (
+        MachineCrash(at=3_000_300, machine="m0", down=4 * SECOND),
+        MachineResize(at=9_000_300, machine="m1", capacity=Resources(3_100, 17 * GIB)),
+    )
+    spec = scenario(
+        "kube",
+        jobs,
+        fleet=tuple(fleet),
+        network=AT_ONCE,
+        # No two machines are ever equally good: chance decides nothing.
+        cell=CellSpec(
+            machines=(
+                Machine("m0", Resources(1_000, 16 * GIB)),
+                Machine("m1", Resources(1_100, 17 * GIB)),
+            )
+        ),
+        faults=faults if with_faults else (),
+    )
+    passed_over, made = (Trial(engine, spec, [Omega]) for engine in (Kube, OneByOne))
+    assert _what_happened(passed_over) == _what_happened(made)
+
+
+def _what_happened(trial: Trial) -> tuple[Any, ...]:
+    """Whatever there is of a run but how attempts were told of."""
+    lines = [
+        (line["at"], line["what"], line["job"], line.get("indices"), line.get("machines"))
+        for line in trial.lines
+        if line["what"] in ("placed", "lost", "abandoned", "finished")
+    ]
+    simulator = trial.world.simulator
+    _, first_attempt, _, _ = simulator.job_columns()
+    busy = [scheduler.lanes[""].total(simulator.now) for scheduler in trial.world.schedulers]
+    return lines, first_attempt.tolist(), simulator.thought_by_job().tolist(), busy

@@ -796,7 +796,7 @@ GOLDEN = {
     "monolithic": "6c10c3ea7f1336332ae46895fe7fbeaf",
     "partitioned": "4a52636c4049cfb169e48324ea3cb105",
     "mapreduce": "5f914e4284c7156a0048270a54c6cb20",
-    "kube": "946a10932b9689da26402c0a475c5841",
+    "kube": "d370113889af46c896ac57ba2e3ec8fb",
     "mesos": "12bf53a8e1237e7d5e9f64df2ea42b27",
     "omega": "6c10c3ea7f1336332ae46895fe7fbeaf",
     "murmuration": "bea3a98ed3293c50c7003e51343b0590",

@@ -18,12 +18,15 @@ from argosy.model.transactions import MachineArray, TaskArray, Transaction
 class Think(msgspec.Struct, frozen=True, gc=False):
     """Deciding takes `duration`; `DecisionDue(token)` follows. `job` is what is being decided on: its
     first `Think` ends the job's wait time. Busyness is the sum of these durations; an engine that thinks
-    along several lines at once names the `lane` of each."""
+    along several lines at once names the `lane` of each. Time that it has spent on decisions before,
+    without telling, counts as well: `untold` of its own, and of that `untold_on_job`."""
 
     duration: int
     token: int
     job: int = -1
     lane: str = ""
+    untold: int = 0
+    untold_on_job: int = 0
 
 
 class Commit(msgspec.Struct, frozen=True, gc=False):

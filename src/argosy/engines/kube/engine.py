@@ -1,28 +1,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
+import numpy as np
 from msgspec import Meta, structs
 
 from argosy.cell import Bitmap, Draft, Rule, View
-from argosy.engines.api import Capabilities, Context, Settings
-from argosy.engines.kube.queues import Pod, ReadyQueue, RetryQueue, one
+from argosy.engines.api import Capabilities, Context, Finishes, Settings
+from argosy.engines.kube.queues import Batch, Kinds, Pod, ReadyQueue, RetryQueue, one
+from argosy.engines.kube.room import Room
+from argosy.engines.kube.vain import VainAttempts
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
     Committed,
     DecisionDue,
     Event,
     JobSubmitted,
+    MachineChanged,
+    MachineJoined,
+    TaskFinished,
     TasksLost,
     TimerFired,
 )
 from argosy.model.explanations import Explanation, Refusal, Why
-from argosy.model.jobs import job_of
-from argosy.model.transactions import Claims, Outcome, Transaction
+from argosy.model.jobs import Job
+from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import Micros
 
-_RETRY = "retry"
+_RETRY: Final = "retry"
+_NEVER: Final = 2**62
+#: Attempts are passed over for so long at most, for what they cost is told afterwards.
+_LONGEST: Final = 60_000_000
 
 
 class KubeSettings(Settings, frozen=True):
@@ -50,61 +59,115 @@ class Kube:
         "One task at a time: filter, score, bind; a retry queue for what finds no room."
     )
     settings_type: ClassVar[type[Settings]] = KubeSettings
-    capabilities: ClassVar[Capabilities] = Capabilities(transactions=True, preemption=True)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        transactions=True, preemption=True, finishes=Finishes.OWN, machine_events=True
+    )
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, KubeSettings)
         self._settings = settings
         self._context = context
         self._rule = Rule.WORST if settings.score == "least-allocated" else Rule.BEST
+        self._kinds = Kinds()
         self._ready = ReadyQueue()
         self._waiting = RetryQueue(settings.retry)
+        self._vain = VainAttempts(self._ready, self._waiting, settings.t_task, settings.retry)
+        self._room = Room()
         #: The task being decided on, and what was found for it; the claims stay until the cell answers.
         self._pod: Pod | None = None
         self._claims: Claims | None = None
         self._explanation = Explanation()
         self._decision = 0
+        #: When the decision is due, and whether none was late or early: the world may stretch them.
+        self._due = 0
+        self._is_punctual = settings.t_task > 0
+        #: The earliest timer that is set.
+        self._timer = _NEVER
         #: Where the next round of looks begins.
         self._turn = 0
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
-            case JobSubmitted(job, _, tasks) | TasksLost(job, _, tasks):
-                self._ready.add(job, tasks)
-                return self._begin(view) if self._pod is None else ()
             case DecisionDue(token):
-                return self._bind(view, now) if token == self._decision else ()
+                return self._decided(view, now) if token == self._decision else ()
             case Committed(transaction, outcome) if transaction.claims is self._claims:
                 return self._bound(outcome, view, now)
-            case TimerFired(name) if name == _RETRY:
-                return self._wake(view, now)
+            case TimerFired(name) if name == _RETRY and now >= self._timer:
+                self._timer = _NEVER
+                return self._go_on(view, now)
+            case TaskFinished(_, _, _, shapes):
+                begun = self._catch_up(now)
+                self._room.given_back(shapes.tolist(), view)
+                return begun or self._go_on(view, now)
+            case JobSubmitted(job, number, tasks):
+                begun = self._catch_up(now)
+                self._add(job, number, tasks, view)
+                return begun or self._go_on(view, now)
+            case TasksLost(job, number, tasks):
+                begun = self._catch_up(now)
+                self._room.given_back(self._add(job, number, tasks, view), view)
+                return begun or self._go_on(view, now)
+            case MachineJoined() | MachineChanged():
+                begun = self._catch_up(now)
+                self._room.changed()
+                return begun or self._go_on(view, now)
         return ()
 
-    def _begin(self, view: View) -> Sequence[Effect]:
+    def _add(self, job: Job, number: int, tasks: TaskArray, view: View) -> list[int]:
+        """Makes tasks ready; returns the shape of each."""
+        shapes = []
+        for group, mine in job.tasks_by_group(tasks):
+            shape = view.shape(group.request, group.tags, job.precedence)
+            kind = self._kinds.of(job, group, shape)
+            self._ready.add(Batch(number, kind, mine))
+            self._room.wanted(kind, len(mine))
+            shapes += [shape] * len(mine)
+        return shapes
+
+    def _go_on(self, view: View, now: int) -> Sequence[Effect]:
+        """Begins with the next task, unless one is being decided on."""
+        return self._catch_up(now) or (self._begin(view, now) if self._pod is None else ())
+
+    def _begin(self, view: View, now: int) -> Sequence[Effect]:
         """Takes the next task and looks for a machine, on the cell as it is now."""
         self._pod = self._claims = None
+        self._waiting.move_due(now, self._ready)
+        if self._is_all_in_vain(view):
+            return self._pass_over(now)
         if not self._ready:
-            return ()
+            return self._set_timer(self._waiting.due)
         pod = self._pod = self._ready.pop()
-        pod.attempts += 1
-        self._decision += 1
+        self._vain.tried(pod)
         self._choose(pod, view)
-        return (Think(self._settings.t_task, self._decision, job_of(pod.task)),)
+        return self._think(pod, self._settings.t_task, now)
+
+    def _think(self, pod: Pod, duration: int, now: int) -> Sequence[Effect]:
+        self._decision += 1
+        self._due = now + duration
+        earlier, on_job = self._vain.take_untold(pod.job)
+        return (Think(duration, self._decision, pod.job, "", earlier, on_job),)
 
     def _choose(self, pod: Pod, view: View) -> None:
-        group, precedence = pod.group, pod.job.precedence
+        kind = pod.kind
+        looks = self._in_turn(view)
+        known = self._room.why_none(kind)
+        if known is not None and self._room.is_own(view):
+            self._explanation = known
+            return
         draft = Draft(view)
         found, _ = draft.place(
             one(pod.task),
-            view.shape(group.request, group.tags, precedence),
+            kind.shape,
             self._rule,
             self._context.random,
-            requires=group.requires,
-            prefer=self._in_turn(view),
-            preempt_below=precedence if self._settings.preempt else None,
+            requires=kind.requires,
+            prefer=looks,
+            preempt_below=kind.precedence if self._settings.preempt else None,
         )
         self._explanation = found.explanation()
         self._claims = draft.claims() if draft.count else None
+        if self._claims is None and self._room.is_own(view):
+            self._room.found_none(kind, self._explanation)
 
     def _in_turn(self, view: View) -> Sequence[tuple[Bitmap, int]]:
         """The machines to look at first; none, if these are all."""
@@ -112,7 +175,7 @@ class Kube:
         looks = self._settings.looks or looks_at(machines)
         if looks >= machines:
             return ()
-        first = self._turn % machines
+        first = (self._turn + self._vain.take_passed() * looks) % machines
         last = first + looks
         self._turn = last % machines
         chosen = view.between(first, min(last, machines))
@@ -120,7 +183,8 @@ class Kube:
             chosen |= view.between(0, last - machines)
         return ((chosen, 1),)
 
-    def _bind(self, view: View, now: int) -> Sequence[Effect]:
+    def _decided(self, view: View, now: int) -> Sequence[Effect]:
+        self._is_punctual &= now == self._due
         if self._claims is None:
             return self._found_none(view, now)
         transaction = Transaction(self._context.name, self._claims, preempt=self._settings.preempt)
@@ -128,13 +192,15 @@ class Kube:
 
     def _bound(self, outcome: Outcome, view: View, now: int) -> Sequence[Effect]:
         """A machine that was taken meanwhile is no lack of room: the task is ready again at once."""
-        assert self._pod is not None
+        pod = self._pod
+        assert pod is not None
         if outcome.all_accepted:
-            return self._begin(view)
+            self._room.taken(pod.kind, view)
+            return self._begin(view, now)
         if int(outcome.whys[0]) in (Why.RESOURCE_LIMIT, Why.JOB_LIMIT, Why.PRECEDENCE_LIMIT):
             return self._found_none(view, now)
-        self._ready.put_back(self._pod)
-        return self._begin(view)
+        self._ready.put_back(pod)
+        return self._begin(view, now)
 
     def _found_none(self, view: View, now: int) -> Sequence[Effect]:
         pod = self._pod
@@ -145,32 +211,66 @@ class Kube:
             effects.append(
                 Abandon(one(pod.task), structs.replace(self._explanation, refused=given_up))
             )
+            self._room.wanted(pod.kind, -1)
+            self._vain.recount()
         else:
-            # Said when it is new, and ever more rarely: a full cell makes millions of attempts.
-            if pod.attempts & (pod.attempts - 1) == 0:
-                effects.append(Explain(one(pod.task), self._explanation))
-            effects.extend(self._put_aside(pod, now))
-        effects.extend(self._begin(view))
+            effects.extend(self._explain(pod))
+            self._vain.put_aside(pod, now)
+        effects.extend(self._begin(view, now))
         return effects
 
-    def _put_aside(self, pod: Pod, now: int) -> Sequence[Effect]:
-        if self._settings.retry == 0:
-            self._ready.put_back(pod)
+    def _explain(self, pod: Pod) -> Sequence[Effect]:
+        """Said when it is new, of all tasks that came together, and ever more rarely: a full cell makes
+        millions of attempts."""
+        tasks = [pod.task]
+        if pod.batch is not None:
+            tasks += self._ready.explained(pod.batch)
+            pod.batch = None
+        if pod.attempts < 2 * pod.explained:
             return ()
-        self._waiting.add(pod, now)
-        return self._set_timer() if len(self._waiting) == 1 else ()
+        pod.explained = pod.attempts
+        return (Explain(np.array(tasks, np.int64), self._explanation),)
 
-    def _wake(self, view: View, now: int) -> Sequence[Effect]:
-        for pod in self._waiting.take_due(now):
-            self._ready.put_back(pod)
-        effects = list(self._set_timer())
-        if self._pod is None:
-            effects.extend(self._begin(view))
-        return effects
+    def _set_timer(self, due: int | None) -> Sequence[Effect]:
+        if due is None or self._timer <= due:
+            return ()
+        self._timer = due
+        return (WakeMe(due, _RETRY),)
 
-    def _set_timer(self) -> Sequence[Effect]:
-        due = self._waiting.due
-        return () if due is None else (WakeMe(due, _RETRY),)
+    def _is_all_in_vain(self, view: View) -> bool:
+        """Whether no task can find a machine until room is given back. The first of a batch and the
+        last attempt at a task are made in any case, for something is said about these."""
+        head = self._ready.head
+        return (
+            self._is_punctual
+            and self._room.is_short()
+            and (head is not None or len(self._waiting) > 0)
+            and not (isinstance(head, Batch) and head.is_fresh)
+            and self._settings.attempts - self._vain.most >= 2
+            and self._room.is_own(view)
+        )
+
+    def _pass_over(self, now: int) -> Sequence[Effect]:
+        """Attempts are not made, until something changes or one of them is not like the others."""
+        self._vain.since = now
+        wake = min(now + _LONGEST, self._vain.earliest_attempt(self._settings.attempts))
+        if (ahead := self._ready.ahead_of_fresh) is not None:
+            wake = min(wake, now + ahead * self._settings.t_task)
+        return self._set_timer(wake)
+
+    def _catch_up(self, now: int) -> Sequence[Effect]:
+        """Makes up for attempts that were passed over, and goes on with the one under way, if any."""
+        if self._vain.since is None:
+            self._waiting.move_due(now, self._ready)
+            return ()
+        found = self._vain.until(now)
+        if found is None:
+            return ()
+        pod, due = found
+        known = self._room.why_none(pod.kind)
+        assert known is not None
+        self._pod, self._explanation, self._claims = pod, known, None
+        return self._think(pod, due - now, now)
 
 
 def looks_at(machines: int) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -11,31 +11,52 @@ from argosy.model.jobs import Job, TaskGroup
 from argosy.model.transactions import TaskArray
 
 
+class Kind:
+    """What makes tasks equal to a scheduler: where one finds no room, none does."""
+
+    __slots__ = ("precedence", "requires", "shape")
+
+    def __init__(self, shape: int, precedence: int, requires: dict[str, str]) -> None:
+        self.shape = shape
+        self.precedence = precedence
+        self.requires = requires
+
+
 class Pod:
     """One task that has been taken from its job, and how often it has been tried."""
 
-    __slots__ = ("attempts", "group", "job", "task")
+    __slots__ = ("attempts", "batch", "explained", "job", "kind", "task")
 
-    def __init__(self, job: Job, group: TaskGroup, task: int) -> None:
+    def __init__(self, job: int, kind: Kind, task: int) -> None:
         self.job = job
-        self.group = group
+        self.kind = kind
         self.task = task
         self.attempts = 0
+        #: After how many attempts it was last said why it has no machine.
+        self.explained = 0
+        #: Where it came from, until it has been tried.
+        self.batch: Batch | None = None
 
 
-class _Batch:
+class Batch:
     """Tasks of one group that came together; pods are made of them one by one."""
 
-    __slots__ = ("at", "group", "job", "tasks")
+    __slots__ = ("at", "is_fresh", "job", "kind", "tasks")
 
-    def __init__(self, job: Job, group: TaskGroup, tasks: TaskArray) -> None:
+    def __init__(self, job: int, kind: Kind, tasks: TaskArray) -> None:
         self.job = job
-        self.group = group
-        self.tasks = tasks
+        self.kind = kind
+        self.tasks: list[int] = tasks.tolist()
         self.at = 0
+        #: Whether all tasks so far have found a machine. The first that does not explains the others.
+        self.is_fresh = True
 
     def next(self) -> Pod:
-        pod = Pod(self.job, self.group, int(self.tasks[self.at]))
+        pod = Pod(self.job, self.kind, self.tasks[self.at])
+        if self.is_fresh:
+            pod.batch = self
+        else:
+            pod.explained = 1
         self.at += 1
         return pod
 
@@ -44,36 +65,96 @@ class _Batch:
         return self.at == len(self.tasks)
 
 
+class _Level:
+    """Ready tasks of one precedence, in the order they came."""
+
+    __slots__ = ("came", "fresh", "items", "went")
+
+    def __init__(self) -> None:
+        self.items: deque[Batch | Pod] = deque()
+        #: How many tasks came and went ever; and how many had come before each fresh batch.
+        self.came = 0
+        self.went = 0
+        self.fresh: deque[int] = deque()
+
+
 class ReadyQueue:
     """Higher precedence first; among equals, who came earlier. What comes again comes last."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, _Batch | Pod]] = []
-        self._count = 0
+        self._levels: dict[int, _Level] = {}
+        #: Precedences that have ready tasks, the highest last.
+        self._order: list[int] = []
+        self._first: _Level | None = None
 
     def __bool__(self) -> bool:
-        return bool(self._heap)
+        return self._first is not None
 
-    def add(self, job: Job, tasks: TaskArray) -> None:
-        for group, mine in job.tasks_by_group(tasks):
-            self._push(job, _Batch(job, group, mine))
+    def __iter__(self) -> Iterator[Batch | Pod]:
+        for precedence in self._order:
+            yield from self._levels[precedence].items
+
+    def add(self, batch: Batch) -> None:
+        level = self._level(batch.kind.precedence)
+        level.items.append(batch)
+        level.fresh.append(level.came)
+        level.came += len(batch.tasks)
 
     def put_back(self, pod: Pod) -> None:
-        self._push(pod.job, pod)
+        level = self._level(pod.kind.precedence)
+        level.items.append(pod)
+        level.came += 1
 
     def pop(self) -> Pod:
-        first = self._heap[0][2]
+        level = self._first
+        assert level is not None
+        first = level.items[0]
+        level.went += 1
         if isinstance(first, Pod):
-            heapq.heappop(self._heap)
-            return first
-        pod = first.next()
-        if first.is_empty:
-            heapq.heappop(self._heap)
+            level.items.popleft()
+            pod = first
+        else:
+            pod = first.next()
+            if first.is_empty:
+                level.items.popleft()
+                if first.is_fresh:
+                    level.fresh.popleft()
+        if not level.items:
+            self._order.pop()
+            self._first = self._levels[self._order[-1]] if self._order else None
         return pod
 
-    def _push(self, job: Job, item: _Batch | Pod) -> None:
-        self._count += 1
-        heapq.heappush(self._heap, (-job.precedence, self._count, item))
+    def explained(self, batch: Batch) -> list[int]:
+        """The batch that the last pod came from is fresh no more. Returns its tasks that are left."""
+        if batch.is_fresh and not batch.is_empty:
+            self._levels[batch.kind.precedence].fresh.popleft()
+        batch.is_fresh = False
+        return batch.tasks[batch.at :]
+
+    @property
+    def head(self) -> Batch | Pod | None:
+        return self._first.items[0] if self._first is not None else None
+
+    @property
+    def ahead_of_fresh(self) -> int | None:
+        """At least how many tasks are tried before one of a batch that is fresh; none without such."""
+        ahead = 0
+        for precedence in reversed(self._order):
+            level = self._levels[precedence]
+            if level.fresh:
+                return max(0, ahead + level.fresh[0] - level.went)
+            ahead += level.came - level.went
+        return None
+
+    def _level(self, precedence: int) -> _Level:
+        level = self._levels.get(precedence)
+        if level is None:
+            level = self._levels[precedence] = _Level()
+        if not level.items:
+            self._order.append(precedence)
+            self._order.sort()
+            self._first = self._levels[self._order[-1]]
+        return level
 
 
 class RetryQueue:
@@ -86,6 +167,9 @@ class RetryQueue:
     def __len__(self) -> int:
         return len(self._pods)
 
+    def __iter__(self) -> Iterator[Pod]:
+        return (pod for _, pod in self._pods)
+
     def add(self, pod: Pod, now: int) -> None:
         self._pods.append((now + self._wait, pod))
 
@@ -94,11 +178,23 @@ class RetryQueue:
         """When the first has waited."""
         return self._pods[0][0] if self._pods else None
 
-    def take_due(self, now: int) -> list[Pod]:
-        pods = []
+    def move_due(self, now: int, ready: ReadyQueue) -> None:
         while self._pods and self._pods[0][0] <= now:
-            pods.append(self._pods.popleft()[1])
-        return pods
+            ready.put_back(self._pods.popleft()[1])
+
+
+class Kinds:
+    """One object a kind."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[int, tuple[tuple[str, str], ...]], Kind] = {}
+
+    def of(self, job: Job, group: TaskGroup, shape: int) -> Kind:
+        key = (shape, tuple(sorted(group.requires.items())))
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = self._kinds[key] = Kind(shape, job.precedence, dict(group.requires))
+        return kind
 
 
 def one(task: int) -> TaskArray:

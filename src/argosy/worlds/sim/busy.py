@@ -16,10 +16,11 @@ class BusyTime:
         self._until = 0
         self._days: Counter[int] = Counter()
 
-    def think(self, now: int, duration: int) -> None:
-        self._total += duration
+    def think(self, now: int, duration: int, before: int = 0) -> None:
+        """For `duration` from now on, and for as long as `before` until now."""
+        self._total += before + duration
         self._until = now + duration
-        self._book(now, self._until, 1)
+        self._book(max(0, now - before), self._until, 1)
 
     def stop(self, now: int) -> None:
         """A decision under way is broken off: only what has passed counts."""

@@ -104,9 +104,9 @@ class Carrier:
             case Measured(factor=factor):
                 duration = int(scheduler.take_computed() * factor)
         duration = min(duration, LARGEST)
-        scheduler.lanes[effect.lane].think(now, duration)
+        scheduler.lanes[effect.lane].think(now, duration, effect.untold)
         if effect.job >= 0:
-            self._simulator.attempt(effect.job, duration)
+            self._simulator.attempt(effect.job, duration + effect.untold_on_job)
             self._journal.attempt(now, effect.job, scheduler.name, duration)
         self._world.post(now + duration, scheduler, DecisionDue(effect.token))
 

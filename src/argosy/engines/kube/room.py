@@ -1,0 +1,65 @@
+"""What is known of room in the cell: which tasks find none, until some is given back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from argosy.cell import View
+from argosy.engines.kube.queues import Kind
+from argosy.model.explanations import Explanation
+
+
+class Room:
+    """Knows who found no room for as long as that cannot have changed.
+
+    If all that is taken in the cell is this scheduler's own, room beyond what it sees comes only from
+    its own tasks' ends and from machines, and it hears of both. If others hold something, it cannot
+    know, and has to look each time.
+    """
+
+    def __init__(self) -> None:
+        #: What this scheduler's running tasks hold, per dimension.
+        self._used: list[int] = []
+        #: Tasks that want a machine, by kind; those whose kind has none, and why.
+        self._wanting: Counter[Kind] = Counter()
+        self._lacking: dict[Kind, Explanation] = {}
+
+    def wanted(self, kind: Kind, count: int) -> None:
+        self._wanting[kind] += count
+        if not self._wanting[kind]:
+            del self._wanting[kind]
+
+    def taken(self, kind: Kind, view: View) -> None:
+        self.wanted(kind, -1)
+        self._book(kind.shape, 1, view)
+
+    def given_back(self, shapes: Sequence[int], view: View) -> None:
+        for shape in shapes:
+            self._book(shape, -1, view)
+        self.changed()
+
+    def changed(self) -> None:
+        """There may be more of it: nothing is known any more."""
+        self._lacking.clear()
+
+    def is_own(self, view: View) -> bool:
+        """Whether whatever is taken is this scheduler's."""
+        return [*view.used_total().values()] == (self._used or [0] * len(view.dimensions))
+
+    def found_none(self, kind: Kind, explanation: Explanation) -> None:
+        self._lacking[kind] = explanation
+
+    def why_none(self, kind: Kind) -> Explanation | None:
+        return self._lacking.get(kind)
+
+    def is_short(self) -> bool:
+        """Whether no task that wants a machine can find one."""
+        return self._wanting.keys() <= self._lacking.keys()
+
+    def _book(self, shape: int, sign: int, view: View) -> None:
+        request = view.shape_request(shape)
+        if len(self._used) < len(request):
+            self._used += [0] * (len(request) - len(self._used))
+        for dimension, amount in enumerate(request):
+            self._used[dimension] += sign * amount

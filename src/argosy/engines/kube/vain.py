@@ -1,0 +1,93 @@
+"""Attempts that are known to be in vain, passed over without being made.
+
+A full cell makes millions of attempts between two tasks that find room. Whoever found no room finds
+none until some is given back: until then, each attempt takes its time, fails, and its task goes to the
+end of a queue. What the queues look like at a later instant follows from what they are now, so nobody
+needs to be woken for it. `until` catches up with an instant; what it leaves behind is, in virtual time,
+what every single attempt would have left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from argosy.engines.kube.queues import Pod, ReadyQueue, RetryQueue
+
+
+class VainAttempts:
+    """Makes up for attempts since a time when nobody was being decided on."""
+
+    def __init__(self, ready: ReadyQueue, waiting: RetryQueue, t_task: int, retry: int) -> None:
+        self._ready = ready
+        self._waiting = waiting
+        self._t_task = t_task
+        self._retry = retry
+        #: When the next attempt may begin; none while attempts are made one by one.
+        self.since: int | None = None
+        #: No task has been tried more often.
+        self.most = 0
+        #: The time of attempts that no `Think` has told of yet: in all, and by job.
+        self._untold = 0
+        self._untold_by_job: Counter[int] = Counter()
+        self._passed = 0
+
+    def until(self, now: int) -> tuple[Pod, int] | None:
+        """Catches up with all attempts that begin before `now`; from then on they are made. Returns the
+        task that is being decided on at that time, and until when; none, if the scheduler is free."""
+        at, self.since = self.since, None
+        assert at is not None
+        ready, waiting, t_task = self._ready, self._waiting, self._t_task
+        while True:
+            waiting.move_due(min(at, now), ready)
+            if not ready:
+                due = waiting.due
+                if due is None or due >= now:
+                    return None
+                at = due
+                continue
+            if at >= now:
+                return None
+            pod = ready.pop()
+            self.tried(pod)
+            self._passed += 1
+            end = at + t_task
+            self._tell_later(pod.job, min(end, now) - at)
+            if end > now:
+                waiting.move_due(now, ready)
+                return pod, end
+            self.put_aside(pod, end)
+            at = end
+
+    def tried(self, pod: Pod) -> None:
+        pod.attempts += 1
+        self.most = max(self.most, pod.attempts)
+
+    def put_aside(self, pod: Pod, now: int) -> None:
+        if self._retry:
+            self._waiting.add(pod, now)
+        else:
+            self._ready.put_back(pod)
+
+    def earliest_attempt(self, number: int) -> int:
+        """Before then no attempt that is the task's `number`th begins."""
+        assert self.since is not None
+        return self.since + (number - self.most - 1) * (self._t_task + self._retry)
+
+    def _tell_later(self, job: int, time: int) -> None:
+        self._untold += time
+        self._untold_by_job[job] += time
+
+    def take_untold(self, job: int) -> tuple[int, int]:
+        """The time that was not told of, in all and on a job; it counts as told from now on."""
+        total, self._untold = self._untold, 0
+        return total, self._untold_by_job.pop(job, 0)
+
+    def take_passed(self) -> int:
+        """How many attempts were passed over since the last call."""
+        passed, self._passed = self._passed, 0
+        return passed
+
+    def recount(self) -> None:
+        """How often the tasks that are still there have been tried at most."""
+        pods = [pod for pod in self._ready if isinstance(pod, Pod)]
+        self.most = max((pod.attempts for pod in (*pods, *self._waiting)), default=0)
