@@ -83,24 +83,37 @@ def test_what_is_wrong_in_a_trace_is_told_with_its_line(
 
 
 @pytest.mark.parametrize(
-    ("name", "fans", "seconds", "gap"),
-    [("yahoo", (15, 636), (15.7, 2410), 7.5), ("cloudera", (126, 3650), (47.8, 2515), 12.3)],
+    ("name", "fans", "seconds", "gap", "per_job"),
+    # Of the traces' first 10,000 jobs; the last is slot-seconds per job.
+    [
+        ("yahoo", (15, 636), (15.7, 2410), 7.5, 27_426),
+        ("cloudera", (126, 3650), (47.8, 2515), 12.3, 169_151),
+    ],
 )
 def test_drawn_jobs_have_the_characteristics_of_table_2(
-    name: str, fans: tuple[int, int], seconds: tuple[float, float], gap: float
+    name: str, fans: tuple[int, int], seconds: tuple[float, float], gap: float, per_job: float
 ) -> None:
     spec = fanout.shape(name)
     means = np.array(spec.duration.steps) / SECOND
-    # One draw in so many is of the long jobs' curve.
-    share = np.mean(means > spec.long_above / SECOND)
-    short, long = (np.array(curve.steps) for curve in (spec.fanout, spec.long_fanout))
-    counts = np.concatenate([short, long])
-    weights = np.repeat([(1 - share) / len(short), share / len(long)], len(short))
+    above = np.array([least for least, _ in spec.fanouts]) / SECOND
+    curves = [np.array(curve.steps) for _, curve in spec.fanouts]
+    counts = np.concatenate(curves)
+    # So many draws are of each curve.
+    shares = [
+        np.mean((means > low) & (means <= high))
+        for low, high in zip(above, [*above[1:], np.inf], strict=True)
+    ]
+    weights = np.repeat([share / len(curves[0]) for share in shares], len(curves[0]))
     order = np.argsort(counts)
     reached = np.cumsum(weights[order])
     middle, tail = (counts[order][np.searchsorted(reached, at)] for at in (0.5, 0.99))
     assert (middle, tail) == pytest.approx(fans, rel=0.12)
     assert np.percentile(means, (50, 99)) == pytest.approx(seconds, rel=0.05)
+    work = sum(
+        means[(means > low) & (means <= high)].sum() / len(means) * curve.mean()
+        for low, high, curve in zip(above, [*above[1:], np.inf], curves, strict=True)
+    )
+    assert work == pytest.approx(per_job, rel=0.15)
     jobs = list(fanout.generate(spec, 300, Random(1), scale=0.1))
     gaps = np.diff([job.submit for job in jobs]) / SECOND
     assert np.median(gaps) == pytest.approx(gap, rel=0.03)

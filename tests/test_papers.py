@@ -281,3 +281,9 @@ class TestCommand:
         assert done.returncode == 2
         assert done.stderr.startswith("argosy: error[unknown-name]")
         assert list(tmp_path.iterdir()) == []
+
+    def test_a_paper_without_recorded_input_takes_no_trace(self, tmp_path: Path) -> None:
+        done = self.argosy(tmp_path, "omega", "--smoke", "--trace", ".")
+        assert done.returncode == 2
+        assert done.stderr.startswith("argosy: error[command]")
+        assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ import click
 
 from argosy.cli.output import emit, note, output_option
 from argosy.cli.progress import progress
-from argosy.model.errors import UnknownName
+from argosy.model.errors import CommandError, UnknownName
 from argosy.report.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -36,6 +36,12 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Where to keep what is done.  [default: runs/paper-<PAPER>-<scale>]",
 )
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="DIR",
+    help="Run on the recorded jobs in DIR instead of drawn ones, where the paper has any.",
+)
 @click.option("--again", is_flag=True, help="Run all points, also those that are done.")
 @click.option(
     "--jobs",
@@ -50,6 +56,7 @@ def command(
     figures: tuple[str, ...],
     html: Path | None,
     state: Path | None,
+    trace: Path | None,
     again: bool,
     jobs: int | None,
     output: str,
@@ -70,6 +77,13 @@ def command(
     chosen = [f for f in paper.figures if not figures or f in figures]
     size = paper.scales[scale or "quick"]
     points = paper.plan(size.name, chosen)
+    if trace is not None:
+        if paper.traced is None:
+            raise CommandError(
+                f"{paper.name} has no recorded input",
+                hint="leave out --trace: its workloads are drawn",
+            )
+        points = [paper.traced(point, trace) for point in points]
     store = Store(state or Path("runs") / f"paper-{paper.name}-{size.name}")
     with progress(f"{paper.name}, {len(points)} points") as tell:
         results = run_points(

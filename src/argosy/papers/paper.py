@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
@@ -32,6 +33,8 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     draw: Callable[[Findings, Sequence[str]], list[Figure]]
     claims: Callable[[Findings, Sequence[str]], list[Claim]]
     notes: Callable[[Sequence[str]], list[str]]
+    #: The same point on recorded input in a directory; none where a paper has no such input.
+    traced: Callable[[Point, Path], Point] | None = None
 
 
 #: By figure: what draws it, and what the paper claims of it, as far as the points at hand can decide.

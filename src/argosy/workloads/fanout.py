@@ -11,7 +11,8 @@ Jobs arrive one after the other at the workload's own gaps, or by one of the pat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -26,16 +27,23 @@ from argosy.workloads.eagle import SLOT, Draws
 from argosy.workloads.synthetic import Estimates
 
 _SHARES: Final = (0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
+_DURATION_SHARES: Final = (
+    0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999, 0.9995, 1.0,
+)  # fmt: skip
+
+
+def _curve(*values: int) -> Curve:
+    """Through the values that those shares of all draws do not exceed."""
+    return Curve(_SHARES, values)
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """A workload's three distributions; times are in microseconds."""
 
-    fanout: Curve
-    #: Of jobs whose tasks run longer than this. In both traces these have far more tasks, and nearly all
-    #: of the work.
-    long_fanout: Curve
-    long_above: int
+    #: Fan-out of jobs whose tasks run longer than a time, shortest first. In both traces the tenth or
+    #: twentieth of jobs that is long has far more tasks and nearly all of the work, and the thousandth
+    #: that is longest differs again: in Yahoo's it is a third of all work.
+    fanouts: tuple[tuple[int, Curve], ...]
     duration: Curve
     #: The least and largest gap between two jobs; even in between.
     gaps: tuple[int, int]
@@ -43,27 +51,33 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
 SHAPES: Final = {
     "yahoo": Shape(
-        fanout=Curve(_SHARES, (1, 1, 3, 7, 15, 30, 49, 64, 104, 638, 3_991)),
-        long_fanout=Curve(_SHARES, (1, 1, 3, 6, 19, 153, 598, 916, 1_873, 2_846, 3_511)),
-        long_above=84_787_421,
+        fanouts=(
+            (0, _curve(1, 1, 3, 7, 15, 30, 49, 64, 104, 638, 3_991)),
+            (84_787_421, _curve(1, 1, 3, 6, 18, 147, 572, 904, 1_724, 2_853, 3_511)),
+            (6_833_841_707, _curve(5, 7, 24, 257, 564, 1_214, 1_732, 2_095, 2_385, 2_451, 2_458)),
+        ),
         duration=Curve(
-            _SHARES,
+            _DURATION_SHARES,
             (
                 4_283, 527_041, 2_600_373, 6_444_618, 15_666_336, 34_674_576, 84_787_422,
-                659_519_563, 2_409_844_860, 6_833_841_710, 20_512_714_100,
+                659_519_563, 1_178_864_210, 1_651_342_629, 2_409_844_857, 3_334_847_783,
+                6_833_841_708, 9_269_792_373, 20_512_714_086,
             ),
         ),
         gaps=(7_200_000, 7_760_000),
     ),
     "cloudera": Shape(
-        fanout=Curve(_SHARES, (1, 2, 19, 51, 122, 239, 407, 539, 1_016, 4_423, 14_915)),
-        long_fanout=Curve(_SHARES, (1, 3, 31, 108, 547, 2_322, 5_027, 7_898, 13_276, 39_440, 51_834)),
-        long_above=277_804_126,
+        fanouts=(
+            (0, _curve(1, 2, 19, 51, 122, 239, 407, 539, 1_016, 4_423, 14_915)),
+            (277_804_126, _curve(1, 3, 34, 111, 568, 2_387, 5_073, 7_902, 13_448, 39_689, 51_834)),
+            (12_799_794_981, _curve(4, 5, 12, 18, 112, 272, 888, 1_344, 1_708, 1_790, 1_799)),
+        ),
         duration=Curve(
-            _SHARES,
+            _DURATION_SHARES,
             (
                 73_148, 1_124_272, 7_356_371, 19_458_833, 47_791_695, 98_185_977, 178_508_968,
-                277_804_126, 2_514_659_360, 12_799_795_000, 96_821_360_100,
+                277_804_126, 571_610_957, 1_138_565_328, 2_514_659_360, 4_724_969_676,
+                12_799_794_981, 15_985_477_523, 96_821_360_129,
             ),
         ),
         gaps=(11_900_000, 12_760_000),
@@ -76,6 +90,16 @@ class Pattern(msgspec.Struct, frozen=True):
 
     median: float
     peak: float
+
+    @property
+    def sigma(self) -> float:
+        """Of the rate's logarithm."""
+        return exact_log(self.peak / self.median) / _PEAK_AT
+
+    @property
+    def mean(self) -> float:
+        """But for what is cut at the peak."""
+        return self.median * exact_exp(self.sigma * self.sigma / 2)
 
 
 #: Figure 2: "a median value of 8 - 10 pods per second", peaks of 28, 40, 195 and 373. A's median is
@@ -112,9 +136,7 @@ def generate(
     kind: str = BATCH,
 ) -> Iterator[Job]:
     """`count` jobs in order of submission, `speedup` times as fast, each of `scale` times the tasks."""
-    fanouts = random.child("fanouts")
-    short = spec.fanout.drawer(fanouts, MOST_TASKS)
-    long = spec.long_fanout.drawer(fanouts, MOST_TASKS)
+    fanouts = _fanouts(spec, random.child("fanouts"))
     means = spec.duration.drawer(random.child("means"), LARGEST)
     draws = Draws(random.child("durations"), random.child("estimates"), estimates)
     arrivals: Arrivals = (
@@ -125,8 +147,7 @@ def generate(
     digits = len(str(count))
     for index in range(count):
         mean = means()
-        drawn = long() if mean > spec.long_above else short()
-        tasks = max(1, int(drawn * scale + 0.5))
+        tasks = max(1, int(fanouts(mean) * scale + 0.5))
         if tasks > MOST_TASKS:
             raise ModelError(
                 f"a job of {tasks:,} tasks", field="scale", expected=f"at most {MOST_TASKS:,}"
@@ -134,6 +155,21 @@ def generate(
         group = TaskGroup(tasks, request, draws.durations(mean, tasks), draws.estimate(mean))
         submit = min(int(arrivals.after(tasks) / speedup), LARGEST)
         yield Job(f"job-{index:0{digits}}", (group,), submit, kind)
+
+
+def by_pattern(jobs: Iterable[Job], pattern: str, random: Random) -> Iterator[Job]:
+    """The same jobs, submitted by a pattern's rates instead of their own times."""
+    rates = _Rates(PATTERNS[pattern], random)
+    for job in jobs:
+        submit = min(rates.after(job.tasks), LARGEST)
+        yield Job(job.id, job.groups, submit, job.kind)
+
+
+def _fanouts(spec: Shape, random: Random) -> Callable[[int], int]:
+    """Draws the fan-out of a job by how long its tasks run."""
+    above = [least for least, _ in spec.fanouts]
+    drawers = [curve.drawer(random, MOST_TASKS) for _, curve in spec.fanouts]
+    return lambda mean: drawers[max(0, bisect_left(above, mean) - 1)]()
 
 
 class _Gaps:
@@ -156,7 +192,7 @@ class _Rates:
     def __init__(self, pattern: Pattern, random: Random) -> None:
         self._median = pattern.median
         self._peak = pattern.peak
-        self._sigma = exact_log(pattern.peak / pattern.median) / _PEAK_AT
+        self._sigma = pattern.sigma
         self._random = random
         #: When the last job's tasks will all have been offered, and the period that this falls into.
         self._offered = 0.0

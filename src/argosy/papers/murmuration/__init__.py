@@ -1,7 +1,9 @@
 """Murmuration (Vijayakumar, Madhavapeddy, Kalyvianaki; SoCC 2024): its figures as experiments.
 
 points      which runs each figure is made of, at each scale
-world       one run, and what is measured there
+jobs        the jobs of a run: drawn, or of a trace
+world       one run
+measures    what is measured there
 cluster     figures 3, 4 and 9 to 11, of the cluster, and what the paper says of them
 simulated   figures 5 and 12 to 16, of the simulations, likewise
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.papers.murmuration import cluster, simulated
+from argosy.papers.murmuration.jobs import traced
 from argosy.papers.murmuration.points import FIGURES, PAPER, SCALES, plan
 from argosy.papers.murmuration.world import run_point
 from argosy.papers.paper import Makers, Paper, claimed_by, drawn_by
@@ -40,4 +43,5 @@ MURMURATION: Final = Paper(
     draw=drawn_by(_MAKERS),
     claims=claimed_by(_MAKERS),
     notes=lambda figures: [],
+    traced=traced,
 )

@@ -26,6 +26,8 @@ SWEEPS: Final = {
 }
 #: Systems of figures 12 and 13, and the clusters' schedulers of figures 3, 9 and 10.
 SIMULATED: Final = ("sparrow", "yaq-d", "eagle", "murmuration-fcfs", "murmuration-srjf")
+#: Figures 14 to 16 speak of Murmuration without saying in which order it takes jobs: its own is FCFS.
+ORDERS: Final = ("murmuration-fcfs", "murmuration-srjf")
 KUBES: Final = ("kube-30s", "kube-1s", "kube-none")
 SIZES: Final = (1_000, 5_000, 10_000, 15_000)
 DELAYS: Final = (0.1, 1.0, 10.0, 100.0)
@@ -38,20 +40,24 @@ SCALES: Final = {
     ),
     "quick": Scale(
         name="quick",
-        about="a fifth of the jobs and of the machines; of the cluster experiments 800 jobs on 15 "
-        "machines; figure 15 with 5 and 25 % as many schedulers as machines",
+        about="a fifth of the jobs and of the machines; half the pods of the cluster experiments, in "
+        "figure 11 a quarter; figure 15 with 5 and 25 % as many schedulers as machines",
     ),
     "full": Scale(
         name="full",
-        about="the paper's: 10,000 jobs, up to 15,000 machines, 20 hours of the cluster; figure 15 with "
-        "up to 5 % as many schedulers as machines",
+        about="the paper's: 10,000 jobs, up to 15,000 machines, 150,000 pods; figure 15 with up to 5 % "
+        "as many schedulers as machines",
     ),
 }
-#: Jobs, by what machines are divided, and jobs of the cluster experiments.
-_SIZES: Final = {"smoke": (100, 100, 60), "quick": (2_000, 5, 800), "full": (10_000, 1, 4_000)}
-#: Machines of the cluster: so few at the smaller scales that it is as full as the paper's, whose runs
-#: take about four times as long as jobs arrive.
-_CLUSTER: Final = {"smoke": 2, "quick": 15, "full": 50}
+#: Jobs, and by what machines are divided.
+_SIZES: Final = {"smoke": (100, 100), "quick": (2_000, 5), "full": (10_000, 1)}
+#: Pods of the cluster experiments and of the flood.
+_PODS: Final = {
+    "smoke": (3_000, 20_000),
+    "quick": (75_000, 400_000),
+    "full": (150_000, 1_600_000),
+}
+_SEEDS: Final = {"A": 3, "10": 3, "16": 3}
 
 
 def plan(scale: str, figures: Sequence[str]) -> list[Point]:
@@ -61,74 +67,60 @@ def plan(scale: str, figures: Sequence[str]) -> list[Point]:
 
 
 def _points(scale: str, name: str) -> list[Point]:
-    jobs, part, cluster_jobs = _SIZES[scale]
-    seeds = range(1, 2 if name != "16" else 4)
-    points: list[Point] = []
-    for case in _cases(scale, name):
-        told: dict[str, Parameter] = {
-            "jobs": cluster_jobs if "pattern" in case else jobs,
-            **case,
-        }
-        if "machines" in told and "pattern" not in told:
-            told["machines"] = int(told["machines"]) // part
-        points.extend(
-            Point(paper=PAPER, figure=name, parameters=told, seed=seed, scale=scale)
-            for seed in seeds
-        )
-    return points
+    seeds = 1 if scale == "smoke" else _SEEDS.get(name, 1)
+    return [
+        Point(paper=PAPER, figure=name, parameters=case, seed=seed, scale=scale)
+        for case in _cases(scale, name)
+        for seed in range(1, seeds + 1)
+    ]
 
 
 def _cases(scale: str, name: str) -> list[dict[str, Parameter]]:
+    jobs, part = _SIZES[scale]
+    pods, flood = _PODS[scale]
     match name:
         case "A":
             systems = (*KUBES, "murmuration")
-            return [
-                {"pattern": "A", "machines": _CLUSTER[scale], "system": system}
-                for system in systems
-            ]
+            return [{"pattern": "A", "pods": pods, "system": system} for system in systems]
         case "10":
             return [
-                {"pattern": pattern, "machines": _CLUSTER[scale], "system": system}
+                {"pattern": pattern, "pods": pods, "system": system}
                 for pattern in ("B", "C", "D")
                 for system in ("kube-30s", "murmuration")
             ]
         case "11":
-            tasks = {"smoke": 1.0, "quick": 20.0, "full": 80.0}[scale]
-            return [{"pattern": "C", "machines": 100, "system": "flood", "scale": tasks}]
+            return [{"pattern": "C", "pods": flood, "machines": 100, "system": "flood"}]
+    return [
+        {"jobs": jobs, "machines": machines // part, **case}
+        for machines, case in _simulations(scale, name)
+    ]
+
+
+def _simulations(scale: str, name: str) -> list[tuple[int, dict[str, Parameter]]]:
+    """Each with the paper's number of machines."""
+    orders: list[dict[str, Parameter]] = [
+        {"workload": "yahoo", "system": system} for system in ORDERS
+    ]
+    match name:
         case "5":
-            return [{"workload": "yahoo", "machines": 10_000, "system": "sparrow"}]
+            return [(10_000, {"workload": "yahoo", "system": "sparrow"})]
         case "12" | "13":
             workload = "yahoo" if name == "12" else "cloudera"
             return [
-                {"workload": workload, "machines": size, "system": system}
+                (size, {"workload": workload, "system": system})
                 for size in SIZES
                 for system in SIMULATED
             ]
         case "14":
-            return [
-                {
-                    "workload": "yahoo",
-                    "machines": 5_000,
-                    "system": "murmuration-srjf",
-                    "error": error,
-                }
-                for error in ERRORS
-            ]
+            return [(5_000, {**order, "error": error}) for order in orders for error in ERRORS]
         case "15":
             shares = {"smoke": (0.2,), "quick": (0.05, 0.25), "full": (0.01, 0.05)}[scale]
             return [
-                {
-                    "workload": "yahoo",
-                    "machines": 5_000,
-                    "system": "murmuration-srjf",
-                    "schedulers": share,
-                    "delay": delay,
-                }
+                (5_000, {**order, "schedulers": share, "delay": delay})
+                for order in orders
                 for share in shares
                 for delay in (0.0, *DELAYS)
             ]
     # As much of the arrivals as 10 s are of 75.
     restart = 10.0 * _SIZES[scale][0] / 10_000
-    return [
-        {"workload": "yahoo", "machines": 5_000, "system": "murmuration-srjf", "restart": restart}
-    ]
+    return [(5_000, {**order, "restart": restart}) for order in orders]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 from typing import Final
 
 from argosy.model.units import format_duration
@@ -10,10 +11,13 @@ from argosy.papers.charts import Axis, Line, Mark
 from argosy.papers.experiment import Findings, Parameter, Result
 
 JCT: Final = Axis(label="job completion time [s]", logarithmic=True)
+TIME: Final = Axis(label="time [s]", logarithmic=True)
+#: What is shorter is drawn here.
+_SHORTEST: Final = 1e-3
 
 
-def share() -> Axis:
-    return Axis(label="share of jobs", low=0.0, high=1.0)
+def share(of: str = "jobs") -> Axis:
+    return Axis(label=f"share of {of}", low=0.0, high=1.0)
 
 
 def seconds(value: float) -> str:
@@ -21,11 +25,32 @@ def seconds(value: float) -> str:
 
 
 def one(found: Findings, figure: str, **where: Parameter) -> Result | None:
-    """The result of a case, of its first seed."""
-    selected = found.select(figure, **where)
-    return selected[0][1] if selected else None
+    """The result of a case; of several seeds, the median of each number."""
+    results = [result for _, result in found.select(figure, **where)]
+    if len(results) < 2:
+        return results[0] if results else None
+    first = results[0]
+    return Result(
+        {name: median(result.values[name] for result in results) for name in first.values},
+        {
+            name: [
+                median(at) for at in zip(*(result.series[name] for result in results), strict=False)
+            ]
+            for name in first.series
+        },
+    )
 
 
-def cumulative(label: str, quantiles: Sequence[float], colour: int) -> Line:
-    marks = tuple(Mark(max(value, 1e-3), at / 100) for at, value in enumerate(quantiles))
-    return Line(label=label, marks=marks, colour=colour)
+def on_trace(found: Findings, figure: str) -> str:
+    """A note on what was run: the trace, or jobs drawn like it."""
+    if found.values(figure, "trace"):
+        return "jobs of the trace"
+    return "jobs drawn with the traces' characteristics"
+
+
+def cumulative(
+    label: str, quantiles: Sequence[float], colour: int, *, dashed: bool = False
+) -> Line:
+    last = max(1, len(quantiles) - 1)
+    marks = tuple(Mark(max(value, _SHORTEST), at / last) for at, value in enumerate(quantiles))
+    return Line(label=label, marks=marks, colour=colour, dashed=dashed)

@@ -1,0 +1,129 @@
+"""The jobs of a point: drawn with the traces' characteristics, or from the traces themselves.
+
+The cluster experiments submit about 150,000 pods at the rates of a pattern, "starting from a randomly
+selected job" of the trace. How much work that is depends on where one starts: windows of the trace's
+first 10,000 jobs have 400 to 920 s per task. The paper's cluster was full, and says so; to make it as
+full here whatever was drawn, the number of machines follows the work: it is 50 where tasks run as long
+as in the whole trace, on average.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+from msgspec import structs
+
+from argosy.model.errors import TraceError
+from argosy.model.jobs import Job
+from argosy.model.random import Random
+from argosy.model.resources import Resources
+from argosy.papers.experiment import Point
+from argosy.workloads import eagle, fanout
+from argosy.workloads.synthetic import Estimates
+
+FILES: Final = {"yahoo": "yahoo-10k.jobs.csv", "cloudera": "cloudera-c-10k.jobs.csv"}
+POD: Final = Resources(cpu=100, extras={"pods": 1})
+#: Seconds per task over the first 10,000 jobs of the Yahoo trace.
+_WORK_PER_TASK: Final = 702.1
+_SPEEDUP: Final = 1_000.0
+_FLOOD_JOBS: Final = 500
+_FLOOD_SPEEDUP: Final = 100.0
+#: "Median error of 15 % and 99th percentile error of 50 %": about those of a normal distribution.
+_ERROR: Final = 0.21
+
+
+def traced(point: Point, directory: Path) -> Point:
+    """The same point on the trace in `directory`, whose digest is then part of the point. The flood is
+    drawn in any case: no trace has jobs as large."""
+    if point.parameters["system"] == "flood":
+        return point
+    path = directory / FILES[str(point.parameters.get("workload", "yahoo"))]
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    except OSError as error:
+        raise TraceError(
+            f"cannot be read: {error.strerror}",
+            file=str(path),
+            expected=f"a directory with {FILES['yahoo']} and {FILES['cloudera']}",
+        ) from error
+    told = {**point.parameters, "trace": str(path), "digest": digest}
+    return structs.replace(point, parameters=told)
+
+
+def jobs_of(point: Point) -> tuple[Job, ...]:
+    told, random = point.parameters, Random(point.seed).child("workload")
+    if told["system"] == "flood":
+        return _flood(int(told["pods"]), random)
+    if "pattern" in told:
+        return _of_a_pattern(point, random)
+    error = float(told.get("error", 0.0))
+    wrong = Estimates(low=1 - error, high=1 + error) if error else None
+    count = int(told["jobs"])
+    if "trace" in told:
+        path = Path(str(told["trace"]))
+        return tuple(eagle.read(path, random, speedup=_SPEEDUP, most=count, estimates=wrong))
+    shape = fanout.shape(str(told["workload"]))
+    return tuple(fanout.generate(shape, count, random, speedup=_SPEEDUP, estimates=wrong))
+
+
+def _of_a_pattern(point: Point, random: Random) -> tuple[Job, ...]:
+    told = point.parameters
+    pods, pattern = int(told["pods"]), str(told["pattern"])
+    source: Iterable[Job]
+    if "trace" in told:
+        known = list(eagle.read(Path(str(told["trace"])), random, request=POD))
+        first = random.child("start").below(len(known))
+        source = chain(known[first:], known[:first])
+    else:
+        # More than enough: no job has less than a task.
+        source = fanout.generate(fanout.shape("yahoo"), pods, random, request=POD)
+    chosen = _until(source, pods)
+    arrived = fanout.by_pattern(chosen, pattern, random.child("pattern"))
+    return tuple(_mistaken(arrived, random.child("mistakes")))
+
+
+def _until(jobs: Iterable[Job], pods: int) -> Iterator[Job]:
+    """As many jobs as have so many pods together."""
+    total = 0
+    for job in jobs:
+        yield job
+        total += job.tasks
+        if total >= pods:
+            return
+
+
+def _mistaken(jobs: Iterable[Job], random: Random) -> Iterator[Job]:
+    for job in jobs:
+        factor = min(max(1 + _ERROR * random.normal(), 0.1), 1.9)
+        [group] = job.groups
+        told = max(1, int((group.estimate or 0) * factor))
+        yield Job(job.id, (structs.replace(group, estimate=told),), job.submit, job.kind)
+
+
+def _flood(pods: int, random: Random) -> tuple[Job, ...]:
+    """500 jobs of pattern C a hundred times as fast, with as many tasks as make up `pods`."""
+    spec = fanout.shape("yahoo")
+    plain = sum(job.tasks for job in fanout.generate(spec, _FLOOD_JOBS, random, scale=1.0))
+    return tuple(
+        fanout.generate(
+            spec,
+            _FLOOD_JOBS,
+            random,
+            pattern="C",
+            speedup=_FLOOD_SPEEDUP,
+            scale=pods / plain,
+            request=POD,
+        )
+    )
+
+
+def machines_for(jobs: tuple[Job, ...], pattern: str) -> int:
+    """As many as are to these jobs what 50 are to the trace's tasks at the pattern's mean rate."""
+    work = sum(sum(job.groups[0].durations) for job in jobs) / 1e6
+    span = max(1.0, jobs[-1].submit / 1e6)
+    expected = fanout.PATTERNS[pattern].mean * _WORK_PER_TASK
+    return max(1, round(50 * (work / span) / expected))

@@ -1,0 +1,124 @@
+"""What is measured of a run: medians, and distributions as quantiles from 0 to 1 by hundredths."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.engines.api import Finishes
+from argosy.papers.experiment import Point, Result
+from argosy.runs.measure import summarise
+from argosy.runs.timeline import TaskTimes, task_times
+from argosy.worlds.sim import SimulatedWorld
+
+_SECOND: Final = 1_000_000
+#: A cluster with such a share of its pods is full.
+_FULL: Final = 0.95
+STAGES: Final = ("scheduled", "started", "finished")
+Floats = NDArray[np.float64]
+Times = NDArray[np.int64]
+
+
+def measured(world: SimulatedWorld, point: Point) -> Result:
+    simulator, told = world.simulator, point.parameters
+    submit, first_attempt, _, done = simulator.job_columns()
+    tasks, _, placed, started, finished = simulator.task_columns()
+    times = task_times(
+        tasks, placed, started, finished, submit, first_attempt, simulator.thought_by_job()
+    )
+    jct = (done - submit) / _SECOND
+    counted = np.ones(len(submit), bool)
+    summary = summarise(world, "")
+    values = {
+        "machines": float(world.view.machines),
+        "tasks": float(len(tasks)),
+        "utilisation": max(summary.utilisation.values()),
+        "schedulers": float(len(world.schedulers)),
+        "messages": float(world.network.counts["sent"]),
+        # A machine tells all schedulers that keep a view of each task's end.
+        "notices": float(len(tasks) * _keepers(world)),
+    }
+    if "pattern" in told:
+        since, values["full"] = _steady(world, started, finished, submit)
+        counted = submit >= since
+    rows = counted[times.tasks >> 32]
+    by_job = _of_jobs(times, rows)
+    series = {name: _quantiles(found) for name, found in by_job.items()}
+    series["jct"] = _quantiles(jct[counted])
+    series["wait"] = _quantiles((times.tst + times.w2x)[rows] / _SECOND)
+    values["jobs"] = float(counted.sum())
+    values["w2x.mean"] = float(times.w2x[rows].mean()) / _SECOND
+    values["tct.mean"] = float(times.tct[rows].mean()) / _SECOND
+    values["jct"] = float(np.median(jct[counted]))
+    for stage in STAGES:
+        values[f"spread.{stage}"] = float(by_job[f"spread_{stage}"].mean())
+    if "restart" in told:
+        is_new = np.array([simulator.owner(job) == 0 for job in range(len(submit))])
+        later = submit >= int(float(told["restart"]) * _SECOND)
+        series["new"] = _quantiles(jct[is_new & later])
+        series["others"] = _quantiles(jct[~is_new & later])
+    if told["system"] == "flood":
+        per_second = np.bincount(placed // _SECOND)
+        values["peak"] = float(per_second.max())
+        values["placed_in"] = float(placed.max() / _SECOND)
+        series["decisions"] = per_second.astype(float).tolist()
+    return Result(values, series)
+
+
+def _keepers(world: SimulatedWorld) -> int:
+    return sum(scheduler.capabilities.finishes is Finishes.WAITS for scheduler in world.schedulers)
+
+
+def _steady(
+    world: SimulatedWorld, started: Times, finished: Times, submit: Times
+) -> tuple[int, float]:
+    """From when on the cluster is full, and how much of the time from then until the last job came it
+    is. One that never is counts from the beginning."""
+    slots = int(_slots(world).sum())
+    times = np.concatenate([started, finished])
+    changes = np.repeat([1, -1], len(started))
+    # At the same instant one task ends before the next begins.
+    order = np.lexsort((changes, times))
+    running = np.cumsum(changes[order])
+    at = times[order]
+    is_full = running >= _FULL * slots
+    if not is_full.any():
+        return 0, 0.0
+    since, last = int(at[is_full.argmax()]), int(submit[-1])
+    if since >= last:
+        return 0, 0.0
+    lasts = np.diff(np.clip(at, since, last), append=last)
+    return since, float(lasts[is_full].sum() / (last - since))
+
+
+def _slots(world: SimulatedWorld) -> NDArray[np.int64]:
+    """How many pods each machine runs at most."""
+    asked = np.array(world.scenario.jobs[0].groups[0].request.vector(world.view.dimensions))
+    is_asked = asked > 0
+    slots: NDArray[np.int64] = (world.view.capacity()[:, is_asked] // asked[is_asked]).min(axis=1)
+    return slots
+
+
+def _of_jobs(times: TaskTimes, rows: NDArray[np.bool_]) -> dict[str, Floats]:
+    """Per job: mean and largest parts of its tasks' lives, and how far they drift apart."""
+    _, jobs = np.unique(times.tasks[rows] >> 32, return_inverse=True)
+    counts = np.bincount(jobs)
+    tst, w2x, x, tct = (part[rows] / _SECOND for part in (times.tst, times.w2x, times.x, times.tct))
+    found = {"mean_w2x": np.bincount(jobs, w2x) / counts, "mean_x": np.bincount(jobs, x) / counts}
+    for name, part in (("tst", tst), ("tct", tct)):
+        found[f"mean_{name}"] = np.bincount(jobs, part) / counts
+        found[f"tail_{name}"] = np.zeros(len(counts))
+        np.maximum.at(found[f"tail_{name}"], jobs, part)
+    for stage, reached in zip(STAGES, (tst, tst + w2x, tct), strict=True):
+        mean = np.bincount(jobs, reached) / counts
+        found[f"spread_{stage}"] = np.sqrt(np.bincount(jobs, (reached - mean[jobs]) ** 2) / counts)
+    return found
+
+
+def _quantiles(values: Floats) -> list[float]:
+    if not len(values):
+        return []
+    quantiles: list[float] = np.quantile(values, np.linspace(0, 1, 101)).tolist()
+    return quantiles
