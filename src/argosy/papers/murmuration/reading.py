@@ -53,4 +53,4 @@ def cumulative(
 ) -> Line:
     last = max(1, len(quantiles) - 1)
     marks = tuple(Mark(max(value, _SHORTEST), at / last) for at, value in enumerate(quantiles))
-    return Line(label=label, marks=marks, colour=colour, dashed=dashed)
+    return Line(label=label, marks=marks, colour=colour, dashed=dashed, stepped=True)
