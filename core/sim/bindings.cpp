@@ -152,8 +152,12 @@ void bind_sim(nb::module_& module) {
       .def("keep_loads", &Simulator::keep_loads)
       .def_prop_ro("stolen", &Simulator::stolen)
       .def(
-          "beat_every", [](Simulator& self, std::int64_t every) { self.loads().beat_every(every); },
-          nb::arg("every"))
+          "beat_every",
+          [](Simulator& self, std::int64_t every, bool counts_sent) {
+            self.loads().beat_every(every);
+            if (counts_sent) self.loads().count_sent();
+          },
+          nb::arg("every"), nb::arg("counts_sent") = false)
       .def(
           "deal",
           [](Simulator& self, std::int64_t at, std::int64_t job, std::int32_t owner,

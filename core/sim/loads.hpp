@@ -3,13 +3,16 @@
 // Kept up with every arrival, start and end, so that asking costs O(machines) and a change O(1). The expected
 // wait is the sum of the estimates queued plus what is left of the estimates running, at least nought:
 //
-//     Q + max(0, R - (n t - S))      n tasks run, R their estimates, S the sum of their starts
+//     Q + n d + R - min(R, n t - S)      n tasks run, R their estimates, S the sum of their starts,
+//                                        d what a start takes
 //
 // which is exact for one slot, and a bound from below for several.
 //
 // With heartbeats, what is queued and running is that of the last whole multiple of the period, and only the
 // time that has passed since the running task started is known now: the authors of Murmuration model Yaq-d
-// so. A change copies nothing: a machine's figures are set aside when it first changes after a beat.
+// so. A change copies nothing: a machine's figures are set aside when it first changes after a beat. What is
+// on its way to a machine is none of its load, unless it is asked for: who counts what was sent, rather than
+// what has come, does not send the same way twice within a hop.
 //
 // Long tasks, those with an estimate above a cut-off, are counted apart as well.
 #pragma once
@@ -32,6 +35,22 @@ class Loads {
       if (load == nullptr) break;
       load->queued += estimate;
       ++load->entries;
+    }
+  }
+
+  // On its way, until it lands: in the queue, or nowhere.
+  void send(std::int32_t machine, std::int64_t estimate, std::int64_t now) {
+    change(machine, now);
+    for (Load* load : of(machine, estimate)) {
+      if (load == nullptr) break;
+      load->sent += estimate;
+    }
+  }
+  void land(std::int32_t machine, std::int64_t estimate, std::int64_t now) {
+    change(machine, now);
+    for (Load* load : of(machine, estimate)) {
+      if (load == nullptr) break;
+      load->sent -= estimate;
     }
   }
 
@@ -86,8 +105,11 @@ class Loads {
   // Heartbeats come at whole multiples of `every`.
   void beat_every(std::int64_t every) { every_ = every; }
 
-  void read(std::int64_t machines, bool only_long, bool as_of_beat, std::int64_t now,
-            std::vector<std::int64_t>& lengths, std::vector<std::int64_t>& waits) {
+  // What is on its way counts from now on.
+  void count_sent() { counts_sent_ = true; }
+
+  void read(std::int64_t machines, bool only_long, bool as_of_beat, std::int64_t start_delay,
+            std::int64_t now, std::vector<std::int64_t>& lengths, std::vector<std::int64_t>& waits) {
     grow(machines);
     if (as_of_beat) tick(now);
     lengths.resize(static_cast<std::size_t>(machines));
@@ -99,13 +121,14 @@ class Loads {
           std::min(std::max<std::int64_t>(0, load.runs * now - load.since), load.running);
       // Of those that are long, the running ones count too: they are in the way.
       lengths[m] = load.entries + (only_long ? load.runs : 0);
-      waits[m] = (as_of_beat ? load.at_beat : load.queued + load.running) - passed;
+      waits[m] = (as_of_beat ? load.at_beat : total(load)) - passed + load.runs * start_delay;
       waits[m] = std::max<std::int64_t>(0, waits[m]);
     }
   }
 
  private:
   struct Load {
+    std::int64_t sent = 0;
     std::int64_t queued = 0;
     std::int64_t running = 0;
     std::int64_t since = 0;
@@ -113,6 +136,10 @@ class Loads {
     std::int32_t entries = 0;
     std::int32_t runs = 0;
   };
+
+  std::int64_t total(const Load& load) const {
+    return load.queued + load.running + (counts_sent_ ? load.sent : 0);
+  }
 
   struct Both {
     Load* loads[3];
@@ -144,7 +171,7 @@ class Loads {
     for (const std::int32_t machine : changed_) {
       for (std::vector<Load>* loads : {&all_, &long_}) {
         Load& load = (*loads)[static_cast<std::size_t>(machine)];
-        load.at_beat = load.queued + load.running;
+        load.at_beat = total(load);
       }
     }
     changed_.clear();
@@ -153,6 +180,7 @@ class Loads {
   std::int64_t above_ = 0;
   std::int64_t every_ = 0;
   std::int64_t beat_ = -1;
+  bool counts_sent_ = false;
   std::vector<Load> all_, long_;
   std::vector<std::int32_t> changed_;
 };

@@ -12,11 +12,15 @@
 // that came later overtake; each that does has an estimate below the slack left, which it uses up.)
 //
 // With a cut-off, entries with an estimate above it are long. A long entry at the head is next, whatever
-// waits behind it, and has no slack to be overtaken by: long tasks stand apart from the short ones' order.
-// This is how Eagle's machines queue.
+// waits behind it, has no slack to be overtaken by, and uses up none of those it overtakes: long tasks stand
+// apart from the short ones' order, whose bound then holds among the short. This is how Eagle's machines queue.
 //
-// fcfs takes O(1), shortest_first without slack O(log q), the others one pass over the q entries: 24
-// bytes each, next to one another.
+// Entries of jobs that have nothing to start any more may stand in a queue (sticky probes); where that is
+// said they are passed over, and swept out when as many have been passed over as the queue is long.
+//
+// fcfs takes O(1), shortest_first without slack O(log q), the others one pass over the q entries, 24 bytes
+// each and next to one another. With slack the pass ends where no estimate in the queue is below what is left
+// of it, so that a long queue whose first entries have been overtaken enough costs what stands before these.
 #pragma once
 
 #include <algorithm>
@@ -63,6 +67,7 @@ class MachineQueue {
 
   void add(const QueueRules& rules, const QueueEntry& entry, std::int64_t arrival) {
     entries_.push_back(entry);
+    smallest_ = std::min(smallest_, entry.estimate);
     if (is_heap(rules)) {
       entries_.back().rank = arrival;
       std::push_heap(entries_.begin(), entries_.end(), later);
@@ -73,28 +78,42 @@ class MachineQueue {
     }
   }
 
-  // Where the entry stands that is next; `unstarted` gives a job's tasks that have not started.
+  // Where the entry stands that is next; `unstarted` gives a job's tasks that have not started. With
+  // `skips_useless`, entries of jobs that have none are not there: if no other is, the answer is `size()`.
   template <typename Unstarted>
-  std::size_t next(const QueueRules& rules, Unstarted unstarted) const {
+  std::size_t next(const QueueRules& rules, bool skips_useless, Unstarted unstarted) {
     if (rules.order == QueueOrder::fcfs || is_heap(rules)) return 0;
-    std::size_t best = 0;
+    std::size_t best = size(), at = head_, useless = 0;
     std::int64_t least = largest, slack = largest - 1;
-    if (rules.long_above > 0 && entries_[head_].estimate > rules.long_above) return 0;
-    for (std::size_t at = head_; at < entries_.size() && slack > 0; ++at) {
+    // Eagle's machines let an estimate use up the slack, the others leave some.
+    const bool has_long = rules.long_above > 0;
+    for (bool is_first = true; at < entries_.size() && smallest_ < slack + has_long; ++at) {
       const QueueEntry& entry = entries_[at];
-      const bool is_long = rules.long_above > 0 && entry.estimate > rules.long_above;
-      const std::int64_t measure = rules.order == QueueOrder::shortest_first
-                                       ? entry.estimate
-                                       : entry.estimate * unstarted(entry.job);
-      if (measure < least && entry.estimate < slack + (rules.long_above > 0)) {
+      const std::int64_t left = rules.order == QueueOrder::shortest_first ? 1 : unstarted(entry.job);
+      if (skips_useless && left == 0) {
+        ++useless;
+        continue;
+      }
+      const bool stands_apart = is_long(rules, entry);
+      if (is_first && stands_apart) {
+        best = at - head_;
+        break;
+      }
+      is_first = false;
+      const std::int64_t measure = entry.estimate * left;
+      if (measure < least && entry.estimate < slack + has_long) {
         least = measure;
         best = at - head_;
-        if (is_long) break;
+        if (stands_apart) break;
       }
-      if (rules.slack > 0 && !is_long) slack = std::min(slack, entry.rank);
+      if (rules.slack > 0 && !stands_apart) slack = std::min(slack, entry.rank);
     }
+    passed_over_ += useless;
     return best;
   }
+
+  // Whether it is time to sweep.
+  bool has_waste() const { return passed_over_ > 0 && passed_over_ >= size(); }
 
   // Takes the entry out; those it overtakes have that much less slack.
   QueueEntry take(const QueueRules& rules, std::size_t at) {
@@ -104,12 +123,15 @@ class MachineQueue {
       entries_.pop_back();
       return entry;
     }
-    charge(at, entry.estimate);
-    if (at == 0) {
+    if (!is_long(rules, entry)) charge(at, entry.estimate);
+    const auto head = entries_.begin() + static_cast<std::ptrdiff_t>(head_);
+    const auto here = head + static_cast<std::ptrdiff_t>(at);
+    if (2 * at < size()) {
+      std::move_backward(head, here, here + 1);
       ++head_;
       if (head_ >= 64 && 2 * head_ >= entries_.size()) compact();
     } else {
-      entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(head_ + at));
+      entries_.erase(here);
     }
     return entry;
   }
@@ -127,6 +149,8 @@ class MachineQueue {
       }
     }
     entries_.resize(kept);
+    passed_over_ = 0;
+    find_smallest();
   }
 
   // An entry overtakes those before it without leaving.
@@ -136,16 +160,14 @@ class MachineQueue {
     }
   }
 
-  void clear() {
-    entries_.clear();
-    head_ = 0;
-  }
-
  private:
   static constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
 
   static bool is_heap(const QueueRules& rules) {
     return rules.order == QueueOrder::shortest_first && rules.slack == 0;
+  }
+  static bool is_long(const QueueRules& rules, const QueueEntry& entry) {
+    return rules.long_above > 0 && entry.estimate > rules.long_above;
   }
   static bool later(const QueueEntry& x, const QueueEntry& y) {
     return x.estimate != y.estimate ? x.estimate > y.estimate : x.rank > y.rank;
@@ -154,11 +176,23 @@ class MachineQueue {
   void compact() {
     entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(head_));
     head_ = 0;
+    find_smallest();
+  }
+
+  void find_smallest() {
+    smallest_ = largest;
+    for (std::size_t at = head_; at < entries_.size(); ++at) {
+      smallest_ = std::min(smallest_, entries_[at].estimate);
+    }
   }
 
   std::vector<QueueEntry> entries_;
   // Entries before this have been taken.
   std::size_t head_ = 0;
+  // No entry has a smaller estimate.
+  std::int64_t smallest_ = largest;
+  // Useless entries that `next` came across since the last purge.
+  std::size_t passed_over_ = 0;
 };
 
 }  // namespace argosy

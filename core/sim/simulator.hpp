@@ -245,6 +245,7 @@ class Simulator {
         throw std::invalid_argument("a task is enqueued twice");
       }
       board_.move(item.task, TaskState::queued, item.placed);
+      if (keeps_loads_) loads_.send(item.machine, item.estimate, now_);
     }
     push_batch(std::move(batch));
   }
@@ -342,7 +343,7 @@ class Simulator {
   // Per machine: entries in its queue, and for how long it is expected to be busy; see loads.hpp.
   void queue_state(bool only_long, bool as_of_beat, std::vector<std::int64_t>& lengths,
                    std::vector<std::int64_t>& waits) {
-    loads_.read(cell_.machines(), only_long, as_of_beat, now_, lengths, waits);
+    loads_.read(cell_.machines(), only_long, as_of_beat, rules_.start_delay, now_, lengths, waits);
   }
   Loads& loads() { return loads_; }
 
@@ -364,7 +365,12 @@ class Simulator {
     if (static_cast<std::size_t>(machine) >= queues_.size()) return;
     MachineQueue& queue = queues_[machine];
     while (!queue.empty()) {
-      const std::int64_t task = take(machine, next_of(queue)).task;
+      const std::size_t at = next_of(queue);
+      if (at == queue.size()) {
+        purge(machine);
+        break;
+      }
+      const std::int64_t task = take(machine, at).task;
       if (is_hold(task)) {
         lose_probe(Board::index_of(task));
       } else {
@@ -378,9 +384,13 @@ class Simulator {
   void pump(std::int32_t machine) {
     if (static_cast<std::size_t>(machine) >= queues_.size()) return;
     for (;;) {
-      if (has_sticky_) purge(machine);
+      if (queues_[machine].has_waste()) purge(machine);
       if (queues_[machine].empty()) break;
       const std::size_t at = next_of(queues_[machine]);
+      if (at == queues_[machine].size()) {
+        purge(machine);
+        break;
+      }
       const Arrival item = items_[queues_[machine][at].item];
       if (!is_hold(item.task)) {
         if (!cell_.start(item.task, machine, item.shape, item.scheduler)) return;
@@ -547,7 +557,6 @@ class Simulator {
 
   // Sticky probes of jobs without tasks to start are known to be of no use.
   void purge(std::int32_t machine) {
-    if (rules_.order == QueueOrder::shortest_first && rules_.slack == 0) return;
     queues_[machine].purge(
         [this](std::int32_t job) { return board_.unstarted(job) == 0; },
         [this, machine](std::int32_t item) {
@@ -662,8 +671,9 @@ class Simulator {
     heap_.push(std::max(at, now_), arrive_kind, 0, slot);
   }
 
-  std::size_t next_of(const MachineQueue& queue) const {
-    return queue.next(rules_, [this](std::int32_t job) { return board_.unstarted(job); });
+  std::size_t next_of(MachineQueue& queue) {
+    return queue.next(rules_, has_sticky_,
+                      [this](std::int32_t job) { return board_.unstarted(job); });
   }
 
   Arrival take(std::int32_t machine, std::size_t at) {
@@ -772,6 +782,7 @@ class Simulator {
   }
 
   void arrive_at_machine(const Arrival& item) {
+    if (keeps_loads_ && !is_hold(item.task)) loads_.land(item.machine, item.estimate, now_);
     if (!cell_.is_up(item.machine) || !could_ever_fit(item.machine, item.shape)) {
       hand_back(item, lost_);
       return;

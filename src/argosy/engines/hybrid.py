@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from argosy.cell import Rule, View
 from argosy.engines.api import Context, Settings
-from argosy.engines.probing import Candidates, Stuck, draw
+from argosy.engines.probing import Candidates, Stuck, draw, share_of
 from argosy.engines.standing import Standing
 from argosy.model.effects import AskQueues, Effect, Enqueue, Probe
 from argosy.model.events import (
@@ -59,7 +59,7 @@ class HybridScheduler:
         self._hybrid = settings
         self._context = context
         self._everywhere = Candidates()
-        self._apart = Candidates(0.0, 1.0 - settings.long_share)
+        self._apart = Candidates(but_last=settings.long_share)
         self._stuck = Stuck()
         self._standing = Standing(context)
         #: Jobs that wait for machines to say where long tasks are, by token.
@@ -156,8 +156,8 @@ class HybridScheduler:
         lengths: NDArray[np.int64],
         waits: NDArray[np.int64],
     ) -> Enqueue:
-        first = int((1 - self._hybrid.long_share) * view.machines)
-        within = view.between(first, view.machines - 1)
+        first = view.machines - share_of(self._hybrid.long_share, view.machines)
+        within = view.between(first, view.machines)
         if group.requires:
             within &= view.where(group.requires)
         shape = view.shape(group.request, group.tags, job.precedence)

@@ -4,6 +4,7 @@ nobody can take. This module is no engine; it is what several are made of."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,17 @@ from argosy.model.random import Random
 from argosy.model.transactions import MachineArray, TaskArray
 
 
+def share_of(share: float, machines: int) -> int:
+    """A share of the machines, in whole ones; what 0.91 lacks as a binary fraction counts for nothing."""
+    return ceil(round(share * machines, 6))
+
+
 class Candidates:
     """Machines that are up and large enough, by shape and required attributes."""
 
-    def __init__(self, begin: float = 0.0, end: float = 1.0) -> None:
-        self._share = (begin, end)
+    def __init__(self, *, but_last: float = 0.0) -> None:
+        #: Machines of the last such share are left out.
+        self._but_last = but_last
         self._known: dict[tuple[object, ...], MachineArray] = {}
 
     def forget(self) -> None:
@@ -36,9 +43,7 @@ class Candidates:
             if group.requires:
                 words = view.where(group.requires).view(np.uint8)
                 able &= np.unpackbits(words, count=view.machines, bitorder="little") != 0
-            begin, end = (int(share * view.machines) for share in self._share)
-            able[:begin] = False
-            able[end:] = False
+            able[view.machines - share_of(self._but_last, view.machines) :] = False
             found = self._known[key] = np.flatnonzero(able).astype(np.int32)
         return found
 

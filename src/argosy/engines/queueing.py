@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from argosy.cell import Rule, View
 from argosy.engines.api import Context, Settings
+from argosy.engines.probing import share_of
 from argosy.engines.standing import TIMER, Standing
 from argosy.model.effects import AskQueues, Effect, Enqueue, Explain, WakeMe
 from argosy.model.events import (
@@ -45,9 +46,10 @@ class QueueingSettings(Settings, frozen=True):
 
 
 class QueueingScheduler:
-    """Engines have their own `heartbeat` and `noise`."""
+    """Engines have their own `heartbeat`, `counts_sent` and `noise`."""
 
     heartbeat = 0
+    counts_sent = False
 
     def __init__(self, settings: QueueingSettings, context: Context) -> None:
         self._queueing = settings
@@ -87,7 +89,7 @@ class QueueingScheduler:
             return ()
         self._asked += 1
         self._asking[self._asked] = (job, number, tasks)
-        return (AskQueues(self._asked, heartbeat=self.heartbeat),)
+        return (AskQueues(self._asked, heartbeat=self.heartbeat, sent=self.counts_sent),)
 
     def _retry(self) -> Sequence[Effect]:
         waiting, self._waiting = self._waiting, []
@@ -122,8 +124,8 @@ class QueueingScheduler:
         now: int,
     ) -> Sequence[Effect]:
         settings = self._queueing
-        first = int((1 - settings.share) * view.machines)
-        within = view.between(first, view.machines - 1)
+        first = view.machines - share_of(settings.share, view.machines)
+        within = view.between(first, view.machines)
         if group.requires:
             within &= view.where(group.requires)
         if settings.limit:

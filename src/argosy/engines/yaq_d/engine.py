@@ -17,6 +17,8 @@ class YaqDSettings(QueueingSettings, frozen=True):
     heartbeat: Annotated[Micros, Meta(ge=1)] = Micros(8_000_000)
     #: To each machine's wait, for each job, a draw of up to one heartbeat is added.
     jitter: bool = False
+    #: A heartbeat tells what is on its way to the machine as well.
+    count_sent: bool = False
 
 
 class YaqD(QueueingScheduler):
@@ -32,6 +34,7 @@ class YaqD(QueueingScheduler):
         super().__init__(settings, context)
         self._settings = settings
         self.heartbeat = settings.heartbeat
+        self.counts_sent = settings.count_sent
 
     def noise(self, machines: int) -> NDArray[np.int64] | None:
         if not self._settings.jitter:

@@ -332,7 +332,7 @@ class Carrier:
 
     def _ask_queues(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
         if effect.heartbeat:
-            self._simulator.beat_every(effect.heartbeat)
+            self._simulator.beat_every(effect.heartbeat, effect.sent)
             lengths, waits = self._simulator.queue_state(effect.only_long, as_of_beat=True)
             self._world.post(now, scheduler, QueuesReported(effect.token, lengths, waits))
             return
