@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from argosy.cell.waits import WaitView
-from argosy.engines.registry import ENGINES
+from argosy.engines.registry import ENGINES, find_published
 from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
-from argosy.model.scenario import CellSpec, FleetEntry, MachineModel, Output, Scenario, Steal
+from argosy.model.scenario import CellSpec, FleetEntry, MachineModel, Output, Scenario
 from argosy.workloads import eagle, fanout
 from argosy.worlds.sim import SimulatedWorld
 
@@ -32,7 +32,6 @@ SLOT = Resources(cpu=1000)
 HOPS = 1000
 FCFS = MachineModel(start_delay=HOPS)
 SRJF = MachineModel(queue="shortest-first", start_delay=HOPS)
-PUBLISHED = MachineModel(queue="shortest-remaining", slack=5, start_delay=HOPS)
 
 
 def jobs_of(directory: Path | None, name: str) -> tuple[Job, ...]:
@@ -116,42 +115,22 @@ def main() -> None:
     yahoo = jobs_of(options.trace, "yahoo")
     tasks = sum(job.tasks for job in yahoo)
     short = {"order": "shortest-job"}
-    as_published = {"as_published": True}
+    fcfs, srjf = (find_published(f"murmuration-{order}")[1] for order in ("fcfs", "srjf"))
     for name, model, settings in (
         ("fcfs", FCFS, {}),
         ("srjf", SRJF, short),
-        ("fcfs, as published", FCFS, as_published),
-        ("srjf, as published", PUBLISHED, short | as_published),
+        ("fcfs, as published", fcfs.machines, fcfs.settings),
+        ("srjf, as published", srjf.machines, srjf.settings),
     ):
         measure(
             f"murmuration {name}: yahoo, 10,000 machines", 5, 3500, options.runs,
             "murmuration", yahoo, 10_000, model, **settings,
         )  # fmt: skip
-    long_above = 90_581_100
-    for engine, model, settings in (
-        ("sparrow", MachineModel(), {"cancel": False, "repeated": True}),
-        (
-            "hawk",
-            MachineModel(
-                start_delay=HOPS,
-                long_above=long_above,
-                steal=Steal(attempts=10, most=10_000, after=0.02),
-            ),
-            {},
-        ),
-        (
-            "eagle",
-            MachineModel(
-                queue="shortest-remaining", slack=5, start_delay=HOPS, long_above=long_above
-            ),
-            {"stale_state": True, "repeated": True},
-        ),
-        ("yaq-d", PUBLISHED, {"heartbeat": 8_000, "jitter": True, "share": 0.98}),
-        ("yaq-c", FCFS, {"share": 0.98}),
-    ):
+    for form in ("sparrow", "hawk", "eagle", "yaq-d", "yaq-c"):
+        engine, published = find_published(form)
         measure(
-            f"{engine}, as published: yahoo, 10,000 machines", 10, None, options.runs,
-            engine, yahoo, 10_000, model, 1, **settings,
+            f"{form}, as published: yahoo, 10,000 machines", 10, None, options.runs,
+            engine, yahoo, 10_000, published.machines, 1, **published.settings,
         )  # fmt: skip
     small, large = (
         measure(

@@ -15,6 +15,8 @@ from typing import Any
 HOP = 500
 T_JOB, T_TASK = 100_000, 5_000
 SLACK = 5
+#: Probes of a short job of Eagle's, at least.
+LEAST_PROBES = 20
 
 JobRow = tuple[int, int, tuple[int, ...]]
 
@@ -353,22 +355,28 @@ def eagle(
         worker.add(job)
 
     def short_arrives(job: int) -> None:
-        chosen = [rng.randrange(machines) for _ in range(2 * len(rows[job][2]))]
-        for _ in range(2):
-            refused = []
+        wanted = max(2 * len(rows[job][2]), LEAST_PROBES)
+        chosen = [rng.randrange(machines) for _ in range(wanted)]
+        told: EagleWorker | None = None
+        for again in (1, 2):
+            refused = 0
             for machine in chosen:
-                if workers[machine].has_long:
-                    refused.append(workers[machine])
+                worker = workers[machine]
+                if worker.has_long:
+                    refused += 1
                 else:
-                    clock.at(clock.now + HOP, workers[machine].add, job)
+                    clock.at(clock.now + HOP + again * HOP // 2, worker.add, job)
+                # Whoever was asked says what it knows, also those that accept.
+                if worker.stamp > (told.stamp if told else -1):
+                    told = worker
             if not refused:
                 return
-            told = max(refused, key=lambda worker: worker.stamp)
+            assert told is not None
             free = [machine for machine in range(machines) if not told.state[machine]]
-            chosen = [rng.choice(free) for _ in refused]
+            chosen = [rng.choice(free) for _ in range(refused)]
         # What was refused twice goes where long jobs may not.
-        for _ in refused:
-            clock.at(clock.now + HOP, workers[rng.randrange(apart)].add, job)
+        for _ in chosen:
+            clock.at(clock.now + 5 * HOP // 2, workers[rng.randrange(apart)].add, job)
 
     for job, (submit, estimate, _) in enumerate(rows):
         clock.at(submit, long_arrives if estimate > cutoff else short_arrives, job)

@@ -12,8 +12,11 @@ import pytest
 from tests import published
 
 from argosy.cell import View
-from argosy.engines.registry import ENGINES
+from argosy.engines.eagle import Eagle
+from argosy.engines.murmuration import Murmuration
+from argosy.engines.registry import ENGINES, find_published
 from argosy.engines.sparrow import Sparrow
+from argosy.engines.yaq_d import YaqD
 from argosy.model.effects import Effect, Probe
 from argosy.model.events import Event
 from argosy.model.jobs import Job, TaskGroup
@@ -85,20 +88,15 @@ def run(
 def murmuration(
     jobs: list[published.JobRow], machines: int, schedulers: int, srjf: bool, delay: int, seed: int
 ) -> tuple[list[int], list[dict[str, Any]]]:
-    model = MachineModel(start_delay=2 * published.HOP)
-    if srjf:
-        model = MachineModel(
-            queue="shortest-remaining", slack=published.SLACK, start_delay=2 * published.HOP
-        )
+    form = Murmuration.published["murmuration-srjf" if srjf else "murmuration-fcfs"]
     return run(
         "murmuration",
         jobs,
         machines,
         schedulers,
-        model,
+        form.machines,
         seed,
-        as_published=True,
-        order="shortest-job" if srjf else "fcfs",
+        **form.settings,
         update_delay=delay,
     )
 
@@ -174,9 +172,9 @@ class SameProbes(published.Probes):
 def test_sparrow_does_as_published_to_the_microsecond(schedulers: int) -> None:
     jobs = rows(250, 3, gap=15_000)
     Recorded.probes = {}
-    times, _ = run(
-        "recorded", jobs, 30, schedulers, MachineModel(), 1, cancel=False, repeated=True, least=1
-    )
+    form = Sparrow.published["sparrow"]
+    settings = form.settings | {"least": 1}
+    times, _ = run("recorded", jobs, 30, schedulers, form.machines, 1, **settings)
     assert times == published.sparrow(jobs, 30, SameProbes(Recorded.probes))
 
 
@@ -191,27 +189,32 @@ def test_cancelled_probes_cost_nothing() -> None:
 
 def test_yaq_d_has_the_published_medians() -> None:
     jobs = rows(300, 5, gap=15_000)
-    model = MachineModel(
-        queue="shortest-remaining", slack=published.SLACK, start_delay=2 * published.HOP
-    )
+    form = YaqD.published["yaq-d"]
+    settings = form.settings | {"share": 1.0}
     mine = [
-        np.median(run("yaq-d", jobs, 40, 1, model, seed, heartbeat=8_000, jitter=True)[0])
+        np.median(run("yaq-d", jobs, 40, 1, form.machines, seed, **settings)[0])
         for seed in range(5)
     ]
     theirs = [np.median(published.yaq_d(jobs, 40, 8_000, seed=seed)) for seed in range(5)]
     assert np.mean(mine) == pytest.approx(np.mean(theirs), rel=0.05)
 
 
+@pytest.mark.parametrize("engine", ["yaq-c", "yaq-d", "hawk", "eagle"])
+def test_the_last_machine_is_chosen_as_any_other(engine: str) -> None:
+    """Long jobs, which all of these place, fill each machine of their share."""
+    form = find_published(engine)[1]
+    jobs = [(1_000 * i, 200_000_000, (200_000_000,) * 50) for i in range(2)]
+    _, lines = run(engine, jobs, 50, 1, form.machines, 1, **form.settings)
+    used = {m for line in lines if line["what"] == "enqueued" for m in line["machines"]}
+    assert used == set(range(1, 50))
+
+
 def test_eagle_has_the_published_medians() -> None:
     jobs = rows(400, 5, gap=15_000)
     cutoff = 1_500_000
-    model = MachineModel(
-        queue="shortest-remaining",
-        slack=published.SLACK,
-        start_delay=2 * published.HOP,
-        long_above=cutoff,
-    )
-    settings = {"cutoff": cutoff, "long_share": 0.9, "stale_state": True, "repeated": True}
+    form = Eagle.published["eagle"]
+    model = msgspec.structs.replace(form.machines, long_above=cutoff)
+    settings = form.settings | {"cutoff": cutoff, "long_share": 0.9}
     mine = [np.median(run("eagle", jobs, 40, 1, model, seed, **settings)[0]) for seed in range(6)]
     theirs = [np.median(published.eagle(jobs, 40, cutoff, 4, seed=seed)) for seed in range(6)]
     assert np.mean(mine) == pytest.approx(np.mean(theirs), rel=0.05)

@@ -804,6 +804,6 @@ GOLDEN = {
     "sparrow": "e81c8893759ea46af386ed21d0d425bb",
     "hawk": "e81c8893759ea46af386ed21d0d425bb",
     "eagle": "3f66fb3861f4d732b75e0dca2cf0740f",
-    "yaq-c": "3a4f53e4c7a655c1fa458434223e7fdc",
-    "yaq-d": "31e0a1c2537e382dd16ba415206df01c",
+    "yaq-c": "0741dfe5d31f90c93773b947b17994c8",
+    "yaq-d": "c35c65b638117854f24f7be115a8563f",
 }

@@ -15,6 +15,7 @@ from argosy.cli.run import LARGEST_SEED
 from argosy.model.errors import CommandError, UnknownEngine
 
 if TYPE_CHECKING:
+    from argosy.cli.sweep import Point
     from argosy.model.scenario import Scenario
     from argosy.report.comparison import Comparison
     from argosy.runs.summary import Summary
@@ -32,6 +33,13 @@ WIDEST_PLOT: Final = 100
 @click.argument("scenario", type=click.Path(path_type=Path))
 @click.option(
     "--engine", "engines", multiple=True, metavar="NAME", help="Repeatable.  [default: all engines]"
+)
+@click.option(
+    "--as-published",
+    "published",
+    is_flag=True,
+    help="Settings, machines and number of schedulers as in the published simulations; engines are "
+    "named by their published forms.  [default: all of these]",
 )
 @click.option(
     "--seeds",
@@ -65,6 +73,7 @@ WIDEST_PLOT: Final = 100
 def command(
     scenario: Path,
     engines: tuple[str, ...],
+    published: bool,
     seeds: int | None,
     chosen: tuple[int, ...],
     metrics: tuple[str, ...],
@@ -81,20 +90,23 @@ def command(
     if seeds is not None and chosen:
         raise CommandError("--seeds counts, --seed names", expected="one of them")
 
-    from argosy.engines.registry import all_engines
+    from argosy.cli.sweep import Point
+    from argosy.engines.registry import all_engines, find_published
     from argosy.report.comparison import compare
     from argosy.report.metrics import find_metric
     from argosy.runs.demands import missing, unmet
     from argosy.runs.loader import load, with_engine
 
     known = all_engines()
-    for name in engines:
-        if name not in known:
-            raise UnknownEngine(name, known)
-    names = list(dict.fromkeys(engines)) or list(known)
     wanted = [find_metric(name) for name in dict.fromkeys(metrics or ("jct",))]
     # Loaded even where the seeds are given: a mistake in the file should not come from a process.
-    loaded = load(scenario, seed=chosen[0] if chosen else None)
+    loaded = load(scenario, seed=chosen[0] if chosen else None, published=published)
+    names = list(dict.fromkeys(engines)) or _all_names(loaded)
+    for name in engines:
+        if loaded.as_published:
+            find_published(name)
+        elif name not in known:
+            raise UnknownEngine(name, known)
     numbers = list(dict.fromkeys(chosen)) or _seeds(loaded, seeds or DEFAULT_SEEDS)
     lacking = {name: missing(with_engine(loaded, name), known) for name in names}
     skipped = {name: error for name, error in lacking.items() if error is not None}
@@ -103,7 +115,8 @@ def command(
         if engines:
             raise error
     names = [name for name in names if name not in skipped]
-    runs = _runs(scenario, names, numbers, jobs or os.cpu_count() or 1)
+    points = [Point(scenario, name, seed, published) for name in names for seed in numbers]
+    runs = _runs(points, names, jobs or os.cpu_count() or 1)
     notes = {name: unmet(with_engine(loaded, name), known) for name in names}
     comparisons = [compare(runs, metric, notes) for metric in wanted]
 
@@ -142,18 +155,19 @@ def _seeds(scenario: Scenario, count: int) -> list[int]:
     return list(range(scenario.seed, last + 1))
 
 
-def _runs(
-    scenario: Path, engines: list[str], seeds: list[int], processes: int
-) -> dict[str, list[Summary]]:
-    from argosy.cli.sweep import Point, run_all
+def _all_names(scenario: Scenario) -> list[str]:
+    from argosy.engines.registry import all_engines, forms_named
 
-    points = [Point(scenario, engine, seed) for engine in engines for seed in seeds]
-    with progress(f"comparing {len(engines)} engines x {len(seeds)} seeds") as tell:
+    return forms_named() if scenario.as_published else list(all_engines())
+
+
+def _runs(points: list[Point], engines: list[str], processes: int) -> dict[str, list[Summary]]:
+    from argosy.cli.sweep import run_all
+
+    seeds = len(points) // max(1, len(engines))
+    with progress(f"comparing {len(engines)} engines x {seeds} seeds") as tell:
         summaries = run_all(points, processes, tell)
-    return {
-        engine: summaries[at * len(seeds) : (at + 1) * len(seeds)]
-        for at, engine in enumerate(engines)
-    }
+    return {engine: summaries[at * seeds : (at + 1) * seeds] for at, engine in enumerate(engines)}
 
 
 def _csv(runs: dict[str, list[Summary]]) -> str:

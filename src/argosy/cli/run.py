@@ -28,6 +28,12 @@ LONGEST_ECHO: Final = 100
 )
 @click.option("--engine", metavar="NAME", help="Replace the whole fleet by this engine.")
 @click.option(
+    "--as-published",
+    "published",
+    is_flag=True,
+    help="Settings, machines and number of schedulers as in the published simulations.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
@@ -39,6 +45,7 @@ def command(
     scenario: Path,
     seed: int | None,
     engine: str | None,
+    published: bool,
     out: Path | None,
     no_save: bool,
     output: str,
@@ -56,11 +63,13 @@ def command(
     from argosy.runs.demands import unmet
     from argosy.runs.directory import default_directory
     from argosy.runs.execute import execute
-    from argosy.runs.loader import load, with_engine
+    from argosy.runs.loader import as_published, load, with_engine
 
-    loaded = load(scenario, seed=seed)
+    loaded = load(scenario, seed=seed, published=published)
     if engine is not None:
-        loaded = with_engine(loaded, find_engine(engine).name)
+        loaded = with_engine(loaded, engine if published else find_engine(engine).name)
+    elif published:
+        loaded = as_published(loaded)
     directory = None if no_save else out or default_directory(loaded.name, engine or "")
     try:
         with progress(f"running {loaded.name}") as tell:

@@ -21,6 +21,7 @@ class Point(NamedTuple):
     scenario: Path
     engine: str
     seed: int
+    published: bool = False
 
     def __str__(self) -> str:
         return f"{self.engine}, seed {self.seed}"
@@ -52,7 +53,9 @@ def _one_by_one(points: Sequence[Point], tell: Callable[[float], None]) -> list[
 
 
 def _run(point: Point, tell: Callable[[float], None] | None = None) -> Summary:
-    scenario = with_engine(load(point.scenario, seed=point.seed), point.engine)
+    scenario = with_engine(
+        load(point.scenario, seed=point.seed, published=point.published), point.engine
+    )
     return execute(scenario, None, progress=tell)
 
 

@@ -14,9 +14,9 @@ events give the same effects; what it claimed is released by the world when task
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import msgspec
 
@@ -26,6 +26,7 @@ from argosy.model.constraints import Constraint
 from argosy.model.effects import Effect
 from argosy.model.events import Event
 from argosy.model.random import Random
+from argosy.model.scenario import MachineModel
 
 
 class Finishes(Enum):
@@ -67,6 +68,15 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Base of every engine's settings: typed values with defaults and a docstring per class."""
 
 
+class Published(msgspec.Struct, frozen=True):
+    """One form of a system as its paper's own simulation has it: what the engine is told, how machines
+    queue, and how many schedulers there are, each job going to one of them at random."""
+
+    settings: dict[str, Any]
+    machines: MachineModel
+    schedulers: int = 1
+
+
 class Context(msgspec.Struct, frozen=True):
     """Who the scheduler is: its name, the names of its peers (replicas), and its random stream."""
 
@@ -84,6 +94,14 @@ class WaitKeeper(Protocol):
 
     @property
     def waits(self) -> WaitView: ...
+
+
+@runtime_checkable
+class PublishedForms(Protocol):
+    """What an engine may have besides: the forms in which it has been published, by name. The first is
+    also known by the engine's own."""
+
+    published: ClassVar[Mapping[str, Published]]
 
 
 @runtime_checkable

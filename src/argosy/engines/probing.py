@@ -17,7 +17,7 @@ from argosy.model.transactions import MachineArray, TaskArray
 
 
 def share_of(share: float, machines: int) -> int:
-    """A share of the machines, in whole ones; what 0.91 lacks as a binary fraction counts for nothing."""
+    """A share of the machines, in whole ones. What a fraction lacks in binary counts for nothing."""
     return ceil(round(share * machines, 6))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import metadata
 from typing import Final
 
-from argosy.engines.api import Engine
+from argosy.engines.api import Engine, Published, PublishedForms
 from argosy.engines.eagle import Eagle
 from argosy.engines.firmament import Firmament
 from argosy.engines.hawk import Hawk
@@ -25,7 +25,7 @@ from argosy.engines.spread import Spread
 from argosy.engines.yaq_c import YaqC
 from argosy.engines.yaq_d import YaqD
 from argosy.engines.yarn import Yarn
-from argosy.model.errors import EngineFault, UnknownEngine
+from argosy.model.errors import EngineFault, UnknownEngine, UnknownForm
 
 ENTRY_POINTS: Final = "argosy.engines"
 
@@ -83,6 +83,24 @@ def check(engine: object, origin: str) -> None:
                 f"{origin} has no {attribute!r}",
                 expected="a class that keeps argosy.engines.api.Engine",
             )
+
+
+def forms_named() -> list[str]:
+    """Names of the forms in which engines have been published."""
+    engines = all_engines().values()
+    return [name for engine in engines for name in getattr(engine, "published", ())]
+
+
+def find_published(name: str) -> tuple[str, Published]:
+    """The engine with a form of this name, and the form. An engine by its own name has its first."""
+    for engine in all_engines().values():
+        if not isinstance(engine, PublishedForms):
+            continue
+        if name in engine.published:
+            return engine.name, engine.published[name]
+        if name == engine.name:
+            return engine.name, next(iter(engine.published.values()))
+    raise UnknownForm(name, forms_named())
 
 
 def find_engine(name: str, also: dict[str, type[Engine]] | None = None) -> type[Engine]:

@@ -77,8 +77,8 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 class AskQueues(msgspec.Struct, frozen=True, gc=False):
     """Ask all machines how long their queues are; `QueuesReported(token)` answers. With a `heartbeat`,
     at once and with what each said at the last whole multiple of that; all who ask use one period. With
-    `only_long`, of long tasks alone, running ones included. With `sent`, a heartbeat tells what was on its
-    way to the machine as well."""
+    `only_long`, of long tasks alone, running ones included. With `sent`, a heartbeat tells
+    what was on its way to the machine as well."""
 
     token: int
     only_long: bool = False

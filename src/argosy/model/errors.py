@@ -143,6 +143,15 @@ class MissingExtra(ArgosyError):
         )
 
 
+class UnknownForm(UnknownName):
+    """No published form of an engine has this name."""
+
+    code = "unknown-form"
+
+    def __init__(self, name: str, known: Iterable[str], **place: object) -> None:
+        super().__init__("published form", name, known, **place)
+
+
 class CommandError(ArgosyError):
     """A command's arguments do not make sense together."""
 

@@ -264,5 +264,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     #: Recount the whole cell after every commit: slow, for tests.
     audit: bool = False
     output: Output = Output()
+    #: Engines run in the form in which they were published, and machines and hops with them.
+    as_published: bool = False
     #: Sentences on what of the trace it was made from it cannot say.
     left_out: tuple[str, ...] = ()

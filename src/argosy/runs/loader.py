@@ -2,6 +2,7 @@
 
     load            a scenario from its file
     with_engine     the same scenario under another engine
+    as_published    the same scenario with its engine in a published form
     scenario_digest a name for exactly this scenario
 
 The keys are those of `argosy.model.scenario`, except where a few lines stand for many values:
@@ -51,7 +52,7 @@ from argosy.runs.known_workloads import (
     without_machines,
 )
 from argosy.runs.toml_places import find_places, line_of
-from argosy.runs.variants import scenario_digest, with_engine
+from argosy.runs.variants import as_published, scenario_digest, with_engine
 from argosy.workloads.google_jobs import Notes
 from argosy.workloads.job_tables import read_job
 from argosy.workloads.synthetic import Synthetic, generate
@@ -62,7 +63,7 @@ from argosy.workloads.trace import read_trace
 if TYPE_CHECKING:
     from argosy.engines.api import Engine
 
-__all__ = ["load", "scenario_digest", "with_engine"]
+__all__ = ["as_published", "load", "scenario_digest", "with_engine"]
 
 Seed: TypeAlias = Annotated[
     int, msgspec.Meta(ge=0, le=2**63 - 1, description="a whole number from 0 to 2^63 - 1")
@@ -105,6 +106,7 @@ class ScenarioTable(msgspec.Struct, frozen=True, kw_only=True):
     network: Network = Network()
     machines: MachineModel = MachineModel()
     faults: tuple[Fault, ...] = ()
+    as_published: bool = False
     horizon: Time | None = None
     failover: Time = 1_000_000
     audit: bool = False
@@ -112,14 +114,19 @@ class ScenarioTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load(
-    path: Path, *, seed: int | None = None, also: dict[str, type[Engine]] | None = None
+    path: Path,
+    *,
+    seed: int | None = None,
+    also: dict[str, type[Engine]] | None = None,
+    published: bool = False,
 ) -> Scenario:
     """The scenario in the file at `path`. `seed` overrides the file's own; `also` are engines known
-    beside the registered ones. Every mistake in the file is an `ArgosyError` with its place."""
+    beside the registered ones; `published` marks it for `with_engine`, which then takes published
+    forms. Every mistake in the file is an `ArgosyError` with its place."""
     text = _read(path)
     try:
         document = _parse(path, text)
-        return _scenario(path, document, seed, also)
+        return _scenario(path, document, seed, also, published)
     except RecursionError:
         raise ScenarioError(
             "nested too deeply", file=str(path), expected="a scenario in TOML"
@@ -183,6 +190,7 @@ def _scenario(
     document: dict[str, Any],
     seed: int | None,
     also: dict[str, type[Engine]] | None,
+    published: bool,
 ) -> Scenario:
     table: ScenarioTable = _CONVERTER.convert(without_machines(document), ScenarioTable)
     checks.check_name(table.name)
@@ -201,7 +209,7 @@ def _scenario(
     jobs = _jobs(path, table.workload, cell, seed, notes)
     checks.check_kinds(fleet, jobs)
     checks.check_horizon(table.horizon, jobs, table.faults)
-    return Scenario(
+    scenario = Scenario(
         name=table.name,
         seed=seed,
         cell=cell,
@@ -214,8 +222,15 @@ def _scenario(
         failover=table.failover,
         audit=table.audit,
         output=table.output,
+        as_published=published,
         left_out=tuple(notes.sentences()),
     )
+    if not table.as_published:
+        return scenario
+    try:
+        return as_published(scenario)
+    except ArgosyError as error:
+        raise Misfit(error, ("as_published",)) from None
 
 
 def _brought_machines(path: Path, workload: WorkloadTable, notes: Notes) -> tuple[Machine, ...]:

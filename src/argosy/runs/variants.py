@@ -7,8 +7,11 @@ from typing import Any
 
 import msgspec
 
-from argosy.engines.registry import all_engines
+from argosy.engines.api import PublishedForms
+from argosy.engines.registry import all_engines, find_published
+from argosy.model.errors import ScenarioError
 from argosy.model.scenario import (
+    ConstantLatency,
     Fault,
     FleetEntry,
     Network,
@@ -26,8 +29,64 @@ def with_engine(scenario: Scenario, engine: str) -> Scenario:
     engine means to be alone), taking every kind of job. A fleet of one entry keeps the entry's name,
     split, takes, limits and decision time. Settings are the engine's defaults, or those of the first
     entry that runs this engine already. Faults and latencies that name schedulers follow them: the
-    third of the old fleet is the third of the new, or its last.
+    third of the old fleet is the third of the new, or its last. In a scenario as published, `engine` may
+    also name one of its published forms.
     """
+    form = None
+    if scenario.as_published:
+        form, engine = engine, find_published(engine)[0]
+    changed = _under(scenario, engine)
+    return changed if form is None else as_published(changed, form)
+
+
+#: A hop in the published simulations.
+_HOP = 500
+
+
+def as_published(scenario: Scenario, form: str | None = None) -> Scenario:
+    """The scenario with its one kind of scheduler in a published form: settings, machines, number of
+    schedulers, how jobs are dealt out, and hops are those of the form. Without a name, settings that the
+    scenario spells out stay, and the form is the engine's first that agrees with them."""
+    if len(scenario.fleet) > 1:
+        raise ScenarioError(
+            f"{len(scenario.fleet)} fleet entries as published",
+            expected="one, whose machines are those of its form",
+            hint="leave the others out, or name an engine",
+        )
+    entry = scenario.fleet[0]
+    engine, published = find_published(form or _form_of(entry))
+    entry = msgspec.structs.replace(
+        entry,
+        settings=entry.settings | published.settings
+        if form
+        else published.settings | entry.settings,
+        # What the scenario says of its own fleet stays as well.
+        replicas=entry.replicas if form is None and entry.replicas > 1 else published.schedulers,
+        split="random",
+    )
+    assert entry.engine == engine
+    changed = _with_fleet(scenario, entry)
+    latency = ConstantLatency(delay=_HOP)
+    return msgspec.structs.replace(
+        changed,
+        machines=published.machines,
+        network=msgspec.structs.replace(changed.network, latency=latency),
+        as_published=True,
+    )
+
+
+def _form_of(entry: FleetEntry) -> str:
+    """The form that has the settings of the entry."""
+    find_published(entry.engine)
+    forms = all_engines()[entry.engine]
+    assert isinstance(forms, PublishedForms)
+    for name, form in forms.published.items():
+        if all(entry.settings.get(key, value) == value for key, value in form.settings.items()):
+            return name
+    return entry.engine
+
+
+def _under(scenario: Scenario, engine: str) -> Scenario:
     first = scenario.fleet[0]
     settings: dict[str, Any] = next(
         (entry.settings for entry in scenario.fleet if entry.engine == engine), {}
@@ -45,6 +104,10 @@ def with_engine(scenario: Scenario, engine: str) -> Scenario:
     known = all_engines().get(engine)
     if known is not None and known.capabilities.alone:
         entry = msgspec.structs.replace(entry, replicas=1)
+    return _with_fleet(scenario, entry)
+
+
+def _with_fleet(scenario: Scenario, entry: FleetEntry) -> Scenario:
     old = [name for entry in scenario.fleet for name in entry.scheduler_names()]
     new = entry.scheduler_names()
     renamed = {name: new[min(at, len(new) - 1)] for at, name in enumerate(old)}

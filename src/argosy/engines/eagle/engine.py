@@ -1,21 +1,23 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.api import Capabilities, Context, Published, Settings
 from argosy.engines.hybrid import HybridScheduler, HybridSettings
 from argosy.engines.probing import draw
+from argosy.model.scenario import MachineModel
 from argosy.model.transactions import MachineArray
 
 
 class EagleSettings(HybridSettings, frozen=True):
     """How an Eagle scheduler tells jobs apart and probes."""
 
-    #: Where long tasks are is what the machine that refused knows: how it was when it last got a long
-    #: task. Otherwise it is how it is now.
+    #: Where long tasks are is what the machines that were asked know: how it was when one of them last
+    #: got a long task. Otherwise it is how it is now.
     stale_state: bool = False
     #: One machine may be drawn several times for one job.
     repeated: bool = False
@@ -32,6 +34,23 @@ class Eagle(HybridScheduler):
     )
     is_sticky = True
     asks_for_short = True
+
+    published: ClassVar[Mapping[str, Published]] = {
+        name: Published(
+            {
+                "cutoff": cutoff,
+                "long_share": share,
+                "least": 20,
+                "stale_state": True,
+                "repeated": True,
+            },
+            MachineModel(queue="shortest-remaining", slack=5, start_delay=1_000, long_above=cutoff),
+        )
+        for name, cutoff, share in (
+            ("eagle", 90_581_100, 0.98),
+            ("eagle-cloudera", 272_783_000, 0.91),
+        )
+    }
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, EagleSettings)
@@ -58,11 +77,15 @@ class Eagle(HybridScheduler):
         accepted = []
         chosen = draw(machines, count, random, repeated=repeated)
         has_long = lengths > 0
+        freshest = -1
         for _ in range(2):
+            if len(self._last):
+                freshest = max(freshest, int(self._last[chosen].max()))
             refused = has_long[chosen]
             accepted.append(chosen[~refused])
             chosen = chosen[refused]
-            told = self._told(chosen, has_long) if len(chosen) else has_long
+            # Whoever was asked said where long tasks are, as far as it knows: the latest word counts.
+            told = self._states[freshest] if freshest >= 0 else has_long
             free = machines[~told[machines]]
             if not len(chosen) or not len(free):
                 break
@@ -71,10 +94,3 @@ class Eagle(HybridScheduler):
             last_resort = apart if len(apart) else machines
             accepted.append(draw(last_resort, len(chosen), random, repeated=repeated))
         return np.concatenate(accepted)
-
-    def _told(self, refused: MachineArray, has_long: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Where long tasks are, as the machines that refused know it: the freshest counts."""
-        if not self._settings.stale_state or not len(self._last):
-            return has_long
-        freshest = int(self._last[refused].max())
-        return self._states[freshest] if freshest >= 0 else has_long

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
-from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.api import Capabilities, Context, Published, Settings
 from argosy.engines.hybrid import HybridScheduler, HybridSettings
+from argosy.model.scenario import MachineModel, Steal
 
 
 class HawkSettings(HybridSettings, frozen=True):
@@ -19,6 +21,21 @@ class Hawk(HybridScheduler):
     capabilities: ClassVar[Capabilities] = Capabilities(
         transactions=True, queues=True, machine_events=True
     )
+
+    published: ClassVar[Mapping[str, Published]] = {
+        name: Published(
+            {"cutoff": cutoff, "long_share": share},
+            MachineModel(
+                start_delay=1_000,
+                long_above=cutoff,
+                steal=Steal(attempts=10, most=10_000, after=round(1 - share, 9)),
+            ),
+        )
+        for name, cutoff, share in (
+            ("hawk", 90_581_100, 0.98),
+            ("hawk-cloudera", 272_783_000, 0.91),
+        )
+    }
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, HawkSettings)

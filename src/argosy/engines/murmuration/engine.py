@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from argosy.cell import Rule, View
 from argosy.cell.waits import WaitView
-from argosy.engines.api import Capabilities, Context, Finishes, Settings
+from argosy.engines.api import Capabilities, Context, Finishes, Published, Settings
 from argosy.engines.murmuration.estimates import Learner
 from argosy.engines.murmuration.peers import Peers
 from argosy.engines.murmuration.settings import MurmurationSettings
@@ -29,6 +29,7 @@ from argosy.model.events import (
 from argosy.model.explanations import Explanation, Why
 from argosy.model.gossip import WaitUpdate
 from argosy.model.jobs import Job, TaskGroup
+from argosy.model.scenario import MachineModel
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.units import LARGEST
 
@@ -54,6 +55,17 @@ class Murmuration:
     capabilities: ClassVar[Capabilities] = Capabilities(
         queues=True, gossip=True, finishes=Finishes.WAITS, machine_events=True
     )
+
+    published: ClassVar[Mapping[str, Published]] = {
+        "murmuration-fcfs": Published(
+            {"as_published": True, "order": "fcfs"}, MachineModel(start_delay=1_000), 10
+        ),
+        "murmuration-srjf": Published(
+            {"as_published": True, "order": "shortest-job"},
+            MachineModel(queue="shortest-remaining", slack=5, start_delay=1_000),
+            10,
+        ),
+    }
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, MurmurationSettings)

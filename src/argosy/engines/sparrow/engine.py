@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from argosy.cell import View
-from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.api import Capabilities, Context, Published, Settings
 from argosy.engines.probing import Candidates, Stuck, draw
 from argosy.engines.standing import Standing
 from argosy.model.effects import Effect, Probe, Think
@@ -22,6 +22,7 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.jobs import Job
+from argosy.model.scenario import MachineModel
 from argosy.model.transactions import TaskArray
 from argosy.model.units import Micros
 
@@ -50,6 +51,10 @@ class Sparrow:
     capabilities: ClassVar[Capabilities] = Capabilities(
         transactions=True, queues=True, machine_events=True
     )
+
+    published: ClassVar[Mapping[str, Published]] = {
+        "sparrow": Published({"cancel": False, "repeated": True}, MachineModel())
+    }
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, SparrowSettings)

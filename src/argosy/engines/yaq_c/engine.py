@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
-from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.api import Capabilities, Context, Published, Settings
 from argosy.engines.queueing import QueueingScheduler, QueueingSettings
+from argosy.model.scenario import MachineModel
 
 
 class YaqCSettings(QueueingSettings, frozen=True):
@@ -17,6 +19,11 @@ class YaqC(QueueingScheduler):
     capabilities: ClassVar[Capabilities] = Capabilities(
         transactions=True, queues=True, alone=True, machine_events=True
     )
+
+    published: ClassVar[Mapping[str, Published]] = {
+        name: Published({"share": share}, MachineModel(start_delay=1_000))
+        for name, share in (("yaq-c", 0.98), ("yaq-c-cloudera", 0.91))
+    }
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, YaqCSettings)

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.api import Capabilities, Context, Published, Settings
 from argosy.engines.queueing import QueueingScheduler, QueueingSettings
+from argosy.model.scenario import MachineModel
 from argosy.model.units import Micros
 
 
@@ -28,6 +30,14 @@ class YaqD(QueueingScheduler):
     capabilities: ClassVar[Capabilities] = Capabilities(
         transactions=True, queues=True, machine_events=True
     )
+
+    published: ClassVar[Mapping[str, Published]] = {
+        name: Published(
+            {"heartbeat": 8_000, "jitter": True, "count_sent": True, "share": share},
+            MachineModel(queue="shortest-remaining", slack=5, start_delay=1_000),
+        )
+        for name, share in (("yaq-d", 0.98), ("yaq-d-cloudera", 0.91))
+    }
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, YaqDSettings)
