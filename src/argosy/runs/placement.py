@@ -9,6 +9,7 @@ run. Only tags that some constraint names are looked at.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -41,6 +42,8 @@ class Watch:
         scenario = world.scenario
         #: Per running job and group (by identity), the tags of its containers.
         self._tags: dict[int, dict[int, frozenset[str]]] = {}
+        #: Of each application that is not over, its constraints.
+        self._own: dict[int, tuple[Constraint, ...]] = {}
         self._ledger: Ledger | None = None
         #: The cell's versions when it was last seen, and what was seen.
         self._state: tuple[int, bytes] | None = None
@@ -123,9 +126,12 @@ class Watch:
 
     def _violations(self) -> tuple[int, int, float]:
         world = self._world
-        active = [*self._operator]
-        for job in world.cell.applications().values():
-            active += of_job(job.id, job.constraints)
+        applications = world.cell.applications()
+        self._own = {
+            number: self._own.get(number) or of_job(job.id, job.constraints)
+            for number, job in applications.items()
+        }
+        active = [*self._operator, *(c for own in self._own.values() for c in own)]
         if not active:
             return 0, 0, 0.0
         if self._ledger is None:
@@ -139,7 +145,7 @@ class Watch:
     def _containers(self, named: frozenset[str]) -> Mapping[tuple[frozenset[str], int], int]:
         """Running containers by machine and by those of their tags that matter."""
         tasks, machines, *_ = self._world.simulator.running_columns()
-        found: dict[tuple[frozenset[str], int], int] = {}
+        found: Counter[tuple[frozenset[str], int]] = Counter()
         order = np.argsort(tasks, kind="stable")
         tasks, machines = tasks[order], machines[order]
         numbers, starts = np.unique(tasks >> 32, return_index=True)
@@ -154,10 +160,10 @@ class Watch:
                 tags = named & its[id(group)]
                 if not tags:
                     continue
-                here: NDArray[np.int32] = where[np.isin(mine, part)]
-                for machine, count in zip(*np.unique(here, return_counts=True), strict=True):
-                    key = (tags, int(machine))
-                    found[key] = found.get(key, 0) + int(count)
+                # Both in ascending order.
+                here: NDArray[np.int32] = where[np.searchsorted(mine, part)]
+                for machine in here.tolist():
+                    found[tags, machine] += 1
         return found
 
 
