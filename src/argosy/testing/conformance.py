@@ -19,6 +19,9 @@ from typing import Any, Final
 import msgspec
 
 from argosy.engines.api import Engine
+from argosy.model.constraint_meaning import Container, Meaning
+from argosy.model.constraint_parts import container_tags, of_job
+from argosy.model.constraint_text import parse_constraint
 from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -204,6 +207,40 @@ def gangs_start_together(engine: type[Engine]) -> None:
     assert len(placed[0]["indices"]) == 12
 
 
+def hard_constraints_are_kept(engine: type[Engine]) -> None:
+    """Also those of applications that the scheduler placed before it crashed, and by tasks that lost
+    their machine. Judged by the reference, at the end."""
+    if not engine.capabilities.constraints:
+        return
+    apart = parse_constraint("w -> {w, 0, 0} in machine hard")
+    alone = parse_constraint("appID:self -> {guest, 0, 0} in rack hard")
+    jobs = [
+        job("a", 3, cpu=500, seconds=None, kind="service", tags=("w",), constraints=(apart,)),
+        job("host", 2, cpu=500, seconds=None, kind="service", submit=1, constraints=(alone,)),
+        job("b", 3, cpu=500, seconds=None, kind="service", submit=50, tags=("w",)),
+        job("guest", 1, cpu=500, seconds=None, kind="service", submit=50, tags=("guest",)),
+    ]
+    faults = (
+        SchedulerCrash(at=30 * SECOND, scheduler="s", down=3 * SECOND),
+        MachineCrash(at=80 * SECOND, machine="m0", down=10 * SECOND),
+    )
+    spec = scenario(engine.name, jobs, replicas=1, faults=faults, horizon=200 * SECOND)
+    trial = Trial(engine, spec)
+    tasks, machines, *_ = trial.world.simulator.running_columns()
+    running = [
+        Container(
+            frozenset(container_tags(spec.jobs[task >> 32], spec.jobs[task >> 32].groups[0])),
+            spec.cell.machines[machine].name,
+        )
+        for task, machine in zip(tasks.tolist(), machines.tolist(), strict=True)
+    ]
+    # The host may be in both racks, and then the guest has no place.
+    assert len(running) >= 8, "applications were not placed"
+    constraints = [c for each in spec.jobs for c in of_job(each.id, each.constraints)]
+    judged = Meaning(spec.cell.machines).judge(constraints, running)
+    assert not judged.violations, "a hard constraint is broken"
+
+
 def _survives(engine: type[Engine], *faults: Fault, network: Network | None = None) -> Trial:
     """Jobs come faster than three schedulers decide, so that a fault finds work under way."""
     trial = Trial(
@@ -303,6 +340,7 @@ CHECKS: Final[tuple[Callable[[type[Engine]], None], ...]] = (
     jobs_whose_tasks_share_work_are_done,
     required_attributes_are_obeyed,
     gangs_start_together,
+    hard_constraints_are_kept,
     survives_a_machine_crash,
     survives_a_machine_that_never_returns,
     survives_a_drain_and_a_resize,
