@@ -11,7 +11,7 @@ alternatives split their subjects by the alternative, and the set, each relies o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import gcd
 
 import numpy as np
@@ -25,6 +25,15 @@ from argosy.solvers.placement.program import Program
 from argosy.solvers.placement.splitting import Split
 
 
+class OutOfTime(Exception):
+    """The program is not worth finishing."""
+
+
+def _require_time(is_late: Callable[[], bool]) -> None:
+    if is_late():
+        raise OutOfTime
+
+
 class Formulation:
     """The program over some machines (`candidates`), all of which others are left as they are."""
 
@@ -34,9 +43,10 @@ class Formulation:
         objective: Objective,
         candidates: NDArray[np.int32],
         deepest: int | None = None,
+        is_late: Callable[[], bool] = lambda: False,
     ) -> None:
         """`deepest` is how far a limit on one kind of container may be exceeded in one set; none: as
-        far as there is room."""
+        far as there is room. `OutOfTime` is raised once `is_late` says so."""
         self.problem = problem
         self.objective = objective
         self.candidates = candidates
@@ -54,10 +64,12 @@ class Formulation:
         unit = objective.violation / max(problem.concerned, 1e-12)
         for item in problem.items:
             self._item(item, unit * item.weight)
+            _require_time(is_late)
         for spread in problem.spreads:
             self._spread(spread, unit * spread.weight)
         for choice in problem.choices:
             Split(self, choice, unit * choice.weight).add()
+            _require_time(is_late)
 
     def _fits(self) -> NDArray[np.int64]:
         """Per kind and candidate, how many there is room for."""

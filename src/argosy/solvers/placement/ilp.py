@@ -19,7 +19,7 @@ from argosy.model.random import Random
 from argosy.solvers.placement.answer import Answer, Objective, appraise
 from argosy.solvers.placement.bounds import pooled_bound, simple_bound
 from argosy.solvers.placement.candidates import chosen, undominated, usable
-from argosy.solvers.placement.formulation import Formulation
+from argosy.solvers.placement.formulation import Formulation, OutOfTime
 from argosy.solvers.placement.heuristics import place
 from argosy.solvers.placement.problem import Problem
 
@@ -34,11 +34,13 @@ _FIRST: Final = (
     "node-candidates",
     "node-candidates-first-fit",
 )
-#: Of the time there is: until when another heuristic is begun, and until when a program is made.
-_BEGIN: Final = 0.25
-_MAKE: Final = 0.5
+#: Of the time there is: when heuristics should be done, and when a program should be made.
+_TRIED: Final = 0.3
+_MADE: Final = 0.5
+#: How much longer than all before a heuristic may take: that by candidates looks at all kinds each time.
+_LONGER: Final = 3
 #: Of the time that is left then, what the solver gets: it looks at the clock only now and then.
-_SEARCH: Final = 0.75
+_SEARCH: Final = 0.6
 #: A search for less than this is not begun.
 _SHORTEST: Final = 0.05
 #: A choice between fewer machines than this is not worth solving.
@@ -81,7 +83,7 @@ def solve(
     for name in _FIRST:
         if best is not None and best.worth.value >= ceiling - _EXACT:
             break
-        if tried and watch.seconds > _BEGIN * bounds.seconds:
+        if tried and (1 + _LONGER) * watch.seconds > _TRIED * bounds.seconds:
             break
         answer = place(problem, name, random, aim, native)
         if answer.worth.is_allowed:
@@ -117,12 +119,18 @@ def _improve(
     is_whole = len(pool) <= most
     used = len(np.unique(best.machines))
     is_too_large = most < _FEWEST or used * len(problem.kinds) > limits.places
-    if (not is_whole and is_too_large) or watch.seconds > _MAKE * limits.seconds:
+    if (not is_whole and is_too_large) or watch.seconds > _MADE * limits.seconds:
         return msgspec.structs.replace(best, status="feasible", bound=ceiling)
     machines = pool if is_whole else chosen(problem, pool, tried, most, native)
     if is_whole:
         machines = np.union1d(machines, best.machines).astype(np.int32)
-    formulation = Formulation(problem, aim, machines, None if is_whole else _DEEPEST)
+    until = _MADE * limits.seconds
+    try:
+        formulation = Formulation(
+            problem, aim, machines, None if is_whole else _DEEPEST, lambda: watch.seconds > until
+        )
+    except OutOfTime:
+        return msgspec.structs.replace(best, status="feasible", bound=ceiling)
     if not formulation.program.upper:
         return msgspec.structs.replace(best, bound=ceiling)
     start = formulation.program.completed(_values(formulation, best))
