@@ -2,9 +2,9 @@
 
 python bench/medea.py
 
-CPU time, medians or means as said, of HBase-like applications as in section 7.1 of the Medea paper: ten
-workers in one rack, a master beside its gateway and away from its stand-by, and at most two workers on a
-machine, of all applications or of one.
+It takes about three minutes. CPU time, medians or means as said, of HBase-like applications as in
+section 7.1 of the Medea paper: ten workers in one rack, a master beside its gateway and away from its
+stand-by, and at most two workers on a machine, of all applications or of one.
 """
 
 from __future__ import annotations
