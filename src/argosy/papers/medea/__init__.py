@@ -15,16 +15,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from argosy.papers.medea.points import FIGURES, PAPER, SCALES, plan
-from argosy.papers.medea.statements import figure_8, figure_11, figures_2_7, figures_9_10
+from argosy.papers.medea.statements import figure_2, figure_7, figure_8, figure_11, figures_9_10
 from argosy.papers.medea.world import run_point
 from argosy.papers.paper import Makers, Paper, claimed_by, drawn_by
 
 _MAKERS: Final[Makers] = {
-    "2a": (figures_2_7.draw_2a, figures_2_7.claims_2a),
-    "2b": (figures_2_7.draw_2b, figures_2_7.claims_2b),
-    "2c": (figures_2_7.draw_2c, figures_2_7.claims_2c),
-    "2d": (figures_2_7.draw_2d, figures_2_7.claims_2d),
-    "7": (figures_2_7.draw_7, figures_2_7.claims_7),
+    "2a": (figure_2.draw_2a, figure_2.claims_2a),
+    "2b": (figure_2.draw_2b, figure_2.claims_2b),
+    "2c": (figure_2.draw_2c, figure_2.claims_2c),
+    "2d": (figure_2.draw_2d, figure_2.claims_2d),
+    "7": (figure_7.draw_7, figure_7.claims_7),
     "8": (figure_8.draw_8, figure_8.claims_8),
     "9a": (figures_9_10.draw_9a, figures_9_10.claims_9a),
     "9b": (figures_9_10.draw_9b, figures_9_10.claims_9b),

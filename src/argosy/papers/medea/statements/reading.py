@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
 from argosy.papers.charts import Axis, Chart, Line, Mark
 from argosy.papers.experiment import Findings, Parameter
+
+#: Of claims that depend on the performance model.
+FITTED: Final = "model, fitted to this number"
+PREDICTED: Final = "model, not fitted to this number"
+MODEL_NOTE: Final = (
+    "The times are a model's, fitted to figure 2 and its text; placements are the algorithms'."
+)
 
 
 def mean(found: Findings, figure: str, name: str, **where: Parameter) -> float | None:

@@ -1,4 +1,4 @@
-"""Figures 2 and 7: what placement is worth to applications.
+"""Figure 2: what constraints are worth to applications.
 
 Claims whose ids end in `-model` depend on the performance model; the others on placements alone.
 """
@@ -7,24 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from argosy.papers.charts import Axis, Figure, Line, Mark
 from argosy.papers.claims import Claim
 from argosy.papers.experiment import Findings
 from argosy.papers.medea.applications import STORM
-from argosy.papers.medea.points import SYSTEMS
 from argosy.papers.medea.statements.reading import (
+    FITTED,
+    MODEL_NOTE,
+    PREDICTED,
     chart,
-    distribution,
     half_of,
     mean,
-    series,
 )
 
-_FITTED = "model, fitted to this number"
-_PREDICTED = "model, not fitted to this number"
-_NOTE = "The times are a model's, fitted to figure 2 and its text; placements are the algorithms'."
 _CELL = "275 machines of 128 GB in 7 racks."
 
 
@@ -45,7 +40,7 @@ def draw_2a(found: Findings) -> Figure:
         number="2a",
         title="Storm and Memcached by affinity",
         caption=_CELL,
-        note=_NOTE,
+        note=MODEL_NOTE,
         panels=(chart("(a)", x, "time, best = 1 (model)", lines),),
     )
 
@@ -80,7 +75,7 @@ def claims_2a(found: Findings) -> Iterator[Claim]:
             here=f"{slow / fast:.1f} times",
             tolerance="within a tenth",
             holds=abs(slow / fast - factor) <= 0.1 * factor,
-            note=_FITTED,
+            note=FITTED,
         )
 
 
@@ -101,7 +96,7 @@ def draw_2b(found: Findings) -> Figure:
         number="2b",
         title="HBase by anti-affinity",
         caption=_CELL + " 40 instances of 30 region servers.",
-        note=_NOTE + " 1,200 servers cannot all be apart on 275 machines.",
+        note=MODEL_NOTE + " 1,200 servers cannot all be apart on 275 machines.",
         panels=(chart("(b)", x, "throughput, best = 1 (model)", [line] if marks else []),),
     )
 
@@ -130,7 +125,7 @@ def claims_2b(found: Findings) -> Iterator[Claim]:
         here=f"{100 * (1 - ratio):.0f} % lower",
         tolerance="29 % to 39 %",
         holds=0.29 <= 1 - ratio <= 0.39,
-        note=_FITTED,
+        note=FITTED,
     )
     tail = value("tail", "none") / value("tail", "anti-affinity")
     yield Claim(
@@ -140,7 +135,7 @@ def claims_2b(found: Findings) -> Iterator[Claim]:
         here=f"{tail:.1f} times",
         tolerance=f"at least {half_of(3.9):.2f} times",
         holds=tail >= half_of(3.9),
-        note=_PREDICTED,
+        note=PREDICTED,
     )
     groups = value("throughput.isolated", "none")
     gain = groups / value("throughput", "none") - 1
@@ -154,7 +149,7 @@ def claims_2b(found: Findings) -> Iterator[Claim]:
         holds=0.15 <= gain <= 0.25
         and groups < value("throughput", "anti-affinity")
         and value("throughput", "anti-affinity") < value("throughput.isolated", "anti-affinity"),
-        note=_FITTED,
+        note=FITTED,
     )
 
 
@@ -172,7 +167,7 @@ def _limits(found: Findings, figure: str, title: str, what: str) -> Figure:
         number=figure,
         title=title,
         caption=_CELL,
-        note=_NOTE,
+        note=MODEL_NOTE,
         panels=(chart(f"({figure[-1]})", x, y, lines),),
     )
 
@@ -221,7 +216,7 @@ def claims_2c(found: Findings) -> Iterator[Claim]:
             here=f"{best} region servers on a machine are best",
             tolerance="neither 1 nor 10",
             holds=best not in (1, 10),
-            note=_PREDICTED,
+            note=PREDICTED,
         )
 
 
@@ -242,7 +237,7 @@ def claims_2d(found: Findings) -> Iterator[Claim]:
                 here=f"{best} are best",
                 tolerance="the same",
                 holds=best == said,
-                note=_FITTED,
+                note=FITTED,
             )
     high = _curve(found, "2d", 0.7)
     for other, gain in ((32, 0.42), (1, 0.34)):
@@ -255,79 +250,5 @@ def claims_2d(found: Findings) -> Iterator[Claim]:
                 here=f"{100 * less:.0f} % less",
                 tolerance="within 5 percentage points",
                 holds=abs(less - gain) <= 0.05,
-                note=_FITTED,
+                note=FITTED,
             )
-
-
-def draw_7(found: Findings) -> Figure:
-    panels = []
-    for title, name in (("(a) TensorFlow", "tensorflow"), ("(b, c) HBase", "hbase")):
-        reference = series(found, "7", f"model.{name}", algorithm="ilp")
-        unit = float(np.median(reference)) if reference else 1.0
-        lines = []
-        for number, algorithm in enumerate(SYSTEMS):
-            times = series(found, "7", f"model.{name}", algorithm=algorithm)
-            if times:
-                lines.append(distribution([t / unit for t in times], algorithm, number))
-        x = Axis(label="runtime, Medea's median = 1 (model)")
-        panels.append(chart(title, x, "share of instances", lines))
-    return Figure(
-        number="7",
-        title="Application performance",
-        caption="45 TensorFlow and 50 HBase instances on 400 machines of 128 GB, half used by tasks.",
-        note=_NOTE,
-        panels=tuple(panels),
-    )
-
-
-def claims_7(found: Findings) -> Iterator[Claim]:
-    broken = {name: mean(found, "7", "violating", algorithm=name) for name in SYSTEMS}
-    if any(value is None for value in broken.values()):
-        return
-    known = {name: float(value or 0) for name, value in broken.items()}
-    told = ", ".join(f"{name} {100 * value:.1f} %" for name, value in known.items())
-    yield Claim(
-        id="medea-7-ilp",
-        figure="7",
-        paper="Medea's placements keep the constraints, J-Kube's and YARN's do not",
-        here=told,
-        tolerance="Medea at most 1 %, J-Kube more than Medea, YARN more than J-Kube",
-        holds=known["ilp"] <= 0.01 and known["ilp"] < known["jkube"] < known["yarn"],
-    )
-    yield Claim(
-        id="medea-7-jkube++",
-        figure="7",
-        paper="J-Kube++ often leads to placements with many violations",
-        here=told,
-        tolerance="more than Medea",
-        holds=known["jkube++"] > known["ilp"],
-    )
-    for name, factors in _RATIOS.items():
-        other, share, which, said = factors
-        ratios = [
-            float(np.percentile(series(found, "7", f"model.{kind}", algorithm=other), share))
-            / float(np.percentile(series(found, "7", f"model.{kind}", algorithm="ilp"), share))
-            for kind in which
-        ]
-        where = " or ".join(which)
-        yield Claim(
-            id=f"medea-7-{name}-model",
-            figure="7",
-            paper=f"{other}'s {_PERCENTILES[share]} is {said} times Medea's ({where})",
-            here=" and ".join(f"{ratio:.2f} times" for ratio in ratios),
-            tolerance=f"at least {half_of(said):.2f} times",
-            holds=max(ratios) >= half_of(said),
-            note=_PREDICTED,
-        )
-
-
-_PERCENTILES = {50: "median runtime", 99: "99th percentile"}
-_BOTH = ("tensorflow", "hbase")
-#: By name: whose percentile, of which applications, is how many times Medea's.
-_RATIOS = {
-    "jkube-tensorflow": ("jkube", 50, ("tensorflow",), 1.32),
-    "jkube-hbase": ("jkube", 50, ("hbase",), 1.23),
-    "jkube++": ("jkube++", 99, _BOTH, 1.54),
-    "yarn": ("yarn", 50, _BOTH, 2.1),
-    "yarn-tail": ("yarn", 99, _BOTH, 2.4),
-}

@@ -1,0 +1,97 @@
+"""Figure 7: what schedulers are worth to applications.
+
+Claims whose ids end in `-model` depend on the performance model; the others on placements alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from argosy.papers.charts import Axis, Figure
+from argosy.papers.claims import Claim
+from argosy.papers.experiment import Findings
+from argosy.papers.medea.points import SYSTEMS
+from argosy.papers.medea.statements.reading import (
+    MODEL_NOTE,
+    PREDICTED,
+    chart,
+    distribution,
+    half_of,
+    mean,
+    series,
+)
+
+_PERCENTILES = {50: "median runtime", 99: "99th percentile"}
+_BOTH = ("tensorflow", "hbase")
+#: By name: whose percentile, of which applications, is how many times Medea's.
+_RATIOS = {
+    "jkube-tensorflow": ("jkube", 50, ("tensorflow",), 1.32),
+    "jkube-hbase": ("jkube", 50, ("hbase",), 1.23),
+    "jkube++": ("jkube++", 99, _BOTH, 1.54),
+    "yarn": ("yarn", 50, _BOTH, 2.1),
+    "yarn-tail": ("yarn", 99, _BOTH, 2.4),
+}
+
+
+def draw_7(found: Findings) -> Figure:
+    panels = []
+    for title, name in (("(a) TensorFlow", "tensorflow"), ("(b, c) HBase", "hbase")):
+        reference = series(found, "7", f"model.{name}", algorithm="ilp")
+        unit = float(np.median(reference)) if reference else 1.0
+        lines = []
+        for number, algorithm in enumerate(SYSTEMS):
+            times = series(found, "7", f"model.{name}", algorithm=algorithm)
+            if times:
+                lines.append(distribution([t / unit for t in times], algorithm, number))
+        x = Axis(label="runtime, Medea's median = 1 (model)")
+        panels.append(chart(title, x, "share of instances", lines))
+    return Figure(
+        number="7",
+        title="Application performance",
+        caption="45 TensorFlow and 50 HBase instances on 400 machines of 128 GB, half used by tasks.",
+        note=MODEL_NOTE,
+        panels=tuple(panels),
+    )
+
+
+def claims_7(found: Findings) -> Iterator[Claim]:
+    broken = {name: mean(found, "7", "violating", algorithm=name) for name in SYSTEMS}
+    if any(value is None for value in broken.values()):
+        return
+    known = {name: float(value or 0) for name, value in broken.items()}
+    told = ", ".join(f"{name} {100 * value:.1f} %" for name, value in known.items())
+    yield Claim(
+        id="medea-7-ilp",
+        figure="7",
+        paper="Medea's placements keep the constraints, J-Kube's and YARN's do not",
+        here=told,
+        tolerance="Medea at most 1 %, J-Kube more than Medea, YARN more than J-Kube",
+        holds=known["ilp"] <= 0.01 and known["ilp"] < known["jkube"] < known["yarn"],
+    )
+    yield Claim(
+        id="medea-7-jkube++",
+        figure="7",
+        paper="J-Kube++ often leads to placements with many violations",
+        here=told,
+        tolerance="more than Medea",
+        holds=known["jkube++"] > known["ilp"],
+    )
+    for name, factors in _RATIOS.items():
+        other, share, which, said = factors
+        ratios = [
+            float(np.percentile(series(found, "7", f"model.{kind}", algorithm=other), share))
+            / float(np.percentile(series(found, "7", f"model.{kind}", algorithm="ilp"), share))
+            for kind in which
+        ]
+        where = " or ".join(which)
+        yield Claim(
+            id=f"medea-7-{name}-model",
+            figure="7",
+            paper=f"{other}'s {_PERCENTILES[share]} is {said} times Medea's ({where})",
+            here=" and ".join(f"{ratio:.2f} times" for ratio in ratios),
+            tolerance=f"at least {half_of(said):.2f} times",
+            holds=max(ratios) >= half_of(said),
+            note=PREDICTED,
+        )
