@@ -184,6 +184,27 @@ def test_an_idle_machine_steals_half_of_a_queue() -> None:
     assert helped.cell.audit() == []
 
 
+def test_a_thief_leaves_the_task_that_is_next() -> None:
+    # The second machine runs dry at 1.5 s; of b and c, which wait in order of their length, it takes c.
+    jobs = [whole("a", 4), whole("b", 1), whole("c", 9), whole("d", 1, submit=0.5)]
+
+    class LastElsewhere(Filler):
+        name: ClassVar[str] = "last"
+
+        def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+            match event:
+                case JobSubmitted(_, number, tasks):
+                    return [Enqueue(tasks, np.full(len(tasks), number == 3, np.int32))]
+            return ()
+
+    model = MachineModel(queue="shortest-first", steal=Steal(attempts=10, most=1))
+    world = run(jobs, model, machines=2, engine=LastElsewhere)
+    tasks, machines, _, _, _ = world.simulator.task_columns()
+    where = dict(zip((tasks >> 32).tolist(), machines.tolist(), strict=True))
+    assert world.simulator.stolen == 1
+    assert where == {0: 0, 1: 0, 2: 1, 3: 1}
+
+
 def test_only_short_tasks_behind_long_ones_are_stolen() -> None:
     # The second machine runs dry at 1.5 s: b waits behind the long a's second task, c behind b.
     jobs = [whole("a", 30, tasks=2), whole("b", 2), whole("c", 2), whole("d", 1, submit=0.5)]

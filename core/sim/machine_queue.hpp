@@ -119,8 +119,14 @@ class MachineQueue {
   QueueEntry take(const QueueRules& rules, std::size_t at) {
     const QueueEntry entry = entries_[head_ + at];
     if (is_heap(rules)) {
-      std::pop_heap(entries_.begin(), entries_.end(), later);
-      entries_.pop_back();
+      if (at == 0) {
+        std::pop_heap(entries_.begin(), entries_.end(), later);
+        entries_.pop_back();
+      } else {
+        // Only thieves take others than the first.
+        entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(at));
+        std::make_heap(entries_.begin(), entries_.end(), later);
+      }
       return entry;
     }
     if (!is_long(rules, entry)) charge(at, entry.estimate);
