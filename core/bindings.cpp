@@ -7,6 +7,7 @@ NB_MODULE(_core, module) {
   bind_random(module);
   bind_cell(module);
   bind_flow(module);
+  bind_roster(module);
   bind_waits(module);
   bind_place(module);
   bind_sim(module);

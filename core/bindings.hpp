@@ -5,6 +5,7 @@
 void bind_random(nanobind::module_& module);
 void bind_cell(nanobind::module_& module);
 void bind_flow(nanobind::module_& module);
+void bind_roster(nanobind::module_& module);
 void bind_waits(nanobind::module_& module);
 void bind_place(nanobind::module_& module);
 void bind_sim(nanobind::module_& module);

@@ -164,8 +164,8 @@ def _follow(cold: Bench, warm: Bench, rows: Any) -> None:
     where = np.array([now_at[task] for task in numbers.tolist()], np.int64)
     costs = []
     for task, machine in zip(numbers.tolist(), where.tolist(), strict=True):
-        row = int(other.tasks.rows(np.array([task]))[0])
-        run = other._run_of[(int(other.tasks["task_class"][row]) << 32) + machine]
+        row = int(other.roster.rows(np.array([task]))[0])
+        run = other.roster.run_of(int(other.tasks["task_class"][row]), machine)
         costs.append(int(other.runs["cost"][run]) + warm.settings.migration)
     shapes = graph.tasks["shape"][new].astype(np.int32)
     machines = where.astype(np.int32)

@@ -16,7 +16,7 @@ from argosy import cli
 from argosy.engines.firmament import Firmament
 from argosy.engines.flow.extraction import extract
 from argosy.engines.flow.graph import Graph
-from argosy.engines.flow.pricing import FAR, Labels, entry_costs, price_of, second_best
+from argosy.engines.flow.pricing import FAR, entry_costs, price_of, second_best
 from argosy.engines.flow.tasks import PENDING
 from argosy.model.explanations import Price
 from argosy.solvers.flow import Network, Problem
@@ -34,7 +34,7 @@ POLICIES = [
 
 
 def _price(graph: Graph, task_class: int) -> Price:
-    price = price_of(graph, Labels(graph), task_class, graph.tasks["machine"]).price
+    price = price_of(graph, task_class, graph.tasks["machine"]).price
     assert price is not None
     return price
 
@@ -106,8 +106,8 @@ def _least_rise(graph: Graph, number: int) -> int | None:
     living = graph.classes["pending"] + graph.classes["running"] > 0
     classes = np.flatnonzero((graph.classes["job"] == number) & living)
     waits = classes[graph.network.flows(graph.classes["wait_arc"][classes]) > 0]
-    labels, where = Labels(graph), graph.tasks["machine"]
-    found = [price_of(graph, labels, each, where).price for each in waits.tolist()]
+    where = graph.tasks["machine"]
+    found = [price_of(graph, each, where).price for each in waits.tolist()]
     return min((price.rise for price in found if price is not None), default=None)
 
 
@@ -180,7 +180,7 @@ def test_prices_are_what_a_search_without_duals_finds(
     bench, number = _crowd(data, options)
     graph = bench.graph
     task_class = _class_of(graph, number)
-    price = price_of(graph, Labels(graph), task_class, graph.tasks["machine"]).price
+    price = price_of(graph, task_class, graph.tasks["machine"]).price
     vertex, job_vertex = int(graph.classes["vertex"][task_class]), graph.jobs[number].vertex
     owner = int(graph.classes["owner"][task_class])
     residual = Residual(graph.network)
@@ -209,7 +209,7 @@ def test_second_best_is_what_the_flow_would_cost_without_the_best(
     row = int(np.flatnonzero(graph.tasks["number"] == chosen << 32)[0])
     at = int(np.flatnonzero(plan.rows == row)[0])
     task_class, machine = int(graph.tasks["task_class"][row]), int(plan.machines[at])
-    told = second_best(graph, Labels(graph), task_class, machine, int(plan.costs[at])).explanation
+    told = second_best(graph, task_class, machine, int(plan.costs[at])).explanation
     assert told.score is not None
     assert told.second_score is not None
     assert told.second != machine

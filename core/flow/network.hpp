@@ -145,8 +145,9 @@ class Network {
     free_arcs_.push_back(a);
   }
 
-  // Gives an arc new terms and keeps as much of its flow as fits.
+  // Gives an arc new terms and keeps as much of its flow as fits. The same terms are no change.
   void set_arc(Arc a, std::int32_t capacity, Cost base, Cost step) {
+    if (has_terms(a, capacity, base, step)) return;
     const auto kept = static_cast<std::int32_t>(std::min<Amount>(flow(a), capacity));
     if (step == 0 && !is_convex(a)) {
       cut_flow(a, kept);
@@ -322,6 +323,15 @@ class Network {
   static constexpr std::ptrdiff_t longest_look = 1024;
 
   const Convex& convex(Arc a) const { return convex_[convex_of_[a]]; }
+
+  bool has_terms(Arc a, std::int32_t width, Cost base, Cost rise) const {
+    if (is_convex(a)) {
+      const Convex& terms = convex(a);
+      return rise != 0 && terms.segments.empty() && terms.capacity == width && terms.base == base &&
+             terms.step == rise;
+    }
+    return rise == 0 && capacity(a) == width && half(2 * a).cost == base;
+  }
 
   Arc new_arc() {
     ++alive_arcs_;

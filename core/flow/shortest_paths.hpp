@@ -50,6 +50,9 @@ class ShortestPaths {
     return settle(control);
   }
 
+  // The share of excesses and deficits that the last run had seen to when it ended.
+  double progress() const { return progress_; }
+
  private:
   enum class Found { path, nothing, stopped };
 
@@ -159,8 +162,10 @@ class ShortestPaths {
   }
 
   Status settle_all(const std::vector<Vertex>& open, Control& control) {
+    std::size_t begun = 0;
     for (const bool is_excess : {true, false}) {
       for (const Vertex v : open) {
+        progress_ = static_cast<double>(begun++) / static_cast<double>(2 * open.size());
         while (v != anchor_ && (is_excess ? net_.excess(v) > 0 : net_.excess(v) < 0)) {
           const Found found = is_excess ? connect(v, anchor_, control) : connect(anchor_, v, control);
           if (found == Found::stopped) return Status::stopped;
@@ -210,6 +215,7 @@ class ShortestPaths {
   std::vector<HalfId> path_;
   Vertex anchor_ = none;
   bool has_drifted_ = false;
+  double progress_ = 0;
   bool short_searches_ = true;
 };
 

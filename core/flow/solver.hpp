@@ -80,12 +80,18 @@ class Solver {
   // for too little: then prices are found by scaling, and what that leaves is mended locally.
   Outcome choose(Control& control) {
     const std::int64_t patience = 4096 + 24 * (net_.arcs() + net_.vertices());
-    Control trial = control.part(patience);
     const Algorithm first = net_.all_touched() ? Algorithm::relaxation : Algorithm::local;
-    Status status = run(first, trial);
-    control.spend(trial.scans());
-    if (status != Status::stopped || trial.scans() <= patience) {
-      return Outcome{status, first, control.scans()};
+    Status status = Status::stopped;
+    for (double left = patience; left <= 2.0 * patience;) {
+      Control trial = control.part(patience);
+      status = run(first, trial);
+      control.spend(trial.scans());
+      if (status != Status::stopped || trial.scans() <= patience) {
+        return Outcome{status, first, control.scans()};
+      }
+      // Local repair goes on while it looks as if it were done sooner than scaling.
+      const double done = first == Algorithm::local ? shortest_paths_.progress() : 0;
+      left = done > 0 ? trial.scans() * (1 - done) / done : 4.0 * patience;
     }
     net_.touch_all();
     status = CostScaling(net_, heuristics_.price_refine, heuristics_.fresh_prices).approximate(control);

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from argosy.cell import Rule, View
 from argosy.engines.flow.admission import Plan
 from argosy.engines.flow.graph import Graph
-from argosy.engines.flow.pricing import Labels, price_of, second_best
+from argosy.engines.flow.pricing import price_of, second_best
 from argosy.engines.flow.settings import FlowSettings
 from argosy.engines.flow.tasks import PENDING
 from argosy.model.effects import Explain
@@ -35,7 +35,6 @@ class Explainer:
         #: What each waiting class was told last, and in which round its price was last looked into.
         self._told: dict[int, Explanation] = {}
         self._priced: dict[int, int] = {}
-        self._labels: Labels | None = None
         #: What a look at the machines said of each pool and shape, at the last time of looking.
         self._seen: dict[tuple[int, int], Explanation] = {}
         #: The machine of every task when the round under way is done, by row.
@@ -44,18 +43,14 @@ class Explainer:
 
     def begin(self) -> None:
         """A new flow was found: what is known of the last one is void."""
-        self._labels = None
         self._round += 1
         self._left = self._settings.explain_arcs
 
-    def _labelled(self, graph: Graph) -> Labels:
-        if self._labels is None:
-            self._labels = Labels(graph)
-        return self._labels
-
     def placed(self, graph: Graph, plan: Plan) -> list[Explain]:
         """Why tasks go where the plan puts them; identical ones are explained together."""
-        effects = []
+        effects: list[Explain] = []
+        if self._left <= self._settings.explain_arcs // 2:
+            return effects
         classes = graph.tasks["task_class"][plan.rows]
         keys = (classes << 32) + plan.machines
         _, first, which = np.unique(keys, return_index=True, return_inverse=True)
@@ -63,8 +58,7 @@ class Explainer:
             if self._left <= self._settings.explain_arcs // 2:
                 break
             task_class, machine = int(classes[row]), int(plan.machines[row])
-            labels, cost = self._labelled(graph), int(plan.costs[row])
-            found = second_best(graph, labels, task_class, machine, cost)
+            found = second_best(graph, task_class, machine, int(plan.costs[row]))
             self._left -= found.scans
             effects.append(
                 Explain(graph.tasks["number"][plan.rows[which == at]], found.explanation)
@@ -125,7 +119,7 @@ class Explainer:
             room, wanted = graph.parked[job]
             remedy = f"room for all {wanted:,} tasks of its gang at once; there was for {room:,}"
             return msgspec.structs.replace(seen, remedy=remedy)
-        found = price_of(graph, self._labelled(graph), task_class, self._where)
+        found = price_of(graph, task_class, self._where)
         self._left -= found.scans
         price = found.price
         if price is None:

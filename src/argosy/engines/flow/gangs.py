@@ -46,7 +46,7 @@ def decide(graph: Graph, view: View) -> Decided:
         if not solution.is_optimal:
             raise RuntimeError(f"no flow: {solution.status}")
         scans, flows = scans + solution.scans, flows + 1
-        plan = admit(graph, extract(graph), view)
+        plan = admit(graph, extract(graph))
         lacking = _lacking(graph, plan) if graph.gangs else {}
         if lacking and tried is not None:
             # All was well without it.

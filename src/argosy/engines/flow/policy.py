@@ -28,7 +28,8 @@ Numbers = NDArray[np.int64]
 
 
 class NewGroup(msgspec.Struct, frozen=True, gc=False):
-    """Tasks of one group of a job that came in since the last round, with their rows and pool."""
+    """Tasks of one group of a job that came in since the last round, with their rows, pool, shape
+    and owner."""
 
     job: Job
     number: int
@@ -36,6 +37,8 @@ class NewGroup(msgspec.Struct, frozen=True, gc=False):
     tasks: TaskArray
     rows: Numbers
     pool: int
+    shape: int
+    owner: int
 
 
 class Preferences(msgspec.Struct, frozen=True):
@@ -61,12 +64,10 @@ class Wishes(msgspec.Struct, frozen=True):
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """Of arcs: unit number k costs costs + steps x k, and no more than `most` units pass, whatever else
-    fits. One number for all, or an array."""
+    """Of arcs: unit number k costs costs + steps x k. One number for all, or an array."""
 
     costs: int | Numbers = 0
     steps: int | Numbers = 0
-    most: Numbers | None = None
 
 
 def plain_wishes(groups: Sequence[NewGroup], settings: FlowSettings) -> Wishes:
@@ -91,19 +92,20 @@ class Policy(Protocol):
     def gather(self, statistics: Statistics) -> None:
         """The first pass: keep what the costs of this round depend on."""
 
-    def sink_terms(self) -> Terms:
-        """Of the arc from each machine to the sink."""
+    def sink_terms(self, machines: Numbers) -> Terms:
+        """Of the arc from each of some machines to the sink."""
 
-    def pool_terms(self, requests: Numbers) -> Terms:
-        """Of the arcs from pools to machines: a row for each request, a column for each machine."""
+    def pool_terms(self, requests: Numbers, machines: Numbers) -> Terms:
+        """Of the arcs from pools to some machines: a row for each request, a column for each machine.
+        A machine's terms change with its own statistics, and with machines that come or change."""
 
     def owner_terms(self) -> Sequence[tuple[int, int]]:
         """For each owner, by number: how many of its tasks may be unscheduled at no extra cost, and
         what each beyond them costs. Asked only where there are owners."""
 
-    def job_cost(self, job: Job, waited: int) -> int:
-        """What each of the job's tasks costs unscheduled beyond its `Wishes.waiting`, when some have
-        waited so many microseconds."""
+    def second_price(self) -> int:
+        """What each second that some of a job's tasks have waited adds to the cost of not being
+        scheduled of all of them."""
 
     def precedence_price(self) -> int:
         """What one more of precedence adds to the cost of not being scheduled; 0: nothing."""

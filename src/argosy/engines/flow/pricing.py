@@ -25,19 +25,6 @@ FAR: Final = 2**50
 RULE: Final = "cheapest flow"
 
 
-class Labels:
-    """What vertices of a graph stand for, as it is now; -1 where it is something else."""
-
-    def __init__(self, graph: Graph) -> None:
-        bound = int(graph.network.all_vertices().max(initial=-1)) + 1
-        self.machine, self.task_class, self.job = (np.full(bound, -1, np.int64) for _ in range(3))
-        self.machine[graph.cluster.vertices] = np.arange(graph.cluster.machines)
-        living = np.flatnonzero(graph.classes["pending"] + graph.classes["running"])
-        self.task_class[graph.classes["vertex"][living]] = living
-        for number, entry in graph.jobs.items():
-            self.job[entry.vertex] = number
-
-
 class Priced(msgspec.Struct, frozen=True):
     """The price of a place, if any way leads to one, and the arcs that were looked at to find it."""
 
@@ -45,7 +32,7 @@ class Priced(msgspec.Struct, frozen=True):
     scans: int
 
 
-def price_of(graph: Graph, labels: Labels, task_class: int, where: Numbers) -> Priced:
+def price_of(graph: Graph, task_class: int, where: Numbers) -> Priced:
     """What a place would cost one more task of the class, with its own job's way out closed: a rise of
     the job's precedence raises that too. `where` holds the machine of every task, by row."""
     columns = graph.classes
@@ -71,11 +58,7 @@ def price_of(graph: Graph, labels: Labels, task_class: int, where: Numbers) -> P
         waiting += int(columns["preemption"][task_class])
     rise = best - waiting + 1
     each = graph.policy.precedence_price()
-    onwards = path[1:]
-    machines, classes, jobs = (
-        column[onwards][column[onwards] >= 0]
-        for column in (labels.machine, labels.task_class, labels.job)
-    )
+    machines, classes, jobs = (column[column >= 0] for column in graph.roster.labels(path[1:]))
     # Where the way goes back from a pool, it takes the place of a unit that goes through there too.
     place = int(machines[0]) if len(machines) else None
     holder = _task_of(graph, int(classes[0]), where, place) if len(classes) else -1
@@ -101,7 +84,7 @@ class Ranked(msgspec.Struct, frozen=True):
     scans: int
 
 
-def second_best(graph: Graph, labels: Labels, task_class: int, machine: int, cost: int) -> Ranked:
+def second_best(graph: Graph, task_class: int, machine: int, cost: int) -> Ranked:
     """What a class's unit on a machine costs, and what it would cost on the next best one, or without a
     machine: the cheapest way over another first machine to the room that the unit leaves."""
     columns, cluster = graph.classes, graph.cluster
@@ -123,7 +106,7 @@ def second_best(graph: Graph, labels: Labels, task_class: int, machine: int, cos
         looked_at=int(cluster.usable.sum()), feasible=feasible, rule=RULE, score=score
     )
     if way.cost is not None:
-        second = int(labels.machine[way.vertices[0]])
+        second = int(graph.roster.labels(way.vertices[:1])[0][0])
         explanation = msgspec.structs.replace(
             explanation,
             second=second if second >= 0 else None,

@@ -19,7 +19,7 @@ from argosy.engines.flow.explaining import Explainer
 from argosy.engines.flow.gangs import decide, gang_numbers
 from argosy.engines.flow.graph import Graph
 from argosy.engines.flow.settings import FlowSettings
-from argosy.engines.flow.tasks import NOWHERE, PENDING, RUNNING
+from argosy.engines.flow.tasks import NOWHERE
 from argosy.model.effects import Commit, Effect, Think, WakeMe
 from argosy.model.events import (
     Committed,
@@ -46,8 +46,9 @@ class FlowScheduler:
         self._context = context
         self._graph: Graph | None = None
         self._explainer = Explainer(settings, context.random)
-        #: What happened since the last round began.
+        #: What happened since the last round began, and whether it is more than that tasks ended.
         self._inbox: list[Event] = []
+        self._has_news = False
         #: The round under way, from its beginning until the cell has answered.
         self._plan: Plan | None = None
         self._claims: Claims | None = None
@@ -63,10 +64,11 @@ class FlowScheduler:
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
-            case TaskFinished() | JobSubmitted() | TasksLost():
+            case TaskFinished():
                 self._inbox.append(event)
-            case MachineJoined() | MachineLost() | MachineChanged():
+            case JobSubmitted() | TasksLost() | MachineJoined() | MachineLost() | MachineChanged():
                 self._inbox.append(event)
+                self._has_news = True
             case Started():
                 return ()
             case DecisionDue(token):
@@ -78,18 +80,29 @@ class FlowScheduler:
                 self._plan = None
             case TimerFired() if now == self._timer_at:
                 self._timer_at = -1
-                self._is_due = bool(self._graph and self._graph.waiting) or self._is_due
+                if self._graph is not None and self._graph.waiting:
+                    self._graph.rooms.unbar()
+                    self._is_due = True
             case _:
                 return ()
-        if self._plan is not None or not (self._inbox or self._is_due):
+        if self._plan is not None or not self._has_work:
             return ()
         return self._begin(view, now)
+
+    @property
+    def _has_work(self) -> bool:
+        """Whether a round could change anything. Where running tasks stay where they are, that some
+        ended matters only to those that wait."""
+        if self._is_due or self._has_news:
+            return True
+        is_heard = self._settings.reschedule or (self._graph is not None and self._graph.waiting)
+        return bool(self._inbox and is_heard)
 
     def _begin(self, view: View, now: int) -> Sequence[Effect]:
         if self._graph is None:
             self._graph = Graph(self._settings, view)
         new = self._take_inbox(view, now)
-        graph, self._is_due = self.graph, False
+        graph, self._is_due, self._has_news = self.graph, False, False
         graph.refresh(view, now)
         decided = decide(graph, view)
         self._explainer.begin()
@@ -119,16 +132,15 @@ class FlowScheduler:
                     submissions.append((job, number, tasks))
                     new.append(number)
                 case TasksLost(job, number, tasks, machines):
-                    if graph.tasks.knows_job(number):
-                        rows = graph.tasks.rows(tasks)
+                    if number in graph.jobs:
+                        rows = graph.roster.rows(tasks)
                         where = graph.tasks["machine"][rows]
                         # One that runs elsewhere by now was moved before the news came.
                         tasks = tasks[(where == machines) | (where == NOWHERE)]
                     if len(tasks):
                         submissions.append((job, number, tasks))
                 case MachineJoined(machine) | MachineLost(machine) | MachineChanged(machine):
-                    graph.grow(view)
-                    graph.cluster.look(machine, view)
+                    graph.look(machine, view)
         graph.add(submissions, view, now)
         return new
 
@@ -138,25 +150,18 @@ class FlowScheduler:
         if not len(plan):
             self._plan = None
             effects = self._waiting(view, now)
-            if self._inbox:
+            if self._has_work:
                 return (*effects, *self._begin(view, now))
             return effects
-        tasks = graph.tasks
+        tasks, shapes = graph.roster.named(plan.rows)
         machines = plan.machines.astype(np.int32)
-        self._claims = Claims(
-            tasks["number"][plan.rows],
-            machines,
-            tasks["shape"][plan.rows].astype(np.int32),
-            view.versions(machines),
-            gang_numbers(graph, plan),
-        )
-        releases = tasks["number"][np.concatenate([plan.leaving, plan.early])]
-        transaction = Transaction(
-            self._context.name,
-            self._claims,
-            releases=releases if len(releases) else None,
-            move=True,
-        )
+        versions, gangs = view.versions(machines), gang_numbers(graph, plan)
+        self._claims = Claims(tasks, machines, shapes, versions, gangs)
+        releases = None
+        if len(plan.leaving) or len(plan.early):
+            releases, _ = graph.roster.named(np.concatenate([plan.leaving, plan.early]))
+        name = self._context.name
+        transaction = Transaction(name, self._claims, releases=releases, move=True)
         waiting = self._waiting(view, now)
         return (*self._explainer.placed(graph, plan), Commit(transaction), *waiting)
 
@@ -175,19 +180,19 @@ class FlowScheduler:
         plan, graph = self._plan, self.graph
         assert plan is not None
         self._claims = None
-        unreleased = {refusal.task for refusal in outcome.unreleased}
-        released = np.concatenate([plan.leaving, plan.early])
-        if unreleased:
-            kept = np.isin(graph.tasks["number"][released], np.array(sorted(unreleased)))
-            released = released[~kept]
-        accepted = outcome.accepted
-        rows, machines, costs = plan.rows[accepted], plan.machines[accepted], plan.costs[accepted]
-        running = rows[graph.tasks["state"][rows] == RUNNING]
-        graph.stop(np.union1d(running, released[graph.tasks["state"][released] == RUNNING]), now)
-        pending = graph.tasks["state"][rows] == PENDING
-        graph.start(rows[pending], machines[pending], costs[pending], now)
+        if len(plan.leaving) or len(plan.early):
+            released = np.concatenate([plan.leaving, plan.early])
+            kept = np.array(sorted({refusal.task for refusal in outcome.unreleased}), np.int64)
+            graph.stop(released[~np.isin(graph.tasks["number"][released], kept)], now)
+        rows, machines, costs = plan.rows, plan.machines, plan.costs
         if not outcome.all_accepted:
-            refused = np.flatnonzero(~accepted)
+            accepted = outcome.accepted
+            rows, machines, costs = rows[accepted], machines[accepted], costs[accepted]
+        # Those that moved are stopped first; of those that ended meanwhile nothing is to be said.
+        graph.stop(rows, now)
+        graph.start(rows, machines, costs, now)
+        if not outcome.all_accepted:
+            refused = np.flatnonzero(~outcome.accepted)
             for machine in np.unique(plan.machines[refused]).tolist():
                 graph.cluster.look(machine, view)
             # Others were faster: try again on what is left. What else was refused waits for the timer.

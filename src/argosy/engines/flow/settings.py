@@ -79,6 +79,6 @@ class FlowSettings(Settings, frozen=True):
     retry: Annotated[Micros, Meta(ge=1_000)] = Micros(1_000_000)
     #: Arcs that a round's searches for explanations may look at, but for the last search, which is
     #: finished; 0: explanations without prices.
-    explain_arcs: Annotated[int, Meta(ge=0, le=2**40)] = 2_000_000
+    explain_arcs: Annotated[int, Meta(ge=0, le=2**40)] = 200_000
     #: How often at most the prices of those that wait are looked into for their explanations.
     explain: Annotated[Micros, Meta(ge=0)] = Micros(1_000_000)

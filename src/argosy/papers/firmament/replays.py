@@ -107,10 +107,13 @@ def short_tasks(point: Point) -> Result:
     duration = int(float(told["milliseconds"]) * 1_000)
     count = int(told["jobs"])
     gap = 10 * duration / (0.8 * machines * slots)
+    begin = MICROS_PER_SECOND + duration
     load = Load(machines=machines, slots=float(slots), seconds=0.0, seed=point.seed)
 
     def jobs() -> Iterator[Job]:
-        random, at = Random(point.seed).child("short"), 0.0
+        # One before the beginning, for a scheduler that has not run before is no measure.
+        yield Job("early", (TaskGroup(10, SLOT, (duration,), estimate=duration),))
+        random, at = Random(point.seed).child("short"), float(begin)
         for number in range(count):
             at += random.exponential() * gap
             group = TaskGroup(10, SLOT, (duration,), estimate=duration)
@@ -122,7 +125,7 @@ def short_tasks(point: Point) -> Result:
         "explain_arcs": 0,
         "explain": 10**12,
     }
-    world = measured_world(load, settings, "firmament", jobs())
+    world = measured_world(load, settings, "firmament", jobs(), begin)
     world.run()
     submit, _, _, done = world.simulator.job_columns()
     # The first jobs find an empty cluster.

@@ -18,12 +18,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from argosy._core import FlowRooms as Rooms
+from argosy._core import FlowRoster as Roster
 from argosy._core import FlowSolver
 from argosy._core import FlowStop as Stop
 from argosy.solvers.flow.problem import Problem
 from argosy.solvers.flow.solution import Algorithm, Heuristics, Solution, Status, Way
 
-__all__ = ["Network", "Stop"]
+__all__ = ["Network", "Rooms", "Roster", "Stop"]
 
 Handles = NDArray[np.int32]
 Numbers = NDArray[np.int64]
@@ -125,6 +127,10 @@ class Network:
         """Gives the vertex the supply that makes all supplies add up to zero."""
         here = int(self._core.supplies(_handles([vertex]))[0])
         self.set_supplies([vertex], [here - self._core.total_supply])
+
+    def roster(self, dimensions: int, *, reschedules: bool, migration: int) -> Roster:
+        """A table of tasks that this network places, which edits it as they come and go."""
+        return Roster(self._core, dimensions, reschedules, migration)
 
     # Solving.
 

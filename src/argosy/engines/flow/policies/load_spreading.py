@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from argosy.engines.flow.policy import NewGroup, Terms, Wishes, plain_wishes
 from argosy.engines.flow.settings import FlowSettings
 from argosy.engines.flow.statistics import Statistics
-from argosy.model.jobs import Job
-from argosy.model.units import MICROS_PER_SECOND
 
 Numbers = NDArray[np.int64]
 
@@ -36,18 +34,18 @@ class LoadSpreading:
     def gather(self, statistics: Statistics) -> None:
         self._others = statistics.pinned_tasks
 
-    def sink_terms(self) -> Terms:
+    def sink_terms(self, machines: Numbers) -> Terms:
         step = self._settings.per_task
-        return Terms(step * self._others, step)
+        return Terms(step * self._others[machines], step)
 
-    def pool_terms(self, requests: Numbers) -> Terms:
+    def pool_terms(self, requests: Numbers, machines: Numbers) -> Terms:
         return Terms()
 
     def owner_terms(self) -> Sequence[tuple[int, int]]:
         return ()
 
-    def job_cost(self, job: Job, waited: int) -> int:
-        return self._settings.per_second * (waited // MICROS_PER_SECOND)
+    def second_price(self) -> int:
+        return self._settings.per_second
 
     def precedence_price(self) -> int:
         return self._settings.per_precedence

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from argosy.engines.flow.policy import NewGroup, Terms, Wishes, plain_wishes
 from argosy.engines.flow.settings import FlowSettings
 from argosy.engines.flow.statistics import Statistics
-from argosy.model.jobs import Job
-from argosy.model.units import MICROS_PER_SECOND
 
 Numbers = NDArray[np.int64]
 _FULL: Final = 1_000
@@ -31,16 +29,14 @@ class MultiDimensional:
 
     def __init__(self, settings: FlowSettings) -> None:
         self._settings = settings
-        self._used = np.empty((0, 0), np.int64)
-        self._capacity = np.empty((0, 0), np.int64)
+        self._capacity = self._free = np.empty((0, 0), np.int64)
         self._terms: list[tuple[int, int]] = []
 
     def wishes(self, groups: Sequence[NewGroup]) -> Wishes:
         return plain_wishes(groups, self._settings)
 
     def gather(self, statistics: Statistics) -> None:
-        self._used = statistics.used
-        self._capacity = np.maximum(statistics.capacity, 1)
+        self._capacity, self._free = statistics.capacity, statistics.free
         self._terms = self._shares(statistics)
 
     def _shares(self, statistics: Statistics) -> list[tuple[int, int]]:
@@ -61,21 +57,22 @@ class MultiDimensional:
     def owner_terms(self) -> Sequence[tuple[int, int]]:
         return self._terms
 
-    def sink_terms(self) -> Terms:
+    def sink_terms(self, machines: Numbers) -> Terms:
         return Terms()
 
-    def pool_terms(self, requests: Numbers) -> Terms:
+    def pool_terms(self, requests: Numbers, machines: Numbers) -> Terms:
         count = self._capacity.shape[1]
-        used = (_FULL * self._used // self._capacity).sum(axis=1)
+        capacity = np.maximum(self._capacity[machines], 1)
+        used = (_FULL * (self._capacity[machines] - self._free[machines]) // capacity).sum(axis=1)
         if self._settings.prefer == "pack":
             return Terms((_FULL * count - used) // count)
-        added = np.zeros((len(requests), len(self._capacity)), np.int64)
+        added = np.zeros((len(requests), len(machines)), np.int64)
         for dimension in range(count):
-            added += _FULL * requests[:, dimension, None] // self._capacity[None, :, dimension]
+            added += _FULL * requests[:, dimension, None] // capacity[None, :, dimension]
         return Terms((used[None, :] + added) // count, added // count)
 
-    def job_cost(self, job: Job, waited: int) -> int:
-        return self._settings.per_second * (waited // MICROS_PER_SECOND)
+    def second_price(self) -> int:
+        return self._settings.per_second
 
     def precedence_price(self) -> int:
         return self._settings.per_precedence

@@ -17,8 +17,6 @@ from argosy.engines.flow.policy import NewGroup, Terms, Wishes, plain_wishes
 from argosy.engines.flow.settings import FlowSettings
 from argosy.engines.flow.statistics import Statistics
 from argosy.model.errors import ModelError
-from argosy.model.jobs import Job
-from argosy.model.units import MICROS_PER_SECOND
 
 Numbers = NDArray[np.int64]
 _FULL = 1_000
@@ -48,20 +46,18 @@ class NetworkAware:
         self._largest = max(1, int(capacity.max(initial=0)))
         self._used = capacity - statistics.free[:, self._dimension]
 
-    def sink_terms(self) -> Terms:
+    def sink_terms(self, machines: Numbers) -> Terms:
         return Terms()
 
-    def pool_terms(self, requests: Numbers) -> Terms:
-        asked = requests[:, self._dimension, None]
-        return Terms(
-            _FULL * (asked + self._used[None, :]) // self._largest, _FULL * asked // self._largest
-        )
+    def pool_terms(self, requests: Numbers, machines: Numbers) -> Terms:
+        asked, used = requests[:, self._dimension, None], self._used[None, machines]
+        return Terms(_FULL * (asked + used) // self._largest, _FULL * asked // self._largest)
 
     def owner_terms(self) -> Sequence[tuple[int, int]]:
         return ()
 
-    def job_cost(self, job: Job, waited: int) -> int:
-        return self._settings.per_second * (waited // MICROS_PER_SECOND)
+    def second_price(self) -> int:
+        return self._settings.per_second
 
     def precedence_price(self) -> int:
         return self._settings.per_precedence

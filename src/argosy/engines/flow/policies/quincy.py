@@ -20,8 +20,7 @@ from argosy.engines.flow.local_data import Input, LocalData
 from argosy.engines.flow.policy import NewGroup, Preferences, Terms, Wishes, plain_wishes
 from argosy.engines.flow.settings import FlowSettings
 from argosy.engines.flow.statistics import Statistics
-from argosy.model.jobs import BATCH, Job
-from argosy.model.units import MICROS_PER_SECOND
+from argosy.model.jobs import BATCH
 
 Numbers = NDArray[np.int64]
 _GIB = 2**30
@@ -101,17 +100,17 @@ class Quincy:
     def gather(self, statistics: Statistics) -> None:
         pass
 
-    def sink_terms(self) -> Terms:
+    def sink_terms(self, machines: Numbers) -> Terms:
         return Terms()
 
-    def pool_terms(self, requests: Numbers) -> Terms:
+    def pool_terms(self, requests: Numbers, machines: Numbers) -> Terms:
         return Terms()
 
     def owner_terms(self) -> Sequence[tuple[int, int]]:
         return ()
 
-    def job_cost(self, job: Job, waited: int) -> int:
-        return self._settings.per_second * (waited // MICROS_PER_SECOND)
+    def second_price(self) -> int:
+        return self._settings.per_second
 
     def precedence_price(self) -> int:
         return self._settings.per_precedence

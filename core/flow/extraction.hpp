@@ -1,0 +1,272 @@
+// From flow to placements, in one pass from the machines back to the tasks.
+//
+// Most tasks stay where they run: the flow on their class's run says so, and nothing else of them is looked
+// at. For the rest, units of flow carry the machines they lead to from racks and pools to classes. Which of
+// a class's equal tasks gets which machine does not matter; those that have to leave a machine come first,
+// for it costs more to have none when one ran.
+//
+// Complexity.  O(runs + machines x pools with new flow + rows of the classes that change).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "flow/network.hpp"
+#include "flow/roster.hpp"
+
+namespace argosy::flow {
+
+// What is to change. Tasks with a new machine, and the cost of the first arc of their way there; some run
+// elsewhere. Tasks that are to lose their machine.
+struct Placements {
+  std::vector<Row> rows;
+  std::vector<Number> machines, costs;
+  std::vector<Row> leaving;
+
+  void add(Row row, Number machine, Number cost) {
+    rows.push_back(row);
+    machines.push_back(machine);
+    costs.push_back(cost);
+  }
+};
+
+// The arc of each pool (a row) to each machine (a column); `none` where there is none.
+struct PoolArcs {
+  const Arc* arcs;
+  std::size_t pools, machines;
+
+  std::span<const Arc> row(Number pool) const {
+    return {arcs + static_cast<std::size_t>(pool) * machines, machines};
+  }
+};
+
+class Extraction {
+ public:
+  Extraction(Roster& roster, const PoolArcs& arcs, std::span<const Number> racks)
+      : roster_(roster), net_(roster.network()), arcs_(arcs), racks_(racks) {}
+
+  Placements run() {
+    find_leaving();
+    find_active();
+    find_arrivals();
+    std::stable_sort(arrivals_.begin(), arrivals_.end(), by_class);
+    std::size_t begin = 0;
+    std::vector<Part> rest;
+    for (const Row c : active_) {
+      Part part{c, begin, begin};
+      while (part.end < arrivals_.size() && arrivals_[part.end].task_class == c) ++part.end;
+      begin = part.end;
+      const auto [first, last] = leaving_of(c);
+      // A task that is a class of its own and gets a machine is all there is to say of the class.
+      if (classes()[C::rows][c] == 1 && part.end - part.begin == 1 && first == last) {
+        const Arrival& arrival = arrivals_[part.begin];
+        placements_.add(classes()[C::first][c], arrival.machine, arrival.cost);
+      } else {
+        rest.push_back(part);
+      }
+    }
+    for (const Part& part : rest) place(part);
+    return std::move(placements_);
+  }
+
+ private:
+  using T = TaskColumn;
+  using C = ClassColumn;
+  using R = RunColumn;
+
+  struct Arrival {
+    Row task_class;
+    Number machine;
+    Cost cost;
+  };
+  struct Leaving {
+    Row task_class, row;
+  };
+  struct Part {
+    Row task_class;
+    std::size_t begin, end;
+  };
+  // A unit that goes through a rack, or any number that go through a pool.
+  struct Bound {
+    Number pool, rack;
+    Row task_class;
+    Amount units;
+    Cost cost;
+  };
+
+  static bool by_class(const Arrival& a, const Arrival& b) { return a.task_class < b.task_class; }
+  const Table<C>& classes() const { return roster_.classes(); }
+  const Table<T>& tasks() const { return roster_.tasks(); }
+
+  // Running tasks that the flow does not keep where they are; the last to come are the first to go.
+  void find_leaving() {
+    const Table<R>& runs = roster_.runs();
+    for (Row run = 0; run < runs.used(); ++run) {
+      const auto arc = static_cast<Arc>(runs[R::arc][run]);
+      if (arc == none) continue;
+      const Amount lacking = runs[R::tasks][run] - net_.flow(arc);
+      if (lacking <= 0) continue;
+      const Row c = runs[R::task_class][run];
+      std::vector<Row> there;
+      roster_.each_task(c, [&](Row row) {
+        if (tasks()[T::state][row] != running) return;
+        if (tasks()[T::machine][row] == runs[R::machine][run]) there.push_back(row);
+      });
+      const std::size_t kept = there.size() - std::min<std::size_t>(there.size(), lacking);
+      for (std::size_t i = kept; i < there.size(); ++i) leaving_.push_back({c, there[i]});
+    }
+    std::stable_sort(leaving_.begin(), leaving_.end(),
+                     [](const Leaving& a, const Leaving& b) { return a.task_class < b.task_class; });
+  }
+
+  std::pair<std::size_t, std::size_t> leaving_of(Row c) const {
+    const auto first = std::lower_bound(leaving_.begin(), leaving_.end(), c,
+                                        [](const Leaving& a, Row b) { return a.task_class < b; });
+    auto last = first;
+    while (last != leaving_.end() && last->task_class == c) ++last;
+    return {first - leaving_.begin(), last - leaving_.begin()};
+  }
+
+  // Classes of which tasks wait and get a machine, or leave one.
+  void find_active() {
+    for (const Row c : roster_.waiting_classes()) {
+      const Number waits = classes()[C::parked][c] ? 0 : classes()[C::pending][c];
+      if (net_.flow(static_cast<Arc>(classes()[C::wait_arc][c])) < waits) active_.push_back(c);
+    }
+    for (const Leaving& each : leaving_) active_.push_back(each.task_class);
+    std::sort(active_.begin(), active_.end());
+    active_.erase(std::unique(active_.begin(), active_.end()), active_.end());
+  }
+
+  void find_arrivals() {
+    std::vector<Bound> via_racks, via_pools;
+    for (const Row c : active_) {
+      const auto vertex = static_cast<Vertex>(classes()[C::vertex][c]);
+      const auto pool_arc = static_cast<Arc>(classes()[C::pool_arc][c]);
+      const Number pool = classes()[C::pool][c];
+      // Arcs that leave the class with flow on them.
+      for (const Half* h = net_.in_begin(vertex); h != net_.in_end(vertex); ++h) {
+        if (h->id & 1) continue;
+        const Arc arc = h->id / 2;
+        const Amount units = net_.flow(arc);
+        if (arc == pool_arc) {
+          via_pools.push_back({pool, none, c, units, classes()[C::pool_cost][c]});
+          continue;
+        }
+        const Place* place = roster_.place_of(h->other);
+        if (place == nullptr) continue;
+        if (place->rack != none) {
+          via_racks.push_back({pool, place->rack, c, units, net_.base_cost(arc)});
+        } else if (place->machine != none && !is_run(c, place->machine, arc)) {
+          for (Amount k = 0; k < units; ++k) {
+            arrivals_.push_back({c, place->machine, net_.base_cost(arc)});
+          }
+        }
+      }
+    }
+    share_out(via_racks, via_pools);
+  }
+
+  bool is_run(Row c, Number machine, Arc arc) const {
+    const Row run = roster_.run_of(c, machine);
+    return run >= 0 && roster_.runs()[R::arc][run] == arc;
+  }
+
+  // The machines that flow through a pool leads to: first to those that prefer a rack, then in order.
+  void share_out(const std::vector<Bound>& via_racks, const std::vector<Bound>& via_pools) {
+    std::vector<Number> pools;
+    for (const auto* list : {&via_racks, &via_pools}) {
+      for (const Bound& bound : *list) pools.push_back(bound.pool);
+    }
+    std::sort(pools.begin(), pools.end());
+    pools.erase(std::unique(pools.begin(), pools.end()), pools.end());
+    for (const Number pool : pools) {
+      std::vector<Number> reached = machines_of(pool);
+      if (!via_racks.empty()) sort_by_rack(reached);
+      for (const Bound& bound : via_racks) {
+        if (bound.pool == pool) take_in_rack(bound, reached);
+      }
+      std::size_t next = 0;
+      for (const Bound& bound : via_pools) {
+        if (bound.pool != pool) continue;
+        for (Amount k = 0; k < bound.units; ++k) {
+          while (next < reached.size() && reached[next] < 0) ++next;
+          if (next == reached.size()) break;
+          arrivals_.push_back({bound.task_class, reached[next++], bound.cost});
+        }
+      }
+    }
+  }
+
+  std::vector<Number> machines_of(Number pool) {
+    std::vector<Number> reached;
+    const std::span<const Arc> arcs = arcs_.row(pool);
+    for (std::size_t machine = 0; machine < arcs.size(); ++machine) {
+      if (arcs[machine] == none) continue;
+      const Amount units = net_.flow(arcs[machine]);
+      reached.insert(reached.end(), units, static_cast<Number>(machine));
+    }
+    return reached;
+  }
+
+  void sort_by_rack(const std::vector<Number>& reached) {
+    by_rack_.clear();
+    for (std::size_t i = 0; i < reached.size(); ++i) by_rack_.push_back({racks_[reached[i]], i});
+    std::sort(by_rack_.begin(), by_rack_.end());
+  }
+
+  void take_in_rack(const Bound& bound, std::vector<Number>& reached) {
+    auto it = std::lower_bound(by_rack_.begin(), by_rack_.end(), bound.rack,
+                               [](const auto& a, Number rack) { return a.first < rack; });
+    for (Amount left = bound.units; left > 0 && it != by_rack_.end() && it->first == bound.rack; ++it) {
+      if (reached[it->second] < 0) continue;
+      arrivals_.push_back({bound.task_class, reached[it->second], bound.cost});
+      reached[it->second] = none;
+      --left;
+    }
+  }
+
+  void place(const Part& part) {
+    const Row c = part.task_class;
+    std::vector<Row> going;
+    const auto [first, last] = leaving_of(c);
+    for (std::size_t i = first; i < last; ++i) going.push_back(leaving_[i].row);
+    std::vector<Arrival> here(arrivals_.begin() + static_cast<std::ptrdiff_t>(part.begin),
+                              arrivals_.begin() + static_cast<std::ptrdiff_t>(part.end));
+    // A unit that leaves a machine by one arc and comes back by another stays.
+    std::erase_if(here, [&](const Arrival& arrival) {
+      const auto same = std::find_if(going.begin(), going.end(), [&](Row row) {
+        return tasks()[T::machine][row] == arrival.machine;
+      });
+      if (same == going.end()) return false;
+      going.erase(same);
+      return true;
+    });
+    std::size_t next = 0;
+    for (; next < std::min(going.size(), here.size()); ++next) {
+      placements_.add(going[next], here[next].machine, here[next].cost);
+    }
+    for (std::size_t i = next; i < going.size(); ++i) placements_.leaving.push_back(going[i]);
+    if (next == here.size()) return;
+    roster_.each_task(c, [&](Row row) {
+      if (next == here.size() || tasks()[T::state][row] != pending) return;
+      placements_.add(row, here[next].machine, here[next].cost);
+      ++next;
+    });
+  }
+
+  Roster& roster_;
+  const Network& net_;
+  PoolArcs arcs_;
+  std::span<const Number> racks_;
+  std::vector<Leaving> leaving_;
+  std::vector<Row> active_;
+  std::vector<Arrival> arrivals_;
+  std::vector<std::pair<Number, std::size_t>> by_rack_;
+  Placements placements_;
+};
+
+}  // namespace argosy::flow

@@ -1,0 +1,84 @@
+// The arcs from pools to machines, directly or from the pool's racks, in bulk.
+//
+// An arc that has no room keeps its other terms: nobody goes there. O(pools x machines given).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "flow/roster.hpp"
+
+namespace argosy::flow {
+
+// A matrix whose rows or columns may all be one and the same.
+struct Strided {
+  const Number* data;
+  std::int64_t row, column;
+
+  Number operator()(std::size_t i, std::size_t k) const {
+    return data[static_cast<std::int64_t>(i) * row + static_cast<std::int64_t>(k) * column];
+  }
+};
+
+// Of some pools (rows) and machines (columns): unit number j costs costs + steps x j.
+struct PoolTerms {
+  Strided rooms, costs, steps;
+};
+
+// Of all pools and machines: the arcs, and their terms as they were last set.
+struct PoolTable {
+  Arc* arcs;
+  Number* rooms;
+  Number* costs;
+  Number* steps;
+  std::size_t machines;
+};
+
+inline void set_pool_terms(Roster& roster, std::span<const Number> pools,
+                           std::span<const Number> machines, std::span<const Number> racks,
+                           const PoolTerms& terms, PoolTable& table) {
+  struct New {
+    Vertex tail, head;
+    std::size_t i, k, at;
+  };
+  Network& net = roster.network();
+  std::vector<New> added;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    const PoolRow& pool = roster.pool(pools[i]);
+    for (std::size_t k = 0; k < machines.size(); ++k) {
+      const std::size_t at = static_cast<std::size_t>(pools[i]) * table.machines + machines[k];
+      const Number room = terms.rooms(i, k);
+      const Arc arc = table.arcs[at];
+      if (arc == none) {
+        if (room == 0) continue;
+        const Vertex tail = pool.racks.empty() ? pool.vertex : pool.racks[racks[machines[k]]];
+        added.push_back({tail, roster.machine_vertex(machines[k]), i, k, at});
+        continue;
+      }
+      table.rooms[at] = room;
+      if (room > 0) {
+        table.costs[at] = terms.costs(i, k);
+        table.steps[at] = terms.steps(i, k);
+      }
+      net.set_arc(arc, static_cast<std::int32_t>(room), table.costs[at], table.steps[at]);
+    }
+  }
+  std::vector<Vertex> tails, heads;
+  for (const New& arc : added) {
+    tails.push_back(arc.tail);
+    heads.push_back(arc.head);
+  }
+  net.reserve_for(tails.data(), heads.data(), added.size());
+  for (const New& arc : added) {
+    table.rooms[arc.at] = terms.rooms(arc.i, arc.k);
+    table.costs[arc.at] = terms.costs(arc.i, arc.k);
+    table.steps[arc.at] = terms.steps(arc.i, arc.k);
+    table.arcs[arc.at] =
+        net.add_stepped_arc(arc.tail, arc.head, static_cast<std::int32_t>(table.rooms[arc.at]),
+                            table.costs[arc.at], table.steps[arc.at]);
+  }
+}
+
+}  // namespace argosy::flow

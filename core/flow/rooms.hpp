@@ -1,0 +1,226 @@
+// How many tasks go where: the capacities of the arcs into and out of machines.
+//
+// Where all tasks ask for the same, a machine's room is a number of slots, whoever holds them, and the flow
+// is exact. Where they differ, slots do not exist. A machine with room for a task that waits then takes
+// what fits into its free resources beside what runs there; one without takes a task only in exchange for
+// one that is at least as large. Each task alone is then sure to fit; those that would not fit together are
+// sorted out when the flow has become placements (admission.hpp).
+//
+// Who was not let in on a machine all the same, whose pool has nobody of higher precedence, is not sent
+// there again before something changed there, or `unbar`: the flow looks elsewhere.
+//
+// Only machines where something changed are looked at anew, unless another set of pools lives or waits:
+// O(machines x dimensions) comparisons a round, and O(pools x dimensions) a machine that changed.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "flow/roster.hpp"
+
+namespace argosy::flow {
+
+// The cluster as it is now: what is free by machine and dimension, which machines take tasks, and, by pool
+// and machine, whether a task may go there at all.
+struct Standing {
+  std::span<const Number> free;
+  std::span<const bool> usable;
+  const bool* allowed;
+  std::size_t machines;
+
+  bool is_open(Number pool, Number machine) const {
+    return usable[machine] && allowed[static_cast<std::size_t>(pool) * machines + machine];
+  }
+};
+
+class Rooms {
+ public:
+  // A machine takes at most `slots` tasks; 0: as many as its resources allow.
+  Rooms(Roster& roster, Number slots) : roster_(roster), slots_(slots) {}
+
+  // Tasks of a pool and a precedence were not let in on a machine.
+  void bar(Number pool, Number machine, Number precedence) {
+    bars_.resize(std::max(bars_.size(), roster_.machines()));
+    for (Bar& bar : bars_[machine]) {
+      if (bar.serial != roster_.pool(pool).serial) continue;
+      bar.precedence = std::max(bar.precedence, precedence);
+      return again_.add(machine);
+    }
+    bars_[machine].push_back({roster_.pool(pool).serial, precedence});
+    again_.add(machine);
+  }
+
+  // All may try again everywhere.
+  void unbar() {
+    for (std::size_t m = 0; m < bars_.size(); ++m) {
+      if (!bars_[m].empty()) again_.add(static_cast<Row>(m));
+      bars_[m].clear();
+    }
+  }
+
+  // The next `look` sees everything.
+  void forget() {
+    unbar();
+    is_void_ = true;
+  }
+
+  // Pools with tasks that are not over, and the machines to look at.
+  void look(const Standing& now) {
+    std::vector<Number> living, waiting, serials;
+    for (std::size_t number = 0; number < roster_.pools(); ++number) {
+      const PoolRow& pool = roster_.pool(static_cast<Number>(number));
+      if (pool.tasks > 0) {
+        living.push_back(static_cast<Number>(number));
+        serials.insert(serials.end(), {pool.serial, pool.top});
+      }
+      if (pool.waiting > 0) waiting.push_back(static_cast<Number>(number));
+    }
+    are_equal_ = std::all_of(living.begin(), living.end(), [&](Number number) {
+      return roster_.pool(number).request == roster_.pool(living.front()).request;
+    });
+    // Slots are the same whoever waits.
+    if (are_equal_) waiting.clear();
+    const bool is_all = is_void_ || serials != serials_ || waiting != waiting_ ||
+                        now.free.size() != free_.size() || living.empty();
+    pools_ = std::move(living);
+    serials_ = std::move(serials);
+    waiting_ = std::move(waiting);
+    bars_.resize(now.machines);
+    free_.resize(now.free.size(), -1);
+    usable_.resize(now.machines, 0);
+    machines_.clear();
+    for (const Row m : roster_.take_touched_machines()) changed_.add(m);
+    const std::size_t width = roster_.dimensions();
+    for (std::size_t m = 0; m < now.machines; ++m) {
+      if (usable_[m] != now.usable[m] ||
+          !std::equal(free_.begin() + m * width, free_.begin() + (m + 1) * width,
+                      now.free.begin() + m * width)) {
+        changed_.add(static_cast<Row>(m));
+      }
+    }
+    for (const Row m : changed_.take()) {
+      bars_[m].clear();
+      again_.add(m);
+    }
+    machines_ = again_.take();
+    if (is_all) {
+      machines_.resize(now.machines);
+      std::iota(machines_.begin(), machines_.end(), 0);
+    }
+    free_.assign(now.free.begin(), now.free.end());
+    usable_.assign(now.usable.begin(), now.usable.end());
+    // Without pools nothing is set: all is to be looked at when there are some.
+    is_void_ = pools_.empty();
+  }
+  const std::vector<Number>& pools() const { return pools_; }
+  const std::vector<Number>& machines() const { return machines_; }
+
+  // For each of these pools (a row) and machines (a column) how many tasks go from there to there, and how
+  // many through each machine in all.
+  void count(const Standing& now, std::vector<Number>& rooms, std::vector<Number>& through) const {
+    const std::size_t width = machines_.size();
+    rooms.assign(pools_.size() * width, 0);
+    through.assign(width, 0);
+    if (pools_.empty()) return;
+    std::vector<std::uint8_t> is_waiting(pools_.size());
+    for (std::size_t i = 0; i < pools_.size(); ++i) {
+      is_waiting[i] = std::binary_search(waiting_.begin(), waiting_.end(), pools_[i]);
+    }
+    for (std::size_t k = 0; k < width; ++k) {
+      const Number machine = machines_[k];
+      const Number own = roster_.own_tasks()[machine];
+      Number all = are_equal_ ? slots_at(now, machine) : exchanges_at(now, k, is_waiting, rooms);
+      Number most = plenty;
+      if (slots_ > 0) most = std::max<Number>(0, slots_ - (roster_.reschedules() ? 0 : own));
+      for (std::size_t i = 0; i < pools_.size(); ++i) {
+        Number& room = rooms[i * width + k];
+        if (are_equal_) room = all;
+        room = now.is_open(pools_[i], machine) ? std::min(room, most) : 0;
+      }
+      all = std::min(all, most);
+      through[k] = roster_.reschedules() ? std::max(all, own) : all;
+    }
+  }
+
+ private:
+  static constexpr Number plenty = capacity_limit;
+
+  struct Bar {
+    Number serial, precedence;
+  };
+
+  // How many tasks of a pool fit into what is free, and into what own tasks hold besides.
+  Number fitting(const PoolRow& pool, const Number* free, const Number* own) const {
+    Number least = plenty;
+    for (std::int32_t d = 0; d < roster_.dimensions(); ++d) {
+      if (pool.request[d] == 0) continue;
+      const Number there = free[d] + (own == nullptr ? 0 : own[d]);
+      least = there < pool.request[d] ? 0 : std::min(least, there / pool.request[d]);
+    }
+    return least;
+  }
+
+  Number slots_at(const Standing& now, Number machine) const {
+    if (!now.usable[machine]) return 0;
+    const std::size_t at = static_cast<std::size_t>(machine) * roster_.dimensions();
+    const Number* own = roster_.reschedules() ? roster_.own().data() + at : nullptr;
+    return fitting(roster_.pool(pools_.front()), now.free.data() + at, own);
+  }
+
+  Number exchanges_at(const Standing& now, std::size_t k, const std::vector<std::uint8_t>& is_waiting,
+                      std::vector<Number>& rooms) const {
+    const Number machine = machines_[k];
+    const std::size_t width = machines_.size();
+    const std::size_t at = static_cast<std::size_t>(machine) * roster_.dimensions();
+    Number spare = 0;
+    for (std::size_t i = 0; i < pools_.size(); ++i) {
+      if (!now.is_open(pools_[i], machine)) continue;
+      const Number fits = fitting(roster_.pool(pools_[i]), now.free.data() + at, nullptr);
+      rooms[i * width + k] = fits;
+      if (waiting_.empty() || is_waiting[i]) spare = std::max(spare, fits);
+    }
+    for (std::size_t i = 0; i < pools_.size(); ++i) {
+      Number& room = rooms[i * width + k];
+      if (spare == 0) room = is_waiting[i] ? swaps(pools_[i], machine) : 0;
+      if (is_barred(pools_[i], machine)) room = 0;
+    }
+    const Number own = roster_.reschedules() ? roster_.own_tasks()[machine] : 0;
+    return std::min(plenty, spare + own);
+  }
+
+  bool is_barred(Number pool, Number machine) const {
+    const PoolRow& row = roster_.pool(pool);
+    return std::any_of(bars_[machine].begin(), bars_[machine].end(), [&](const Bar& bar) {
+      return bar.serial == row.serial && bar.precedence >= row.top;
+    });
+  }
+
+  // Tasks on a machine that are at least as large as those of a pool.
+  Number swaps(Number pool, Number machine) const {
+    const std::vector<Number>& request = roster_.pool(pool).request;
+    Number tasks = 0;
+    for (const Number other : pools_) {
+      const PoolRow& there = roster_.pool(other);
+      if (std::equal(request.begin(), request.end(), there.request.begin(),
+                     [](Number a, Number b) { return a <= b; })) {
+        tasks += there.running[machine];
+      }
+    }
+    return tasks;
+  }
+
+  Roster& roster_;
+  Number slots_;
+  bool is_void_ = true, are_equal_ = false;
+  std::vector<Number> pools_, serials_, waiting_, machines_;
+  std::vector<Number> free_;
+  std::vector<std::uint8_t> usable_;
+  std::vector<std::vector<Bar>> bars_;  // by machine
+  Marks changed_, again_;               // machines
+};
+
+}  // namespace argosy::flow

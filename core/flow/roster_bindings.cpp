@@ -1,0 +1,464 @@
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "bindings.hpp"
+#include "flow/admission.hpp"
+#include "flow/extraction.hpp"
+#include "flow/pool_arcs.hpp"
+#include "flow/rooms.hpp"
+#include "flow/roster.hpp"
+#include "flow/solver.hpp"
+
+namespace nb = nanobind;
+
+namespace argosy::flow {
+namespace {
+
+using Handles = InArray<std::int32_t>;
+using Numbers = InArray<std::int64_t>;
+using Matrix = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using ArcMatrix = nb::ndarray<const std::int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Flags = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using View = nb::ndarray<nb::numpy, const std::int64_t, nb::ndim<1>>;
+
+template <typename Value>
+std::span<const Value> span_of(const InArray<Value>& array) {
+  return {array.data(), array.size()};
+}
+
+void require(bool holds, const char* what) {
+  if (!holds) throw nb::value_error(what);
+}
+
+void check_rows(const Roster& roster, const Numbers& rows) {
+  for (const Row row : span_of(rows)) require(roster.tasks().has(row), "no such row");
+}
+
+void check_machines(const Roster& roster, const Numbers& machines) {
+  for (const Number machine : span_of(machines)) {
+    require(machine >= 0 && static_cast<std::size_t>(machine) < roster.machines(), "no such machine");
+  }
+}
+
+using Terms = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::device::cpu>;
+using Allowed = nb::ndarray<const bool, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <typename Value>
+using Written = nb::ndarray<Value, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+Standing standing(const Roster& roster, const Matrix& free, const Flags& usable,
+                  const Allowed& allowed) {
+  require(free.shape(0) == roster.machines() && usable.size() == roster.machines() &&
+              allowed.shape(1) == roster.machines() &&
+              free.shape(1) == static_cast<std::size_t>(roster.dimensions()),
+          "not a row for each machine");
+  require(allowed.shape(0) >= roster.pools(), "not a row for each pool");
+  return Standing{{free.data(), free.size()}, {usable.data(), usable.size()}, allowed.data(),
+                  roster.machines()};
+}
+
+// Pools and machines to look at; by pool and machine the room, and how many tasks go through a machine.
+std::tuple<OutArray<std::int64_t>, OutArray<std::int64_t>, OutArray<std::int64_t>,
+           OutArray<std::int64_t>>
+rooms_of(Rooms& self, const Roster& roster, const Matrix& free, const Flags& usable,
+         const Allowed& allowed) {
+  const Standing now = standing(roster, free, usable, allowed);
+  std::vector<Number> rooms, through;
+  self.look(now);
+  self.count(now, rooms, through);
+  return {to_numpy(self.pools()), to_numpy(self.machines()),
+          to_numpy(std::move(rooms), {self.pools().size(), self.machines().size()}),
+          to_numpy(std::move(through))};
+}
+
+// Gives the arcs from pools to machines new terms; those that lack are added. `arcs`, `rooms`, `costs` and
+// `steps` are of all pools and machines, and follow.
+void set_pool_arcs(Roster& self, const Numbers& pools, const Numbers& machines, const Numbers& racks,
+                   const Terms& new_rooms, const Terms& new_costs, const Terms& new_steps,
+                   const Written<std::int32_t>& arcs, const Written<std::int64_t>& rooms,
+                   const Written<std::int64_t>& costs, const Written<std::int64_t>& steps) {
+  check_machines(self, machines);
+  for (const Number pool : span_of(pools)) require(self.has_pool(pool), "no such pool");
+  for (const auto* terms : {&new_rooms, &new_costs, &new_steps}) {
+    require(terms->shape(0) == pools.size() && terms->shape(1) == machines.size(),
+            "not a row for each pool and a column for each machine");
+  }
+  for (const std::size_t rows : {arcs.shape(0), rooms.shape(0), costs.shape(0), steps.shape(0)}) {
+    require(rows >= self.pools(), "not a row for each pool");
+  }
+  for (const std::size_t width : {arcs.shape(1), rooms.shape(1), costs.shape(1), steps.shape(1)}) {
+    require(width == self.machines(), "not a column for each machine");
+  }
+  require(racks.size() == self.machines(), "not a rack for each machine");
+  const auto strided = [](const Terms& terms) {
+    return Strided{terms.data(), terms.stride(0), terms.stride(1)};
+  };
+  const PoolTerms terms{strided(new_rooms), strided(new_costs), strided(new_steps)};
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    for (std::size_t k = 0; k < machines.size(); ++k) {
+      const Number room = terms.rooms(i, k);
+      require(room >= 0 && room <= capacity_limit, "a capacity out of range");
+      const Wide last = static_cast<Wide>(terms.costs(i, k)) + static_cast<Wide>(terms.steps(i, k)) * room;
+      require(terms.steps(i, k) >= 0 && terms.costs(i, k) >= -cost_limit && last <= cost_limit,
+              "a cost out of range");
+    }
+  }
+  PoolTable table{arcs.data(), rooms.data(), costs.data(), steps.data(), self.machines()};
+  set_pool_terms(self, span_of(pools), span_of(machines), span_of(racks), terms, table);
+}
+
+// A column as it is; what has grown since is not seen.
+template <typename Name>
+View column(const Table<Name>& table, const std::vector<const char*>& names, const std::string& name) {
+  for (std::size_t c = 0; c < names.size(); ++c) {
+    if (name != names[c]) continue;
+    auto* kept = new std::shared_ptr<Number[]>(table.share(c));
+    nb::capsule owner(kept, [](void* p) noexcept {
+      delete static_cast<std::shared_ptr<Number[]>*>(p);
+    });
+    const std::size_t size = static_cast<std::size_t>(table.used());
+    return View(kept->get(), {size}, owner);
+  }
+  throw nb::key_error(name.c_str());
+}
+
+const std::vector<const char*> task_names{"number", "state", "machine", "task_class", "shape"};
+const std::vector<const char*> class_names{"vertex",    "job",       "pool",       "owner", "pool_arc",
+                                           "pool_cost", "wait_arc",  "wait_cost",  "preemption",
+                                           "first",     "rows",      "pending",    "running", "parked"};
+const std::vector<const char*> run_names{"arc", "task_class", "machine", "count", "cost"};
+
+OutArray<std::int64_t> add_classes(Roster& self, const Numbers& jobs, const Numbers& pools,
+                                   const Numbers& owners, const Numbers& shapes,
+                                   const Numbers& waiting, const Numbers& sizes, const Flags& each,
+                                   const Numbers& rows, const Numbers& pool_costs,
+                                   std::int64_t preemption, std::int64_t now) {
+  const std::size_t count = jobs.size();
+  for (const std::size_t length :
+       {pools.size(), owners.size(), shapes.size(), waiting.size(), sizes.size(), each.size()}) {
+    require(length == count, "the arrays differ in length");
+  }
+  std::vector<NewGroup> groups;
+  Row total = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const NewGroup group{jobs.data()[i],   pools.data()[i],   owners.data()[i], shapes.data()[i],
+                         waiting.data()[i], sizes.data()[i], each.data()[i]};
+    require(self.knows_job(group.job), "no such job");
+    require(self.has_pool(group.pool), "no such pool");
+    require(group.owner >= 0 && static_cast<std::size_t>(group.owner) < self.owner_tasks().size(),
+            "no such owner");
+    require(group.tasks > 0, "a group without tasks");
+    total += group.tasks;
+    groups.push_back(group);
+  }
+  require(static_cast<std::size_t>(total) == rows.size() && rows.size() == pool_costs.size(),
+          "the arrays differ in length");
+  check_rows(self, rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    require(self.tasks()[TaskColumn::state][rows.data()[i]] == gone, "a task that is there already");
+    const Cost cost = pool_costs.data()[i];
+    require(cost >= -cost_limit / 2 && cost <= cost_limit / 2, "a cost beyond 2^39");
+  }
+  return to_numpy(self.add_classes(groups, span_of(rows), span_of(pool_costs), preemption, now));
+}
+
+void add_jobs(Roster& self, const Numbers& numbers, const Numbers& counts, const Handles& heads,
+              const Numbers& precedences) {
+  for (const std::size_t length : {counts.size(), heads.size(), precedences.size()}) {
+    require(length == numbers.size(), "the arrays differ in length");
+  }
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    require(numbers.data()[i] >= 0 && numbers.data()[i] < (Number{1} << 31), "no job's number");
+    require(!self.knows_job(numbers.data()[i]), "a job that is known");
+    require(counts.data()[i] > 0, "a job without tasks");
+    require(self.network().has_vertex(heads.data()[i]), "no such vertex");
+  }
+  self.add_jobs(span_of(numbers), span_of(counts), span_of(heads), span_of(precedences));
+}
+
+using PlanColumns = std::tuple<OutArray<std::int64_t>, OutArray<std::int64_t>, OutArray<std::int64_t>,
+                               OutArray<std::int64_t>, OutArray<std::int64_t>, bool>;
+
+Placements extracted(Roster& self, const ArcMatrix& arcs, const Numbers& racks) {
+  require(arcs.shape(1) == self.machines() && racks.size() == self.machines(),
+          "not a column for each machine");
+  require(arcs.shape(0) >= self.pools(), "not a row for each pool");
+  const PoolArcs table{arcs.data(), arcs.shape(0), arcs.shape(1)};
+  return Extraction(self, table, span_of(racks)).run();
+}
+
+std::tuple<OutArray<std::int64_t>, OutArray<std::int64_t>, OutArray<std::int64_t>,
+           OutArray<std::int64_t>>
+extract(Roster& self, const ArcMatrix& arcs, const Numbers& racks) {
+  Placements found = extracted(self, arcs, racks);
+  return {to_numpy(std::move(found.rows)), to_numpy(std::move(found.machines)),
+          to_numpy(std::move(found.costs)), to_numpy(std::move(found.leaving))};
+}
+
+PlanColumns admit(const Roster& self, Rooms& rooms, const Numbers& rows, const Numbers& machines,
+                  const Numbers& costs, const Numbers& leaving, const Matrix& free,
+                  const Flags& usable, std::int64_t moves) {
+  require(machines.size() == rows.size() && costs.size() == rows.size(),
+          "the arrays differ in length");
+  check_rows(self, rows);
+  check_rows(self, leaving);
+  check_machines(self, machines);
+  require(free.shape(0) == self.machines() && usable.size() == self.machines() &&
+              free.shape(1) == static_cast<std::size_t>(self.dimensions()),
+          "not a row for each machine");
+  for (const Row row : span_of(leaving)) {
+    require(self.tasks()[TaskColumn::state][row] == running, "a task leaves that does not run");
+  }
+  for (const Row row : span_of(rows)) {
+    require(self.tasks()[TaskColumn::state][row] != gone, "a task that is over");
+  }
+  const auto copy = [](const Numbers& array) {
+    return std::vector<Number>(array.data(), array.data() + array.size());
+  };
+  Admission admission(self, {free.data(), free.size()}, usable.data(), moves);
+  Plan plan = admission.run({copy(rows), copy(machines), copy(costs), copy(leaving)});
+  for (const Refused& each : plan.refused) rooms.bar(each.pool, each.machine, each.precedence);
+  Placements& made = plan.placements;
+  return {to_numpy(std::move(made.rows)),  to_numpy(std::move(made.machines)),
+          to_numpy(std::move(made.costs)), to_numpy(std::move(made.leaving)),
+          to_numpy(std::move(plan.early)), plan.is_cut};
+}
+
+OutArray<std::int64_t> running_of(const Roster& self, const Numbers& numbers) {
+  std::vector<Number> values;
+  values.reserve(numbers.size() * self.machines());
+  for (const Number number : span_of(numbers)) {
+    require(self.has_pool(number), "no such pool");
+    const std::vector<Number>& row = self.pool(number).running;
+    values.insert(values.end(), row.begin(), row.end());
+  }
+  return to_numpy(std::move(values), {numbers.size(), self.machines()});
+}
+
+// Arcs that a class has for itself but for those of its runs, with their places (racks below zero) and
+// costs.
+std::tuple<OutArray<std::int32_t>, OutArray<std::int64_t>, OutArray<std::int64_t>> preferences(
+    const Roster& self, std::int64_t task_class) {
+  require(self.classes().has(task_class), "no such class");
+  std::vector<Arc> arcs;
+  std::vector<Number> places, costs;
+  const Network& net = self.network();
+  const auto vertex = static_cast<Vertex>(self.classes()[ClassColumn::vertex][task_class]);
+  require(net.has_vertex(vertex), "no such class");
+  for (const Half* h = net.begin(vertex); h != net.end(vertex); ++h) {
+    if (h->id & 1) continue;
+    const Place* place = self.place_of(h->other);
+    if (place == nullptr || (place->machine == none && place->rack == none)) continue;
+    const Arc arc = h->id / 2;
+    const Row run = place->machine == none ? -1 : self.run_of(task_class, place->machine);
+    if (run >= 0 && self.runs()[RunColumn::arc][run] == arc) continue;
+    arcs.push_back(arc);
+    places.push_back(place->machine == none ? -1 - place->rack : place->machine);
+    costs.push_back(net.base_cost(arc));
+  }
+  return {to_numpy(std::move(arcs)), to_numpy(std::move(places)), to_numpy(std::move(costs))};
+}
+
+// What vertices stand for: machine, class and job of each, -1 where it is none.
+std::tuple<OutArray<std::int64_t>, OutArray<std::int64_t>, OutArray<std::int64_t>> labels(
+    const Roster& self, const Handles& vertices) {
+  std::vector<Number> machines, classes, jobs;
+  for (const Vertex v : span_of(vertices)) {
+    const Place* place = v < 0 ? nullptr : self.place_of(v);
+    machines.push_back(place == nullptr ? none : place->machine);
+    classes.push_back(place == nullptr ? none : place->task_class);
+    jobs.push_back(place == nullptr ? none : place->job);
+  }
+  return {to_numpy(std::move(machines)), to_numpy(std::move(classes)), to_numpy(std::move(jobs))};
+}
+
+// Numbers and shapes of tasks, as claims have them.
+std::tuple<OutArray<std::int64_t>, OutArray<std::int32_t>> named(const Roster& self,
+                                                                const Numbers& rows) {
+  check_rows(self, rows);
+  std::vector<Number> numbers;
+  std::vector<std::int32_t> shapes;
+  for (const Row row : span_of(rows)) {
+    numbers.push_back(self.tasks()[TaskColumn::number][row]);
+    shapes.push_back(static_cast<std::int32_t>(self.tasks()[TaskColumn::shape][row]));
+  }
+  return {to_numpy(std::move(numbers)), to_numpy(std::move(shapes))};
+}
+
+template <typename Get>
+OutArray<std::int64_t> pool_column(const Roster& self, Get get) {
+  std::vector<Number> values;
+  for (std::size_t number = 0; number < self.pools(); ++number) {
+    values.push_back(get(self.pool(static_cast<Number>(number))));
+  }
+  return to_numpy(std::move(values));
+}
+
+}  // namespace
+}  // namespace argosy::flow
+
+void bind_roster(nb::module_& module) {
+  using namespace argosy;
+  using namespace argosy::flow;
+  nb::class_<Roster>(module, "FlowRoster")
+      .def(
+          "__init__",
+          [](Roster* self, Solver& solver, std::int32_t dimensions, bool reschedules,
+             std::int64_t migration) {
+            require(dimensions > 0, "no dimensions");
+            new (self) Roster(solver.network(), dimensions, reschedules, migration);
+          },
+          nb::arg("solver"), nb::arg("dimensions"), nb::arg("reschedules"), nb::arg("migration"),
+          nb::keep_alive<1, 2>())
+      .def(
+          "add_machines",
+          [](Roster& self, const Handles& vertices) {
+            for (const Vertex v : span_of(vertices)) {
+              require(self.network().has_vertex(v), "no such vertex");
+            }
+            self.add_machines(span_of(vertices));
+          },
+          nb::arg("vertices"))
+      .def(
+          "open_pool",
+          [](Roster& self, std::int64_t number, std::int64_t vertex, const Numbers& request,
+             const Handles& racks) {
+            require(number >= 0 && number < (1 << 24), "no pool's number");
+            require(self.network().has_vertex(vertex), "no such vertex");
+            require(request.size() == static_cast<std::size_t>(self.dimensions()),
+                    "not an amount for each dimension");
+            for (const Vertex v : span_of(racks)) {
+              require(self.network().has_vertex(v), "no such vertex");
+            }
+            self.open_pool(number, static_cast<Vertex>(vertex), span_of(request), span_of(racks));
+          },
+          nb::arg("number"), nb::arg("vertex"), nb::arg("request"), nb::arg("racks"))
+      .def(
+          "add_racks",
+          [](Roster& self, std::int64_t number, const Handles& racks) {
+            require(self.has_pool(number), "no such pool");
+            self.add_racks(number, span_of(racks));
+          },
+          nb::arg("number"), nb::arg("racks"))
+      .def(
+          "close_pool",
+          [](Roster& self, std::int64_t number) {
+            require(self.has_pool(number), "no such pool");
+            require(self.pool(number).tasks == 0, "a pool that has tasks");
+            self.close_pool(number);
+          },
+          nb::arg("number"))
+      .def("add_owner", &Roster::add_owner)
+      .def("add_jobs", &add_jobs, nb::arg("numbers"), nb::arg("counts"), nb::arg("heads"),
+           nb::arg("precedences"))
+      .def("add_classes", &add_classes, nb::arg("jobs"), nb::arg("pools"), nb::arg("owners"),
+           nb::arg("shapes"), nb::arg("waiting"), nb::arg("sizes"), nb::arg("each"),
+           nb::arg("rows"), nb::arg("pool_costs"), nb::arg("preemption"), nb::arg("now"))
+      .def(
+          "enter",
+          [](Roster& self, const Numbers& tasks, std::int64_t now) {
+            return to_numpy(self.enter(span_of(tasks), now));
+          },
+          nb::arg("tasks"), nb::arg("now"))
+      .def(
+          "start",
+          [](Roster& self, const Numbers& rows, const Numbers& machines, const Numbers& costs,
+             std::int64_t now) {
+            require(machines.size() == rows.size() && costs.size() == rows.size(),
+                    "the arrays differ in length");
+            check_rows(self, rows);
+            check_machines(self, machines);
+            self.start(span_of(rows), span_of(machines), span_of(costs), now);
+          },
+          nb::arg("rows"), nb::arg("machines"), nb::arg("costs"), nb::arg("now"))
+      .def(
+          "stop",
+          [](Roster& self, const Numbers& rows, std::int64_t now) {
+            check_rows(self, rows);
+            self.stop(span_of(rows), now);
+          },
+          nb::arg("rows"), nb::arg("now"))
+      .def(
+          "finish",
+          [](Roster& self, const Numbers& tasks) { return self.finish(span_of(tasks)); },
+          nb::arg("tasks"))
+      .def(
+          "park",
+          [](Roster& self, const Numbers& jobs, bool is_parked) {
+            self.park(span_of(jobs), is_parked);
+          },
+          nb::arg("jobs"), nb::arg("is_parked"))
+      .def("sync", &Roster::sync)
+      .def("age", &Roster::age, nb::arg("now"), nb::arg("price"))
+      .def("set_pool_arcs", &set_pool_arcs, nb::arg("pools"), nb::arg("machines"), nb::arg("racks"),
+           nb::arg("new_rooms"), nb::arg("new_costs"), nb::arg("new_steps"),
+           nb::arg("arcs").noconvert(), nb::arg("rooms").noconvert(), nb::arg("costs").noconvert(),
+           nb::arg("steps").noconvert())
+      .def("extract", &extract, nb::arg("arcs"), nb::arg("racks"))
+      .def("admit", &admit, nb::arg("rooms"), nb::arg("rows"), nb::arg("machines"), nb::arg("costs"),
+           nb::arg("leaving"), nb::arg("free"), nb::arg("usable"), nb::arg("moves"))
+      .def("knows_job", &Roster::knows_job, nb::arg("number"))
+      .def(
+          "job",
+          [](const Roster& self, std::int64_t number) {
+            require(self.knows_job(number), "no such job");
+            const JobRow& job = self.job(number);
+            return std::make_tuple(job.vertex, job.arc, job.cost, job.living, job.waiting);
+          },
+          nb::arg("number"))
+      .def_prop_ro("waiting_jobs", &Roster::waiting_jobs)
+      .def(
+          "rows",
+          [](const Roster& self, const Numbers& tasks) {
+            std::vector<Row> rows;
+            for (const Number task : span_of(tasks)) rows.push_back(self.row_of(task));
+            return to_numpy(std::move(rows));
+          },
+          nb::arg("tasks"))
+      .def("labels", &labels, nb::arg("vertices"))
+      .def("named", &named, nb::arg("rows"))
+      .def("tasks", [](const Roster& self, const std::string& name) {
+        return column(self.tasks(), task_names, name);
+      }, nb::arg("name"))
+      .def("classes", [](const Roster& self, const std::string& name) {
+        return column(self.classes(), class_names, name);
+      }, nb::arg("name"))
+      .def("runs", [](const Roster& self, const std::string& name) {
+        return column(self.runs(), run_names, name);
+      }, nb::arg("name"))
+      .def("run_of", [](const Roster& self, std::int64_t task_class, std::int64_t machine) {
+        return self.run_of(task_class, machine);
+      }, nb::arg("task_class"), nb::arg("machine"))
+      .def("preferences", &preferences, nb::arg("task_class"))
+      .def("own", [](const Roster& self) {
+        return to_numpy(self.own(), {self.machines(), static_cast<std::size_t>(self.dimensions())});
+      })
+      .def("own_tasks", [](const Roster& self) { return to_numpy(self.own_tasks()); })
+      .def("owner_tasks", [](const Roster& self) { return to_numpy(self.owner_tasks()); })
+      .def("demands", [](const Roster& self) {
+        return to_numpy(self.demands(),
+                        {self.owner_tasks().size(), static_cast<std::size_t>(self.dimensions())});
+      })
+      .def("running", &running_of, nb::arg("pools"))
+      .def("pool_tasks", [](const Roster& self) {
+        return pool_column(self, [](const PoolRow& pool) { return pool.tasks; });
+      })
+      .def("pool_waiting", [](const Roster& self) {
+        return pool_column(self, [](const PoolRow& pool) { return pool.waiting; });
+      });
+  nb::class_<Rooms>(module, "FlowRooms")
+      .def(nb::init<Roster&, std::int64_t>(), nb::arg("roster"), nb::arg("slots"),
+           nb::keep_alive<1, 2>())
+      .def("unbar", &Rooms::unbar)
+      .def("forget", &Rooms::forget)
+      .def("look", &rooms_of, nb::arg("roster"), nb::arg("free"), nb::arg("usable"),
+           nb::arg("allowed"));
+}

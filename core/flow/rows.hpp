@@ -1,0 +1,101 @@
+// What a roster keeps of tasks, their classes and runs, of jobs, pools and vertices.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "flow/halves.hpp"
+#include "flow/table.hpp"
+
+namespace argosy::flow {
+
+// Of a task: not this scheduler's or over, without a machine, on one.
+enum State : Number { gone = 0, pending = 1, running = 2 };
+
+enum class TaskColumn { number, state, machine, task_class, shape, count };
+enum class ClassColumn {
+  vertex,
+  job,
+  pool,
+  owner,
+  pool_arc,
+  pool_cost,
+  wait_arc,
+  wait_cost,
+  preemption,
+  first,  // the row of its first task
+  rows,   // rows from the first to the last of its tasks
+  pending,
+  running,
+  parked,  // whether its waiting tasks are left out of the flow
+  count
+};
+enum class RunColumn { arc, task_class, machine, tasks, cost, count };
+
+struct JobRow {
+  Number number = -1;
+  Vertex vertex = none;
+  Arc arc = none;
+  Cost cost = 0;  // of the arc
+  Number precedence = 0;
+  Row first = 0;
+  Row tasks = 0;
+  Number living = 0;
+  Number waiting = 0;
+  Number since = 0;  // when some of its tasks began to wait
+};
+
+struct PoolRow {
+  static constexpr Number lowest = std::numeric_limits<Number>::min();
+
+  Vertex vertex = none;
+  std::vector<Vertex> racks;
+  std::vector<Number> request;
+  std::vector<Number> running;  // by machine
+  Number serial = 0;            // no other pool ever had it
+  Number top = lowest;          // the highest precedence of a task that it ever had
+  Number tasks = 0;             // that are not over
+  Number waiting = 0;
+};
+
+// What a vertex stands for: a machine, a rack of some pool, a class or a job; `none` of the others.
+struct Place {
+  std::int32_t machine = none;
+  std::int32_t rack = none;
+  std::int32_t task_class = none;
+  std::int32_t job = none;
+};
+
+// Rows that something happened to since the list was last taken.
+class Marks {
+ public:
+  void add(Row row) {
+    if (static_cast<std::size_t>(row) >= is_marked_.size()) is_marked_.resize(row + row / 2 + 64, 0);
+    if (is_marked_[row]) return;
+    is_marked_[row] = 1;
+    rows_.push_back(row);
+  }
+  void remove(Row row) {
+    if (static_cast<std::size_t>(row) < is_marked_.size()) is_marked_[row] = 0;
+  }
+  bool empty() const { return rows_.empty(); }
+  // In order of their numbers.
+  std::vector<Row> take() {
+    std::vector<Row> rows;
+    rows.swap(rows_);
+    std::erase_if(rows, [&](Row row) { return !is_marked_[row]; });
+    for (const Row row : rows) is_marked_[row] = 0;
+    std::sort(rows.begin(), rows.end());
+    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+    return rows;
+  }
+
+ private:
+  std::vector<Row> rows_;
+  std::vector<std::uint8_t> is_marked_;
+};
+
+}  // namespace argosy::flow
