@@ -266,6 +266,19 @@ void bind_flow(nb::module_& module) {
             self.network().set_segments(static_cast<Arc>(arc), checked_segments(units, costs));
           },
           nb::arg("arc"), nb::arg("units"), nb::arg("costs"))
+      .def(
+          "balance",
+          [](Solver& self, std::int64_t vertex) {
+            Network& net = self.network();
+            if (!net.has_vertex(vertex)) throw nb::value_error("no such vertex");
+            const auto v = static_cast<Vertex>(vertex);
+            const Amount supply = net.supply(v) - net.total_supply();
+            if (supply > supply_limit || supply < -supply_limit) {
+              throw nb::value_error("a supply beyond 2^44");
+            }
+            net.set_supply(v, supply);
+          },
+          nb::arg("vertex"))
       .def("set_supplies", &set_supplies, nb::arg("vertices"), nb::arg("supplies"))
       .def(
           "remove_vertices",

@@ -129,36 +129,27 @@ class Roster {
     return index < job_rows_[*slot].tasks ? job_rows_[*slot].first + index : -1;
   }
 
-  // A vertex for each job, with an arc to where its owner's unscheduled tasks go.
-  void add_jobs(std::span<const Number> numbers, std::span<const Number> counts,
-                std::span<const Vertex> heads, std::span<const Number> precedences) {
-    std::vector<std::int32_t> slots;
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      std::int32_t slot;
-      if (free_jobs_.empty()) {
-        slot = static_cast<std::int32_t>(job_rows_.size());
-        job_rows_.emplace_back();
-      } else {
-        slot = free_jobs_.back();
-        free_jobs_.pop_back();
-        job_rows_[slot] = JobRow{};
-      }
-      JobRow& job = job_rows_[slot];
-      job.number = numbers[i];
-      job.precedence = precedences[i];
-      job.vertex = net_.add_vertex(0);
-      place(job.vertex).job = static_cast<std::int32_t>(numbers[i]);
-      job.tasks = counts[i];
-      job.first = tasks_.take_together(counts[i]);
-      for (Row k = 0; k < counts[i]; ++k) tasks_[T::number][job.first + k] = (numbers[i] << 32) + k;
-      jobs_.insert(numbers[i]) = slot;
-      living_ += counts[i];
-      slots.push_back(slot);
+  // A vertex for a job, with an arc to where its owner's unscheduled tasks go.
+  void add_job(Number number, Row tasks, Vertex head, Number precedence) {
+    std::int32_t slot;
+    if (free_jobs_.empty()) {
+      slot = static_cast<std::int32_t>(job_rows_.size());
+      job_rows_.emplace_back();
+    } else {
+      slot = free_jobs_.back();
+      free_jobs_.pop_back();
     }
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      JobRow& job = job_rows_[slots[i]];
-      job.arc = net_.add_arc(job.vertex, heads[i], static_cast<std::int32_t>(capacity_limit), 0);
-    }
+    JobRow& job = job_rows_[slot] = JobRow{};
+    job.number = number;
+    job.precedence = precedence;
+    job.vertex = net_.add_vertex(0);
+    job.arc = net_.add_arc(job.vertex, head, static_cast<std::int32_t>(capacity_limit), 0);
+    job.tasks = tasks;
+    job.first = tasks_.take_together(tasks);
+    for (Row k = 0; k < tasks; ++k) tasks_[T::number][job.first + k] = (number << 32) + k;
+    place(job.vertex).job = static_cast<std::int32_t>(number);
+    jobs_.insert(number) = slot;
+    living_ += tasks;
   }
 
   // The rows of those tasks of a job that are new here, in order. Those that ran are stopped; those that

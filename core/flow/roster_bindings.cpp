@@ -1,5 +1,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
@@ -7,6 +8,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "arrays.hpp"
@@ -49,10 +51,13 @@ void check_machines(const Roster& roster, const Numbers& machines) {
   }
 }
 
-using Terms = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::device::cpu>;
+// One number for all, or a matrix.
+using Terms = std::variant<std::int64_t, nb::ndarray<const std::int64_t, nb::ndim<2>, nb::device::cpu>>;
+using Line = std::variant<std::int64_t, nb::ndarray<const std::int64_t, nb::ndim<1>, nb::device::cpu>>;
 using Allowed = nb::ndarray<const bool, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <typename Value>
 using Written = nb::ndarray<Value, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Written1 = nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 Standing standing(const Roster& roster, const Matrix& free, const Flags& usable,
                   const Allowed& allowed) {
@@ -63,6 +68,45 @@ Standing standing(const Roster& roster, const Matrix& free, const Flags& usable,
   require(allowed.shape(0) >= roster.pools(), "not a row for each pool");
   return Standing{{free.data(), free.size()}, {usable.data(), usable.size()}, allowed.data(),
                   roster.machines()};
+}
+
+void check_terms(Number room, Cost cost, Cost step) {
+  require(room >= 0 && room <= capacity_limit, "a capacity out of range");
+  const Wide last = static_cast<Wide>(cost) + static_cast<Wide>(step) * room;
+  require(step >= 0 && cost >= -cost_limit && last <= cost_limit, "a cost out of range");
+}
+
+// Gives the arcs from some machines to the sink new terms. `arcs`, `rooms`, `costs` and `steps` are of all
+// machines, and follow.
+void set_sink_arcs(Roster& self, const Numbers& machines, const Numbers& new_rooms,
+                   const Line& new_costs, const Line& new_steps, const Handles& arcs,
+                   const Written1& rooms, const Written1& costs, const Written1& steps) {
+  check_machines(self, machines);
+  require(new_rooms.size() == machines.size(), "not a number for each machine");
+  for (const std::size_t size : {arcs.size(), rooms.size(), costs.size(), steps.size()}) {
+    require(size == self.machines(), "not a number for each machine");
+  }
+  const auto at = [&](const Line& line, std::size_t k) {
+    if (const auto* one = std::get_if<std::int64_t>(&line)) return *one;
+    const auto& all = std::get<1>(line);
+    return all.data()[static_cast<std::int64_t>(k) * all.stride(0)];
+  };
+  for (const Line* line : {&new_costs, &new_steps}) {
+    const auto* all = std::get_if<1>(line);
+    require(all == nullptr || all->shape(0) == machines.size(), "not a number for each machine");
+  }
+  for (std::size_t k = 0; k < machines.size(); ++k) {
+    check_terms(new_rooms.data()[k], at(new_costs, k), at(new_steps, k));
+    require(self.network().has_arc(arcs.data()[machines.data()[k]]), "no such arc");
+  }
+  for (std::size_t k = 0; k < machines.size(); ++k) {
+    const Number machine = machines.data()[k];
+    rooms.data()[machine] = new_rooms.data()[k];
+    costs.data()[machine] = at(new_costs, k);
+    steps.data()[machine] = at(new_steps, k);
+    self.network().set_arc(arcs.data()[machine], static_cast<std::int32_t>(rooms.data()[machine]),
+                           costs.data()[machine], steps.data()[machine]);
+  }
 }
 
 // Pools and machines to look at; by pool and machine the room, and how many tasks go through a machine.
@@ -82,15 +126,21 @@ rooms_of(Rooms& self, const Roster& roster, const Matrix& free, const Flags& usa
 // Gives the arcs from pools to machines new terms; those that lack are added. `arcs`, `rooms`, `costs` and
 // `steps` are of all pools and machines, and follow.
 void set_pool_arcs(Roster& self, const Numbers& pools, const Numbers& machines, const Numbers& racks,
-                   const Terms& new_rooms, const Terms& new_costs, const Terms& new_steps,
+                   const Matrix& new_rooms, const Terms& new_costs, const Terms& new_steps,
                    const Written<std::int32_t>& arcs, const Written<std::int64_t>& rooms,
                    const Written<std::int64_t>& costs, const Written<std::int64_t>& steps) {
   check_machines(self, machines);
   for (const Number pool : span_of(pools)) require(self.has_pool(pool), "no such pool");
-  for (const auto* terms : {&new_rooms, &new_costs, &new_steps}) {
-    require(terms->shape(0) == pools.size() && terms->shape(1) == machines.size(),
-            "not a row for each pool and a column for each machine");
-  }
+  const char* const misshapen = "not a row for each pool and a column for each machine";
+  require(new_rooms.shape(0) == pools.size() && new_rooms.shape(1) == machines.size(), misshapen);
+  const auto strided = [&](const Terms& terms) {
+    if (const auto* one = std::get_if<std::int64_t>(&terms)) return Strided{one, 0, 0};
+    const auto& all = std::get<1>(terms);
+    require(all.shape(0) == pools.size() || all.shape(0) == 1, misshapen);
+    require(all.shape(1) == machines.size() || all.shape(1) == 1, misshapen);
+    return Strided{all.data(), all.shape(0) == 1 ? 0 : all.stride(0),
+                   all.shape(1) == 1 ? 0 : all.stride(1)};
+  };
   for (const std::size_t rows : {arcs.shape(0), rooms.shape(0), costs.shape(0), steps.shape(0)}) {
     require(rows >= self.pools(), "not a row for each pool");
   }
@@ -98,17 +148,11 @@ void set_pool_arcs(Roster& self, const Numbers& pools, const Numbers& machines, 
     require(width == self.machines(), "not a column for each machine");
   }
   require(racks.size() == self.machines(), "not a rack for each machine");
-  const auto strided = [](const Terms& terms) {
-    return Strided{terms.data(), terms.stride(0), terms.stride(1)};
-  };
-  const PoolTerms terms{strided(new_rooms), strided(new_costs), strided(new_steps)};
+  const auto width = static_cast<std::int64_t>(machines.size());
+  const PoolTerms terms{{new_rooms.data(), width, 1}, strided(new_costs), strided(new_steps)};
   for (std::size_t i = 0; i < pools.size(); ++i) {
     for (std::size_t k = 0; k < machines.size(); ++k) {
-      const Number room = terms.rooms(i, k);
-      require(room >= 0 && room <= capacity_limit, "a capacity out of range");
-      const Wide last = static_cast<Wide>(terms.costs(i, k)) + static_cast<Wide>(terms.steps(i, k)) * room;
-      require(terms.steps(i, k) >= 0 && terms.costs(i, k) >= -cost_limit && last <= cost_limit,
-              "a cost out of range");
+      check_terms(terms.rooms(i, k), terms.costs(i, k), terms.steps(i, k));
     }
   }
   PoolTable table{arcs.data(), rooms.data(), costs.data(), steps.data(), self.machines()};
@@ -170,18 +214,13 @@ OutArray<std::int64_t> add_classes(Roster& self, const Numbers& jobs, const Numb
   return to_numpy(self.add_classes(groups, span_of(rows), span_of(pool_costs), preemption, now));
 }
 
-void add_jobs(Roster& self, const Numbers& numbers, const Numbers& counts, const Handles& heads,
-              const Numbers& precedences) {
-  for (const std::size_t length : {counts.size(), heads.size(), precedences.size()}) {
-    require(length == numbers.size(), "the arrays differ in length");
-  }
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    require(numbers.data()[i] >= 0 && numbers.data()[i] < (Number{1} << 31), "no job's number");
-    require(!self.knows_job(numbers.data()[i]), "a job that is known");
-    require(counts.data()[i] > 0, "a job without tasks");
-    require(self.network().has_vertex(heads.data()[i]), "no such vertex");
-  }
-  self.add_jobs(span_of(numbers), span_of(counts), span_of(heads), span_of(precedences));
+void add_job(Roster& self, std::int64_t number, std::int64_t tasks, std::int64_t head,
+             std::int64_t precedence) {
+  require(number >= 0 && number < (Number{1} << 31), "no job's number");
+  require(!self.knows_job(number), "a job that is known");
+  require(tasks > 0, "a job without tasks");
+  require(self.network().has_vertex(head), "no such vertex");
+  self.add_job(number, tasks, static_cast<Vertex>(head), precedence);
 }
 
 using PlanColumns = std::tuple<OutArray<std::int64_t>, OutArray<std::int64_t>, OutArray<std::int64_t>,
@@ -357,8 +396,8 @@ void bind_roster(nb::module_& module) {
           },
           nb::arg("number"))
       .def("add_owner", &Roster::add_owner)
-      .def("add_jobs", &add_jobs, nb::arg("numbers"), nb::arg("counts"), nb::arg("heads"),
-           nb::arg("precedences"))
+      .def("add_job", &add_job, nb::arg("number"), nb::arg("tasks"), nb::arg("head"),
+           nb::arg("precedence"))
       .def("add_classes", &add_classes, nb::arg("jobs"), nb::arg("pools"), nb::arg("owners"),
            nb::arg("shapes"), nb::arg("waiting"), nb::arg("sizes"), nb::arg("each"),
            nb::arg("rows"), nb::arg("pool_costs"), nb::arg("preemption"), nb::arg("now"))
@@ -402,6 +441,9 @@ void bind_roster(nb::module_& module) {
            nb::arg("new_rooms"), nb::arg("new_costs"), nb::arg("new_steps"),
            nb::arg("arcs").noconvert(), nb::arg("rooms").noconvert(), nb::arg("costs").noconvert(),
            nb::arg("steps").noconvert())
+      .def("set_sink_arcs", &set_sink_arcs, nb::arg("machines"), nb::arg("new_rooms"),
+           nb::arg("new_costs"), nb::arg("new_steps"), nb::arg("arcs"), nb::arg("rooms").noconvert(),
+           nb::arg("costs").noconvert(), nb::arg("steps").noconvert())
       .def("extract", &extract, nb::arg("arcs"), nb::arg("racks"))
       .def("admit", &admit, nb::arg("rooms"), nb::arg("rows"), nb::arg("machines"), nb::arg("costs"),
            nb::arg("leaving"), nb::arg("free"), nb::arg("usable"), nb::arg("moves"))

@@ -475,6 +475,7 @@ class FlowSolver:
     def set_segments(
         self, arc: int, units: NDArray[np.int64], costs: NDArray[np.int64]
     ) -> None: ...
+    def balance(self, vertex: int) -> None: ...
     def set_supplies(self, vertices: NDArray[np.int32], supplies: NDArray[np.int64]) -> None: ...
     def remove_vertices(self, vertices: NDArray[np.int32], drain: bool) -> None: ...
     def remove_arcs(self, arcs: NDArray[np.int32]) -> None: ...
@@ -527,13 +528,7 @@ class FlowRoster:
     def add_racks(self, number: int, racks: NDArray[np.int32]) -> None: ...
     def close_pool(self, number: int) -> None: ...
     def add_owner(self) -> None: ...
-    def add_jobs(
-        self,
-        numbers: NDArray[np.int64],
-        counts: NDArray[np.int64],
-        heads: NDArray[np.int32],
-        precedences: NDArray[np.int64],
-    ) -> None: ...
+    def add_job(self, number: int, tasks: int, head: int, precedence: int) -> None: ...
     def add_classes(
         self,
         jobs: NDArray[np.int64],
@@ -567,8 +562,19 @@ class FlowRoster:
         machines: NDArray[np.int64],
         racks: NDArray[np.int64],
         new_rooms: NDArray[np.int64],
-        new_costs: NDArray[np.int64],
-        new_steps: NDArray[np.int64],
+        new_costs: int | NDArray[np.int64],
+        new_steps: int | NDArray[np.int64],
+        arcs: NDArray[np.int32],
+        rooms: NDArray[np.int64],
+        costs: NDArray[np.int64],
+        steps: NDArray[np.int64],
+    ) -> None: ...
+    def set_sink_arcs(
+        self,
+        machines: NDArray[np.int64],
+        new_rooms: NDArray[np.int64],
+        new_costs: int | NDArray[np.int64],
+        new_steps: int | NDArray[np.int64],
         arcs: NDArray[np.int32],
         rooms: NDArray[np.int64],
         costs: NDArray[np.int64],

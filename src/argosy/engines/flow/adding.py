@@ -43,17 +43,11 @@ def add_jobs(graph: Graph, submissions: Sequence[Submission], view: View, now: i
 
 def _add_entries(graph: Graph, submissions: Sequence[Submission]) -> None:
     """Rows for all tasks of new jobs, and a vertex for each job."""
-    new = {number: job for job, number, _ in submissions if number not in graph.jobs}
-    if not new:
-        return
-    owners = [graph.owner_vertices[graph.owner_number(job.owner)] for job in new.values()]
-    graph.roster.add_jobs(
-        np.fromiter(new, np.int64, len(new)),
-        np.array([job.tasks for job in new.values()], np.int64),
-        np.array(owners, np.int32),
-        np.array([job.precedence for job in new.values()], np.int64),
-    )
-    for number, job in new.items():
+    for job, number, _ in submissions:
+        if number in graph.jobs:
+            continue
+        head = graph.owner_vertices[graph.owner_number(job.owner)]
+        graph.roster.add_job(number, job.tasks, head, job.precedence)
         graph.jobs.add(number, job)
         if job.gang:
             graph.gangs.add(number)

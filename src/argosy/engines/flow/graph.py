@@ -188,10 +188,9 @@ class Graph:
         return self.network.solve(self.settings.algorithm, warm=self.settings.warm)
 
     def set_sink_terms(self, machines: Numbers, rooms: Numbers, terms: Terms) -> None:
-        for column, values in zip(self.sink_terms, (rooms, terms.costs, terms.steps), strict=True):
-            column[machines] = values
-        new = (column[machines] for column in self.sink_terms)
-        self.network.set_arcs(self.sink_arcs[machines], *new)
+        self.roster.set_sink_arcs(
+            machines, rooms, terms.costs, terms.steps, self.sink_arcs, *self.sink_terms
+        )
 
     def _set_owners(self) -> None:
         for number, terms in enumerate(self.policy.owner_terms()):

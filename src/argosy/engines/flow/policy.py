@@ -96,7 +96,8 @@ class Policy(Protocol):
         """Of the arc from each of some machines to the sink."""
 
     def pool_terms(self, requests: Numbers, machines: Numbers) -> Terms:
-        """Of the arcs from pools to some machines: a row for each request, a column for each machine.
+        """Of the arcs from pools to some machines: a row for each request or one for all, a column for
+        each machine or one for all.
         A machine's terms change with its own statistics, and with machines that come or change."""
 
     def owner_terms(self) -> Sequence[tuple[int, int]]:

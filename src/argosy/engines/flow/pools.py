@@ -137,15 +137,13 @@ class Pools:
 
     def set(self, numbers: Numbers, machines: Numbers, rooms: Numbers, terms: Terms) -> None:
         """New terms for the arcs of some pools to some machines, rooms in a row for each pool."""
-        costs = np.broadcast_to(np.asarray(terms.costs, np.int64), rooms.shape)
-        steps = np.broadcast_to(np.asarray(terms.steps, np.int64), rooms.shape)
         self._roster.set_pool_arcs(
             numbers,
             machines,
             self._cluster.racks,
             rooms,
-            costs,
-            steps,
+            terms.costs,
+            terms.steps,
             self.arcs,
             self.rooms,
             self.costs,

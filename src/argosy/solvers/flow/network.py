@@ -125,8 +125,7 @@ class Network:
 
     def balance(self, vertex: int) -> None:
         """Gives the vertex the supply that makes all supplies add up to zero."""
-        here = int(self._core.supplies(_handles([vertex]))[0])
-        self.set_supplies([vertex], [here - self._core.total_supply])
+        self._core.balance(vertex)
 
     def roster(self, dimensions: int, *, reschedules: bool, migration: int) -> Roster:
         """A table of tasks that this network places, which edits it as they come and go."""

@@ -65,7 +65,7 @@ class MultiDimensional:
         capacity = np.maximum(self._capacity[machines], 1)
         used = (_FULL * (self._capacity[machines] - self._free[machines]) // capacity).sum(axis=1)
         if self._settings.prefer == "pack":
-            return Terms((_FULL * count - used) // count)
+            return Terms(((_FULL * count - used) // count)[None, :])
         added = np.zeros((len(requests), len(machines)), np.int64)
         for dimension in range(count):
             added += _FULL * requests[:, dimension, None] // capacity[None, :, dimension]
