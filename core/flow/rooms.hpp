@@ -3,7 +3,8 @@
 // Where all tasks ask for the same, a machine's room is a number of slots, whoever holds them, and the flow
 // is exact. Where they differ, slots do not exist. A machine with room for a task that waits then takes
 // what fits into its free resources beside what runs there; one without takes a task only in exchange for
-// one that is at least as large. Each task alone is then sure to fit; those that would not fit together are
+// one that is at least as large, where that can help: where all that run there are as large, where one is
+// of lower precedence, or where the task cannot go to whatever place that one would move to. Each task alone is then sure to fit; those that would not fit together are
 // sorted out when the flow has become placements (admission.hpp).
 //
 // Who was not let in on a machine all the same, whose pool has nobody of higher precedence, is not sent
@@ -75,7 +76,7 @@ class Rooms {
       const PoolRow& pool = roster_.pool(static_cast<Number>(number));
       if (pool.tasks > 0) {
         living.push_back(static_cast<Number>(number));
-        serials.insert(serials.end(), {pool.serial, pool.top});
+        serials.insert(serials.end(), {pool.serial, pool.top, pool.bottom});
       }
       if (pool.waiting > 0) waiting.push_back(static_cast<Number>(number));
     }
@@ -199,18 +200,23 @@ class Rooms {
     });
   }
 
-  // Tasks on a machine that are at least as large as those of a pool.
-  Number swaps(Number pool, Number machine) const {
-    const std::vector<Number>& request = roster_.pool(pool).request;
+  // Tasks on a machine that are at least as large as those of a pool, if one of these may get the place.
+  Number swaps(Number number, Number machine) const {
+    const PoolRow& pool = roster_.pool(number);
     Number tasks = 0;
+    bool may_help = pool.is_choosy, are_all_larger = true;
     for (const Number other : pools_) {
       const PoolRow& there = roster_.pool(other);
-      if (std::equal(request.begin(), request.end(), there.request.begin(),
+      if (there.running[machine] == 0) continue;
+      if (std::equal(pool.request.begin(), pool.request.end(), there.request.begin(),
                      [](Number a, Number b) { return a <= b; })) {
         tasks += there.running[machine];
+        may_help |= there.bottom < pool.top;
+      } else {
+        are_all_larger = false;
       }
     }
-    return tasks;
+    return may_help || are_all_larger ? tasks : 0;
   }
 
   Roster& roster_;

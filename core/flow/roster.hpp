@@ -73,12 +73,13 @@ class Roster {
   std::vector<Row> take_touched_machines() { return touched_machines_.take(); }
 
   void open_pool(Number number, Vertex vertex, std::span<const Number> request,
-                 std::span<const Vertex> racks) {
+                 std::span<const Vertex> racks, bool is_choosy) {
     if (static_cast<std::size_t>(number) >= pools_.size()) pools_.resize(number + 1);
     PoolRow& pool = pools_[number];
     pool = PoolRow{};
     pool.serial = ++serials_;
     pool.vertex = vertex;
+    pool.is_choosy = is_choosy;
     pool.request.assign(request.begin(), request.end());
     pool.running.assign(machines(), 0);
     add_racks(number, racks);
@@ -212,6 +213,7 @@ class Roster {
       owner.living += group.tasks;
       count_waiting(owner, group.tasks, now);
       pools_[group.pool].top = std::max(pools_[group.pool].top, owner.precedence);
+      pools_[group.pool].bottom = std::min(pools_[group.pool].bottom, owner.precedence);
       pools_[group.pool].tasks += group.tasks;
       pools_[group.pool].waiting += group.tasks;
       demand(group.owner, group.pool, group.tasks);

@@ -50,6 +50,7 @@ struct JobRow {
 
 struct PoolRow {
   static constexpr Number lowest = std::numeric_limits<Number>::min();
+  static constexpr Number highest = std::numeric_limits<Number>::max();
 
   Vertex vertex = none;
   std::vector<Vertex> racks;
@@ -57,6 +58,8 @@ struct PoolRow {
   std::vector<Number> running;  // by machine
   Number serial = 0;            // no other pool ever had it
   Number top = lowest;          // the highest precedence of a task that it ever had
+  Number bottom = highest;      // and the lowest
+  bool is_choosy = false;       // whether its tasks go only to some machines
   Number tasks = 0;             // that are not over
   Number waiting = 0;
 };

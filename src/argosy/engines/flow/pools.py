@@ -75,7 +75,9 @@ class Pools:
         for matrix in (self.rooms, self.costs, self.steps):
             matrix[number] = 0
         self.arcs[number] = NO_ARC
-        self._roster.open_pool(number, pool.vertex, pool.request, np.empty(0, np.int32))
+        self._roster.open_pool(
+            number, pool.vertex, pool.request, np.empty(0, np.int32), bool(requires)
+        )
         self._add_racks(pool)
         self._by_key[key] = self.by_number[number] = pool
         return pool
