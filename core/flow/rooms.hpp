@@ -43,6 +43,8 @@ class Rooms {
   // A machine takes at most `slots` tasks; 0: as many as its resources allow.
   Rooms(Roster& roster, Number slots) : roster_(roster), slots_(slots) {}
 
+  const Roster& roster() const { return roster_; }
+
   // Tasks of a pool and a precedence were not let in on a machine.
   void bar(Number pool, Number machine, Number precedence) {
     bars_.resize(std::max(bars_.size(), roster_.machines()));

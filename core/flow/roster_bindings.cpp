@@ -112,9 +112,8 @@ void set_sink_arcs(Roster& self, const Numbers& machines, const Numbers& new_roo
 // Pools and machines to look at; by pool and machine the room, and how many tasks go through a machine.
 std::tuple<OutArray<std::int64_t>, OutArray<std::int64_t>, OutArray<std::int64_t>,
            OutArray<std::int64_t>>
-rooms_of(Rooms& self, const Roster& roster, const Matrix& free, const Flags& usable,
-         const Allowed& allowed) {
-  const Standing now = standing(roster, free, usable, allowed);
+rooms_of(Rooms& self, const Matrix& free, const Flags& usable, const Allowed& allowed) {
+  const Standing now = standing(self.roster(), free, usable, allowed);
   std::vector<Number> rooms, through;
   self.look(now);
   self.count(now, rooms, through);
@@ -247,6 +246,7 @@ PlanColumns admit(const Roster& self, Rooms& rooms, const Numbers& rows, const N
                   const Flags& usable, std::int64_t moves) {
   require(machines.size() == rows.size() && costs.size() == rows.size(),
           "the arrays differ in length");
+  require(&rooms.roster() == &self, "rooms of another roster");
   check_rows(self, rows);
   check_rows(self, leaving);
   check_machines(self, machines);
@@ -503,6 +503,5 @@ void bind_roster(nb::module_& module) {
            nb::keep_alive<1, 2>())
       .def("unbar", &Rooms::unbar)
       .def("forget", &Rooms::forget)
-      .def("look", &rooms_of, nb::arg("roster"), nb::arg("free"), nb::arg("usable"),
-           nb::arg("allowed"));
+      .def("look", &rooms_of, nb::arg("free"), nb::arg("usable"), nb::arg("allowed"));
 }

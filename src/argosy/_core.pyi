@@ -632,7 +632,6 @@ class FlowRooms:
     def forget(self) -> None: ...
     def look(
         self,
-        roster: FlowRoster,
         free: NDArray[np.int64],
         usable: NDArray[np.bool_],
         allowed: NDArray[np.bool_],

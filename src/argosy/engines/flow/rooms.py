@@ -21,7 +21,7 @@ def set_rooms(graph: Graph, statistics: Statistics) -> None:
         # Which machines are the cheapest depends on all of them.
         graph.rooms.forget()
     numbers, machines, rooms, through = graph.rooms.look(
-        graph.roster, statistics.free, statistics.usable, pools.allowed
+        statistics.free, statistics.usable, pools.allowed
     )
     if not len(numbers) or not len(machines):
         return
