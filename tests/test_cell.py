@@ -11,7 +11,7 @@ import pytest
 from argosy.cell.audit import AuditFailure
 from argosy.cell.cell import Cell
 from argosy.model.errors import ModelError
-from argosy.model.explanations import Why
+from argosy.model.explanations import Refusal, Why
 from argosy.model.jobs import task_number
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
@@ -459,3 +459,9 @@ def test_an_audited_cell_stops_at_the_first_discrepancy() -> None:
     cell = Miscounting(DIMENSIONS, audited=True)
     with pytest.raises(AuditFailure, match="recounts to 2"):
         change(cell, AddMachine(Machine("m0", Resources(1, 1))))
+
+
+def test_a_full_queue_is_not_taken_for_a_limit_of_precedence() -> None:
+    assert len(Why.__members__) == len({*Why})
+    assert Refusal(Why.QUEUE_FULL).sentence("m1") == "the queue of m1 was full"
+    assert "above what" in Refusal(Why.PRECEDENCE_LIMIT, lacking=2).sentence()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, unique
 from typing import Final
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from argosy.model.units import format_amount
 
 
+@unique
 class Why(IntEnum):
     """Reason codes. The numbers are shared with the native core and appear in decision logs."""
 
@@ -41,12 +42,12 @@ class Why(IntEnum):
     ATTEMPTS = 14
     #: The scheduler that held the task stopped.
     SCHEDULER_LOST = 15
-    #: The machine's queue was full.
-    QUEUE_FULL = 16
     #: The claim's precedence is `lacking` above the highest that the scheduler may wield.
     PRECEDENCE_LIMIT = 16
     #: The task to be moved ended while the claim was on its way.
     ENDED = 17
+    #: The machine's queue was full.
+    QUEUE_FULL = 18
 
 
 #: Refusals that come from others having changed the cell, and those that come from a scheduler's limits.

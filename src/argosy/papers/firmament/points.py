@@ -127,7 +127,7 @@ def _cases(scale: str, figure: str) -> list[Case]:
                     "machines": size,
                     "algorithm": "cost-scaling",
                     "scratch": "no",
-                    "changes": 15,
+                    "changes": _pick(scale, 3, 15, 5),
                     "utilisation": fill,
                     "start": start,
                     "drained": drained,
