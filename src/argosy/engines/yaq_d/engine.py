@@ -19,6 +19,8 @@ class YaqDSettings(QueueingSettings, frozen=True):
     heartbeat: Annotated[Micros, Meta(ge=1)] = Micros(8_000_000)
     #: To each machine's wait, for each job, a draw of up to one heartbeat is added.
     jitter: bool = False
+    #: Draws are whole multiples of this; of equal ones, a machine of a lower number has the lesser.
+    jitter_step: Annotated[Micros, Meta(ge=1)] = Micros(1)
     #: A heartbeat tells what is on its way to the machine as well.
     count_sent: bool = False
 
@@ -33,10 +35,21 @@ class YaqD(QueueingScheduler):
 
     published: ClassVar[Mapping[str, Published]] = {
         name: Published(
-            {"heartbeat": 8_000, "jitter": True, "count_sent": True, "share": share},
+            {
+                "heartbeat": heartbeat,
+                "jitter": True,
+                "jitter_step": step,
+                "count_sent": True,
+                "share": share,
+            },
             MachineModel(queue="shortest-remaining", slack=5, start_delay=1_000),
         )
-        for name, share in (("yaq-d", 0.98), ("yaq-d-cloudera", 0.91))
+        for name, heartbeat, step, share in (
+            ("yaq-d", 8_000, 1, 0.98),
+            ("yaq-d-cloudera", 8_000, 1, 0.91),
+            ("yaq-d-8s", 8_000_000, 1_000_000, 0.98),
+            ("yaq-d-8s-cloudera", 8_000_000, 1_000_000, 0.91),
+        )
     }
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -49,4 +62,7 @@ class YaqD(QueueingScheduler):
     def noise(self, machines: int) -> NDArray[np.int64] | None:
         if not self._settings.jitter:
             return None
-        return self._context.random.integers(machines, self._settings.heartbeat + 1)
+        step = self._settings.jitter_step
+        draws = self._context.random.integers(machines, self._settings.heartbeat // step + 1)
+        # Of equal draws, which few steps make many of, the machine of the lower number has the least.
+        return draws if step == 1 else draws * step + np.arange(machines)
