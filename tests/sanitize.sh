@@ -18,4 +18,5 @@ LD_PRELOAD="$runtime" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS
   "$venv/bin/python" -m pytest -p no:cacheprovider \
   tests/test_random.py tests/test_cell.py tests/test_cell_twin.py tests/test_search.py \
   tests/test_flow.py tests/test_flow_files.py tests/test_world.py tests/test_world_random.py \
-  tests/test_conformance.py tests/test_probes.py "$@"
+  tests/test_conformance.py tests/test_probes.py tests/test_firmament.py \
+  tests/test_firmament_gangs.py tests/test_firmament_rounds.py "$@"
