@@ -21,7 +21,15 @@ from argosy.report.metrics import METRICS, find_metric
 from argosy.report.tables import Column, Table, Unit, plain
 from argosy.report.verdicts import reasons, verdict
 from argosy.runs.answers import WhyAnswer
-from argosy.runs.summary import Counts, Distribution, Placement, SchedulerSummary, Summary, Use
+from argosy.runs.summary import (
+    Counts,
+    Distribution,
+    Placement,
+    SchedulerSummary,
+    Summary,
+    Timeline,
+    Use,
+)
 
 
 def spread(mean: float) -> Distribution:
@@ -150,6 +158,16 @@ class TestSummaries:
     def test_a_run_that_finished_nothing_leaves_its_times_empty(self) -> None:
         row = next(r for r in summaries.times(summary(finished=0)).rows if r[0] == "JCT")
         assert set(row[1:]) == {None}
+
+    def test_the_life_of_tasks_is_told_part_by_part_and_how_far_they_drift_apart(self) -> None:
+        assert summaries.lives(summary()).rows == (), "not kept"
+        one = Distribution(count=2, mean=3.0, p50=3.0, p90=3.0, p99=3.0, largest=3.0)
+        kept = msgspec.structs.replace(
+            summary(), timeline=Timeline(w2x=one, tct=one, spread={"started": one})
+        )
+        parts = [row[0] for row in summaries.lives(kept).rows]
+        assert parts == ["w2x, at the machine", "TCT, in all", "spread of a job when started"]
+        assert any("life of tasks" in section[0] for section in summaries.sections(kept))
 
     def test_states_nobody_is_in_are_not_listed(self) -> None:
         states = [row[0] for row in summaries.counts(summary(finished=90)).rows]

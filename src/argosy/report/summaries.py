@@ -73,6 +73,36 @@ def times(summary: Summary) -> Table:
     return Table(columns, tuple(rows))
 
 
+#: The parts of `Timeline`, in the order in which a task lives through them, and what happens there.
+LIVES: Final = {
+    "w2s": "w2s, until decided on",
+    "s": "s, decided on",
+    "tst": "TST, at the scheduler",
+    "w2x": "w2x, at the machine",
+    "x": "x, running",
+    "tct": "TCT, in all",
+}
+
+
+def lives(summary: Summary) -> Table:
+    """The parts of tasks' lives, and how far those of one job drift apart; empty where not kept."""
+    columns = (
+        Column("part", "life of tasks"),
+        *(Column(name, title, Unit.TIME) for name, title in STATISTICS.items()),
+    )
+    life = summary.timeline
+    found: list[tuple[str, Distribution]] = [
+        (title, getattr(life, field)) for field, title in LIVES.items()
+    ]
+    found += [(f"spread of a job when {stage}", of) for stage, of in life.spread.items()]
+    rows = tuple(
+        (title, *(getattr(observed, name) for name in STATISTICS))
+        for title, observed in found
+        if observed.count
+    )
+    return Table(columns, rows)
+
+
 def schedulers(summary: Summary) -> Table:
     """A row per scheduler, without the columns that would say the same in each."""
     columns = (
@@ -192,8 +222,9 @@ def sections(summary: Summary, width: int | None = None) -> list[list[str]]:
         [f"{summary.scenario}, seed {summary.seed}: {summary.fleet}"],
         *(
             table(summary).lines(width)
-            for table in (counts, times, totals, placement, schedulers)
-            if table is not placement or summary.placement.looks
+            for table in (counts, times, lives, totals, placement, schedulers)
+            if (table is not placement or summary.placement.looks)
+            and (table is not lives or summary.timeline.tct.count)
         ),
     ]
 

@@ -27,6 +27,9 @@ _LABELS: Final = {
     "murmuration": "Murmuration",
 }
 
+#: Seconds over which the flood's decisions are averaged: a job's tasks are placed at once.
+_WINDOW: Final = 30
+
 
 def _note(found: Findings, figure: str, *results: Result) -> str:
     machines = results[0]["machines"]
@@ -249,13 +252,17 @@ def draw_11(found: Findings) -> Figure:
     result = one(found, "11", system="flood")
     marks: tuple[Mark, ...] = ()
     if result is not None:
-        marks = tuple(Mark(float(at), rate) for at, rate in enumerate(result.series["decisions"]))
-    line = Line(label="murmuration", marks=marks)
+        rates = result.series["decisions"]
+        marks = tuple(
+            Mark(float(at), sum(rates[at : at + _WINDOW]) / _WINDOW)
+            for at in range(0, len(rates), _WINDOW)
+        )
+    line = Line(label="Murmuration", marks=marks, stepped=True)
     return Figure(
         number="11",
         title="Scheduling throughput",
-        caption="Tasks placed per second by ten schedulers, 500 jobs of pattern C a hundred times as "
-        "fast.",
+        caption="Tasks placed per second by ten schedulers, averaged over half minutes; 500 jobs of "
+        "pattern C a hundred times as fast.",
         panels=(
             Chart(
                 title="throughput",
@@ -277,7 +284,7 @@ def claims_11(found: Findings) -> Iterator[Claim]:
         figure="11",
         paper="1.6 million pods placed in 13 minutes, 3,900 decisions a second at most",
         here=f"{result['tasks']:,.0f} tasks in {seconds(result['placed_in'])}, "
-        f"{result['peak']:,.0f} a second at most",
+        f"{result['tasks'] / max(result['placed_in'], 1e-9):,.0f} a second on average",
         tolerance=f"as many a second over all: {seconds(expected)}, within 50 %",
         holds=0.5 * expected <= result["placed_in"] <= 1.5 * expected,
         note="decision times are set to the paper's peak; what is shown is that schedulers keep up",
