@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.engines.registry import ENGINES
+from argosy.engines.registry import ENGINES, find_published, forms_named
 from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
@@ -29,35 +29,14 @@ from argosy.papers.murmuration.measures import measured
 from argosy.worlds.sim import SimulatedWorld
 
 HOP: Final = 500
-CUTOFF: Final = 90_581_100
 SECOND: Final = 1_000_000
 _MOST_PODS: Final = 110
 #: The paper names the three kinds of machines and not how many there are of each.
 _CORES: Final = (8, 16, 32)
 #: Kubernetes never gives up.
 _KUBE: Final[dict[str, Any]] = {"preempt": False, "attempts": 1_000_000_000}
-_SRPT: Final = MachineModel(queue="shortest-remaining", slack=5, start_delay=2 * HOP)
+#: Those of the cluster; simulated systems are in the form in which their engines were published.
 _SYSTEMS: Final[dict[str, tuple[str, dict[str, Any], MachineModel, int]]] = {
-    "sparrow": ("sparrow", {"cancel": False, "repeated": True}, MachineModel(), 1),
-    "yaq-d": ("yaq-d", {"heartbeat": 8_000, "jitter": True, "share": 0.98}, _SRPT, 1),
-    "eagle": (
-        "eagle",
-        {"stale_state": True, "repeated": True},
-        MachineModel(queue="shortest-remaining", slack=5, start_delay=2 * HOP, long_above=CUTOFF),
-        1,
-    ),
-    "murmuration-fcfs": (
-        "murmuration",
-        {"as_published": True},
-        MachineModel(start_delay=2 * HOP),
-        10,
-    ),
-    "murmuration-srjf": (
-        "murmuration",
-        {"as_published": True, "order": "shortest-job"},
-        _SRPT,
-        10,
-    ),
     "kube-30s": ("kube", {"retry": 30 * SECOND, **_KUBE}, MachineModel(), 1),
     "kube-1s": ("kube", {"retry": SECOND, **_KUBE}, MachineModel(), 1),
     "kube-none": ("kube", {"retry": 0, **_KUBE}, MachineModel(), 1),
@@ -84,8 +63,9 @@ def run_point(point: Point) -> Result:
 
 def _scenario(point: Point, jobs: tuple[Job, ...]) -> Scenario:
     told = point.parameters
-    engine, settings, model, schedulers = _SYSTEMS[str(told["system"])]
-    settings = dict(settings)
+    engine, settings, model, schedulers = _system(
+        str(told["system"]), str(told.get("workload", ""))
+    )
     if "delay" in told:
         settings["update_delay"] = int(float(told["delay"]) * SECOND)
     if "schedulers" in told:
@@ -111,6 +91,16 @@ def _scenario(point: Point, jobs: tuple[Job, ...]) -> Scenario:
         faults=faults,
         output=Output(log="none"),
     )
+
+
+def _system(name: str, workload: str) -> tuple[str, dict[str, Any], MachineModel, int]:
+    """Engine, settings, machines and number of schedulers, in the workload's form if there is one."""
+    if name in _SYSTEMS:
+        engine, settings, machines, schedulers = _SYSTEMS[name]
+        return engine, dict(settings), machines, schedulers
+    own = f"{name}-{workload}"
+    engine, form = find_published(own if own in forms_named() else name)
+    return engine, dict(form.settings), form.machines, form.schedulers
 
 
 def _machines(point: Point, jobs: tuple[Job, ...]) -> tuple[Machine, ...]:
