@@ -22,6 +22,7 @@ from argosy.model.scenario import (
     MachineCrash,
     MachineModel,
     Network,
+    Partition,
     SchedulerCrash,
     Steal,
 )
@@ -253,3 +254,11 @@ def test_a_dealt_job_survives_its_scheduler() -> None:
         [whole("a", 5, tasks=4)], MachineModel(), machines=2, engine=Dealer, faults=(crash,)
     )
     assert world.simulator.counts().tolist() == [0, 0, 0, 4, 0]
+
+
+def test_a_probe_waits_for_its_scheduler_while_a_partition_holds() -> None:
+    cut = Partition(at=4 * SECOND, lasts=4 * SECOND, isolated=("s",))
+    world = run([whole("a", 5, tasks=4)], MachineModel(), machines=2, engine=Dealer, faults=(cut,))
+    _, _, _, done = world.simulator.job_columns()
+    # The first two tasks end after 5 s; the machines learn at 8 s what they run next.
+    assert done.tolist() == [13 * SECOND]

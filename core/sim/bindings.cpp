@@ -149,6 +149,7 @@ void bind_sim(nb::module_& module) {
           nb::arg("owner"), nb::arg("view").none())
       .def("set_hop", &Simulator::set_hop, nb::arg("hop"))
       .def("set_round_trip", &Simulator::set_round_trip, nb::arg("round_trip"))
+      .def("cut_off", &Simulator::cut_off, nb::arg("owner"), nb::arg("since"), nb::arg("until"))
       .def("keep_loads", &Simulator::keep_loads)
       .def_prop_ro("stolen", &Simulator::stolen)
       .def(

@@ -143,6 +143,10 @@ class Simulator {
   void set_hop(std::int64_t hop) { hop_ = hop; }
   // How long it takes to ask a scheduler and be answered.
   void set_round_trip(std::int64_t round_trip) { round_trip_ = round_trip; }
+  // The scheduler can be asked and answers only outside of [from, until); cuts come in order of `from`.
+  void cut_off(std::int32_t owner, std::int64_t from, std::int64_t until) {
+    cuts_.push_back({owner, from, until});
+  }
 
   // Reports of placements reach a listener's view from `due` on, one every `spacing`.
   struct Gossip {
@@ -495,6 +499,11 @@ class Simulator {
     std::int32_t slot = 0;
   };
 
+  struct Cut {
+    std::int32_t owner;
+    std::int64_t from, until;
+  };
+
   struct Probe {
     enum State : std::uint8_t { queued, held, over };
     std::int64_t job;
@@ -566,6 +575,19 @@ class Simulator {
         });
   }
 
+  // How long it takes now: a question, and its answer half a round trip later, each wait for the end of a
+  // cut that they meet.
+  std::int64_t trip_to(std::int32_t owner) const {
+    std::int64_t answered = now_;
+    for (const std::int64_t leg : {round_trip_ / 2, round_trip_ - round_trip_ / 2}) {
+      for (const Cut& cut : cuts_) {
+        if (cut.owner == owner && cut.from <= answered && answered < cut.until) answered = cut.until;
+      }
+      answered += leg;
+    }
+    return answered - now_;
+  }
+
   // The probe at the head asks its hand; false if the machine has no room for what it would get.
   bool ask_hand(std::int32_t machine, std::size_t at, const Arrival& item) {
     const std::int64_t number = Board::index_of(item.task);
@@ -577,14 +599,15 @@ class Simulator {
       if (!is_known && !cell_.start(item.task, machine, item.shape, item.scheduler)) return false;
       take(machine, at);
       probe.state = Probe::over;
-      if (!is_known) heap_.push(now_ + round_trip_, release_kind, machine, number);
+      if (!is_known) heap_.push(now_ + trip_to(probe.owner), release_kind, machine, number);
       return true;
     }
     const std::int64_t task = hand.tasks[hand.next];
     if (!cell_.start(task, machine, item.shape, item.scheduler)) return false;
     const Arrival bound{task,    hand.durations[hand.next], item.estimate, hand.sent,
                         item.at, machine,                   item.shape,    item.scheduler};
-    if (++hand.next == hand.tasks.size()) hand.emptied = now_;
+    const std::int64_t trip = trip_to(probe.owner);
+    if (++hand.next == hand.tasks.size()) hand.emptied = now_ + trip - round_trip_;
     if (hand.is_sticky) {
       queues_[machine].charge(at, item.estimate);
     } else {
@@ -592,7 +615,7 @@ class Simulator {
       probe.state = Probe::over;
       --hand.probes;
     }
-    start(bound, round_trip_);
+    start(bound, trip);
     return true;
   }
 
@@ -893,6 +916,7 @@ class Simulator {
   std::vector<WaitView*> listeners_;
   std::int64_t hop_ = -1;
   std::int64_t round_trip_ = 0;
+  std::vector<Cut> cuts_;
   bool keeps_loads_ = false;
   Loads loads_;
   std::vector<Hand> hands_;

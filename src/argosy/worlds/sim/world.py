@@ -108,6 +108,9 @@ class SimulatedWorld:
         self.simulator.set_round_trip(self.network.round_trip)
         self.schedulers = self._make_schedulers(engines)
         self._by_name = {scheduler.name: scheduler for scheduler in self.schedulers}
+        for cut in sorted(partitions, key=lambda partition: partition.at):
+            for name in cut.isolated:
+                self.simulator.cut_off(self._by_name[name].index, cut.at, cut.at + cut.lasts)
         self._listeners = [scheduler for scheduler in self.schedulers if scheduler.hears_all]
         self._keepers = [
             scheduler
