@@ -93,19 +93,20 @@ class MinTree {
     return static_cast<std::int32_t>(v);
   }
 
-  // Whether the vertex is other than it was.
+  // Whether the vertex is other than it was. All levels but the last are padded to eights.
   bool recompute(std::size_t level, std::size_t v) {
     const Level& below = levels_[level - 1];
-    const std::size_t begin = 8 * v;
-    const std::size_t end = std::min(begin + 8, below.least.size());
-    std::int64_t least = never;
-    for (std::size_t child = begin; child < end; ++child) least = std::min(least, below.least[child]);
+    const std::int64_t* const keys = below.least.data() + 8 * v;
+    std::int64_t least = keys[0];
+    for (int child = 1; child < 8; ++child) least = std::min(least, keys[child]);
     std::int32_t count = 0;
-    if (least != never) {
-      for (std::size_t child = begin; child < end; ++child) {
-        if (below.least[child] == least) count += level == 1 ? 1 : below.count[child];
-      }
+    if (level == 1) {
+      for (int child = 0; child < 8; ++child) count += keys[child] == least;
+    } else {
+      const std::int32_t* const counts = below.count.data() + 8 * v;
+      for (int child = 0; child < 8; ++child) count += keys[child] == least ? counts[child] : 0;
     }
+    if (least == never) count = 0;
     Level& mine = levels_[level];
     if (mine.least[v] == least && mine.count[v] == count) return false;
     mine.least[v] = least;

@@ -172,13 +172,13 @@ class WaitView {
         early_.pop();
         apply(report);
       } else {
-        prefetch(read_);
+        if (read_ >= fetched_) prefetch();
         apply(inbox_[read_++]);
       }
     }
     if (read_ == inbox_.size() || read_ >= most_waiting) {
       inbox_.erase(inbox_.begin(), inbox_.begin() + static_cast<std::ptrdiff_t>(read_));
-      read_ = 0;
+      read_ = fetched_ = 0;
     }
   }
 
@@ -338,6 +338,7 @@ class WaitView {
  private:
   static constexpr std::size_t most_indexes = 16;
   static constexpr std::size_t most_waiting = std::size_t{1} << 16;
+  static constexpr std::size_t fetched_together = 32;
 
   struct Index {
     std::uint16_t shape;
@@ -424,15 +425,18 @@ class WaitView {
     touch(machine);
   }
 
-  // Reports are about machines and tasks all over memory, and are worked in many at a time.
-  void prefetch(std::size_t at) const {
-    if (at + 16 >= inbox_.size()) return;
-    if (!published_) {
-      ledger_.prefetch_job(inbox_[at + 16].task);
-      ledger_.prefetch(inbox_[at + 8].task);
+  // Reports are about machines and tasks all over memory, and are worked in many at a time. What the next
+  // of them need is fetched together, and where their jobs' tasks are one step before that.
+  void prefetch() {
+    fetched_ = std::min(read_ + fetched_together, inbox_.size());
+    for (std::size_t i = read_; i < fetched_; ++i) {
+      const auto m = static_cast<std::size_t>(inbox_[i].machine);
+      if (m < size()) __builtin_prefetch(rows_.data() + m * stride());
     }
-    const auto m = static_cast<std::size_t>(inbox_[at + 8].machine);
-    if (m < size()) __builtin_prefetch(rows_.data() + m * stride());
+    if (published_) return;
+    const std::size_t ahead = std::min(fetched_ + fetched_together, inbox_.size());
+    for (std::size_t i = read_; i < ahead; ++i) ledger_.prefetch_job(inbox_[i].task);
+    for (std::size_t i = read_; i < fetched_; ++i) ledger_.prefetch(inbox_[i].task);
   }
 
   void apply(const WaitReport report) {
@@ -540,10 +544,13 @@ class WaitView {
   void refresh(Index& index) {
     const std::int64_t mark = std::int64_t{1} << (first_mark + (&index - indexes_.data()));
     for (std::size_t i = 0; i < index.dirty.size(); ++i) {
-      if (i + 8 < index.dirty.size()) {
-        const auto ahead = static_cast<std::size_t>(index.dirty[i + 8]);
-        __builtin_prefetch(rows_.data() + ahead * stride());
-        index.tree.prefetch(ahead);
+      if (i % fetched_together == 0 && index.dirty.size() > 1) {
+        const std::size_t last = std::min(i + fetched_together, index.dirty.size());
+        for (std::size_t next = i; next < last; ++next) {
+          const auto m = static_cast<std::size_t>(index.dirty[next]);
+          __builtin_prefetch(rows_.data() + m * stride());
+          index.tree.prefetch(m);
+        }
       }
       const auto m = static_cast<std::size_t>(index.dirty[i]);
       flags(m) &= ~mark;
@@ -607,8 +614,9 @@ class WaitView {
   std::uint64_t uses_ = 0;
   // In order of due times; what was due before the last of these is in `early_`.
   std::vector<WaitReport> inbox_;
-  // Reports before this have been worked in.
+  // Reports before this have been worked in, and what those before that need has been fetched.
   std::size_t read_ = 0;
+  std::size_t fetched_ = 0;
   std::priority_queue<Early> early_;
   std::uint64_t posted_ = 0;
 };
