@@ -28,7 +28,7 @@ def test_every_figure_has_points_at_every_scale() -> None:
             assert len({digest(point) for point in points}) == len(points)
 
 
-@pytest.mark.parametrize("figure", ["7", "8", "10", "11", "12", "13", "14", "19", "table 3"])
+@pytest.mark.parametrize("figure", FIGURES)
 def test_a_figure_ends_in_claims(figure: str) -> None:
     run = results(figure)
     made = claims(run, [figure])

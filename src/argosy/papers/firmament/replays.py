@@ -72,7 +72,7 @@ def latency(point: Point) -> Result:
         "locality": _locality(done.world, settings["data"]),
     }
     curve = [done.percentile(share) for share in _SHARES]
-    rounds = [float(np.percentile([s for _, s in done.spent], each)) for each in _SHARES]
+    rounds = [done.round_percentile(share) for share in _SHARES]
     return Result(values, {"latency": curve, "round": rounds, "share": [*map(float, _SHARES)]})
 
 

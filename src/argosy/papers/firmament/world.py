@@ -11,7 +11,7 @@ remaining times are those of tasks met at a random moment. Local data is the `qu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from time import thread_time_ns
 from typing import Any, Final
@@ -158,7 +158,14 @@ class Replay(msgspec.Struct, frozen=True):
         return len(self.spent)
 
     def percentile(self, share: float) -> float:
-        return float(np.percentile(self.latencies, share)) if len(self.latencies) else 0.0
+        return _percentile(self.latencies, share)
+
+    def round_percentile(self, share: float) -> float:
+        return _percentile([seconds for _, seconds in self.spent], share)
+
+
+def _percentile(values: Sequence[float] | NDArray[np.float64], share: float) -> float:
+    return float(np.percentile(values, share)) if len(values) else 0.0
 
 
 class MeasuredWorld(SimulatedWorld):
