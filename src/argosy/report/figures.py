@@ -15,7 +15,7 @@ from argosy.papers.charts import Axis, Chart, HeatMap, Line, Mark, Rule
 
 WIDTH: Final = 380
 HEIGHT: Final = 280
-LEFT, RIGHT, TOP, BOTTOM = 58, 20, 30, 46
+LEFT, RIGHT, TOP, BOTTOM = 66, 20, 30, 46
 #: Colours and marks that can be told apart; more lines begin again.
 COLOURS: Final = 6
 MINUS: Final = "\N{MINUS SIGN}"
