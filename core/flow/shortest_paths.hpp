@@ -139,7 +139,7 @@ class ShortestPaths {
     return Found::path;
   }
 
-  // Sends up to `amount` from start to `middle` as the search forwards found, over the half `bridge`,
+  // Sends what it can from start to `middle` as the search forwards found, over the half `bridge`,
   // and on to the end as the search backwards found.
   void augment(Vertex start, Vertex end, Vertex middle, HalfId bridge) {
     Amount amount = std::numeric_limits<std::int32_t>::max();
