@@ -1,6 +1,6 @@
 """The whole engine at the paper's scale, against the Firmament paper's figures. Run by hand:
 
-    python bench/firmament.py                 about five minutes
+    python bench/firmament.py                 about a minute
     python bench/firmament.py --only short    one of replay, faster, short
 
 A workload shaped like the Google trace (`argosy.papers.firmament.world`) on 12,500 machines with 150,000

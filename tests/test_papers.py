@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from argosy.model.errors import ArgosyError, UnknownEngine
-from argosy.papers import experiment
 from argosy.papers.charts import Axis, Chart, Figure, HeatMap, Line, Mark
 from argosy.papers.claims import Claim
 from argosy.papers.experiment import Findings, Point, Result, Store, digest, run_points
@@ -94,7 +93,7 @@ class TestExperiment:
         def full(source: str, target: Path) -> None:
             raise OSError("no space")
 
-        monkeypatch.setattr(experiment.os, "replace", full)
+        monkeypatch.setattr("os.replace", full)
         with pytest.raises(OSError, match="no space"):
             Store(tmp_path).write(POINTS[0], Result({}))
         assert list(tmp_path.iterdir()) == []

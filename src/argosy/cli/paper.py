@@ -68,7 +68,8 @@ def command(
     """
     from argosy.papers.experiment import Findings, Store, run_points
     from argosy.papers.registry import find_paper
-    from argosy.report.html import page, write_page
+    from argosy.report.html import page
+    from argosy.runs.files import write_whole
 
     paper = find_paper(name)
     for figure in figures:
@@ -112,7 +113,8 @@ def command(
         csv=lambda: _table(claims).csv(),
     )
     target = html or Path("runs") / f"paper-{paper.name}.html"
-    write_page(target, page(paper, size, claims, paper.draw(found, chosen), missing))
+    text = page(paper, size, claims, paper.draw(found, chosen), missing)
+    write_whole(target, text.encode())
     note(f"\nfigures drawn in {target}, points kept in {store.directory}")
 
 

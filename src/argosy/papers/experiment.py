@@ -8,8 +8,6 @@ where it stopped.
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import suppress
@@ -20,6 +18,7 @@ import msgspec
 
 import argosy
 from argosy.model.errors import ArgosyError
+from argosy.runs.files import write_whole
 from argosy.runs.pool import Failure, uninterrupted, unwrap, worker_pool
 
 Parameter: TypeAlias = str | int | float
@@ -85,17 +84,8 @@ class Store:
         return None
 
     def write(self, point: Point, result: Result) -> None:
-        """The file appears whole, under its name, or not at all."""
-        self.directory.mkdir(parents=True, exist_ok=True)
         text = msgspec.json.encode(_Kept(argosy.__version__, point, result), order="deterministic")
-        with tempfile.NamedTemporaryFile(dir=self.directory, suffix=".part", delete=False) as part:
-            try:
-                part.write(msgspec.json.format(text, indent=2) + b"\n")
-                part.flush()
-                os.replace(part.name, self.path(point))
-            except BaseException:
-                os.unlink(part.name)
-                raise
+        write_whole(self.path(point), msgspec.json.format(text, indent=2) + b"\n")
 
 
 def run_points(

@@ -32,7 +32,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     #: What the points show: the figures wanted as charts, claims, and notes on what is missing.
     draw: Callable[[Findings, Sequence[str]], list[Figure]]
     claims: Callable[[Findings, Sequence[str]], list[Claim]]
-    notes: Callable[[Sequence[str]], list[str]]
+    notes: Callable[[Sequence[str]], list[str]] = lambda figures: []
     #: The same point on recorded input in a directory; none where a paper has no such input.
     traced: Callable[[Point, Path], Point] | None = None
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 from typing import Final
 
 import argosy
@@ -124,17 +121,3 @@ def _figure(figure: Figure) -> str:
         f"<figcaption><p>{escape(figure.caption)}</p>{note}</figcaption>"
         f'<div class="legend">{"".join(keys)}</div><div class="panels">{"".join(drawn)}</div></figure>'
     )
-
-
-def write_page(path: Path, text: str) -> None:
-    """The file is replaced whole, or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as part:
-        try:
-            part.write(text)
-            part.flush()
-            os.chmod(part.name, 0o644)
-            os.replace(part.name, path)
-        except BaseException:
-            os.unlink(part.name)
-            raise

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from argosy.engines.api import Capabilities, Context, Finishes, Settings
+from argosy.engines.api import Settings
 from argosy.engines.flow.scheduler import FlowScheduler
 from argosy.engines.flow.settings import FlowSettings
 
@@ -19,15 +19,3 @@ class Firmament(FlowScheduler):
         "Min-cost max-flow over all tasks, re-optimised from the last flow whenever something happens."
     )
     settings_type: ClassVar[type[Settings]] = FirmamentSettings
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        transactions=True,
-        gang=True,
-        preemption=True,
-        finishes=Finishes.OWN,
-        machine_events=True,
-        alone=True,
-    )
-
-    def __init__(self, settings: Settings, context: Context) -> None:
-        assert isinstance(settings, FlowSettings)
-        super().__init__(settings, context)

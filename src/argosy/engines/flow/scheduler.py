@@ -8,11 +8,12 @@ is decided on the cluster as it is when the round begins, and judged when its de
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from argosy.cell import View
-from argosy.engines.api import Context
+from argosy.engines.api import Capabilities, Context, Finishes, Settings
 from argosy.engines.flow.adding import Submission
 from argosy.engines.flow.admission import Plan
 from argosy.engines.flow.explaining import Explainer
@@ -41,7 +42,17 @@ _CONFLICTS = frozenset(map(int, CONFLICTS))
 
 
 class FlowScheduler:
-    def __init__(self, settings: FlowSettings, context: Context) -> None:
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        transactions=True,
+        gang=True,
+        preemption=True,
+        finishes=Finishes.OWN,
+        machine_events=True,
+        alone=True,
+    )
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        assert isinstance(settings, FlowSettings)
         self._settings = settings
         self._context = context
         self._graph: Graph | None = None

@@ -9,6 +9,7 @@ Tasks are served by queues in the order of their weighted dominant shares, in wh
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
@@ -48,7 +49,7 @@ _INTERVAL: Final = "interval"
 _ALONG: Final = -(2**40)
 
 
-class TwoSchedulers(SerialScheduler):
+class TwoSchedulers(SerialScheduler, ABC):
     """An engine says how LRAs are placed (`decide`) and what it sees of constraints (`sight`)."""
 
     settings_type: ClassVar[type[Settings]] = LraSettings
@@ -78,8 +79,9 @@ class TwoSchedulers(SerialScheduler):
         self._jobs: dict[int, Job] = {}
         self._open: dict[int, int] = {}
 
+    @abstractmethod
     def decide(self, problem: Problem) -> Answer:
-        raise NotImplementedError
+        """Where the containers of all applications of an interval go."""
 
     def sight(self) -> Sight | None:
         return None

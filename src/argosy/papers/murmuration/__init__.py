@@ -42,6 +42,5 @@ MURMURATION: Final = Paper(
     runner=run_point,
     draw=drawn_by(_MAKERS),
     claims=claimed_by(_MAKERS),
-    notes=lambda figures: [],
     traced=traced,
 )

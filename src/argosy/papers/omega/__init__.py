@@ -49,5 +49,4 @@ OMEGA: Final = Paper(
     runner=run_point,
     draw=drawn_by(_MAKERS),
     claims=claimed_by(_MAKERS),
-    notes=lambda figures: [],
 )
