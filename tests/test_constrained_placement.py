@@ -174,7 +174,7 @@ def test_extra_objectives_in_the_program_are_those_of_the_appraisal() -> None:
     assert answer.worth.value < 1 - 0.2 * 2 / 26
 
 
-def test_the_program_is_never_worse_than_any_heuristic_whatever_its_limits() -> None:
+def test_the_program_is_never_worse_than_any_heuristic_however_few_machines_and_nodes() -> None:
     for problem in [crowded(seed=n) for n in range(4)] + [
         random_instance(Random(n)).problem() for n in range(60)
     ]:

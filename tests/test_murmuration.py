@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from argosy.cell import Cell
 from argosy.engines.api import Context
@@ -141,6 +143,23 @@ def test_the_shortest_job_can_come_first() -> None:
     engine.handle(submitted(whole("short", 2, 5), 2), cell, 0)
     following = only(engine.handle(DecisionDue(first.token), cell, 0), Think)
     assert following.job == 2
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 8))
+def test_later_jobs_overtake_with_at_most_the_slack_times_a_jobs_own_work(
+    lengths: list[int], slack: int
+) -> None:
+    engine, cell = a_murmuration(order="shortest-job", slack=slack), a_cell(4)
+    thought = only(engine.handle(submitted(whole("now", 1, 1), 0), cell, 0), Think)
+    for number, seconds in enumerate(lengths):
+        engine.handle(submitted(whole(f"j{number}", 1, seconds), number + 1), cell, 0)
+    order = []
+    for _ in lengths:
+        thought = only(engine.handle(DecisionDue(thought.token), cell, 0), Think)
+        order.append(thought.job - 1)
+    for place_of, number in enumerate(order):
+        overtaken_by = sum(lengths[other] for other in order[:place_of] if other > number)
+        assert overtaken_by <= slack * lengths[number]
 
 
 def test_a_scheduler_that_starts_again_takes_its_view_from_the_first_of_two_peers() -> None:

@@ -135,7 +135,7 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """Where containers were put, judged by all constraints, also where an engine does not see them."""
 
-    #: How often the cell was looked at, evenly over the run.
+    #: How often the cell was looked at.
     looks: int = 0
     mean: Use = Use()
     end: Use = Use()

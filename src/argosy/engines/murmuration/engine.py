@@ -79,6 +79,8 @@ class Murmuration:
             self._view.record_times()
         self._queue: list[Work] = []
         self._arrivals = 0
+        #: The work of all jobs that have come.
+        self._pushed = 0
         #: Tasks for which there is no machine: none is large enough, or all queues are full.
         self._stuck: list[tuple[Job, int, TaskArray]] = []
         self._will_retry = False
@@ -86,7 +88,10 @@ class Murmuration:
         #: As published: gossip about the decision under way, sent when it is over.
         self._gossip: list[Effect] = []
         #: Numbers for the view of what tasks require and prefer.
-        self._sets: dict[tuple[tuple[tuple[str, str], ...], ...], int] = {}
+        self._sets: dict[
+            tuple[tuple[tuple[str, str], ...], ...],
+            tuple[int, NDArray[np.uint8] | None, NDArray[np.uint8] | None],
+        ] = {}
 
     @property
     def waits(self) -> WaitView:
@@ -130,6 +135,9 @@ class Murmuration:
         rank = 0
         if self._settings.order == "shortest-job":
             rank = sum(self._estimate(job, number, group) * group.count for group in job.groups)
+            if self._settings.slack:
+                # Who comes s x w of work later than a job of work w ranks behind it, however short.
+                self._pushed, rank = self._pushed + rank, self._pushed + self._settings.slack * rank
         self._arrivals += 1
         heapq.heappush(self._queue, Work(rank, self._arrivals, job, number, tasks))
 
@@ -253,10 +261,12 @@ class Murmuration:
             tuple(sorted(group.requires.items())),
             tuple(sorted(group.prefers.items())) if locality else (),
         )
-        number = self._sets.setdefault(wanted, len(self._sets) + 1)
-        members = _members(group.requires, view) if group.requires else None
-        near = _members(group.prefers, view) if locality else None
-        return number, members, near, locality
+        found = self._sets.get(wanted)
+        if found is None:
+            members = _members(group.requires, view) if group.requires else None
+            near = _members(group.prefers, view) if locality else None
+            found = self._sets[wanted] = (len(self._sets) + 1, members, near)
+        return *found, locality
 
     def _get_stuck(
         self,

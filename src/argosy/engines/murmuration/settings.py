@@ -16,6 +16,9 @@ class MurmurationSettings(Settings, frozen=True):
     t_task: Micros = Micros(5_000)
     #: Which job comes next: the earliest, or the one with the least estimated work.
     order: Literal["fcfs", "shortest-job"] = "fcfs"
+    #: With the shortest job first, one is overtaken by jobs of at most so many times its own work; 0: by
+    #: any number.
+    slack: Annotated[int, Meta(ge=0)] = 0
     #: One message for all placements of a job, or one for each.
     gossip: Literal["job", "task"] = "job"
     #: How long reports lie at a scheduler before they are worked in.

@@ -272,11 +272,13 @@ def draw_16(found: Findings) -> Figure:
 
 def claims_16(found: Findings) -> Iterator[Claim]:
     for system in ORDERS:
-        results = [result for _, result in found.select("16", system=system)]
-        ratios = [
-            result.series["new"][50] / max(result.series["others"][50], 1e-9)
-            for result in results
+        results = [
+            result
+            for _, result in found.select("16", system=system)
             if result.series["new"] and result.series["others"]
+        ]
+        ratios = [
+            result.series["new"][50] / max(result.series["others"][50], 1e-9) for result in results
         ]
         if not ratios:
             continue

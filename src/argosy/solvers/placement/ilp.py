@@ -1,4 +1,4 @@
-"""The integer program as an algorithm: never worse than any heuristic.
+"""The integer program as an algorithm: never worse than any heuristic that there was time for.
 
 1. Heuristics give a first answer.
 2. If it is worth as much as a bound that no answer exceeds, it is optimal and nothing is solved.

@@ -31,8 +31,7 @@ def draw_8(found: Findings) -> Figure:
         number="8",
         title="Unavailability of the worst application, hour by hour",
         caption="Applications of 100 containers, spread over 25 service units.",
-        note="Failures are generated to the paper's description of figure 3. In (a) the integer program"
-        " and J-Kube are the same.",
+        note="Failures are generated to the paper's description of figure 3.",
         panels=tuple(panels),
     )
 

@@ -88,7 +88,6 @@ def claims_9a(found: Findings) -> Iterator[Claim]:
             here=f"integer program {sum(mine):.3f}, J-Kube {sum(jkube):.3f}, summed over the steps",
             tolerance="the integer program has at most a tenth of J-Kube's, which has some",
             holds=sum(mine) <= sum(jkube) / 10 and sum(jkube) > 0,
-            note="J-Kube has some at 90 % only",
         )
     for suffix, names, note in (
         ("", FIRST_FIT, "heuristics that take the first machine that fits"),
