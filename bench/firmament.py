@@ -3,12 +3,13 @@
     python bench/firmament.py                 about a minute
     python bench/firmament.py --only short    one of replay, faster, short
 
-A workload shaped like the Google trace (`argosy.papers.firmament.world`) on 12,500 machines with 150,000
-tasks that run and 90 % of the slots in use, Quincy's policy with local data. Decisions take the
-processor time that the engine really uses; prices as explanations are off (`explain_arcs = 0`), and nothing
-else takes time. So placement latency is the wait for the round before and the round itself. `faster` is the same, 300 times
-as fast. `short` looks for the shortest tasks with which jobs of ten at 80 % utilisation still take at
-most 1.5 times as long as alone, on one slot a machine: the breaking point of section 7.4.
+A workload shaped like the Google trace (`argosy.papers.firmament.world`) on 12,500 machines with
+150,000 tasks that run and 90 % of the slots in use, Quincy's policy with local data. Decisions take
+the processor time that the engine really uses; prices as explanations are off (`explain_arcs = 0`),
+and nothing else takes time. So placement latency is the wait for the round before and the round
+itself. `faster` is the same, 300 times as fast. `short` looks for the shortest tasks with which
+jobs of ten at 80 % utilisation still take at most 1.5 times as long as alone, on one slot a
+machine: the breaking point of section 7.4.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Which hard constraints keep an application out: an analysis of an infeasible placement.
 
-If there is room without any hard constraint, all are left out and put back one by one, as long as the
-application still finds a place. Those that cannot be put back are what to relax: no part of them would
-do, where at most 64 are concerned. The application's own are put back last, so they are named rather
-than those of the operator or of others. Whether there is a place is asked of heuristics, which may miss one in a tight cell.
+If there is room without any hard constraint, all are left out and put back one by one, as long as
+the application still finds a place. Those that cannot be put back are what to relax: no part of
+them would do, where at most 64 are concerned. The application's own are put back last, so they are
+named rather than those of the operator or of others. Whether there is a place is asked of
+heuristics, which may miss one in a tight cell.
 """
 
 from __future__ import annotations
