@@ -34,7 +34,7 @@ def bench_replay(
     p50, p99 = (1_000 * done.percentile(share) for share in (50, 99))
     print(
         f"{machines:,} machines, {load.live:,} tasks, {speed_up:g}x: {done.arrived:,} tasks arrive in "
-        f"{seconds:g} s, {len(done.latencies) / max(1, done.arrived):.1%} placed, "
+        f"{seconds:g} s, {done.placed / max(1, done.arrived):.1%} placed, "
         f"{done.rounds} rounds, busy {done.busy:.1%}"
     )
     print(

@@ -51,7 +51,7 @@ class Bench:
         """One round on a cell that takes everything; returns the cost of the flow."""
         cost = self.solve()
         graph = self.graph
-        plan = decide(graph, self.view).plan
+        plan = decide(graph).plan
         tasks = graph.tasks
         where = plan.machines.astype(np.int32)
         claims = Claims(

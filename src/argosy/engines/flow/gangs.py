@@ -16,7 +16,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.cell import View
 from argosy.engines.flow.admission import Plan, admit
 from argosy.engines.flow.extraction import extract
 from argosy.engines.flow.graph import Graph
@@ -31,7 +30,7 @@ class Decided(msgspec.Struct, frozen=True):
     scans: int
 
 
-def decide(graph: Graph, view: View) -> Decided:
+def decide(graph: Graph) -> Decided:
     """A plan in which no gang is placed in part."""
     graph.parked = {
         number: counts for number, counts in graph.parked.items() if number in graph.jobs

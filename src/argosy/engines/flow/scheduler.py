@@ -115,7 +115,7 @@ class FlowScheduler:
         new = self._take_inbox(view, now)
         graph, self._is_due, self._has_news = self.graph, False, False
         graph.refresh(view, now)
-        decided = decide(graph, view)
+        decided = decide(graph)
         self._explainer.begin()
         self._plan = decided.plan
         self._is_due = self._plan.is_cut

@@ -67,7 +67,7 @@ def latency(point: Point) -> Result:
         "largest": done.percentile(100),
         "busy": done.busy,
         "round": done.busy * load.seconds / max(1, done.rounds),
-        "placed": len(done.latencies) / max(1, done.arrived),
+        "placed": done.placed / max(1, done.arrived),
         "arcs": float(graph.network.arcs),
         "locality": _locality(done.world, settings["data"]),
     }

@@ -149,6 +149,7 @@ class Replay(msgspec.Struct, frozen=True):
 
     latencies: NDArray[np.float64]
     arrived: int
+    placed: int
     spent: list[tuple[float, float]]
     busy: float
     world: MeasuredWorld
@@ -225,13 +226,14 @@ def replay(load: Load, settings: dict[str, Any], engine: str = "firmament") -> R
     sizes = np.array(world.workbook.counts, np.int64)
     mine = submit >= begin
     arrived = int(sizes[mine].sum())
-    # A job's tasks count as placed with the last of them.
-    there = mine & (placed >= 0)
-    latencies = np.repeat((placed - submit)[there], sizes[there]) / MICROS_PER_SECOND
+    # A job's tasks count as placed with the last of them; who is not yet, as placed at the end.
+    until = np.where(placed >= 0, placed, world.simulator.now)
+    latencies = np.repeat((until - submit)[mine], sizes[mine]) / MICROS_PER_SECOND
+    there = int(sizes[mine & (placed >= 0)].sum())
     spent = [
         ((at - begin) / MICROS_PER_SECOND, took / MICROS_PER_SECOND)
         for at, took in world.decisions
         if begin <= at < end
     ]
     busy = sum(took for _, took in spent) / load.seconds
-    return Replay(latencies, arrived, spent, busy, world)
+    return Replay(latencies, arrived, there, spent, busy, world)

@@ -71,15 +71,14 @@ def solve(
     limits: Limits | None = None,
     *,
     always: bool = False,
-    start: Answer | None = None,
 ) -> Answer:
     """The best answer within the limits. With `always`, also what a bound certifies is solved."""
     aim, bounds = objective or Objective(), limits or Limits()
     watch = Stopwatch()
     native = problem.placer()
     ceiling = simple_bound(problem, aim)
-    tried: list[Answer] = [] if start is None else [start]
-    best = start
+    tried: list[Answer] = []
+    best: Answer | None = None
     for name in _FIRST:
         if best is not None and best.worth.value >= ceiling - _EXACT:
             break
