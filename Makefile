@@ -32,7 +32,7 @@ bench: $(VENV)/.dev
 	@for file in bench/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 docs: $(VENV)/.dev
-	$(BIN)/python -m pytest tests/test_docs.py
+	$(BIN)/python -m pytest tests/project/test_docs.py
 
 # The same suite over a core built with AddressSanitizer and UndefinedBehaviorSanitizer.
 sanitize: $(VENV)/.dev

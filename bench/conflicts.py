@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Any
 
 from argosy.engines.registry import ENGINES
+from argosy.measures.measure import summarise
 from argosy.model.random import Random
 from argosy.model.scenario import (
     CellSpec,
@@ -27,7 +28,6 @@ from argosy.model.scenario import (
     Scenario,
     Takes,
 )
-from argosy.runs.measure import summarise
 from argosy.workloads import clusters
 from argosy.worlds.sim import SimulatedWorld
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 
-from argosy.papers.experiment import Point
+from argosy.papers.experiment import ExperimentPoint
 from argosy.papers.firmament.claims import BREAKS, NEAR_IDEAL
 from argosy.papers.firmament.replays import short_tasks
 from argosy.papers.firmament.world import DATA, Load, replay
@@ -50,7 +50,9 @@ def bench_short(machines: int, jobs: int) -> None:
     for divisor in (1, 2, 5, 10, 20, 50):
         milliseconds = paper / divisor
         parameters = {"machines": machines, "slots": 1, "milliseconds": milliseconds, "jobs": jobs}
-        point = Point(paper="firmament", figure="17", parameters=parameters, seed=1, scale="full")
+        point = ExperimentPoint(
+            paper="firmament", figure="17", parameters=parameters, seed=1, scale="full"
+        )
         ratio = short_tasks(point)["p50"]
         print(f"  {machines:,} machines, {milliseconds:g} ms: {ratio:.2f}x as long as alone")
         if ratio > NEAR_IDEAL:

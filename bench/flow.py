@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.graph.python import min_cost_flow
 
-from argosy.solvers.flow import Algorithm, Network, Problem, Solution
+from argosy.solvers.flow import Algorithm, FlowNetwork, FlowProblem, FlowSolution
 from argosy.solvers.flow.checker import faults
-from argosy.solvers.flow.quincy import Cluster, Shape, quincy
+from argosy.solvers.flow.quincy import QuincyCluster, QuincyShape, quincy
 
 CHANGE = 100
 MACHINES = 12_500
@@ -31,7 +31,7 @@ def timed(call: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def peer_seconds(problem: Problem, cost: int | None) -> float:
+def peer_seconds(problem: FlowProblem, cost: int | None) -> float:
     solver = min_cost_flow.SimpleMinCostFlow()
     solver.add_arcs_with_capacity_and_unit_cost(
         problem.tails, problem.heads, problem.capacities, problem.costs
@@ -42,9 +42,9 @@ def peer_seconds(problem: Problem, cost: int | None) -> float:
     return took
 
 
-def from_scratch(problem: Problem, runs: int) -> tuple[Network, float, Solution]:
-    network = Network.of(problem)
-    found: list[Solution] = []
+def from_scratch(problem: FlowProblem, runs: int) -> tuple[FlowNetwork, float, FlowSolution]:
+    network = FlowNetwork.of(problem)
+    found: list[FlowSolution] = []
     took = [timed(lambda: found.append(network.solve(warm=False))) for _ in range(runs)]
     assert found[-1].is_optimal
     return network, statistics.median(took), found[-1]
@@ -53,7 +53,7 @@ def from_scratch(problem: Problem, runs: int) -> tuple[Network, float, Solution]
 class Churn:
     """Tasks that come and go, a hundred at a time."""
 
-    def __init__(self, cluster: Cluster, network: Network) -> None:
+    def __init__(self, cluster: QuincyCluster, network: FlowNetwork) -> None:
         self.cluster = cluster
         self.network = network
         self.random = np.random.default_rng(1)
@@ -76,7 +76,7 @@ class Churn:
 
 
 def bench_quincy(utilisation: float, at_least: float, change_ms: float, runs: int) -> None:
-    cluster, problem = quincy(Shape(MACHINES, utilisation=utilisation), seed=1)
+    cluster, problem = quincy(QuincyShape(MACHINES, utilisation=utilisation), seed=1)
     print(
         f"\nquincy, {utilisation:.0%} of {MACHINES:,} x 12 slots: "
         f"{problem.vertices:,} vertices, {problem.arcs:,} arcs"
@@ -102,7 +102,7 @@ def bench_spreading(tasks: int, runs: int) -> None:
     running = np.random.default_rng(2).integers(0, 10, MACHINES)
 
     def once() -> float:
-        network = Network()
+        network = FlowNetwork()
         sink, aggregator = network.add_vertices([0, 0])
         machines = network.add_vertices(np.zeros(MACHINES, np.int64))
         network.add_arcs(machines, sink, 100, 0)
@@ -128,12 +128,12 @@ def bench_spreading(tasks: int, runs: int) -> None:
 def bench_algorithms(runs: int) -> None:
     """All algorithms on a small cluster: the paper's figure 7, and its hard case."""
     for utilisation in (0.5, 0.9, 1.05):
-        _, problem = quincy(Shape(200, utilisation=utilisation), seed=1)
+        _, problem = quincy(QuincyShape(200, utilisation=utilisation), seed=1)
         print(
             f"\n200 machines, {utilisation:.0%}: {problem.vertices:,} vertices, {problem.arcs:,} arcs"
         )
         for algorithm in Algorithm:
-            network = Network.of(problem)
+            network = FlowNetwork.of(problem)
             took = [network.solve(algorithm, warm=False).seconds for _ in range(runs)]
             print(f"  {algorithm:18}{statistics.median(took) * 1e3:10.2f} ms")
 

@@ -15,22 +15,22 @@ import time
 
 import numpy as np
 
-from argosy.engines.lra import sight
-from argosy.model.constraint_parts import of_job
-from argosy.model.constraint_text import parse_constraint
+from argosy.engines.families.lra import sight
 from argosy.model.constraints import Constraint
+from argosy.model.constraints.parts import of_job
+from argosy.model.constraints.text import parse_constraint
 from argosy.model.random import Random
 from argosy.solvers.placement import (
     HEURISTICS,
-    Answer,
+    ContainerKind,
     Family,
-    Kind,
-    Ledger,
     Objective,
-    Problem,
+    PlacementAnswer,
+    PlacementProblem,
+    PlacementState,
     place,
 )
-from argosy.solvers.placement.ilp import Limits, solve
+from argosy.solvers.placement.ilp import SolverLimits, solve
 from argosy.solvers.placement.violations import Judge
 from argosy.testing.placements import random_instance
 
@@ -65,7 +65,7 @@ class Cell:
         self.capacity = np.tile(np.array([[8_000, 16 * MB]], np.int64), (machines, 1))
         self.free = self.capacity.copy()
         racks = Family.of("rack", [[n // 50] for n in range(machines)], -(-machines // 50))
-        self.ledger = Ledger(machines, {"rack": racks})
+        self.ledger = PlacementState(machines, {"rack": racks})
         self.per_application = per_application
         self.see = see
         self.applications = 0
@@ -84,7 +84,7 @@ class Cell:
             where = np.unique(where[self.free[where, 1] >= MB])
             self.free[where] -= (250, MB)
 
-    def batch(self, applications: int) -> Problem:
+    def batch(self, applications: int) -> PlacementProblem:
         kinds = []
         for app in range(applications):
             number = self.applications + app
@@ -95,7 +95,9 @@ class Cell:
                 if seen is not None:
                     self.ledger.add(seen)
             kinds += [
-                Kind(app, frozenset({f"appID:h{number}", role}), np.array([1_000, memory]), count)
+                ContainerKind(
+                    app, frozenset({f"appID:h{number}", role}), np.array([1_000, memory]), count
+                )
                 for role, memory, count in ROLES
             ]
         self.applications += applications
@@ -104,7 +106,7 @@ class Cell:
         self.making = time.process_time() - began
         return problem
 
-    def run(self, problem: Problem, answer: Answer) -> None:
+    def run(self, problem: PlacementProblem, answer: PlacementAnswer) -> None:
         for kind, machine in zip(answer.kinds.tolist(), answer.machines.tolist(), strict=True):
             self.free[machine] -= problem.kinds[kind].request
             self.ledger.start(problem.kinds[kind].tags, machine)
@@ -158,7 +160,7 @@ def bench_full(machines: int, share: float, cycles: int, per_application: bool) 
     for _ in range(cycles):
         problem = cell.batch(2)
         began = time.process_time()
-        answer = solve(problem, Random(1), limits=Limits(seconds=1.0))
+        answer = solve(problem, Random(1), limits=SolverLimits(seconds=1.0))
         times.append(1e3 * (time.process_time() - began + cell.making))
         worse += answer.worth.value < best_heuristic(problem) - 1e-9
         gaps.append(answer.gap)
@@ -174,7 +176,7 @@ def bench_full(machines: int, share: float, cycles: int, per_application: bool) 
     )
 
 
-def best_heuristic(problem: Problem) -> float:
+def best_heuristic(problem: PlacementProblem) -> float:
     found = (place(problem, n, Random(1)).worth for n in HEURISTICS if n != "heartbeat")
     return max((worth.value for worth in found if worth.is_allowed), default=0.0)
 
@@ -195,7 +197,7 @@ def bench_budget(machines: int, applications: int, rich: bool) -> None:
                 cell.ledger.add(constraint)
         problem = cell.batch(applications)
         clock, began = time.perf_counter(), time.process_time()
-        answer = solve(problem, Random(1), limits=Limits(seconds=1.0, nodes=10**7))
+        answer = solve(problem, Random(1), limits=SolverLimits(seconds=1.0, nodes=10**7))
         spent.append(time.process_time() - began)
         times.append(time.perf_counter() - clock)
         cell.run(problem, answer)
@@ -210,7 +212,10 @@ def bench_brute_force(instances: int) -> None:
     for seed in range(instances):
         instance = random_instance(Random(seed), plain=seed % 2 == 0)
         answer = solve(
-            instance.problem(), Random(1), limits=Limits(nodes=100_000, seconds=60), always=True
+            instance.problem(),
+            Random(1),
+            limits=SolverLimits(nodes=100_000, seconds=60),
+            always=True,
         )
         values = (instance.value(*each, Objective()) for each in instance.answers())
         best = max(value for value in values if value is not None)

@@ -25,7 +25,7 @@ from itertools import chain
 
 from argosy.model.jobs import Job
 from argosy.model.random import Random
-from argosy.papers.experiment import Point
+from argosy.papers.experiment import ExperimentPoint
 from argosy.papers.omega.world import HOUR, run_point
 from argosy.workloads import clusters
 
@@ -37,7 +37,7 @@ T_TASK = {"batch": 5_000, "service": 5_000, "fill": 0}
 
 
 def simulate(days: int) -> dict[str, float]:
-    point = Point(
+    point = ExperimentPoint(
         paper="omega",
         figure="bench",
         parameters={"cluster": "lightweight", "hours": 24.0 * days, "service_t_job": 10.0},

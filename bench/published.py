@@ -20,7 +20,7 @@ from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, FleetEntry, Output, Scenario
-from argosy.runs.variants import as_published
+from argosy.scenarios.variants import as_published
 from argosy.workloads import eagle
 from argosy.worlds.sim import SimulatedWorld
 

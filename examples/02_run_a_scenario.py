@@ -12,9 +12,9 @@ Output:
 
 from pathlib import Path
 
+from argosy.experiments.execute import execute
 from argosy.model.units import format_duration
-from argosy.runs.execute import execute
-from argosy.runs.loader import load, with_engine
+from argosy.scenarios.loader import load, with_engine
 
 QUICKSTART = Path(__file__).parents[1] / "scenarios" / "quickstart.toml"
 

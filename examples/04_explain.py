@@ -15,11 +15,11 @@ Output:
 import tempfile
 from pathlib import Path
 
+from argosy.experiments.execute import execute
 from argosy.model.units import format_duration
-from argosy.runs.answers import TaskAnswers
-from argosy.runs.directory import open_run
-from argosy.runs.execute import execute
-from argosy.runs.loader import load
+from argosy.records.answers import TaskAnswers
+from argosy.records.directory import open_run
+from argosy.scenarios.loader import load
 
 SCENARIO = """
 name = "two-machines"

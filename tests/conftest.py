@@ -3,10 +3,10 @@ scenarios written into a test."""
 
 import pytest
 from hypothesis import settings
+from small_scenario import ALSO
 
 from argosy.model.errors import ArgosyError, ScenarioError
-from argosy.runs.loader import load
-from small_scenario import ALSO
+from argosy.scenarios.loader import load
 
 settings.register_profile("argosy", derandomize=True, deadline=None)
 settings.load_profile("argosy")

@@ -16,7 +16,7 @@ fi
 runtime="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libstdc++.so)"
 LD_PRELOAD="$runtime" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 \
   "$venv/bin/python" -m pytest -p no:cacheprovider \
-  tests/test_random.py tests/test_cell.py tests/test_cell_twin.py tests/test_search.py \
-  tests/test_flow.py tests/test_flow_files.py tests/test_world.py tests/test_world_random.py \
-  tests/test_conformance.py tests/test_probes.py tests/test_firmament.py \
-  tests/test_firmament_gangs.py tests/test_firmament_rounds.py "$@"
+  tests/model/test_random.py tests/cell/test_cell.py tests/cell/test_cell_twin.py tests/cell/test_search.py \
+  tests/solvers/test_flow.py tests/solvers/test_flow_files.py tests/worlds/test_world.py tests/worlds/test_world_random.py \
+  tests/engines/test_conformance.py tests/engines/test_probes.py tests/engines/test_firmament.py \
+  tests/engines/test_firmament_gangs.py tests/engines/test_firmament_rounds.py "$@"

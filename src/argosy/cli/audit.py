@@ -18,8 +18,8 @@ def command(directory: Path | None, output: str) -> None:
     preempted and who was in whose way."""
     import msgspec
 
+    from argosy.records.audit import audit
     from argosy.report import audits
-    from argosy.runs.audit import audit
 
     found = audit(kept_run(directory))
     emit(

@@ -15,10 +15,10 @@ from argosy.cli.run import LARGEST_SEED
 from argosy.model.errors import CommandError, UnknownEngine
 
 if TYPE_CHECKING:
-    from argosy.cli.sweep import Point
+    from argosy.cli.sweep import SweepPoint
     from argosy.model.scenario import Scenario
+    from argosy.records.summary import Summary
     from argosy.report.comparison import Comparison
-    from argosy.runs.summary import Summary
 
 DEFAULT_SEEDS: Final = 5
 #: Every run's summary is held until the end.
@@ -90,12 +90,12 @@ def command(
     if seeds is not None and chosen:
         raise CommandError("--seeds counts, --seed names", expected="one of them")
 
-    from argosy.cli.sweep import Point
+    from argosy.cli.sweep import SweepPoint
     from argosy.engines.registry import all_engines, find_published
     from argosy.report.comparison import compare
     from argosy.report.metrics import find_metric
-    from argosy.runs.demands import missing, unmet
-    from argosy.runs.loader import load, with_engine
+    from argosy.scenarios.loader import load, with_engine
+    from argosy.scenarios.missing_extras import missing, unmet
 
     known = all_engines()
     wanted = [find_metric(name) for name in dict.fromkeys(metrics or ("jct",))]
@@ -115,7 +115,7 @@ def command(
         if engines:
             raise error
     names = [name for name in names if name not in skipped]
-    points = [Point(scenario, name, seed, published) for name in names for seed in numbers]
+    points = [SweepPoint(scenario, name, seed, published) for name in names for seed in numbers]
     runs = _runs(points, names, jobs or os.cpu_count() or 1)
     notes = {name: unmet(with_engine(loaded, name), known) for name in names}
     comparisons = [compare(runs, metric, notes) for metric in wanted]
@@ -161,7 +161,7 @@ def _all_names(scenario: Scenario) -> list[str]:
     return forms_named() if scenario.as_published else list(all_engines())
 
 
-def _runs(points: list[Point], engines: list[str], processes: int) -> dict[str, list[Summary]]:
+def _runs(points: list[SweepPoint], engines: list[str], processes: int) -> dict[str, list[Summary]]:
     from argosy.cli.sweep import run_all
 
     seeds = len(points) // max(1, len(engines))

@@ -58,7 +58,7 @@ def command(
 
 def _lint(file: Path, output: str) -> None:
     from argosy.report.tables import Column, Table
-    from argosy.runs.constraint_files import lint_file
+    from argosy.scenarios.constraint_files import lint_file
 
     linted = lint_file(file)
     rows = [("error", "syntax", mistake.place, mistake.problem) for mistake in linted.mistakes]
@@ -92,8 +92,8 @@ def _lint(file: Path, output: str) -> None:
 
 def _print(constraints: list[Any], output: str) -> None:
     """The text of each, or their tables."""
-    from argosy.model.constraint_tables import write_constraint
-    from argosy.model.constraint_text import format_constraint
+    from argosy.model.constraints.tables import write_constraint
+    from argosy.model.constraints.text import format_constraint
     from argosy.report.tables import Column, Table
 
     texts = [format_constraint(constraint) for constraint in constraints]
@@ -116,11 +116,11 @@ def _to(system: str, file: Path, tags: tuple[str, ...], static: tuple[str, ...])
 
     constraints = _read(file)
     if system == "kubernetes":
-        from argosy.model.constraint_kubernetes import to_kubernetes
+        from argosy.model.constraints.kubernetes import to_kubernetes
 
         spec = to_kubernetes(constraints, tags, static)
         return json.dumps(spec, indent=2), spec
-    from argosy.model.constraint_yarn import to_yarn
+    from argosy.model.constraints.yarn import to_yarn
 
     counts = {}
     for tag in tags:
@@ -133,14 +133,14 @@ def _to(system: str, file: Path, tags: tuple[str, ...], static: tuple[str, ...])
 
 
 def _from(system: str, file: Path) -> list[Any]:
-    from argosy.runs.constraint_files import read_text, read_yaml
+    from argosy.scenarios.constraint_files import read_text, read_yaml
 
     text = read_text(file)
     if system == "yarn":
-        from argosy.model.constraint_yarn import from_yarn
+        from argosy.model.constraints.yarn import from_yarn
 
         return [part.constraint for part in from_yarn(text.strip())]
-    from argosy.model.constraint_kubernetes import from_kubernetes
+    from argosy.model.constraints.kubernetes import from_kubernetes
 
     spec = read_yaml(text, file)
     if not isinstance(spec, dict):
@@ -149,7 +149,7 @@ def _from(system: str, file: Path) -> list[Any]:
 
 
 def _read(file: Path) -> list[Any]:
-    from argosy.runs.constraint_files import read_file
+    from argosy.scenarios.constraint_files import read_file
 
     written, mistakes = read_file(file)
     if mistakes:

@@ -32,7 +32,7 @@ EXTRAS: Final = {
 FIRST_BITS: Final = 16326800385650405095
 
 
-class Finding(NamedTuple):
+class DoctorFinding(NamedTuple):
     #: "ok", "note" for what works with less comfort, or "problem".
     status: str
     what: str
@@ -65,24 +65,24 @@ def command(output: str) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: DoctorFinding) -> str:
     line = f"{finding.status:<7}  {finding.what:<13}  {finding.found}"
     return f"{line}\n{'':<9}hint: {finding.hint}" if finding.hint else line
 
 
-def _guarded(check: Callable[[], Iterator[Finding]]) -> list[Finding]:
+def _guarded(check: Callable[[], Iterator[DoctorFinding]]) -> list[DoctorFinding]:
     try:
         return list(check())
     except Exception as error:
         name = check.__name__.strip("_").replace("_", " ")
         found = " ".join(f"{type(error).__name__}: {error}".split())
-        return [Finding("problem", name, found, HINTS.get(name, ""))]
+        return [DoctorFinding("problem", name, found, HINTS.get(name, ""))]
 
 
-def _python() -> Iterator[Finding]:
+def _python() -> Iterator[DoctorFinding]:
     fits = sys.version_info >= OLDEST_PYTHON
     needed = ".".join(map(str, OLDEST_PYTHON))
-    yield Finding(
+    yield DoctorFinding(
         "ok" if fits else "problem",
         "python",
         f"{platform.python_version()} on {platform.system()} {platform.machine()}",
@@ -90,7 +90,7 @@ def _python() -> Iterator[Finding]:
     )
 
 
-def _native_core() -> Iterator[Finding]:
+def _native_core() -> Iterator[DoctorFinding]:
     core = importlib.import_module("argosy._core")
     version = getattr(core, "__version__", None)
     if version is not None and version != __version__:
@@ -99,29 +99,29 @@ def _native_core() -> Iterator[Finding]:
     if first != FIRST_BITS:
         raise RuntimeError(f"random stream 1 begins with {first}, not with {FIRST_BITS}")
     known = f"version {version}" if version else "loads"
-    yield Finding("ok", "native core", f"{known}, random streams agree")
+    yield DoctorFinding("ok", "native core", f"{known}, random streams agree")
 
 
-def _libraries() -> Iterator[Finding]:
+def _libraries() -> Iterator[DoctorFinding]:
     for name in LIBRARIES:
         try:
             importlib.import_module(name)
-            yield Finding("ok", name, metadata.version(name))
+            yield DoctorFinding("ok", name, metadata.version(name))
         except Exception as error:
-            yield Finding("problem", name, str(error), f"install it: pip install {name}")
+            yield DoctorFinding("problem", name, str(error), f"install it: pip install {name}")
 
 
-def _engines() -> Iterator[Finding]:
+def _engines() -> Iterator[DoctorFinding]:
     registry = importlib.import_module("argosy.engines.registry")
     for name, engine in registry.ENGINES.items():
         registry.check(engine, name)
-    yield Finding("ok", "engines", f"built in: {', '.join(registry.ENGINES)}")
+    yield DoctorFinding("ok", "engines", f"built in: {', '.join(registry.ENGINES)}")
     for entry in metadata.entry_points(group=registry.ENTRY_POINTS):
         try:
             registry.check(entry.load(), entry.value)
-            yield Finding("ok", "engine", f"{entry.name} from {entry.value}")
+            yield DoctorFinding("ok", "engine", f"{entry.name} from {entry.value}")
         except Exception as error:
-            yield Finding(
+            yield DoctorFinding(
                 "problem",
                 "engine",
                 f"{entry.name} from {entry.value}: {error}",
@@ -129,28 +129,28 @@ def _engines() -> Iterator[Finding]:
             )
 
 
-def _extras() -> Iterator[Finding]:
+def _extras() -> Iterator[DoctorFinding]:
     for library, (extra, purpose) in EXTRAS.items():
         try:
-            yield Finding("ok", library, metadata.version(library))
+            yield DoctorFinding("ok", library, metadata.version(library))
         except metadata.PackageNotFoundError:
             hint = f"install it: pip install 'argosy[{extra}]'"
-            yield Finding("note", library, f"not installed: {purpose}", hint)
+            yield DoctorFinding("note", library, f"not installed: {purpose}", hint)
 
 
-def _write_access() -> Iterator[Finding]:
+def _write_access() -> Iterator[DoctorFinding]:
     place = RUNS if RUNS.is_dir() else Path()
     with tempfile.TemporaryDirectory(prefix=".argosy-", dir=place):
         pass
-    yield Finding("ok", "write access", f"runs are kept in {RUNS.absolute()}")
+    yield DoctorFinding("ok", "write access", f"runs are kept in {RUNS.absolute()}")
 
 
-def _terminal() -> Iterator[Finding]:
+def _terminal() -> Iterator[DoctorFinding]:
     encoding = getattr(sys.stdout, "encoding", None) or "unknown"
     if speaks_unicode():
-        yield Finding("ok", "terminal", f"encoding {encoding}")
+        yield DoctorFinding("ok", "terminal", f"encoding {encoding}")
     else:
-        yield Finding(
+        yield DoctorFinding(
             "note",
             "terminal",
             f"encoding {encoding}: plots are drawn in ASCII",

@@ -15,8 +15,8 @@ from argosy.cli.output import emit, note, output_option, write
 from argosy.model.errors import ArgosyError, UnknownName
 
 if TYPE_CHECKING:
-    from argosy.solvers.flow.dimacs import Instance
-    from argosy.solvers.flow.problem import Problem
+    from argosy.solvers.flow.dimacs import FlowInstance
+    from argosy.solvers.flow.problem import FlowProblem
 
 WRONG = 1
 
@@ -44,13 +44,13 @@ def command() -> None:
 @output_option
 def solve(file: Path, algorithm: str, solution: Path | None, output: str) -> None:
     """Find a flow of least cost for the problem in FILE (- is stdin). `seconds` is the solve alone."""
-    from argosy.solvers.flow import Algorithm, Network
+    from argosy.solvers.flow import Algorithm, FlowNetwork
     from argosy.solvers.flow.dimacs import write_solution
 
     if algorithm not in list(Algorithm):
         raise UnknownName("algorithm", algorithm, Algorithm)
     instance = _read(file)
-    network = Network.of(instance.problem)
+    network = FlowNetwork.of(instance.problem)
     found = network.solve(algorithm)
     cost = None if found.cost is None else found.cost + instance.fixed_cost
     if solution is not None:
@@ -134,7 +134,7 @@ def check(context: click.Context, file: Path, solution: Path, output: str) -> No
         context.exit(WRONG)
 
 
-def _costlier(problem: Problem, flows: Any, prices: Any) -> list[str]:
+def _costlier(problem: FlowProblem, flows: Any, prices: Any) -> list[str]:
     from argosy.solvers.flow import checker
 
     if prices is None:
@@ -144,7 +144,7 @@ def _costlier(problem: Problem, flows: Any, prices: Any) -> list[str]:
     return [str(fault) for fault in checker.costlier(problem, flows, prices)]
 
 
-def _read(file: Path) -> Instance:
+def _read(file: Path) -> FlowInstance:
     from argosy.solvers.flow.dimacs import read_problem
 
     with _opened(file) as lines:

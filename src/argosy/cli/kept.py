@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from argosy.runs.directory import RunDirectory
+    from argosy.records.directory import RunDirectory
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -25,6 +25,6 @@ def run_option(command: Command) -> Command:
 
 
 def kept_run(directory: Path | None) -> RunDirectory:
-    from argosy.runs.directory import latest_directory, open_run
+    from argosy.records.directory import latest_directory, open_run
 
     return open_run(latest_directory() if directory is None else directory)

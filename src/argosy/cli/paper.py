@@ -68,8 +68,8 @@ def command(
     """
     from argosy.papers.experiment import Findings, Store, run_points
     from argosy.papers.registry import find_paper
+    from argosy.records.files import write_whole
     from argosy.report.html import page
-    from argosy.runs.files import write_whole
 
     paper = find_paper(name)
     for figure in figures:

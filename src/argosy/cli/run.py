@@ -59,11 +59,11 @@ def command(
         raise CommandError("--no-save keeps nothing, --out asks to keep it", expected="one of them")
 
     from argosy.engines.registry import all_engines, find_engine
+    from argosy.experiments.execute import execute
+    from argosy.records.directory import default_directory
     from argosy.report import summaries
-    from argosy.runs.demands import unmet
-    from argosy.runs.directory import default_directory
-    from argosy.runs.execute import execute
-    from argosy.runs.loader import as_published, load, with_engine
+    from argosy.scenarios.loader import as_published, load, with_engine
+    from argosy.scenarios.missing_extras import unmet
 
     loaded = load(scenario, seed=seed, published=published)
     if engine is not None:

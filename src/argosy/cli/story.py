@@ -17,8 +17,8 @@ from argosy.cli.output import emit, output_option
 @output_option
 def command(task: str, directory: Path | None, output: str) -> None:
     """Tell what happened to TASK, line by line, from its submission to its end."""
+    from argosy.records.answers import TaskAnswers
     from argosy.report.tables import Column, Table, Unit
-    from argosy.runs.answers import TaskAnswers
 
     run = kept_run(directory)
     answers = TaskAnswers(run, task)

@@ -7,17 +7,17 @@ from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from argosy.experiments.execute import execute
+from argosy.experiments.pool import Failure, uninterrupted, unwrap, worker_pool
 from argosy.model.errors import ArgosyError
-from argosy.runs.execute import execute
-from argosy.runs.loader import load, with_engine
-from argosy.runs.pool import Failure, uninterrupted, unwrap, worker_pool
-from argosy.runs.summary import Summary
+from argosy.records.summary import Summary
+from argosy.scenarios.loader import load, with_engine
 
 #: How often the progress bar hears that runs go on.
 _TICK_SECONDS: Final = 0.2
 
 
-class Point(NamedTuple):
+class SweepPoint(NamedTuple):
     scenario: Path
     engine: str
     seed: int
@@ -28,7 +28,7 @@ class Point(NamedTuple):
 
 
 def run_all(
-    points: Sequence[Point], processes: int, tell: Callable[[float], None]
+    points: Sequence[SweepPoint], processes: int, tell: Callable[[float], None]
 ) -> list[Summary]:
     """The summaries in the order of `points`. A failure ends all of it; of several, the one shown is
     the first in the order of `points`, whichever happened first."""
@@ -41,7 +41,7 @@ def run_all(
         return [unwrap(point, future) for point, future in zip(points, futures, strict=True)]
 
 
-def _one_by_one(points: Sequence[Point], tell: Callable[[float], None]) -> list[Summary]:
+def _one_by_one(points: Sequence[SweepPoint], tell: Callable[[float], None]) -> list[Summary]:
     done: list[Summary] = []
     for number, point in enumerate(points):
 
@@ -52,14 +52,14 @@ def _one_by_one(points: Sequence[Point], tell: Callable[[float], None]) -> list[
     return done
 
 
-def _run(point: Point, tell: Callable[[float], None] | None = None) -> Summary:
+def _run(point: SweepPoint, tell: Callable[[float], None] | None = None) -> Summary:
     scenario = with_engine(
         load(point.scenario, seed=point.seed, published=point.published), point.engine
     )
     return execute(scenario, None, progress=tell)
 
 
-def _attempt(point: Point) -> Summary | Failure:
+def _attempt(point: SweepPoint) -> Summary | Failure:
     try:
         return _run(point)
     except ArgosyError as error:

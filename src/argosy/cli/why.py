@@ -24,8 +24,8 @@ def command(task: str, directory: Path | None, output: str) -> None:
     """
     import msgspec
 
+    from argosy.records.answers import TaskAnswers
     from argosy.report.answers import sentences
-    from argosy.runs.answers import TaskAnswers
 
     answer = TaskAnswers(kept_run(directory), task).why()
 

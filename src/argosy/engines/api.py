@@ -68,7 +68,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Base of every engine's settings: typed values with defaults and a docstring per class."""
 
 
-class Published(msgspec.Struct, frozen=True):
+class PaperPreset(msgspec.Struct, frozen=True):
     """One form of a system as its paper's own simulation has it: what the engine is told, how machines
     queue, and how many schedulers there are, each job going to one of them at random."""
 
@@ -97,21 +97,21 @@ class WaitKeeper(Protocol):
 
 
 @runtime_checkable
-class PublishedForms(Protocol):
+class HasPaperPresets(Protocol):
     """What an engine may have besides: the forms in which it has been published, by name. The first is
     also known by the engine's own."""
 
-    published: ClassVar[Mapping[str, Published]]
+    published: ClassVar[Mapping[str, PaperPreset]]
 
 
 @runtime_checkable
-class Figured(Protocol):
+class ReportsMetrics(Protocol):
     """What an engine may have besides: numbers about itself, for the summary of a run."""
 
     def figures(self) -> dict[str, float]: ...
 
 
-class Lack(msgspec.Struct, frozen=True):
+class MissingExtra(msgspec.Struct, frozen=True):
     """An optional part of the installation that is not there."""
 
     #: The extra of the package that brings it.
@@ -121,11 +121,11 @@ class Lack(msgspec.Struct, frozen=True):
 
 
 @runtime_checkable
-class Extended(Protocol):
+class NeedsExtra(Protocol):
     """What an engine may have besides: what of the installation it lacks to work with some settings."""
 
     @classmethod
-    def lack(cls, settings: Settings) -> Lack | None: ...
+    def lack(cls, settings: Settings) -> MissingExtra | None: ...
 
 
 @runtime_checkable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import metadata
 from typing import Final
 
-from argosy.engines.api import Engine, Published, PublishedForms
+from argosy.engines.api import Engine, HasPaperPresets, PaperPreset
 from argosy.engines.eagle import Eagle
 from argosy.engines.firmament import Firmament
 from argosy.engines.hawk import Hawk
@@ -91,10 +91,10 @@ def forms_named() -> list[str]:
     return [name for engine in engines for name in getattr(engine, "published", ())]
 
 
-def find_published(name: str) -> tuple[str, Published]:
+def find_published(name: str) -> tuple[str, PaperPreset]:
     """The engine with a form of this name, and the form. An engine by its own name has its first."""
     for engine in all_engines().values():
-        if not isinstance(engine, PublishedForms):
+        if not isinstance(engine, HasPaperPresets):
             continue
         if name in engine.published:
             return engine.name, engine.published[name]

@@ -67,7 +67,7 @@ class Probe(msgspec.Struct, frozen=True, gc=False):
     cancel: bool = False
 
 
-class Answer(msgspec.Struct, frozen=True, gc=False):
+class AnswerProbe(msgspec.Struct, frozen=True, gc=False):
     """Give the slot that a probe holds to `task`, or give it back with none."""
 
     probe: int
@@ -131,7 +131,7 @@ Effect: TypeAlias = (
     | Commit
     | Enqueue
     | Probe
-    | Answer
+    | AnswerProbe
     | AskQueues
     | Sample
     | Send

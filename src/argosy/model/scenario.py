@@ -58,7 +58,7 @@ class CellSpec(msgspec.Struct, frozen=True, kw_only=True):
     constraints: tuple[Constraint, ...] = ()
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class SchedulerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one scheduler may hold at most. What is left out, or 0, is not limited."""
 
     resources: Resources | None = None
@@ -111,7 +111,7 @@ class FleetEntry(msgspec.Struct, frozen=True, kw_only=True):
     replicas: Replicas = 1
     takes: Takes = Takes()
     split: Split = "hash"
-    limits: Limits = Limits()
+    limits: SchedulerLimits = SchedulerLimits()
     decision_time: DecisionTime = AsTold()
 
     def scheduler_names(self) -> tuple[str, ...]:

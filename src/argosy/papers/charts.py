@@ -26,7 +26,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     stepped: bool = False
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True):
+class ReferenceLine(msgspec.Struct, frozen=True, kw_only=True):
     """A straight line over the whole chart, at a value of one axis."""
 
     at: float
@@ -48,7 +48,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     x: Axis
     y: Axis
     lines: tuple[Line, ...]
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ReferenceLine, ...] = ()
 
 
 class HeatMap(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,16 +17,16 @@ from typing import Final, TypeAlias
 import msgspec
 
 import argosy
+from argosy.experiments.pool import Failure, uninterrupted, unwrap, worker_pool
 from argosy.model.errors import ArgosyError
-from argosy.runs.files import write_whole
-from argosy.runs.pool import Failure, uninterrupted, unwrap, worker_pool
+from argosy.records.files import write_whole
 
 Parameter: TypeAlias = str | int | float
 #: How often whoever waits hears that points are still running.
 _TICK_SECONDS: Final = 0.2
 
 
-class Point(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExperimentPoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One run of an experiment. A figure may be drawn from the points of another."""
 
     paper: str
@@ -51,16 +51,16 @@ class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.values[name]
 
 
-Runner: TypeAlias = Callable[[Point], Result]
+Runner: TypeAlias = Callable[[ExperimentPoint], Result]
 
 
 class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     argosy: str
-    point: Point
+    point: ExperimentPoint
     result: Result
 
 
-def digest(point: Point) -> str:
+def digest(point: ExperimentPoint) -> str:
     """Equal for equal points under the same version of Argosy, and only for them."""
     whole = msgspec.json.encode((argosy.__version__, point), order="deterministic")
     return hashlib.sha256(whole).hexdigest()[:24]
@@ -72,10 +72,10 @@ class Store:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def path(self, point: Point) -> Path:
+    def path(self, point: ExperimentPoint) -> Path:
         return self.directory / f"{point.figure}-{digest(point)}.json"
 
-    def read(self, point: Point) -> Result | None:
+    def read(self, point: ExperimentPoint) -> Result | None:
         """None for a point that is not done; a file that is damaged counts as none."""
         with suppress(FileNotFoundError, msgspec.DecodeError):
             kept = msgspec.json.decode(self.path(point).read_bytes(), type=_Kept)
@@ -83,13 +83,13 @@ class Store:
                 return kept.result
         return None
 
-    def write(self, point: Point, result: Result) -> None:
+    def write(self, point: ExperimentPoint, result: Result) -> None:
         text = msgspec.json.encode(_Kept(argosy.__version__, point, result), order="deterministic")
         write_whole(self.path(point), msgspec.json.format(text, indent=2) + b"\n")
 
 
 def run_points(
-    points: Sequence[Point],
+    points: Sequence[ExperimentPoint],
     runner: Runner,
     store: Store | None,
     *,
@@ -107,7 +107,7 @@ def run_points(
     todo = [(key, point) for key, point in wanted.items() if key not in done]
     total = max(1, len(wanted))
 
-    def take(key: str, point: Point, result: Result) -> None:
+    def take(key: str, point: ExperimentPoint, result: Result) -> None:
         if store is not None:
             store.write(point, result)
         done[key] = result
@@ -130,7 +130,7 @@ def run_points(
     return done
 
 
-def _attempt(runner: Runner, point: Point) -> Result | Failure:
+def _attempt(runner: Runner, point: ExperimentPoint) -> Result | Failure:
     try:
         return runner(point)
     except ArgosyError as error:
@@ -140,8 +140,8 @@ def _attempt(runner: Runner, point: Point) -> Result | Failure:
 class Findings:
     """The results of an experiment, looked up by what their points are about."""
 
-    def __init__(self, points: Sequence[Point], results: Mapping[str, Result]) -> None:
-        self._found: dict[str, list[tuple[Point, Result]]] = {}
+    def __init__(self, points: Sequence[ExperimentPoint], results: Mapping[str, Result]) -> None:
+        self._found: dict[str, list[tuple[ExperimentPoint, Result]]] = {}
         for point in points:
             result = results.get(digest(point))
             if result is not None:
@@ -150,7 +150,7 @@ class Findings:
     def has(self, figure: str) -> bool:
         return figure in self._found
 
-    def select(self, figure: str, **wanted: Parameter) -> list[tuple[Point, Result]]:
+    def select(self, figure: str, **wanted: Parameter) -> list[tuple[ExperimentPoint, Result]]:
         """The points of a figure whose parameters are the wanted ones."""
         return [
             (point, result)

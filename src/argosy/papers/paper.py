@@ -10,7 +10,7 @@ import msgspec
 
 from argosy.papers.charts import Figure
 from argosy.papers.claims import Claim
-from argosy.papers.experiment import Findings, Point, Runner
+from argosy.papers.experiment import ExperimentPoint, Findings, Runner
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,14 +27,14 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     #: Figures in the paper's order.
     figures: tuple[str, ...]
     #: The points of the figures wanted, at a scale. None of them twice.
-    plan: Callable[[str, Sequence[str]], list[Point]]
+    plan: Callable[[str, Sequence[str]], list[ExperimentPoint]]
     runner: Runner
     #: What the points show: the figures wanted as charts, claims, and notes on what is missing.
     draw: Callable[[Findings, Sequence[str]], list[Figure]]
     claims: Callable[[Findings, Sequence[str]], list[Claim]]
     notes: Callable[[Sequence[str]], list[str]] = lambda figures: []
     #: The same point on recorded input in a directory; none where a paper has no such input.
-    traced: Callable[[Point, Path], Point] | None = None
+    traced: Callable[[ExperimentPoint, Path], ExperimentPoint] | None = None
 
 
 #: By figure: what draws it, and what the paper claims of it, as far as the points at hand can decide.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.runs.answers import WhyAnswer
+from argosy.records.answers import WhyAnswer
 
 
 def sentences(answer: WhyAnswer) -> list[str]:

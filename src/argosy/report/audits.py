@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.model.units import format_amount
+from argosy.records.audit import Audit
 from argosy.report.tables import Column, Table, Unit, Value, csv_text
-from argosy.runs.audit import Audit
 
 #: What resource-time is counted in, by resource; of others in units.
 _HOURS: Final = {"cpu": "core-hours", "memory": "GiB-hours"}

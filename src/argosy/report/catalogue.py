@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
-from argosy.engines.api import Engine, Extended
+from argosy.engines.api import Engine, NeedsExtra
 from argosy.model.errors import MissingExtra
 from argosy.model.units import Micros
 
@@ -44,7 +44,7 @@ def lacking(engine: type[Engine]) -> str:
     """What it needs with its default settings and is not installed, as a sentence; empty if nothing."""
     kind: object = engine
     fields = msgspec.structs.fields(engine.settings_type)
-    if not isinstance(kind, Extended) or any(field.required for field in fields):
+    if not isinstance(kind, NeedsExtra) or any(field.required for field in fields):
         return ""
     lack = kind.lack(engine.settings_type())
     return "" if lack is None else str(MissingExtra(engine.name, lack.extra, lack.otherwise))

@@ -12,15 +12,15 @@ from typing import Final
 
 import msgspec
 
+from argosy.measures.statistics import Estimate, Ratio, median, ratio_of_medians
 from argosy.model.errors import CommandError
 from argosy.model.random import Random
 from argosy.model.units import format_duration
+from argosy.records.summary import Summary
 from argosy.report import plots
 from argosy.report.metrics import Metric
 from argosy.report.summaries import messages, notices
 from argosy.report.tables import Column, Table, Unit, Value
-from argosy.runs.statistics import Estimate, Ratio, median, ratio_of_medians
-from argosy.runs.summary import Summary
 
 _STREAM: Final = 0
 #: An engine that finishes less than this part of the jobs another finishes cannot be best: its
@@ -44,7 +44,7 @@ class Breakdown(msgspec.Struct, frozen=True):
 BREAKDOWN_NAMES: Final = ("wait for an attempt", "placing", "placed, until done")
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class EngineRank(msgspec.Struct, frozen=True, kw_only=True):
     """One engine's place. Numbers are medians over the seeds, but for `breakdown`: means."""
 
     engine: str
@@ -78,9 +78,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     #: None where no engine finished anything.
     best: str | None
     #: By the metric, least first.
-    standings: tuple[Standing, ...]
+    standings: tuple[EngineRank, ...]
 
-    def standing(self, engine: str) -> Standing:
+    def standing(self, engine: str) -> EngineRank:
         return next(s for s in self.standings if s.engine == engine)
 
 
@@ -119,7 +119,7 @@ def compare(
     )
 
 
-def _place(standing: Standing) -> tuple[bool, float, float, str]:
+def _place(standing: EngineRank) -> tuple[bool, float, float, str]:
     """By the metric; equals by their mean JCT, so that a tie is not decided by the alphabet."""
     estimate = standing.estimate
     value = estimate.value if estimate else 0.0
@@ -148,12 +148,12 @@ def _standing(
     known: Mapping[str, Sequence[float]],
     best: str | None,
     finished: float,
-) -> Standing:
+) -> EngineRank:
     stream = Random(_STREAM).child(metric.name).child(engine)
     ratio = None
     if best is not None and engine != best and engine in known:
         ratio = ratio_of_medians(known[engine], known[best], stream.child(best))
-    return Standing(
+    return EngineRank(
         engine=engine,
         fleet=summaries[0].fleet,
         estimate=median(known[engine], stream) if engine in known else None,
@@ -222,7 +222,7 @@ def table(comparison: Comparison, metric: Metric) -> Table:
     return shown if any(row[-1] for row in rows) else shown.without(["note"])
 
 
-def _is_disqualified(standing: Standing, comparison: Comparison) -> bool:
+def _is_disqualified(standing: EngineRank, comparison: Comparison) -> bool:
     """Whether it would be best, had it finished as many jobs as the best."""
     return (
         standing.engine != comparison.best

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Final
 
-from argosy.papers.charts import Axis, Chart, HeatMap, Line, Mark, Rule
+from argosy.papers.charts import Axis, Chart, HeatMap, Line, Mark, ReferenceLine
 
 WIDTH: Final = 380
 HEIGHT: Final = 280
@@ -164,7 +164,7 @@ def _labels(x: str, y: str) -> list[str]:
     ]
 
 
-def _rule(rule: Rule, x: Span, y: Span) -> str:
+def _rule(rule: ReferenceLine, x: Span, y: Span) -> str:
     colour = "" if rule.colour is None else f' style="--line:var(--c{rule.colour % COLOURS})"'
     if rule.vertical:
         at = x(rule.at)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.model.errors import UnknownName
+from argosy.records.summary import Distribution, Summary
 from argosy.report.summaries import STATISTICS
 from argosy.report.tables import Unit
-from argosy.runs.summary import Distribution, Summary
 
 
 @dataclass(frozen=True, slots=True)

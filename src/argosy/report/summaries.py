@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
+from argosy.records.summary import Distribution, SpeedUp, Summary
 from argosy.report.tables import Column, Table, Unit, Value
-from argosy.runs.summary import Distribution, SpeedUp, Summary
 
 #: The fields of `Summary` that are distributions of times, with the words people use for them.
 TIMES: Final = {

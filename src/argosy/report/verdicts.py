@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from argosy.measures.statistics import Ratio
 from argosy.model.units import format_duration
-from argosy.report.comparison import Comparison, Standing
+from argosy.report.comparison import Comparison, EngineRank
 from argosy.report.metrics import Metric
 from argosy.report.tables import format_share
-from argosy.runs.statistics import Ratio
 
 _PLACES: Final = ("waiting for an attempt", "being placed", "placed and not yet done")
 #: One side of an interval this many times the other: a standard error alone would mislead.
@@ -63,7 +63,7 @@ def _notes(comparison: Comparison, best: set[str]) -> list[str]:
     ]
 
 
-def _equal(comparison: Comparison, equals: list[Standing], metric: Metric) -> list[str]:
+def _equal(comparison: Comparison, equals: list[EngineRank], metric: Metric) -> list[str]:
     """Equal by the metric: what else could tell these engines apart?"""
     if len(equals) == len(comparison.standings):
         first = f"All engines are equal by {metric.title}."
@@ -84,7 +84,7 @@ def _winner(comparison: Comparison, metric: Metric) -> str:
     return f"{comparison.best} is best by {metric.title}"
 
 
-def _times(comparison: Comparison, standing: Standing, metric: Metric) -> str:
+def _times(comparison: Comparison, standing: EngineRank, metric: Metric) -> str:
     ratio, engine = standing.ratio, standing.engine
     assert ratio is not None
     seeds = len(comparison.seeds)

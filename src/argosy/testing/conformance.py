@@ -19,9 +19,9 @@ from typing import Any, Final
 import msgspec
 
 from argosy.engines.api import Engine
-from argosy.model.constraint_meaning import Container, Meaning
-from argosy.model.constraint_parts import container_tags, of_job
-from argosy.model.constraint_text import parse_constraint
+from argosy.model.constraints.meaning import Container, Meaning
+from argosy.model.constraints.parts import container_tags, of_job
+from argosy.model.constraints.text import parse_constraint
 from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -44,7 +44,7 @@ from argosy.worlds.sim import SimulatedWorld
 PENDING, QUEUED, RUNNING, FINISHED, ABANDONED = range(5)
 
 
-class Trial:
+class ConformanceRun:
     """One finished run: the world and its decision log."""
 
     def __init__(
@@ -110,19 +110,19 @@ def workload(jobs: int = 40, seed: int = 7, spacing: float = 0.4) -> list[Job]:
 
 
 def nothing_is_oversubscribed_or_lost(engine: type[Engine]) -> None:
-    Trial(engine, scenario(engine.name, workload(60, spacing=0.05))).require_all_finished()
+    ConformanceRun(engine, scenario(engine.name, workload(60, spacing=0.05))).require_all_finished()
 
 
 def one_scheduler_alone_works(engine: type[Engine]) -> None:
-    Trial(engine, scenario(engine.name, workload(), replicas=1)).require_all_finished()
+    ConformanceRun(engine, scenario(engine.name, workload(), replicas=1)).require_all_finished()
 
 
 def many_schedulers_work(engine: type[Engine]) -> None:
-    Trial(engine, scenario(engine.name, workload(), replicas=5)).require_all_finished()
+    ConformanceRun(engine, scenario(engine.name, workload(), replicas=5)).require_all_finished()
 
 
 def the_same_seed_gives_the_same_log(engine: type[Engine]) -> None:
-    first, again = (Trial(engine, scenario(engine.name, workload())) for _ in range(2))
+    first, again = (ConformanceRun(engine, scenario(engine.name, workload())) for _ in range(2))
     assert first.log == again.log, "the decision log differs between two runs of one seed"
     assert first.digest == again.digest
 
@@ -133,7 +133,7 @@ def what_cannot_be_placed_is_explained(engine: type[Engine]) -> None:
         job("giant", 2, cpu=64_000, submit=1),
         job("wide", 100, cpu=4_000, submit=2),
     ]
-    trial = Trial(engine, scenario(engine.name, jobs, horizon=60 * SECOND))
+    trial = ConformanceRun(engine, scenario(engine.name, jobs, horizon=60 * SECOND))
     giant = next(
         number for number in range(len(jobs)) if trial.world.workbook.name(number) == "giant"
     )
@@ -148,7 +148,7 @@ def what_cannot_be_placed_is_explained(engine: type[Engine]) -> None:
 
 def endless_services_stay_up(engine: type[Engine]) -> None:
     jobs = [job("web", 6, seconds=None, kind="service"), *workload(10)]
-    trial = Trial(engine, scenario(engine.name, jobs, horizon=120 * SECOND))
+    trial = ConformanceRun(engine, scenario(engine.name, jobs, horizon=120 * SECOND))
     assert trial.counts[RUNNING] == 6, "an endless service is not running at the end"
     assert trial.counts[FINISHED] == sum(trial.counts) - 6
 
@@ -157,7 +157,7 @@ def jobs_with_several_groups_are_placed(engine: type[Engine]) -> None:
     mixed = job("mixed", 2, cpu=2_000, submit=0)
     small = job("small", 5, cpu=500).groups[0]
     jobs = [msgspec.structs.replace(mixed, groups=(*mixed.groups, small)), *workload(10)]
-    Trial(engine, scenario(engine.name, jobs)).require_all_finished()
+    ConformanceRun(engine, scenario(engine.name, jobs)).require_all_finished()
 
 
 def jobs_whose_tasks_share_work_are_done(engine: type[Engine]) -> None:
@@ -165,7 +165,7 @@ def jobs_whose_tasks_share_work_are_done(engine: type[Engine]) -> None:
     faults = RandomCrashes(what="machines", every=4 * SECOND, down=3 * SECOND, end=30 * SECOND)
     shared = [shared_job(f"shared-{i}", 3, (12, 4), (3, 5), submit=i * 0.5) for i in range(12)]
     spec = scenario(engine.name, [*workload(20), *shared], faults=(faults,))
-    trial = Trial(engine, spec)
+    trial = ConformanceRun(engine, spec)
     trial.require_all_finished()
     _, began, ended, _ = trial.world.simulator.pool_columns()
     # With as many workers as activities, a phase still takes as long as one.
@@ -189,7 +189,7 @@ def required_attributes_are_obeyed(engine: type[Engine]) -> None:
         cell=msgspec.structs.replace(spec, machines=with_gpu),
         replicas=1,
     )
-    trial = Trial(engine, built)
+    trial = ConformanceRun(engine, built)
     trial.require_all_finished()
     for line in trial.lines:
         if line["what"] in ("placed", "enqueued") and line["job"] == "picky":
@@ -200,7 +200,7 @@ def gangs_start_together(engine: type[Engine]) -> None:
     if not engine.capabilities.gang:
         return
     jobs = [*workload(30, spacing=0.1), job("gang", 12, gang=True, seconds=5, submit=1)]
-    trial = Trial(engine, scenario(engine.name, jobs))
+    trial = ConformanceRun(engine, scenario(engine.name, jobs))
     trial.require_all_finished()
     placed = [line for line in trial.lines if line["what"] == "placed" and line["job"] == "gang"]
     assert len(placed) == 1, f"the gang was placed in {len(placed)} parts"
@@ -225,7 +225,7 @@ def hard_constraints_are_kept(engine: type[Engine]) -> None:
         MachineCrash(at=80 * SECOND, machine="m0", down=10 * SECOND),
     )
     spec = scenario(engine.name, jobs, replicas=1, faults=faults, horizon=200 * SECOND)
-    trial = Trial(engine, spec)
+    trial = ConformanceRun(engine, spec)
     tasks, machines, *_ = trial.world.simulator.running_columns()
     running = [
         Container(
@@ -241,9 +241,11 @@ def hard_constraints_are_kept(engine: type[Engine]) -> None:
     assert not judged.violations, "a hard constraint is broken"
 
 
-def _survives(engine: type[Engine], *faults: Fault, network: Network | None = None) -> Trial:
+def _survives(
+    engine: type[Engine], *faults: Fault, network: Network | None = None
+) -> ConformanceRun:
     """Jobs come faster than three schedulers decide, so that a fault finds work under way."""
-    trial = Trial(
+    trial = ConformanceRun(
         engine,
         scenario(
             engine.name,

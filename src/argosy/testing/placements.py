@@ -1,7 +1,7 @@
 """Random small placement problems, the reference's opinion of answers to them, and all answers.
 
 Shares nothing with the algorithms but the problem's own description: containers are put together one by
-one and judged by `argosy.model.constraint_meaning`.
+one and judged by `argosy.model.constraints.meaning`.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from itertools import combinations_with_replacement, product
 import msgspec
 import numpy as np
 
-from argosy.model.constraint_meaning import Container, Judgement, Meaning
-from argosy.model.constraint_parts import atoms, leaves
-from argosy.model.constraint_text import parse_constraint
 from argosy.model.constraints import Constraint, PlacementConstraint
+from argosy.model.constraints.meaning import Container, Judgement, Meaning
+from argosy.model.constraints.parts import atoms, leaves
+from argosy.model.constraints.text import parse_constraint
 from argosy.model.machines import Machine, static_tags
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.solvers.placement.answer import Objective
-from argosy.solvers.placement.cluster import Cluster, Family, Kind, Running
-from argosy.solvers.placement.ledger import problem_of
-from argosy.solvers.placement.problem import Problem
+from argosy.solvers.placement.cluster import ContainerKind, Family, PlacementCluster, Running
+from argosy.solvers.placement.placement_state import problem_of
+from argosy.solvers.placement.problem import PlacementProblem
 
 TAGS = ("a", "b", "c")
 
 
-class Instance(msgspec.Struct, frozen=True):
+class PlacementInstance(msgspec.Struct, frozen=True):
     """Machines, what runs on them, new kinds (application, tags, memory, count), and constraints."""
 
     machines: tuple[Machine, ...]
@@ -36,7 +36,7 @@ class Instance(msgspec.Struct, frozen=True):
     constraints: tuple[Constraint, ...]
     smallest: int = 2
 
-    def problem(self) -> Problem:
+    def problem(self) -> PlacementProblem:
         capacity = np.array([[machine.capacity.memory] for machine in self.machines], np.int64)
         free = capacity.copy()
         kinds: dict[frozenset[str], np.ndarray] = {}
@@ -55,8 +55,11 @@ class Instance(msgspec.Struct, frozen=True):
             if machine.attributes
         ]
         return problem_of(
-            Cluster(free, capacity, families, static),
-            [Kind(app, tags, np.array([m], np.int64), n) for app, tags, m, n in self.kinds],
+            PlacementCluster(free, capacity, families, static),
+            [
+                ContainerKind(app, tags, np.array([m], np.int64), n)
+                for app, tags, m, n in self.kinds
+            ],
             [Running(tags, counts) for tags, counts in kinds.items()],
             self.constraints,
             (self.smallest,),
@@ -184,7 +187,7 @@ def random_constraint(random: Random, *, plain: bool = False) -> Constraint:
     return parse_constraint(text + (" hard" if random.uniform() < 0.2 else ""))
 
 
-def random_instance(random: Random, *, plain: bool = False) -> Instance:
+def random_instance(random: Random, *, plain: bool = False) -> PlacementInstance:
     """Two or three applications of at most five containers on three or four machines."""
     count = 3 + random.below(2)
     machines = tuple(
@@ -206,4 +209,4 @@ def random_instance(random: Random, *, plain: bool = False) -> Instance:
             tags = frozenset(_some(random, TAGS))
             kinds.append((app, tags, 1 + random.below(3), 1 + random.below(2)))
     constraints = tuple(random_constraint(random, plain=plain) for _ in range(1 + random.below(3)))
-    return Instance(machines, running, tuple(kinds), constraints)
+    return PlacementInstance(machines, running, tuple(kinds), constraints)

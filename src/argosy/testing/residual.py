@@ -1,4 +1,4 @@
-"""Shortest ways through the residual network without prices: an oracle for `Network.cheapest_way`.
+"""Shortest ways through the residual network without prices: an oracle for `FlowNetwork.cheapest_way`.
 
 All arcs are relaxed at once until nothing changes (Bellman and Ford), O(arcs) array work for each step
 of the longest way.
@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.solvers.flow.network import Network
+from argosy.solvers.flow.network import FlowNetwork
 
 Numbers = NDArray[np.int64]
 FAR: Final = 2**60
@@ -21,7 +21,7 @@ FAR: Final = 2**60
 class Residual:
     """The residual arcs of a network whose flow is of least cost, as it was when this was made."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: FlowNetwork) -> None:
         handles = network.all_vertices()
         problem, flows = network.problem(), network.segment_flows()
         tails, heads = handles[problem.tails], handles[problem.heads]

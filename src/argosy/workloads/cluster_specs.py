@@ -33,7 +33,7 @@ Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1, description="a shar
 Value = TypeVar("Value")
 
 
-class Exponential(msgspec.Struct, frozen=True, tag="exponential", tag_field="shape"):
+class WholeExponential(msgspec.Struct, frozen=True, tag="exponential", tag_field="shape"):
     """Exponential draws, rounded up to a whole number."""
 
     mean: Positive
@@ -48,7 +48,7 @@ class Exponential(msgspec.Struct, frozen=True, tag="exponential", tag_field="sha
         return lambda: min(int(mean * exponential()) + 1, most)
 
 
-class TimeExponential(Exponential, frozen=True, tag="exponential", tag_field="shape"):
+class TimeExponential(WholeExponential, frozen=True, tag="exponential", tag_field="shape"):
     mean: Time
 
     def __post_init__(self) -> None:
@@ -106,7 +106,7 @@ class TimeCurve(Curve, frozen=True, tag="cdf", tag_field="shape", dict=True):
     values: tuple[Time, ...]
 
 
-Tasks: TypeAlias = Exponential | Curve
+Tasks: TypeAlias = WholeExponential | Curve
 Durations: TypeAlias = TimeExponential | TimeCurve
 
 

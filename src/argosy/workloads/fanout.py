@@ -37,7 +37,7 @@ def _curve(*values: int) -> Curve:
     return Curve(_SHARES, values)
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True):
+class FanoutShape(msgspec.Struct, frozen=True, kw_only=True):
     """A workload's three distributions; times are in microseconds."""
 
     #: Fan-out of jobs whose tasks run longer than a time, shortest first. In both traces the tenth or
@@ -50,7 +50,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SHAPES: Final = {
-    "yahoo": Shape(
+    "yahoo": FanoutShape(
         fanouts=(
             (0, _curve(1, 1, 3, 7, 15, 30, 49, 64, 104, 638, 3_991)),
             (84_787_421, _curve(1, 1, 3, 6, 18, 147, 572, 904, 1_724, 2_853, 3_511)),
@@ -66,7 +66,7 @@ SHAPES: Final = {
         ),
         gaps=(7_200_000, 7_760_000),
     ),
-    "cloudera": Shape(
+    "cloudera": FanoutShape(
         fanouts=(
             (0, _curve(1, 2, 19, 51, 122, 239, 407, 539, 1_016, 4_423, 14_915)),
             (277_804_126, _curve(1, 3, 34, 111, 568, 2_387, 5_073, 7_902, 13_448, 39_689, 51_834)),
@@ -117,14 +117,14 @@ PERIOD: Final = 60 * MICROS_PER_SECOND
 _PEAK_AT: Final = 3.09
 
 
-def shape(name: str) -> Shape:
+def shape(name: str) -> FanoutShape:
     if name not in SHAPES:
         raise UnknownName("workload", name, SHAPES)
     return SHAPES[name]
 
 
 def generate(
-    spec: Shape,
+    spec: FanoutShape,
     count: int,
     random: Random,
     *,
@@ -165,7 +165,7 @@ def by_pattern(jobs: Iterable[Job], pattern: str, random: Random) -> Iterator[Jo
         yield Job(job.id, job.groups, submit, job.kind)
 
 
-def _fanouts(spec: Shape, random: Random) -> Callable[[int], int]:
+def _fanouts(spec: FanoutShape, random: Random) -> Callable[[int], int]:
     """Draws the fan-out of a job by how long its tasks run."""
     above = [least for least, _ in spec.fanouts]
     drawers = [curve.drawer(random, MOST_TASKS) for _, curve in spec.fanouts]
@@ -175,7 +175,7 @@ def _fanouts(spec: Shape, random: Random) -> Callable[[int], int]:
 class _Gaps:
     """Each job comes a gap after the one before; the first, a gap after the beginning."""
 
-    def __init__(self, spec: Shape, random: Random) -> None:
+    def __init__(self, spec: FanoutShape, random: Random) -> None:
         self._low, self._high = spec.gaps
         self._random = random
         self._at = 0

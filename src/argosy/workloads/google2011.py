@@ -20,7 +20,7 @@ from argosy.workloads.google_jobs import (
     Ask,
     Assembly,
     Event,
-    MachineTable,
+    GoogleMachines,
     Notes,
     Requests,
     What,
@@ -117,7 +117,7 @@ def machines(
 ) -> tuple[Machine, ...]:
     """The machines that are there at `at`, with the attributes they have then and their platform.
     `whole` is what the normalised capacity 1.0 stands for."""
-    table = MachineTable(directory, at, Notes() if notes is None else notes)
+    table = GoogleMachines(directory, at, Notes() if notes is None else notes)
     for row in rows(directory, "machine_events", MACHINE_EVENTS, bare_rows):
         number, machine = row.whole("machine ID"), None
         if _MACHINE_TYPES[row.choice("event type", _MACHINE_TYPES)] != "REMOVE":
@@ -154,11 +154,11 @@ def jobs(
         ("job_events", rows(directory, "job_events", JOB_EVENTS, bare_rows)),
         in_order=in_order,
     )
-    events = _Events(whole, notes).read(in_time)
+    events = _Events2011(whole, notes).read(in_time)
     return Assembly(start, span, notes).read(events)
 
 
-class _Events:
+class _Events2011:
     def __init__(self, whole: Resources, notes: Notes) -> None:
         self.notes = notes
         #: Of tasks not submitted yet.

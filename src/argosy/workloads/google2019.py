@@ -28,7 +28,7 @@ from argosy.workloads.google_jobs import (
     Ask,
     Assembly,
     Event,
-    MachineTable,
+    GoogleMachines,
     Notes,
     Requests,
     What,
@@ -103,7 +103,7 @@ def machines(
 ) -> tuple[Machine, ...]:
     """The machines that are there at `at`, with the attributes they have then, their platform and
     their switch. `whole` is what the normalised capacity 1.0 stands for."""
-    table = MachineTable(directory, at, Notes() if notes is None else notes)
+    table = GoogleMachines(directory, at, Notes() if notes is None else notes)
     for row in rows(directory, "machine_events", ("time", "machine_id", "type"), named_rows):
         number, machine = row.whole("machine_id"), None
         if _MACHINE_TYPES[row.choice("type", _MACHINE_TYPES)] in ("ADD", "UPDATE"):
@@ -142,11 +142,11 @@ def jobs(
         ("collection_events", rows(directory, "collection_events", columns, named_rows)),
         in_order=in_order,
     )
-    events = _Events(whole, notes).read(in_time)
+    events = _Events2019(whole, notes).read(in_time)
     return Assembly(start, span, notes).read(events)
 
 
-class _Events:
+class _Events2019:
     def __init__(self, whole: Resources, notes: Notes) -> None:
         self.notes = notes
         self.requests = Requests("resource_request.cpus", "resource_request.memory", whole)

@@ -294,7 +294,7 @@ def _timed(table: str, rows: Iterable[Row], *, in_order: bool) -> Iterator[tuple
         yield time, table, row
 
 
-class MachineTable:
+class GoogleMachines:
     """The machines that are there at the time `at`, out of events in any order."""
 
     def __init__(self, directory: Path, at: int, notes: Notes) -> None:

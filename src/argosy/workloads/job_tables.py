@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from argosy.model.constraint_text import format_constraint
 from argosy.model.constraints import NAME, RESERVED, Constraint
+from argosy.model.constraints.text import format_constraint
 from argosy.model.errors import ModelError, excerpt
 from argosy.model.jobs import BATCH, Job, Phase, TaskGroup
 from argosy.model.resources import Resources
@@ -32,7 +32,7 @@ class PhaseTable(msgspec.Struct, frozen=True, kw_only=True):
         return Phase(self.activities, self.duration)
 
 
-class GroupTable(msgspec.Struct, frozen=True, kw_only=True):
+class TaskGroupTable(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks that are alike. `duration` is one for all, `durations` one per task; with `phases`, tasks
     are workers that share them."""
 
@@ -81,7 +81,7 @@ class GroupTable(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class JobTable(GroupTable, frozen=True, kw_only=True):
+class JobTable(TaskGroupTable, frozen=True, kw_only=True):
     """A job, and its only group unless `groups` is given."""
 
     id: str
@@ -93,7 +93,7 @@ class JobTable(GroupTable, frozen=True, kw_only=True):
     owner: str = ""
     program: str = ""
     constraints: tuple[Constraint, ...] = ()
-    groups: tuple[GroupTable, ...] | None = None
+    groups: tuple[TaskGroupTable, ...] | None = None
 
     def job(self, groups: tuple[TaskGroup, ...]) -> Job:
         return Job(
@@ -112,7 +112,7 @@ class JobTable(GroupTable, frozen=True, kw_only=True):
 def read_job(converter: Converter, table: Any, path: Path = ()) -> Job:
     """The job a table describes, or `Misfit`."""
     if isinstance(table, dict) and "groups" in table:
-        for key in msgspec.structs.fields(GroupTable):
+        for key in msgspec.structs.fields(TaskGroupTable):
             if key.name in table:
                 converter.refuse(
                     f"both {key.name!r} and groups", (*path, key.name), f"{key.name} in each group"

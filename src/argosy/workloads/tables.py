@@ -28,8 +28,8 @@ from typing import (
 import msgspec
 
 from argosy.model import units
-from argosy.model.constraint_tables import read_constraint
 from argosy.model.constraints import Constraint
+from argosy.model.constraints.tables import read_constraint
 from argosy.model.errors import ArgosyError, UnknownName, did_you_mean, excerpt
 from argosy.model.resources import Resources
 from argosy.model.units import Micros, shown

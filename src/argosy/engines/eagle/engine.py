@@ -6,9 +6,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.engines.api import Capabilities, Context, Published, Settings
-from argosy.engines.hybrid import HybridScheduler, HybridSettings
-from argosy.engines.probing import draw
+from argosy.engines.api import Capabilities, Context, PaperPreset, Settings
+from argosy.engines.shared.long_short import HybridScheduler, HybridSettings
+from argosy.engines.shared.probing import draw
 from argosy.model.scenario import MachineModel
 from argosy.model.transactions import MachineArray
 
@@ -35,8 +35,8 @@ class Eagle(HybridScheduler):
     is_sticky = True
     asks_for_short = True
 
-    published: ClassVar[Mapping[str, Published]] = {
-        name: Published(
+    published: ClassVar[Mapping[str, PaperPreset]] = {
+        name: PaperPreset(
             {
                 "cutoff": cutoff,
                 "long_share": share,

@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from argosy.engines.api import Settings
-from argosy.engines.flow.scheduler import FlowScheduler
-from argosy.engines.flow.settings import FlowSettings
+from argosy.engines.families.flow.scheduler import FlowScheduler
+from argosy.engines.families.flow.settings import FlowSettings
 
 
 class FirmamentSettings(FlowSettings, frozen=True):
@@ -12,7 +12,7 @@ class FirmamentSettings(FlowSettings, frozen=True):
 
 
 class Firmament(FlowScheduler):
-    """One scheduler for the whole cell; see `argosy.engines.flow`."""
+    """One scheduler for the whole cell; see `argosy.engines.families.flow`."""
 
     name: ClassVar[str] = "firmament"
     summary: ClassVar[str] = (

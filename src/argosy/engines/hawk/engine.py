@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from argosy.engines.api import Capabilities, Context, Published, Settings
-from argosy.engines.hybrid import HybridScheduler, HybridSettings
+from argosy.engines.api import Capabilities, Context, PaperPreset, Settings
+from argosy.engines.shared.long_short import HybridScheduler, HybridSettings
 from argosy.model.scenario import MachineModel, Steal
 
 
@@ -22,8 +22,8 @@ class Hawk(HybridScheduler):
         transactions=True, queues=True, machine_events=True
     )
 
-    published: ClassVar[Mapping[str, Published]] = {
-        name: Published(
+    published: ClassVar[Mapping[str, PaperPreset]] = {
+        name: PaperPreset(
             {"cutoff": cutoff, "long_share": share},
             MachineModel(
                 start_delay=1_000,

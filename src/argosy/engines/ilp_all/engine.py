@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from argosy.engines.api import Settings
-from argosy.engines.lra.program import ByProgram, ProgramSettings
+from argosy.engines.families.lra.program import ByProgram, ProgramSettings
 from argosy.model.units import Micros
 
 

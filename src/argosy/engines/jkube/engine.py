@@ -2,20 +2,20 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from argosy.engines.lra import sight
-from argosy.engines.lra.manager import Sight
-from argosy.engines.lra.scheduler import TwoSchedulers
-from argosy.solvers.placement import Answer, Problem, place
+from argosy.engines.families.lra import sight
+from argosy.engines.families.lra.manager import Sight
+from argosy.engines.families.lra.scheduler import LraScheduler
+from argosy.solvers.placement import PlacementAnswer, PlacementProblem, place
 
 
-class JKube(TwoSchedulers):
+class JKube(LraScheduler):
     name: ClassVar[str] = "jkube"
     summary: ClassVar[str] = "Kubernetes' scoring, one container at a time; affinities only."
 
     def sight(self) -> Sight | None:
         return sight.kube
 
-    def decide(self, problem: Problem) -> Answer:
+    def decide(self, problem: PlacementProblem) -> PlacementAnswer:
         return place(problem, "kube", self._context.random, self._lra.objective)
 
 

@@ -10,7 +10,7 @@ from argosy.cell import Bitmap, Draft, Rule, View
 from argosy.engines.api import Capabilities, Context, Finishes, Settings
 from argosy.engines.kube.queues import Batch, Kinds, Pod, ReadyQueue, RetryQueue, one
 from argosy.engines.kube.room import Room
-from argosy.engines.kube.vain import VainAttempts
+from argosy.engines.kube.skipped_attempts import VainAttempts
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
     Committed,

@@ -11,7 +11,7 @@ from argosy.model.jobs import Job, TaskGroup
 from argosy.model.transactions import TaskArray
 
 
-class Kind:
+class TaskKind:
     """What makes tasks equal to a scheduler: where one finds no room, none does."""
 
     __slots__ = ("precedence", "requires", "shape")
@@ -27,7 +27,7 @@ class Pod:
 
     __slots__ = ("attempts", "batch", "explained", "job", "kind", "task")
 
-    def __init__(self, job: int, kind: Kind, task: int) -> None:
+    def __init__(self, job: int, kind: TaskKind, task: int) -> None:
         self.job = job
         self.kind = kind
         self.task = task
@@ -43,7 +43,7 @@ class Batch:
 
     __slots__ = ("at", "is_fresh", "job", "kind", "tasks")
 
-    def __init__(self, job: int, kind: Kind, tasks: TaskArray) -> None:
+    def __init__(self, job: int, kind: TaskKind, tasks: TaskArray) -> None:
         self.job = job
         self.kind = kind
         self.tasks: list[int] = tasks.tolist()
@@ -187,13 +187,13 @@ class Kinds:
     """One object a kind."""
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[int, tuple[tuple[str, str], ...]], Kind] = {}
+        self._kinds: dict[tuple[int, tuple[tuple[str, str], ...]], TaskKind] = {}
 
-    def of(self, job: Job, group: TaskGroup, shape: int) -> Kind:
+    def of(self, job: Job, group: TaskGroup, shape: int) -> TaskKind:
         key = (shape, tuple(sorted(group.requires.items())))
         kind = self._kinds.get(key)
         if kind is None:
-            kind = self._kinds[key] = Kind(shape, job.precedence, dict(group.requires))
+            kind = self._kinds[key] = TaskKind(shape, job.precedence, dict(group.requires))
         return kind
 
 

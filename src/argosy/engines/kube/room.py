@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from argosy.cell import View
-from argosy.engines.kube.queues import Kind
+from argosy.engines.kube.queues import TaskKind
 from argosy.model.explanations import Explanation
 
 
@@ -22,15 +22,15 @@ class Room:
         #: What this scheduler's running tasks hold, per dimension.
         self._used: list[int] = []
         #: Tasks that want a machine, by kind; those whose kind has none, and why.
-        self._wanting: Counter[Kind] = Counter()
-        self._lacking: dict[Kind, Explanation] = {}
+        self._wanting: Counter[TaskKind] = Counter()
+        self._lacking: dict[TaskKind, Explanation] = {}
 
-    def wanted(self, kind: Kind, count: int) -> None:
+    def wanted(self, kind: TaskKind, count: int) -> None:
         self._wanting[kind] += count
         if not self._wanting[kind]:
             del self._wanting[kind]
 
-    def taken(self, kind: Kind, view: View) -> None:
+    def taken(self, kind: TaskKind, view: View) -> None:
         self.wanted(kind, -1)
         self._book(kind.shape, 1, view)
 
@@ -47,10 +47,10 @@ class Room:
         """Whether whatever is taken is this scheduler's."""
         return [*view.used_total().values()] == (self._used or [0] * len(view.dimensions))
 
-    def found_none(self, kind: Kind, explanation: Explanation) -> None:
+    def found_none(self, kind: TaskKind, explanation: Explanation) -> None:
         self._lacking[kind] = explanation
 
-    def why_none(self, kind: Kind) -> Explanation | None:
+    def why_none(self, kind: TaskKind) -> Explanation | None:
         return self._lacking.get(kind)
 
     def is_short(self) -> bool:

@@ -8,7 +8,7 @@ from msgspec import structs
 from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.mapreduce.scaling import TIMER, Scaling, ScalingSettings
-from argosy.engines.serial import SerialScheduler, Terms, Work
+from argosy.engines.shared.serial import CommitTerms, PendingJob, SerialScheduler
 from argosy.model.effects import Effect
 from argosy.model.events import (
     Committed,
@@ -43,8 +43,8 @@ class MapReduce(SerialScheduler):
         self._preempts = settings.preempt
         self._scaling = Scaling(settings, context, self._rule)
 
-    def terms(self, work: Work) -> Terms:
-        return Terms(atomic=work.job.gang, preempt=self._preempts)
+    def terms(self, work: PendingJob) -> CommitTerms:
+        return CommitTerms(atomic=work.job.gang, preempt=self._preempts)
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         scaling = self._scaling

@@ -19,7 +19,7 @@ from msgspec import Meta
 from argosy.cell import Draft, Rule, View
 from argosy.engines.api import Context
 from argosy.engines.mapreduce.prediction import History, Workers, best_addition
-from argosy.engines.serial import SerialSettings
+from argosy.engines.shared.serial import SerialSettings
 from argosy.model.effects import Commit, Effect, Think, WakeMe
 from argosy.model.jobs import MOST_TASKS, PRECEDENCE_RANGE, Job, task_number
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import ClassVar, Final, Literal
 
-from argosy.engines.api import Context, Lack, Settings
-from argosy.engines.lra.program import ByProgram, ProgramSettings
-from argosy.solvers.placement import Answer, Problem, place
+from argosy.engines.api import Context, MissingExtra, Settings
+from argosy.engines.families.lra.program import ByProgram, ProgramSettings
+from argosy.solvers.placement import PlacementAnswer, PlacementProblem, place
 from argosy.solvers.placement.printed import solve_printed
 
 _PROGRAMS: Final = ("ilp", "ilp-printed")
@@ -41,12 +41,12 @@ class Medea(ByProgram):
         self._settings = settings
 
     @classmethod
-    def lack(cls, settings: Settings) -> Lack | None:
+    def lack(cls, settings: Settings) -> MissingExtra | None:
         assert isinstance(settings, MedeaSettings)
         lack = super().lack(settings) if settings.algorithm in _PROGRAMS else None
-        return lack and Lack(lack.extra, "set algorithm to another, such as tag-popularity")
+        return lack and MissingExtra(lack.extra, "set algorithm to another, such as tag-popularity")
 
-    def decide(self, problem: Problem) -> Answer:
+    def decide(self, problem: PlacementProblem) -> PlacementAnswer:
         settings = self._settings
         if settings.algorithm == "ilp":
             return super().decide(problem)

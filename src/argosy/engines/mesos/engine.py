@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from argosy.cell import Draft, View
 from argosy.engines.api import Capabilities, Context, Settings
-from argosy.engines.mesos.framework import Framework, FrameworkSettings, Work
-from argosy.engines.serial import RULES, over_domains
+from argosy.engines.mesos.framework import Framework, FrameworkSettings, HoardedJob
+from argosy.engines.shared.serial import RULES, over_domains
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
     Committed,
@@ -76,7 +76,7 @@ class Mesos:
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
             case JobSubmitted(job, number, tasks) | TasksLost(job, number, tasks):
-                self._framework(job.kind).submit(Work(job, number, tasks))
+                self._framework(job.kind).submit(HoardedJob(job, number, tasks))
                 return self._next_offer(now)
             case TimerFired("offer"):
                 self._is_offering = False
@@ -161,7 +161,7 @@ class Mesos:
         return part
 
     def _choose(
-        self, framework: Framework, work: Work, offer: NDArray[np.int64], view: View
+        self, framework: Framework, work: HoardedJob, offer: NDArray[np.int64], view: View
     ) -> None:
         draft = Draft(view, offer - view.free())
         framework.explains = []
@@ -225,7 +225,7 @@ class Mesos:
         return effects
 
 
-def _give_up(work: Work) -> Abandon:
+def _give_up(work: HoardedJob) -> Abandon:
     tasks = np.concatenate([work.tasks, *(claims.tasks for claims in work.hoard)])
     return Abandon(tasks, Explanation(refused=Refusal(Why.ATTEMPTS, lacking=work.attempts)))
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.cell import Bitmap, View
-from argosy.engines.serial import KindTime
+from argosy.engines.shared.serial import KindTime
 from argosy.model.effects import Explain
 from argosy.model.jobs import Job
 from argosy.model.transactions import Claims, TaskArray
@@ -27,7 +27,7 @@ class FrameworkSettings(KindTime, frozen=True):
     refuse: Micros | None = None
 
 
-class Work:
+class HoardedJob:
     """What is left to place of one job, and the claims hoarded for it until they are all there."""
 
     __slots__ = ("attempts", "held", "hoard", "job", "number", "tasks")
@@ -49,8 +49,8 @@ class Framework:
     def __init__(self, kind: str, settings: FrameworkSettings, refuse: int) -> None:
         self.kind = kind
         self.settings = settings
-        self.queue: deque[Work] = deque()
-        self.deciding: Work | None = None
+        self.queue: deque[HoardedJob] = deque()
+        self.deciding: HoardedJob | None = None
         #: The offer under decision, per machine and dimension.
         self.offer: NDArray[np.int64] | None = None
         self.claims: Claims | None = None
@@ -65,7 +65,7 @@ class Framework:
     def wants_offers(self) -> bool:
         return bool(self.queue) and self.deciding is None
 
-    def submit(self, work: Work) -> None:
+    def submit(self, work: HoardedJob) -> None:
         """New work may have use for what was declined."""
         self.queue.append(work)
         self._until[:] = 0

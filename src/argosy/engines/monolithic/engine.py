@@ -5,7 +5,7 @@ from typing import ClassVar
 import msgspec
 
 from argosy.engines.api import Capabilities, Context, Settings
-from argosy.engines.serial import KindTime, SerialScheduler, SerialSettings, Work
+from argosy.engines.shared.serial import KindTime, PendingJob, SerialScheduler, SerialSettings
 
 
 class MonolithicSettings(SerialSettings, frozen=True):
@@ -26,6 +26,6 @@ class Monolithic(SerialScheduler):
         super().__init__(settings, context)
         self._paths = settings.paths
 
-    def decision_time(self, work: Work) -> int:
+    def decision_time(self, work: PendingJob) -> int:
         path = self._paths.get(work.job.kind)
         return super().decision_time(work) if path is None else path.of(len(work.tasks))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from argosy.cell import Rule, View
 from argosy.cell.waits import WaitView
-from argosy.engines.api import Capabilities, Context, Finishes, Published, Settings
+from argosy.engines.api import Capabilities, Context, Finishes, PaperPreset, Settings
 from argosy.engines.murmuration.estimates import Learner
 from argosy.engines.murmuration.peers import Peers
 from argosy.engines.murmuration.settings import MurmurationSettings
@@ -36,7 +36,7 @@ from argosy.model.units import LARGEST
 _RETRY = "retry"
 
 
-class Work(NamedTuple):
+class RankedTasks(NamedTuple):
     """Tasks of one job that are to be placed; they sort by rank, then by arrival."""
 
     rank: int
@@ -56,11 +56,11 @@ class Murmuration:
         queues=True, gossip=True, finishes=Finishes.WAITS, machine_events=True
     )
 
-    published: ClassVar[Mapping[str, Published]] = {
-        "murmuration-fcfs": Published(
+    published: ClassVar[Mapping[str, PaperPreset]] = {
+        "murmuration-fcfs": PaperPreset(
             {"as_published": True, "order": "fcfs"}, MachineModel(start_delay=1_000), 10
         ),
-        "murmuration-srjf": Published(
+        "murmuration-srjf": PaperPreset(
             {"as_published": True, "order": "shortest-job"},
             MachineModel(queue="shortest-remaining", slack=5, start_delay=1_000),
             10,
@@ -77,14 +77,14 @@ class Murmuration:
         if settings.estimates == "learnt":
             self._learner = Learner(settings.quantile)
             self._view.record_times()
-        self._queue: list[Work] = []
+        self._queue: list[RankedTasks] = []
         self._arrivals = 0
         #: The work of all jobs that have come.
         self._pushed = 0
         #: Tasks for which there is no machine: none is large enough, or all queues are full.
         self._stuck: list[tuple[Job, int, TaskArray]] = []
         self._will_retry = False
-        self._deciding: Work | None = None
+        self._deciding: RankedTasks | None = None
         #: As published: gossip about the decision under way, sent when it is over.
         self._gossip: list[Effect] = []
         #: Numbers for the view of what tasks require and prefer.
@@ -139,7 +139,7 @@ class Murmuration:
                 # Who comes s x w of work later than a job of work w ranks behind it, however short.
                 self._pushed, rank = self._pushed + rank, self._pushed + self._settings.slack * rank
         self._arrivals += 1
-        heapq.heappush(self._queue, Work(rank, self._arrivals, job, number, tasks))
+        heapq.heappush(self._queue, RankedTasks(rank, self._arrivals, job, number, tasks))
 
     def _estimate(self, job: Job, number: int, group: TaskGroup) -> int:
         known = group.expected
@@ -179,7 +179,7 @@ class Murmuration:
             effects = self._place_all(work, view, now)
         return [*effects, *self._begin(view, now)]
 
-    def _place_all(self, work: Work, view: View, now: int) -> list[Effect]:
+    def _place_all(self, work: RankedTasks, view: View, now: int) -> list[Effect]:
         """One attempt: every task goes to the machine with the smallest expected wait."""
         effects: list[Effect] = []
         for group, tasks in work.job.tasks_by_group(work.tasks):
@@ -188,7 +188,7 @@ class Murmuration:
 
     def _place(
         self,
-        work: Work,
+        work: RankedTasks,
         group: TaskGroup,
         tasks: TaskArray,
         view: View,
@@ -270,7 +270,7 @@ class Murmuration:
 
     def _get_stuck(
         self,
-        work: Work,
+        work: RankedTasks,
         group: TaskGroup,
         tasks: TaskArray,
         shape: int,

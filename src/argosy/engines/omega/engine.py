@@ -10,7 +10,7 @@ from msgspec import Meta
 from argosy.cell import Bitmap, View
 from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.omega.fairness import FairShare, Share
-from argosy.engines.serial import SerialScheduler, SerialSettings, Terms, Work
+from argosy.engines.shared.serial import CommitTerms, PendingJob, SerialScheduler, SerialSettings
 from argosy.model.effects import Abandon, Commit, Effect, Explain, WakeMe
 from argosy.model.events import Committed, Event, JobSubmitted, TasksLost, TimerFired
 from argosy.model.explanations import Explanation
@@ -100,7 +100,7 @@ class Omega(SerialScheduler):
                 return self._rest(self._queue[0], self._share, view)
         return super()._begin(view)
 
-    def _rest(self, work: Work, share: Share, view: View) -> Sequence[Effect]:
+    def _rest(self, work: PendingJob, share: Share, view: View) -> Sequence[Effect]:
         """At its share the scheduler waits until others want less, or something of its own ends."""
         if self._rests:
             return ()
@@ -115,13 +115,13 @@ class Omega(SerialScheduler):
         why = Explanation(refused=share.refusal(request, view), remedy=remedy)
         return (Explain(work.tasks, why), wake)
 
-    def _put_back(self, work: Work, now: int, *, should_wait: bool) -> Sequence[Effect]:
+    def _put_back(self, work: PendingJob, now: int, *, should_wait: bool) -> Sequence[Effect]:
         effects = super()._put_back(work, now, should_wait=should_wait)
         if self._fair is not None and any(isinstance(effect, Abandon) for effect in effects):
             self._fair.forget(work.job, work.tasks)
         return effects
 
-    def part(self, work: Work, view: View) -> TaskArray:
+    def part(self, work: PendingJob, view: View) -> TaskArray:
         """What is placed together may go beyond the share together: else it could never be placed."""
         part = work.tasks
         if self._share is not None and not self._terms.atomic:
@@ -129,29 +129,29 @@ class Omega(SerialScheduler):
         self._asked = len(part)
         return part
 
-    def decision_time(self, work: Work) -> int:
+    def decision_time(self, work: PendingJob) -> int:
         return self._settings.t_job + self._settings.t_task * self._asked
 
-    def terms(self, work: Work) -> Terms:
+    def terms(self, work: PendingJob) -> CommitTerms:
         """A job that starves is judged by room alone: changes elsewhere must not make it lose again."""
         is_starving = self._is_starving(work)
-        return Terms(
+        return CommitTerms(
             atomic=work.job.gang or self._settings.transaction == "atomic",
             coarse=self._settings.detection == "coarse" and not is_starving,
             preempt=self._settings.preempt or is_starving,
         )
 
-    def _is_starving(self, work: Work) -> bool:
+    def _is_starving(self, work: PendingJob) -> bool:
         return 0 < self._settings.patience <= work.lost
 
-    def precedence(self, work: Work, view: View) -> int:
+    def precedence(self, work: PendingJob, view: View) -> int:
         own = work.job.precedence
         if not self._is_starving(work):
             return own
         raised = own + self._settings.raise_by * (1 + work.lost - self._settings.patience)
         return max(own, min(raised, view.highest_precedence(self._context.name)))
 
-    def preferred(self, work: Work, count: int, view: View) -> Iterable[tuple[Bitmap, int]]:
+    def preferred(self, work: PendingJob, count: int, view: View) -> Iterable[tuple[Bitmap, int]]:
         first = super().preferred(work, count, view)
         if self._settings.regions == 1:
             return first

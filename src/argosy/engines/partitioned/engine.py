@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from argosy.cell import Bitmap, View
 from argosy.engines.api import Capabilities, Context, Settings
-from argosy.engines.serial import SerialScheduler, SerialSettings
+from argosy.engines.shared.serial import SerialScheduler, SerialSettings
 
 Share = Annotated[float, Meta(ge=0, le=1, description="a share from 0 to 1")]
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from argosy.engines.api import Settings
-from argosy.engines.flow.scheduler import FlowScheduler
-from argosy.engines.flow.settings import FlowSettings, PolicyName
+from argosy.engines.families.flow.scheduler import FlowScheduler
+from argosy.engines.families.flow.settings import FlowSettings, PolicyName
 from argosy.solvers.flow import Algorithm
 
 
@@ -17,7 +17,7 @@ class QuincySettings(FlowSettings, frozen=True):
 
 
 class Quincy(FlowScheduler):
-    """One scheduler for the whole cell; see `argosy.engines.flow`."""
+    """One scheduler for the whole cell; see `argosy.engines.families.flow`."""
 
     name: ClassVar[str] = "quincy"
     summary: ClassVar[str] = (

@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from argosy.cell import View
-from argosy.engines.api import Capabilities, Context, Published, Settings
-from argosy.engines.probing import Candidates, Stuck, draw
-from argosy.engines.standing import Standing
+from argosy.engines.api import Capabilities, Context, PaperPreset, Settings
+from argosy.engines.shared.endless_tasks import EndlessTasks
+from argosy.engines.shared.probing import Candidates, Stuck, draw
 from argosy.model.effects import Effect, Probe, Think
 from argosy.model.events import (
     Committed,
@@ -52,8 +52,8 @@ class Sparrow:
         transactions=True, queues=True, machine_events=True
     )
 
-    published: ClassVar[Mapping[str, Published]] = {
-        "sparrow": Published({"cancel": False, "repeated": True}, MachineModel())
+    published: ClassVar[Mapping[str, PaperPreset]] = {
+        "sparrow": PaperPreset({"cancel": False, "repeated": True}, MachineModel())
     }
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -62,7 +62,7 @@ class Sparrow:
         self._context = context
         self._candidates = Candidates()
         self._stuck = Stuck()
-        self._standing = Standing(context)
+        self._standing = EndlessTasks(context)
         #: Decisions under way, by token: they do not wait for each other.
         self._deciding: dict[int, tuple[Job, int, TaskArray]] = {}
         self._decisions = 0

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from argosy.cell import Found, Rule, View
 from argosy.engines.api import Capabilities, Context, Finishes, Settings
-from argosy.engines.serial import SerialScheduler, SerialSettings, Work
+from argosy.engines.shared.serial import PendingJob, SerialScheduler, SerialSettings
 from argosy.model.effects import Effect, Explain
 from argosy.model.events import Committed, Event, TaskFinished, TasksLost
 from argosy.model.jobs import job_of
@@ -74,7 +74,7 @@ class Spread(SerialScheduler):
             if not mine:
                 del self._by_job[job_of(task)]
 
-    def _choose(self, work: Work, view: View) -> Claims | None:
+    def _choose(self, work: PendingJob, view: View) -> Claims | None:
         part, precedence = self.part(work, view), self.precedence(work, view)
         keys = np.zeros(view.machines, np.int64)
         keys[: len(self._tasks)] = self._tasks

@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from argosy.engines.api import Capabilities, Context, Published, Settings
-from argosy.engines.queueing import QueueingScheduler, QueueingSettings
+from argosy.engines.api import Capabilities, Context, PaperPreset, Settings
+from argosy.engines.shared.queueing import QueueingScheduler, QueueingSettings
 from argosy.model.scenario import MachineModel
 
 
@@ -20,8 +20,8 @@ class YaqC(QueueingScheduler):
         transactions=True, queues=True, alone=True, machine_events=True
     )
 
-    published: ClassVar[Mapping[str, Published]] = {
-        name: Published({"share": share}, MachineModel(start_delay=1_000))
+    published: ClassVar[Mapping[str, PaperPreset]] = {
+        name: PaperPreset({"share": share}, MachineModel(start_delay=1_000))
         for name, share in (("yaq-c", 0.98), ("yaq-c-cloudera", 0.91))
     }
 

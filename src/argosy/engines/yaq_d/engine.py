@@ -7,8 +7,8 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from argosy.engines.api import Capabilities, Context, Published, Settings
-from argosy.engines.queueing import QueueingScheduler, QueueingSettings
+from argosy.engines.api import Capabilities, Context, PaperPreset, Settings
+from argosy.engines.shared.queueing import QueueingScheduler, QueueingSettings
 from argosy.model.scenario import MachineModel
 from argosy.model.units import Micros
 
@@ -33,8 +33,8 @@ class YaqD(QueueingScheduler):
         transactions=True, queues=True, machine_events=True
     )
 
-    published: ClassVar[Mapping[str, Published]] = {
-        name: Published(
+    published: ClassVar[Mapping[str, PaperPreset]] = {
+        name: PaperPreset(
             {
                 "heartbeat": heartbeat,
                 "jitter": True,

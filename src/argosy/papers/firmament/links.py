@@ -34,7 +34,7 @@ from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.transactions import OPERATOR, AddMachine, Claims, Transaction
 from argosy.model.units import MICROS_PER_SECOND
-from argosy.papers.experiment import Point, Result
+from argosy.papers.experiment import ExperimentPoint, Result
 from argosy.worlds.sim.schedulers import make_settings
 
 MACHINES: Final = 40
@@ -60,7 +60,7 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def run_links(point: Point) -> Result:
+def run_links(point: ExperimentPoint) -> Result:
     told = point.parameters
     background = BACKGROUND if told["background"] == "yes" else {}
     wanted = float(told.get("wanted", WANTED))

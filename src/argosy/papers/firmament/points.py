@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Final
 
-from argosy.papers.experiment import Parameter, Point, Result
+from argosy.papers.experiment import ExperimentPoint, Parameter, Result
 from argosy.papers.firmament import links, replays, solving
 from argosy.papers.paper import Scale
 
@@ -42,13 +42,13 @@ _RUNNERS: Final = {
 }
 
 
-def run_point(point: Point) -> Result:
+def run_point(point: ExperimentPoint) -> Result:
     return _RUNNERS[point.figure](point)
 
 
-def plan(scale: str, figures: Sequence[str]) -> list[Point]:
+def plan(scale: str, figures: Sequence[str]) -> list[ExperimentPoint]:
     return [
-        Point(paper=PAPER, figure=figure, parameters=case, seed=1, scale=scale)
+        ExperimentPoint(paper=PAPER, figure=figure, parameters=case, seed=1, scale=scale)
         for figure in figures
         for case in _cases(scale, figure)
     ]

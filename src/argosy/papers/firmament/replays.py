@@ -8,16 +8,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from argosy.engines.flow.cluster import Cluster
-from argosy.engines.flow.graph import Graph
-from argosy.engines.flow.local_data import LocalData
-from argosy.engines.flow.scheduler import FlowScheduler
-from argosy.engines.flow.settings import DataSettings
-from argosy.engines.flow.tasks import RUNNING
+from argosy.engines.families.flow.cluster import MachineVertices
+from argosy.engines.families.flow.graph import Graph
+from argosy.engines.families.flow.local_data import LocalData
+from argosy.engines.families.flow.scheduler import FlowScheduler
+from argosy.engines.families.flow.settings import DataSettings
+from argosy.engines.families.flow.tasks import RUNNING
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.random import Random
 from argosy.model.units import MICROS_PER_SECOND
-from argosy.papers.experiment import Point, Result
+from argosy.papers.experiment import ExperimentPoint, Result
 from argosy.papers.firmament.world import DATA, SLOT, Load, MeasuredWorld, measured_world, replay
 
 #: How the paper's schedulers differ: engine and solver.
@@ -30,7 +30,7 @@ SCHEDULERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 _SHARES: Final = tuple(range(1, 101))
 
 
-def load_of(point: Point) -> Load:
+def load_of(point: ExperimentPoint) -> Load:
     told = point.parameters
     return Load(
         machines=int(told["machines"]),
@@ -41,7 +41,7 @@ def load_of(point: Point) -> Load:
     )
 
 
-def settings_of(point: Point) -> tuple[str, dict[str, Any]]:
+def settings_of(point: ExperimentPoint) -> tuple[str, dict[str, Any]]:
     engine, settings = SCHEDULERS[str(point.parameters["scheduler"])]
     data = {**DATA, "threshold": float(point.parameters.get("threshold", 0.14))}
     most = 64 if data["threshold"] < 0.1 else 10
@@ -54,7 +54,7 @@ def settings_of(point: Point) -> tuple[str, dict[str, Any]]:
     }
 
 
-def latency(point: Point) -> Result:
+def latency(point: ExperimentPoint) -> Result:
     """Placement latencies, and how much of their input tasks find on their machines."""
     engine, settings = settings_of(point)
     load = load_of(point)
@@ -84,7 +84,7 @@ def _graph(world: MeasuredWorld) -> Graph:
 
 def _locality(world: MeasuredWorld, data: dict[str, Any]) -> float:
     """The share of input bytes that batch tasks that arrived find on their own machine."""
-    where = LocalData(DataSettings(**data), Cluster(world.view).racks)
+    where = LocalData(DataSettings(**data), MachineVertices(world.view).racks)
     submit = world.simulator.job_columns()[0]
     graph = _graph(world)
     rows = np.flatnonzero(graph.tasks["state"] == RUNNING)
@@ -100,7 +100,7 @@ def _locality(world: MeasuredWorld, data: dict[str, Any]) -> float:
     return float(local.sum() / found.bytes.sum())
 
 
-def short_tasks(point: Point) -> Result:
+def short_tasks(point: ExperimentPoint) -> Result:
     """Jobs of ten tasks, so often that 80 % of the slots are in use: how long they take (figure 17)."""
     told = point.parameters
     machines, slots = int(told["machines"]), int(told["slots"])

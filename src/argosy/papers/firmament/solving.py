@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.papers.experiment import Point, Result
-from argosy.solvers.flow import Heuristics, Network, Problem, Solution
+from argosy.papers.experiment import ExperimentPoint, Result
+from argosy.solvers.flow import FlowNetwork, FlowProblem, FlowSolution, Heuristics
 from argosy.solvers.flow.checker import costlier, infeasibilities
-from argosy.solvers.flow.quincy import Cluster, Shape, quincy
+from argosy.solvers.flow.quincy import QuincyCluster, QuincyShape, quincy
 
 #: Arcs after which a solve is given up: what it took until then is what is reported.
 BUDGET: Final = 3_000_000_000
@@ -31,25 +31,25 @@ MOMENT: Final = 0.1
 REPEATS: Final = 5
 
 
-def timed(call: Callable[[], Solution]) -> tuple[float, Solution]:
+def timed(call: Callable[[], FlowSolution]) -> tuple[float, FlowSolution]:
     began = time.process_time()
     solution = call()
     return time.process_time() - began, solution
 
 
-def network_of(point: Point) -> tuple[Cluster, Network]:
+def network_of(point: ExperimentPoint) -> tuple[QuincyCluster, FlowNetwork]:
     """A cluster's network before anything is solved; `running` of its tasks have a machine."""
     told = point.parameters
-    shape = Shape(
+    shape = QuincyShape(
         int(told["machines"]),
         utilisation=float(told.get("utilisation", 0.5)),
         running=float(told.get("running", 0.9)),
     )
     cluster, problem = quincy(shape, point.seed)
-    return cluster, Network.of(problem)
+    return cluster, FlowNetwork.of(problem)
 
 
-def scratch(point: Point) -> Result:
+def scratch(point: ExperimentPoint) -> Result:
     """One solve from scratch."""
     algorithm = str(point.parameters["algorithm"])
     chosen = _heuristics(point)
@@ -60,7 +60,7 @@ def scratch(point: Point) -> Result:
     return _result(*_repeated(solve), network)
 
 
-def _repeated(solve: Callable[[], Solution]) -> tuple[float, Solution]:
+def _repeated(solve: Callable[[], FlowSolution]) -> tuple[float, FlowSolution]:
     """Of a solve that takes little, the median time of several."""
     seconds, solution = timed(solve)
     if seconds > MOMENT:
@@ -68,7 +68,7 @@ def _repeated(solve: Callable[[], Solution]) -> tuple[float, Solution]:
     return float(np.median([timed(solve)[0] for _ in range(REPEATS)])), solution
 
 
-def _heuristics(point: Point) -> Heuristics:
+def _heuristics(point: ExperimentPoint) -> Heuristics:
     return Heuristics(
         arc_prioritisation=point.parameters.get("prioritised", "yes") == "yes",
         price_refine=point.parameters.get("refined", "yes") == "yes",
@@ -76,21 +76,21 @@ def _heuristics(point: Point) -> Heuristics:
     )
 
 
-def spreading(point: Point) -> Result:
+def spreading(point: ExperimentPoint) -> Result:
     """A job of many tasks comes to a half full cluster whose load is to be spread."""
     told = point.parameters
     machines = int(told["machines"])
-    network = Spread(machines, np.arange(machines) % 6, int(told["tasks"])).network
+    network = SpreadExperiment(machines, np.arange(machines) % 6, int(told["tasks"])).network
     algorithm = str(told["algorithm"])
     solve = partial(network.solve, algorithm, warm=False, budget=BUDGET)
     return _result(*_repeated(solve), network)
 
 
-class Spread:
+class SpreadExperiment:
     """A cluster whose load is to be spread; machines hold some tasks that are not part of it."""
 
     def __init__(self, machines: int, held: NDArray[np.int64], tasks: int) -> None:
-        network = self.network = Network()
+        network = self.network = FlowNetwork()
         self.sink = network.add_vertex()
         self._everywhere, self._nowhere = (int(v) for v in network.add_vertices([0, 0]))
         to_sink = network.add_vertices(np.zeros(machines, np.int64))
@@ -110,7 +110,7 @@ class Spread:
 class Locality:
     """A cluster with Quincy's policy, as `quincy` draws it."""
 
-    def __init__(self, point: Point) -> None:
+    def __init__(self, point: ExperimentPoint) -> None:
         self._cluster, self.network = network_of(point)
         self.sink, self.first_task = self._cluster.sink, self._cluster.first_task
 
@@ -121,16 +121,16 @@ class Locality:
         self.network.balance(self.sink)
 
 
-def _policy(point: Point) -> Locality | Spread:
+def _policy(point: ExperimentPoint) -> Locality | SpreadExperiment:
     told = point.parameters
     if told.get("policy", "quincy") == "quincy":
         return Locality(point)
     machines = int(told["machines"])
     tasks = round(machines * SLOTS * float(told["utilisation"]))
-    return Spread(machines, np.zeros(machines, np.int64), tasks)
+    return SpreadExperiment(machines, np.zeros(machines, np.int64), tasks)
 
 
-def incremental(point: Point) -> Result:
+def incremental(point: ExperimentPoint) -> Result:
     """Solve, change some tasks, and solve again from what the last solve left and from scratch.
 
     With `first`, that solver has the solve before, and hands over what `handed` says; price refine, if
@@ -159,7 +159,7 @@ def incremental(point: Point) -> Result:
             # The next change starts from the other solver's flow and prices again.
             assert network.solve(first, warm=False).is_optimal
         elif told.get("scratch", "yes") == "yes":
-            twin = Network.of(network.problem())
+            twin = FlowNetwork.of(network.problem())
             solve = partial(twin.solve, algorithm, warm=False, heuristics=chosen)
             took, again = timed(solve)
             assert again.cost == solution.cost
@@ -171,7 +171,7 @@ def incremental(point: Point) -> Result:
     return Result(values, {"warm": warm, "cold": cold, "within": sorted(warm), "share": share})
 
 
-def _churn(policy: Locality | Spread, random: np.random.Generator, drained: bool) -> None:
+def _churn(policy: Locality | SpreadExperiment, random: np.random.Generator, drained: bool) -> None:
     handles = policy.network.all_vertices()
     tasks = handles[handles >= policy.first_task]
     count = max(1, round(CHURN * len(tasks)))
@@ -179,12 +179,12 @@ def _churn(policy: Locality | Spread, random: np.random.Generator, drained: bool
     policy.add(count)
 
 
-def heuristic(point: Point) -> Result:
+def heuristic(point: ExperimentPoint) -> Result:
     """Figure 12: arc prioritisation from scratch, task removal after changes."""
     return incremental(point) if "drained" in point.parameters else scratch(point)
 
 
-def approximate(point: Point) -> Result:
+def approximate(point: ExperimentPoint) -> Result:
     """Stop a solver early and count the tasks that are not where the optimum has them."""
     told = point.parameters
     algorithm = str(told["algorithm"])
@@ -203,7 +203,7 @@ def approximate(point: Point) -> Result:
     )
 
 
-def _choices(cluster: Cluster, network: Network) -> NDArray[np.int64]:
+def _choices(cluster: QuincyCluster, network: FlowNetwork) -> NDArray[np.int64]:
     """The vertex that each task's unit of flow goes to first; -1 where it goes nowhere yet."""
     tails, heads, flows = network.tails(), network.heads(), network.flows()
     chosen = np.full(int(tails.max()) + 1, -1, np.int64)
@@ -221,7 +221,7 @@ CELLS: Final = tuple(
 )
 
 
-def changes(point: Point) -> Result:
+def changes(point: ExperimentPoint) -> Result:
     """Change single arcs of a solved network and see whether flow and prices still prove the optimum."""
     _, network = network_of(point)
     assert network.solve(warm=False).is_optimal
@@ -241,13 +241,13 @@ def changes(point: Point) -> Result:
     return Result({"wrong": float(wrong), "changes": float(seen)})
 
 
-def _changed(problem: Problem, what: str, row: int, amount: int) -> Problem:
+def _changed(problem: FlowProblem, what: str, row: int, amount: int) -> FlowProblem:
     capacities, costs = problem.capacities.copy(), problem.costs.copy()
     if "capacity" in what:
         capacities[row] = max(0, capacities[row] + (amount if "more" in what else -amount))
     else:
         costs[row] += amount if "more" in what else -amount
-    return Problem(problem.supplies, problem.tails, problem.heads, capacities, costs)
+    return FlowProblem(problem.supplies, problem.tails, problem.heads, capacities, costs)
 
 
 def _stays(
@@ -255,7 +255,7 @@ def _stays(
     sign: str,
     row: int,
     amount: int,
-    problem: Problem,
+    problem: FlowProblem,
     flows: NDArray[np.int64],
     reduced: NDArray[np.int64],
 ) -> bool:
@@ -272,7 +272,7 @@ def _stays(
             return flow == capacity or price - amount >= 0
 
 
-def _result(seconds: float, solution: Solution, network: Network) -> Result:
+def _result(seconds: float, solution: FlowSolution, network: FlowNetwork) -> Result:
     done = 1.0 if solution.is_optimal else 0.0
     values = {"seconds": seconds, "arcs": float(network.arcs), "done": done}
     return Result(values)

@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.papers.experiment import Point, Result
+from argosy.papers.experiment import ExperimentPoint, Result
 from argosy.papers.medea import performance
-from argosy.papers.medea.trial import HBASE_AS_PRINTED, HBASE_ROLES, MB, Trial, trial
+from argosy.papers.medea.trial import HBASE_AS_PRINTED, HBASE_ROLES, MB, PlacementTrial, trial
 
 #: The machines of section 7.1; section 2 has 275 and does not describe them.
 MEMORY: Final = 128 * MB
@@ -42,7 +42,7 @@ GRIDMIX: Final = {"2a": 0.5, "2b": 0.6, "7": 0.5}
 class Placed:
     """Instances in a cell: the machines of their workers, and how many are on each machine."""
 
-    def __init__(self, cell: Trial, tag: str) -> None:
+    def __init__(self, cell: PlacementTrial, tag: str) -> None:
         self.cell = cell
         self.tag = tag
         self.instances: list[NDArray[np.int32]] = []
@@ -70,7 +70,7 @@ class Placed:
         return [float(each.mean()) for each in self.slowdowns(interference, load)]
 
 
-def streaming(point: Point) -> Result:
+def streaming(point: ExperimentPoint) -> Result:
     """Figure 2a: Storm and Memcached, ten times."""
     wanted = str(point.parameters["wanted"])
     cell = _cell(point, 275, "yarn" if wanted == "none" else "ilp", GRIDMIX["2a"])
@@ -92,7 +92,7 @@ def streaming(point: Point) -> Result:
     )
 
 
-def region_servers(point: Point) -> Result:
+def region_servers(point: ExperimentPoint) -> Result:
     """Figure 2b: 40 HBase instances of 30 region servers, before the tasks come. 1,200 servers on 275
     machines cannot all be apart: the constraint is as soft as any."""
     wanted = str(point.parameters["wanted"])
@@ -118,7 +118,7 @@ def _cubes(placed: Placed) -> float:
     return float(np.average((crowd - 1.0) ** performance.POWER, weights=crowd))
 
 
-def cardinalities(point: Point) -> Result:
+def cardinalities(point: ExperimentPoint) -> Result:
     """Figures 2c and 2d: one instance, with so many workers on each of its machines."""
     limit, load = int(point.parameters["limit"]), float(point.parameters["load"])
     is_hbase = point.figure == "2c"
@@ -143,7 +143,7 @@ def cardinalities(point: Point) -> Result:
     )
 
 
-def deployment(point: Point) -> Result:
+def deployment(point: ExperimentPoint) -> Result:
     """Figure 7: 45 TensorFlow and 50 HBase instances beside tasks, in the order of a fair mix."""
     cell = trial(point, 400, 10, memory=MEMORY)
     cell.fill_with_tasks(GRIDMIX["7"])
@@ -171,7 +171,7 @@ def deployment(point: Point) -> Result:
     )
 
 
-def _cell(point: Point, machines: int, algorithm: str, load: float) -> Trial:
+def _cell(point: ExperimentPoint, machines: int, algorithm: str, load: float) -> PlacementTrial:
     cell = trial(point, machines, 7, memory=MEMORY, algorithm=algorithm)
     cell.fill_with_tasks(load)
     return cell

@@ -5,23 +5,23 @@ from __future__ import annotations
 import numpy as np
 from msgspec import structs
 
-from argosy.papers.experiment import Point, Result
-from argosy.papers.medea.trial import HBASE, HBASE_ROLES, MB, Trial, sized
-from argosy.solvers.placement import Kind
-from argosy.solvers.placement.ilp import Limits
+from argosy.papers.experiment import ExperimentPoint, Result
+from argosy.papers.medea.trial import HBASE, HBASE_ROLES, MB, PlacementTrial, sized
+from argosy.solvers.placement import ContainerKind
+from argosy.solvers.placement.ilp import SolverLimits
 
 
-def growing(point: Point) -> Result:
+def growing(point: ExperimentPoint) -> Result:
     """Figure 11a: applications fill an empty cell to 20 %; the time to place one."""
     machines = int(point.parameters["machines"])
     name = str(point.parameters["algorithm"])
-    cell = Trial(machines, max(2, machines // 50), name, point.seed)
+    cell = PlacementTrial(machines, max(2, machines // 50), name, point.seed)
     while cell.used < 0.2 and cell.batch():
         pass
     return Result({"milliseconds": 1e3 * cell.spent / max(1, cell.applications)})
 
 
-def designs(point: Point) -> Result:
+def designs(point: ExperimentPoint) -> Result:
     """Figure 11b: a cell of 256 machines that is full in the end; one scheduler for all, or two. In each
     cycle come two applications, and as many tasks, in jobs of ten, as make their share what it is.
 
@@ -29,8 +29,8 @@ def designs(point: Point) -> Result:
     counts instead, tasks would cost the program next to nothing.
     """
     machines, share = sized(point, 256), float(point.parameters["share"])
-    cell = Trial(machines, max(2, machines // 26), "ilp-solved", point.seed)
-    cell.limits = Limits(machines=machines, places=10**9, nodes=500, seconds=30.0)
+    cell = PlacementTrial(machines, max(2, machines // 26), "ilp-solved", point.seed)
+    cell.limits = SolverLimits(machines=machines, places=10**9, nodes=500, seconds=30.0)
     is_all = point.parameters["design"] == "ilp-all"
     cycles: list[float] = []
     while cell.used < 0.9:
@@ -39,7 +39,9 @@ def designs(point: Point) -> Result:
         memory = sum(kind.count * int(kind.request[0]) for kind in kinds)
         jobs = max(1, round(memory * (1 - share) / share / MB / 10))
         if is_all:
-            kinds += [Kind(2 + at, frozenset({"task"}), np.array([MB]), 10) for at in range(jobs)]
+            kinds += [
+                ContainerKind(2 + at, frozenset({"task"}), np.array([MB]), 10) for at in range(jobs)
+            ]
         cell.place([structs.replace(k, count=1) for k in kinds for _ in range(k.count)])
         if not is_all:
             _take(cell, 10 * jobs)
@@ -49,7 +51,7 @@ def designs(point: Point) -> Result:
     return Result({"milliseconds": float(np.mean(cycles)), "median": float(np.median(cycles))})
 
 
-def _take(cell: Trial, tasks: int) -> None:
+def _take(cell: PlacementTrial, tasks: int) -> None:
     """The task scheduler puts tasks where there is most room."""
     while tasks > 0:
         order = np.argsort(-cell.free[:, 0], kind="stable")

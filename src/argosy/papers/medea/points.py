@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from argosy.papers.experiment import Parameter, Point
+from argosy.papers.experiment import ExperimentPoint, Parameter
 from argosy.papers.medea.applications import STORM
 from argosy.papers.medea.resilience import SAID
 from argosy.papers.paper import Scale
@@ -36,11 +36,11 @@ ALGORITHMS: Final = PAPERS_OWN + BESIDE
 SYSTEMS: Final = ("ilp", "jkube", "jkube++", "yarn")
 
 
-def plan(scale: str, figures: Sequence[str]) -> list[Point]:
+def plan(scale: str, figures: Sequence[str]) -> list[ExperimentPoint]:
     names = dict.fromkeys(DRAWN_FROM.get(figure, figure) for figure in figures)
     seeds = 3 if scale == "full" else 1
     return [
-        Point(paper=PAPER, figure=name, parameters=case, seed=seed, scale=scale)
+        ExperimentPoint(paper=PAPER, figure=name, parameters=case, seed=seed, scale=scale)
         for name in names
         for case in _cases(scale, name)
         for seed in range(1, seeds + 1)

@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.solvers.placement import Answer, Problem
+from argosy.solvers.placement import PlacementAnswer, PlacementProblem
 from argosy.solvers.placement.answer import Objective, appraise
 from argosy.solvers.placement.heuristics import popularity_order
 from argosy.solvers.placement.problem import Item
@@ -73,7 +73,7 @@ class _Counts:
         self.other[at] += is_subject and not is_counted
 
 
-def read_plainly(problem: Problem, name: str) -> Answer:
+def read_plainly(problem: PlacementProblem, name: str) -> PlacementAnswer:
     """The answer of one of `READINGS`; applications that do not fit whole are left out."""
     if problem.choices or problem.spreads:
         raise ValueError("constraints without alternatives")
@@ -114,4 +114,4 @@ def read_plainly(problem: Problem, name: str) -> Answer:
         left[kind] -= 1
     kinds = np.array([kind for kind, _ in placed], np.int32)
     machines = np.array([machine for _, machine in placed], np.int32)
-    return Answer(kinds, machines, appraise(problem, Objective(), kinds, machines), name)
+    return PlacementAnswer(kinds, machines, appraise(problem, Objective(), kinds, machines), name)

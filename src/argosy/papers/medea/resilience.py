@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.random import Random
-from argosy.papers.experiment import Point, Result
+from argosy.papers.experiment import ExperimentPoint, Result
 from argosy.papers.medea.trial import MB, trial
 
 UNITS: Final = 25
@@ -22,7 +22,7 @@ SAID: Final = {
 }
 
 
-def resilience(point: Point) -> Result:
+def resilience(point: ExperimentPoint) -> Result:
     """Applications of 100 containers spread over 25 service units."""
     cell = trial(point, 1_000, UNITS, "unit")
     family = cell.ledger.families["unit"]

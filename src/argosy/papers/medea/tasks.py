@@ -16,7 +16,7 @@ import numpy as np
 
 from argosy.engines.medea import Medea
 from argosy.engines.yarn import Yarn
-from argosy.model.constraint_text import parse_constraint
+from argosy.model.constraints.text import parse_constraint
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -29,7 +29,7 @@ from argosy.model.scenario import (
     Scenario,
 )
 from argosy.model.units import MICROS_PER_SECOND
-from argosy.papers.experiment import Point, Result
+from argosy.papers.experiment import ExperimentPoint, Result
 from argosy.papers.firmament.world import BEGIN, GIB, Load, arriving, cluster, found
 from argosy.papers.medea.trial import HBASE_AS_PRINTED, HBASE_ROLES, MB
 from argosy.worlds.sim import SimulatedWorld
@@ -42,7 +42,7 @@ KIND: Final = "lra"
 _PERCENTILES: Final = (5, 25, 50, 75, 99)
 
 
-def beside_applications(point: Point) -> Result:
+def beside_applications(point: ExperimentPoint) -> Result:
     """Task latencies with YARN alone, or with Medea and 10 % more containers, of applications."""
     engine = str(point.parameters["engine"])
     machines = 40 if point.scale == "smoke" else 256

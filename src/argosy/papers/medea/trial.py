@@ -13,21 +13,28 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.engines.lra import sight
-from argosy.model.constraint_parts import of_job
-from argosy.model.constraint_text import parse_constraint
+from argosy.engines.families.lra import sight
 from argosy.model.constraints import Constraint
+from argosy.model.constraints.parts import of_job
+from argosy.model.constraints.text import parse_constraint
 from argosy.model.random import Random
-from argosy.papers.experiment import Point
+from argosy.papers.experiment import ExperimentPoint
 from argosy.papers.medea.readings import READINGS, read_plainly
-from argosy.solvers.placement import Answer, Family, Kind, Ledger, Problem, place
-from argosy.solvers.placement.ilp import Limits, solve
+from argosy.solvers.placement import (
+    ContainerKind,
+    Family,
+    PlacementAnswer,
+    PlacementProblem,
+    PlacementState,
+    place,
+)
+from argosy.solvers.placement.ilp import SolverLimits, solve
 from argosy.solvers.placement.violations import Judge
 
 MB: Final = 1024
 SMALLEST: Final = 2 * MB
 #: The search tree limits the solver, not the clock: what else the computer does changes no result.
-LIMITS: Final = Limits(seconds=30.0, nodes=500)
+LIMITS: Final = SolverLimits(seconds=30.0, nodes=500)
 _SIGHTS: Final[dict[str, Callable[[Constraint], Constraint | None]]] = {
     "jkube": sight.kube,
     "jkube-plain": sight.kube,
@@ -54,7 +61,7 @@ HBASE: Final = (*_GATHERED, "appID:self & worker -> {appID:self & worker, 0, 1} 
 HBASE_AS_PRINTED: Final = (*_GATHERED, "appID:self & worker -> {worker, 0, 1} in machine")
 
 
-class Trial:
+class PlacementTrial:
     """Memory is the only resource: with 8 cores a machine the paper's 90 % could not be reached."""
 
     def __init__(
@@ -69,7 +76,7 @@ class Trial:
         self.capacity = np.full((machines, 1), memory, np.int64)
         self.free = self.capacity.copy()
         joins = [[n * sets // machines] for n in range(machines)]
-        self.ledger = Ledger(machines, {group: Family.of(group, joins, sets)})
+        self.ledger = PlacementState(machines, {group: Family.of(group, joins, sets)})
         self.see = _SIGHTS.get(algorithm, sight.everything)
         self.algorithm = algorithm
         self.random = Random(seed)
@@ -92,7 +99,7 @@ class Trial:
 
     def submit(
         self, roles: Sequence[tuple[str, int, int]], texts: Sequence[str], app: int
-    ) -> list[Kind]:
+    ) -> list[ContainerKind]:
         """An application of (tags, memory, count) with its constraints, the `app`-th of its batch."""
         name = f"a{self.applications}"
         self.applications += 1
@@ -102,11 +109,13 @@ class Trial:
             if (seen := self.see(constraint)) is not None:
                 self.ledger.add(seen)
         return [
-            Kind(app, frozenset({f"appID:{name}", *role.split()}), np.array([memory]), count)
+            ContainerKind(
+                app, frozenset({f"appID:{name}", *role.split()}), np.array([memory]), count
+            )
             for role, memory, count in roles
         ]
 
-    def place(self, kinds: Sequence[Kind]) -> tuple[Problem, Answer]:
+    def place(self, kinds: Sequence[ContainerKind]) -> tuple[PlacementProblem, PlacementAnswer]:
         began = time.process_time()
         problem = self.ledger.problem(self.free, self.capacity, kinds, (SMALLEST,))
         answer = self._decide(problem)
@@ -117,7 +126,7 @@ class Trial:
         self.containers += len(answer.kinds)
         return problem, answer
 
-    def _decide(self, problem: Problem) -> Answer:
+    def _decide(self, problem: PlacementProblem) -> PlacementAnswer:
         if self.algorithm.startswith("ilp"):
             always = self.algorithm == "ilp-solved"
             return solve(problem, self.random, limits=self.limits, always=always)
@@ -148,20 +157,20 @@ class Trial:
         return float(used.std() / used.mean()) if used.mean() > 0 else 0.0
 
 
-def sized(point: Point, count: int) -> int:
+def sized(point: ExperimentPoint, count: int) -> int:
     """A number of machines at the point's scale."""
     return count // 10 if point.scale == "smoke" else count
 
 
 def trial(
-    point: Point,
+    point: ExperimentPoint,
     machines: int = 500,
     sets: int = 10,
     group: str = "rack",
     memory: int = 16 * MB,
     algorithm: str = "",
-) -> Trial:
+) -> PlacementTrial:
     """The cell of a point, with the algorithm that the point names unless another is given."""
     name = algorithm or str(point.parameters["algorithm"])
     sets = max(2, sets // 5) if point.scale == "smoke" else sets
-    return Trial(sized(point, machines), sets, name, point.seed, group, memory)
+    return PlacementTrial(sized(point, machines), sets, name, point.seed, group, memory)

@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from argosy.papers.experiment import Point, Result
-from argosy.papers.medea.trial import HBASE_AS_PRINTED, HBASE_ROLES, Trial, trial
-from argosy.solvers.placement import Kind
+from argosy.papers.experiment import ExperimentPoint, Result
+from argosy.papers.medea.trial import HBASE_AS_PRINTED, HBASE_ROLES, PlacementTrial, trial
+from argosy.solvers.placement import ContainerKind
 
 #: Steps of utilisation in figures 9a and 10.
 STEPS: Final = tuple(range(10, 100, 10))
@@ -17,7 +17,7 @@ TASKS: Final = 0.4
 APPLICATIONS: Final = 0.1
 
 
-def filling(point: Point) -> Result:
+def filling(point: ExperimentPoint) -> Result:
     """Figures 9a and 10: applications fill the cell, two at a time."""
     cell, values = trial(point), {}
     for step in STEPS:
@@ -31,7 +31,7 @@ def filling(point: Point) -> Result:
     return Result(values)
 
 
-def beside_tasks(point: Point) -> Result:
+def beside_tasks(point: ExperimentPoint) -> Result:
     """Figure 9b: 10 % applications in a cell with tasks."""
     cell, share = trial(point), float(point.parameters["tasks"])
     cell.fill_with_tasks(share)
@@ -40,22 +40,22 @@ def beside_tasks(point: Point) -> Result:
     return _judged(cell)
 
 
-def intervals(point: Point) -> Result:
+def intervals(point: ExperimentPoint) -> Result:
     """Figure 9c: families of ten, and as many applications in an interval as the point says."""
     return _families(trial(point), 10, int(point.parameters["period"]))
 
 
-def complexity(point: Point) -> Result:
+def complexity(point: ExperimentPoint) -> Result:
     """Figure 9d: families of the complexity's size, two applications in an interval."""
     return _families(trial(point), int(point.parameters["complexity"]), 2)
 
 
-def _judged(cell: Trial) -> Result:
+def _judged(cell: PlacementTrial) -> Result:
     violating, extent = cell.violating()
     return Result({"violating": violating, "extent": extent})
 
 
-def _families(cell: Trial, size: int, batch: int) -> Result:
+def _families(cell: PlacementTrial, size: int, batch: int) -> Result:
     """HBase instances in families of `size`: the workers of each want some of every other member's in
     their rack, and at most two workers of any instance are on a machine. Members come in any order, so
     that a family arrives over many intervals."""
@@ -63,7 +63,7 @@ def _families(cell: Trial, size: int, batch: int) -> Result:
     memory = sum(amount * count for _, amount, count in HBASE_ROLES)
     families = max(1, round(APPLICATIONS * float(cell.capacity.sum()) / memory / size))
     arriving = np.argsort(cell.random.child("arrivals").integers(families * size, 2**30))
-    waiting: list[Kind] = []
+    waiting: list[ContainerKind] = []
     for at, number in enumerate(arriving.tolist()):
         waiting += _member(cell, number // size, number % size, size, at % batch)
         if at % batch == batch - 1:
@@ -74,7 +74,9 @@ def _families(cell: Trial, size: int, batch: int) -> Result:
     return _judged(cell)
 
 
-def _member(cell: Trial, family: int, index: int, size: int, app: int) -> list[Kind]:
+def _member(
+    cell: PlacementTrial, family: int, index: int, size: int, app: int
+) -> list[ContainerKind]:
     texts = [
         f"appID:self & worker -> {{family:{family} & member:{other} & worker, 1, inf}} in rack"
         for other in range(size)

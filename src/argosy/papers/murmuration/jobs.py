@@ -21,7 +21,7 @@ from argosy.model.errors import TraceError
 from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.resources import Resources
-from argosy.papers.experiment import Point
+from argosy.papers.experiment import ExperimentPoint
 from argosy.workloads import eagle, fanout
 from argosy.workloads.synthetic import Estimates
 
@@ -36,7 +36,7 @@ _FLOOD_SPEEDUP: Final = 100.0
 _ERROR: Final = 0.21
 
 
-def traced(point: Point, directory: Path) -> Point:
+def traced(point: ExperimentPoint, directory: Path) -> ExperimentPoint:
     """The same point on the trace in `directory`, whose digest is then part of the point. The flood is
     drawn in any case: no trace has jobs as large."""
     if point.parameters["system"] == "flood":
@@ -54,7 +54,7 @@ def traced(point: Point, directory: Path) -> Point:
     return structs.replace(point, parameters=told)
 
 
-def jobs_of(point: Point) -> tuple[Job, ...]:
+def jobs_of(point: ExperimentPoint) -> tuple[Job, ...]:
     told, random = point.parameters, Random(point.seed).child("workload")
     if told["system"] == "flood":
         return _flood(int(told["pods"]), random)
@@ -70,7 +70,7 @@ def jobs_of(point: Point) -> tuple[Job, ...]:
     return tuple(fanout.generate(shape, count, random, speedup=_SPEEDUP, estimates=wrong))
 
 
-def _of_a_pattern(point: Point, random: Random) -> tuple[Job, ...]:
+def _of_a_pattern(point: ExperimentPoint, random: Random) -> tuple[Job, ...]:
     told = point.parameters
     pods, pattern = int(told["pods"]), str(told["pattern"])
     source: Iterable[Job]

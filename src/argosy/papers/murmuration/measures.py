@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.engines.api import Finishes
-from argosy.papers.experiment import Point, Result
-from argosy.runs.measure import summarise
-from argosy.runs.timeline import TaskTimes, task_times
+from argosy.measures.measure import summarise
+from argosy.measures.timeline import TaskTimes, task_times
+from argosy.papers.experiment import ExperimentPoint, Result
 from argosy.worlds.sim import SimulatedWorld
 
 _SECOND: Final = 1_000_000
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Times = NDArray[np.int64]
 
 
-def measured(world: SimulatedWorld, point: Point) -> Result:
+def measured(world: SimulatedWorld, point: ExperimentPoint) -> Result:
     simulator, told = world.simulator, point.parameters
     submit, first_attempt, _, done = simulator.job_columns()
     tasks, _, placed, started, finished = simulator.task_columns()

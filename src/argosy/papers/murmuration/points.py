@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from argosy.papers.experiment import Parameter, Point
+from argosy.papers.experiment import ExperimentPoint, Parameter
 from argosy.papers.paper import Scale
 
 PAPER: Final = "murmuration"
@@ -60,16 +60,16 @@ _PODS: Final = {
 _SEEDS: Final = {"A": 3, "10": 3, "16": 3}
 
 
-def plan(scale: str, figures: Sequence[str]) -> list[Point]:
+def plan(scale: str, figures: Sequence[str]) -> list[ExperimentPoint]:
     """All points of the figures; what several of them need is there once."""
     names = dict.fromkeys(name for figure in figures for name in SWEEPS[figure])
     return [point for name in names for point in _points(scale, name)]
 
 
-def _points(scale: str, name: str) -> list[Point]:
+def _points(scale: str, name: str) -> list[ExperimentPoint]:
     seeds = 1 if scale == "smoke" else _SEEDS.get(name, 1)
     return [
-        Point(paper=PAPER, figure=name, parameters=case, seed=seed, scale=scale)
+        ExperimentPoint(paper=PAPER, figure=name, parameters=case, seed=seed, scale=scale)
         for case in _cases(scale, name)
         for seed in range(1, seeds + 1)
     ]

@@ -23,7 +23,7 @@ from argosy.model.scenario import (
     Scenario,
     SchedulerCrash,
 )
-from argosy.papers.experiment import Point, Result
+from argosy.papers.experiment import ExperimentPoint, Result
 from argosy.papers.murmuration.jobs import jobs_of, machines_for
 from argosy.papers.murmuration.measures import measured
 from argosy.worlds.sim import SimulatedWorld
@@ -55,13 +55,13 @@ _SYSTEMS: Final[dict[str, tuple[str, dict[str, Any], MachineModel, int]]] = {
 }
 
 
-def run_point(point: Point) -> Result:
+def run_point(point: ExperimentPoint) -> Result:
     world = SimulatedWorld(_scenario(point, jobs_of(point)), ENGINES)
     world.run()
     return measured(world, point)
 
 
-def _scenario(point: Point, jobs: tuple[Job, ...]) -> Scenario:
+def _scenario(point: ExperimentPoint, jobs: tuple[Job, ...]) -> Scenario:
     told = point.parameters
     engine, settings, model, schedulers = _system(
         str(told["system"]), str(told.get("workload", ""))
@@ -103,7 +103,7 @@ def _system(name: str, workload: str) -> tuple[str, dict[str, Any], MachineModel
     return engine, dict(form.settings), form.machines, form.schedulers
 
 
-def _machines(point: Point, jobs: tuple[Job, ...]) -> tuple[Machine, ...]:
+def _machines(point: ExperimentPoint, jobs: tuple[Job, ...]) -> tuple[Machine, ...]:
     told = point.parameters
     if "pattern" not in told:
         return tuple(Machine(f"m{i}", Resources(cpu=1000)) for i in range(int(told["machines"])))

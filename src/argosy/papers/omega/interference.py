@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.papers.charts import Chart, Figure, Line, Rule
+from argosy.papers.charts import Chart, Figure, Line, ReferenceLine
 from argosy.papers.claims import Claim
 from argosy.papers.experiment import Findings, Parameter
 from argosy.papers.omega.reading import (
@@ -127,9 +127,9 @@ def draw_13(found: Findings) -> Figure:
         where: dict[str, Parameter] = {"placement": rule, "schedulers": count}
         at = saturation(found, "13", "batch_t_job", "batch", **where)
         if at is not None and count != 1:
-            rules.append(Rule(at=at, label=f"{at:.3g} s", vertical=True, colour=number))
+            rules.append(ReferenceLine(at=at, label=f"{at:.3g} s", vertical=True, colour=number))
         elif at is not None and rule == "first-fit":
-            rules.append(Rule(at=at, label=f"1: {at:.3g} s", vertical=True, colour=number))
+            rules.append(ReferenceLine(at=at, label=f"1: {at:.3g} s", vertical=True, colour=number))
 
     def lines(measure: str) -> tuple[Line, ...]:
         return tuple(

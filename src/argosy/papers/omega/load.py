@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from argosy.papers.charts import Axis, Chart, Figure, Line, Rule
+from argosy.papers.charts import Axis, Chart, Figure, Line, ReferenceLine
 from argosy.papers.claims import Claim
 from argosy.papers.experiment import Findings
 from argosy.papers.omega.points import CLUSTERS
@@ -31,7 +31,9 @@ def draw_8(found: Findings) -> Figure:
     for number, cluster in enumerate(CLUSTERS):
         at = saturation(found, "8", "rate", "batch", cluster=cluster)
         if at is not None:
-            rules.append(Rule(at=at, label=f"{cluster} {at:.3g}x", vertical=True, colour=number))
+            rules.append(
+                ReferenceLine(at=at, label=f"{cluster} {at:.3g}x", vertical=True, colour=number)
+            )
 
     def lines(measure: str) -> tuple[Line, ...]:
         return tuple(

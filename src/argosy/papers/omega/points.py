@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from argosy.papers.experiment import Parameter, Point
+from argosy.papers.experiment import ExperimentPoint, Parameter
 from argosy.papers.paper import Scale
 
 PAPER: Final = "omega"
@@ -53,7 +53,7 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
     seeds: int = 1
 
 
-def plan(scale: str, figures: Sequence[str]) -> list[Point]:
+def plan(scale: str, figures: Sequence[str]) -> list[ExperimentPoint]:
     """All points of the figures; what several of them need is there once. The longest come first, so
     that no processor is left alone with one at the end."""
     names = dict.fromkeys(name for figure in figures for name in SWEEPS[figure])
@@ -61,18 +61,20 @@ def plan(scale: str, figures: Sequence[str]) -> list[Point]:
     return sorted(points, key=_effort, reverse=True)
 
 
-def _effort(point: Point) -> float:
+def _effort(point: ExperimentPoint) -> float:
     told = point.parameters
     return float(told.get("rate", 1.0)) * float(told["hours"])
 
 
-def _points(scale: str, name: str) -> list[Point]:
+def _points(scale: str, name: str) -> list[ExperimentPoint]:
     sweep = _sweep(scale, name)
     common: dict[str, Parameter] = {"hours": sweep.hours}
     if scale == "smoke":
         common["cell"] = 0.1
     return [
-        Point(paper=PAPER, figure=name, parameters={**common, **case}, seed=seed, scale=scale)
+        ExperimentPoint(
+            paper=PAPER, figure=name, parameters={**common, **case}, seed=seed, scale=scale
+        )
         for case in sweep.cases
         for seed in range(1, sweep.seeds + 1)
     ]

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from argosy.papers.charts import Axis, Line, Mark, Rule
+from argosy.papers.charts import Axis, Line, Mark, ReferenceLine
 from argosy.papers.experiment import Findings, Parameter
 from argosy.papers.omega.points import CLUSTERS
 from argosy.papers.omega.world import KINDS
@@ -105,5 +105,5 @@ def conflicts_axis(high: float | None = None) -> Axis:
     return Axis(label="conflict fraction", low=0.0, high=high)
 
 
-def slo_rule() -> tuple[Rule, ...]:
-    return (Rule(at=SLO, label="SLO 30 s"),)
+def slo_rule() -> tuple[ReferenceLine, ...]:
+    return (ReferenceLine(at=SLO, label="SLO 30 s"),)

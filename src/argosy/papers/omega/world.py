@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.engines.registry import all_engines
+from argosy.measures.measure import summarise
 from argosy.model.random import Random
 from argosy.model.scenario import (
     CellSpec,
@@ -24,8 +25,7 @@ from argosy.model.scenario import (
     Scenario,
     Takes,
 )
-from argosy.papers.experiment import Parameter, Point, Result
-from argosy.runs.measure import summarise
+from argosy.papers.experiment import ExperimentPoint, Parameter, Result
 from argosy.workloads import clusters, mapreduce
 from argosy.worlds.sim import SimulatedWorld
 
@@ -59,7 +59,7 @@ USUAL: Final[dict[str, Parameter]] = {
 }
 
 
-def run_point(point: Point) -> Result:
+def run_point(point: ExperimentPoint) -> Result:
     """The world of the point from its beginning to its horizon."""
     told = {**USUAL, **point.parameters}
     spec = clusters.cluster(str(told["cluster"]))

@@ -1,17 +1,17 @@
 """Min-cost flow: a network that is edited in place, exact solvers, and a checker of their answers."""
 
-from argosy.solvers.flow.network import Network, Rooms, Roster, Stop
-from argosy.solvers.flow.problem import Problem
-from argosy.solvers.flow.solution import Algorithm, Heuristics, Solution, Status, Way
+from argosy.solvers.flow.network import FlowNetwork, Rooms, Roster, Stop
+from argosy.solvers.flow.problem import FlowProblem
+from argosy.solvers.flow.solution import Algorithm, FlowSolution, Heuristics, Status, Way
 
 __all__ = [
     "Algorithm",
+    "FlowNetwork",
+    "FlowProblem",
+    "FlowSolution",
     "Heuristics",
-    "Network",
-    "Problem",
     "Rooms",
     "Roster",
-    "Solution",
     "Status",
     "Stop",
     "Way",

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.solvers.flow.problem import Problem
+from argosy.solvers.flow.problem import FlowProblem
 
 #: Below this, sums of products stay within 64 bits for any network that fits in memory.
 SAFE: Final = 2**61
@@ -31,12 +31,14 @@ class Fault(msgspec.Struct, frozen=True):
         return f"{self.what} at {self.where} ({self.count} in all)"
 
 
-def faults(problem: Problem, flows: NDArray[np.int64], prices: NDArray[np.int64]) -> list[Fault]:
+def faults(
+    problem: FlowProblem, flows: NDArray[np.int64], prices: NDArray[np.int64]
+) -> list[Fault]:
     """Nothing, if the flow is feasible and the prices prove it to be of least cost."""
     return [*infeasibilities(problem, flows), *costlier(problem, flows, prices)]
 
 
-def infeasibilities(problem: Problem, flows: NDArray[np.int64]) -> list[Fault]:
+def infeasibilities(problem: FlowProblem, flows: NDArray[np.int64]) -> list[Fault]:
     leaving = np.zeros(problem.vertices, np.int64)
     np.add.at(leaving, problem.tails, flows)
     np.subtract.at(leaving, problem.heads, flows)
@@ -47,7 +49,9 @@ def infeasibilities(problem: Problem, flows: NDArray[np.int64]) -> list[Fault]:
     ]
 
 
-def costlier(problem: Problem, flows: NDArray[np.int64], prices: NDArray[np.int64]) -> list[Fault]:
+def costlier(
+    problem: FlowProblem, flows: NDArray[np.int64], prices: NDArray[np.int64]
+) -> list[Fault]:
     """Arcs over which, by these prices, more or less flow would be cheaper."""
     if problem.vertices and int(np.abs(prices).max()) > SAFE:
         return [Fault("a price out of range", int(np.abs(prices).argmax()), 1)]
@@ -60,7 +64,7 @@ def costlier(problem: Problem, flows: NDArray[np.int64], prices: NDArray[np.int6
     ]
 
 
-def prices_for(problem: Problem, flows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+def prices_for(problem: FlowProblem, flows: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """Prices that prove a flow to be of least cost, found by relaxing all arcs over and over.
 
     None if there are none: the flow can be made cheaper around a cycle. Slow on purpose, and plain.
@@ -78,7 +82,7 @@ def prices_for(problem: Problem, flows: NDArray[np.int64]) -> NDArray[np.int64] 
     return None
 
 
-def cost_of(problem: Problem, flows: NDArray[np.int64]) -> int:
+def cost_of(problem: FlowProblem, flows: NDArray[np.int64]) -> int:
     """Summed in whole numbers of any size."""
     return sum(
         int(flow) * int(cost) for flow, cost in zip(flows, problem.costs, strict=True) if flow

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.errors import ArgosyError, excerpt
-from argosy.solvers.flow.problem import Problem
+from argosy.solvers.flow.problem import FlowProblem
 
 Numbers = NDArray[np.int64]
 Rows = Iterator[tuple[int, str, list[int]]]
@@ -36,10 +36,10 @@ class DimacsError(ArgosyError):
     code = "dimacs"
 
 
-class Instance(msgspec.Struct, frozen=True):
+class FlowInstance(msgspec.Struct, frozen=True):
     """A problem as read. Least flows are taken out of it, and kept here to be added again."""
 
-    problem: Problem
+    problem: FlowProblem
     least: Numbers
 
     @property
@@ -50,7 +50,7 @@ class Instance(msgspec.Struct, frozen=True):
         )
 
 
-class Answer(msgspec.Struct, frozen=True):
+class FlowAnswer(msgspec.Struct, frozen=True):
     """A solution as read: flows in the order of the problem's arcs, prices if it has them."""
 
     cost: int
@@ -58,7 +58,7 @@ class Answer(msgspec.Struct, frozen=True):
     prices: Numbers | None
 
 
-def read_problem(lines: Iterable[str], file: str) -> Instance:
+def read_problem(lines: Iterable[str], file: str) -> FlowInstance:
     rows = _rows(lines, file, {"p": 2, "n": 2, "a": 5})
     line, kind, sizes = next(rows, (1, "", []))
     if kind != "p":
@@ -97,21 +97,21 @@ def read_problem(lines: Iterable[str], file: str) -> Instance:
     return _instance(np.array(supplies, np.int64), np.array(table, np.int64).reshape(-1, 5))
 
 
-def _instance(supplies: Numbers, table: Numbers) -> Instance:
+def _instance(supplies: Numbers, table: Numbers) -> FlowInstance:
     tails, heads, least = table[:, 0] - 1, table[:, 1] - 1, table[:, 2]
     np.subtract.at(supplies, tails, least)
     np.add.at(supplies, heads, least)
-    problem = Problem(
+    problem = FlowProblem(
         supplies=supplies,
         tails=tails.astype(np.int32),
         heads=heads.astype(np.int32),
         capacities=np.ascontiguousarray(table[:, 3] - least),
         costs=np.ascontiguousarray(table[:, 4]),
     )
-    return Instance(problem, np.ascontiguousarray(least))
+    return FlowInstance(problem, np.ascontiguousarray(least))
 
 
-def write_problem(problem: Problem, to: TextIO, comment: str = "") -> None:
+def write_problem(problem: FlowProblem, to: TextIO, comment: str = "") -> None:
     if comment:
         to.write(f"c {comment}\n")
     to.write(f"p min {problem.vertices} {problem.arcs}\n")
@@ -122,7 +122,7 @@ def write_problem(problem: Problem, to: TextIO, comment: str = "") -> None:
 
 
 def write_solution(
-    instance: Instance, cost: int, flows: Numbers, prices: Numbers, to: TextIO
+    instance: FlowInstance, cost: int, flows: Numbers, prices: Numbers, to: TextIO
 ) -> None:
     """`cost` and `flows` as solved, without the least flows."""
     problem = instance.problem
@@ -131,7 +131,7 @@ def write_solution(
     _write(to, "d", np.arange(1, problem.vertices + 1), prices)
 
 
-def read_solution(lines: Iterable[str], instance: Instance, file: str) -> Answer:
+def read_solution(lines: Iterable[str], instance: FlowInstance, file: str) -> FlowAnswer:
     """Flows come back without the least flows, the cost with them."""
     problem = instance.problem
     cost: int | None = None
@@ -169,7 +169,7 @@ def read_solution(lines: Iterable[str], instance: Instance, file: str) -> Answer
         if (len(prices) == problem.vertices)
         else None
     )
-    return Answer(
+    return FlowAnswer(
         cost,
         np.array(flows, np.int64) - instance.least,
         None if duals is None else np.array(duals, np.int64),

@@ -8,24 +8,24 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argosy.solvers.flow.problem import Problem
-from argosy.solvers.flow.quincy import Shape, quincy
+from argosy.solvers.flow.problem import FlowProblem
+from argosy.solvers.flow.quincy import QuincyShape, quincy
 
 #: Takes a size (machines, or vertices) and a seed.
-Generator = Callable[[int, int], Problem]
+Generator = Callable[[int, int], FlowProblem]
 
 
-def quincy_like(machines: int, seed: int) -> Problem:
+def quincy_like(machines: int, seed: int) -> FlowProblem:
     """A cluster with data locality, nine tenths full, nine tenths of its tasks running."""
-    return quincy(Shape(machines), seed)[1]
+    return quincy(QuincyShape(machines), seed)[1]
 
 
-def oversubscribed(machines: int, seed: int) -> Problem:
+def oversubscribed(machines: int, seed: int) -> FlowProblem:
     """The same with more tasks than slots: the hard case."""
-    return quincy(Shape(machines, utilisation=1.05), seed)[1]
+    return quincy(QuincyShape(machines, utilisation=1.05), seed)[1]
 
 
-def load_spreading(machines: int, seed: int) -> Problem:
+def load_spreading(machines: int, seed: int) -> FlowProblem:
     """As many new tasks as machines at one aggregator, whose arcs cost what runs there already."""
     random = np.random.default_rng(seed)
     slots = 12
@@ -47,7 +47,7 @@ def load_spreading(machines: int, seed: int) -> Problem:
     )
 
 
-def random_network(vertices: int, seed: int) -> Problem:
+def random_network(vertices: int, seed: int) -> FlowProblem:
     """Arcs between random vertices, loops and parallel ones too, over a ring that keeps it feasible."""
     random = np.random.default_rng(seed)
     arcs = 6 * vertices
@@ -63,7 +63,7 @@ def random_network(vertices: int, seed: int) -> Problem:
     )
 
 
-def adversarial(vertices: int, seed: int) -> Problem:
+def adversarial(vertices: int, seed: int) -> FlowProblem:
     """A grid of narrow arcs that costs tie on, crossed by long arcs each twice as dear as the last."""
     random = np.random.default_rng(seed)
     side = max(2, int(np.sqrt(vertices)))
@@ -94,11 +94,11 @@ GENERATORS: Final[dict[str, Generator]] = {
 }
 
 
-def _problem(supplies: ArrayLike, *rows: tuple[ArrayLike, ...]) -> Problem:
+def _problem(supplies: ArrayLike, *rows: tuple[ArrayLike, ...]) -> FlowProblem:
     """Of groups of arcs (tails, heads, capacities, costs); a cost may be one number for its group."""
     columns = [np.concatenate([np.atleast_1d(row[i]) for row in rows]) for i in range(3)]
     costs = np.concatenate([np.broadcast_to(np.asarray(row[3]), np.shape(row[0])) for row in rows])
-    return Problem(
+    return FlowProblem(
         supplies=np.asarray(supplies, np.int64),
         tails=columns[0].astype(np.int32),
         heads=columns[1].astype(np.int32),

@@ -22,10 +22,10 @@ from argosy._core import FlowRooms as Rooms
 from argosy._core import FlowRoster as Roster
 from argosy._core import FlowSolver
 from argosy._core import FlowStop as Stop
-from argosy.solvers.flow.problem import Problem
-from argosy.solvers.flow.solution import Algorithm, Heuristics, Solution, Status, Way
+from argosy.solvers.flow.problem import FlowProblem
+from argosy.solvers.flow.solution import Algorithm, FlowSolution, Heuristics, Status, Way
 
-__all__ = ["Network", "Rooms", "Roster", "Stop"]
+__all__ = ["FlowNetwork", "Rooms", "Roster", "Stop"]
 
 Handles = NDArray[np.int32]
 Numbers = NDArray[np.int64]
@@ -37,14 +37,14 @@ _ALGORITHMS: Final = tuple(Algorithm)
 _STATUSES: Final = tuple(Status)
 
 
-class Network:
+class FlowNetwork:
     """A residual network with its flow and prices."""
 
     def __init__(self) -> None:
         self._core = FlowSolver()
 
     @classmethod
-    def of(cls, problem: Problem) -> Network:
+    def of(cls, problem: FlowProblem) -> FlowNetwork:
         """A network whose handles are the problem's rows."""
         network = cls()
         network.add_vertices(problem.supplies)
@@ -141,7 +141,7 @@ class Network:
         budget: int = UNLIMITED,
         stop: Stop | None = None,
         heuristics: Heuristics | None = None,
-    ) -> Solution:
+    ) -> FlowSolution:
         """Find a flow of least cost, from the last flow and prices unless told to be cold.
 
         `budget` bounds the arcs looked at; `stop` may be set from another thread. Both end the solve
@@ -160,7 +160,7 @@ class Network:
             chosen.short_searches,
         )
         found = _STATUSES[status]
-        return Solution(
+        return FlowSolution(
             status=found,
             cost=int(self._core.cost()) if found is Status.OPTIMAL else None,
             seconds=seconds,
@@ -246,13 +246,13 @@ class Network:
         prices[self.all_vertices()] = self.prices()
         return self.costs(arcs) - prices[self.tails(arcs)] + prices[self.heads(arcs)]
 
-    def problem(self) -> Problem:
+    def problem(self) -> FlowProblem:
         """The network as columns: vertices renumbered from 0, a row for each segment of an arc."""
         handles = self.all_vertices()
         number = np.zeros(int(handles.max(initial=-1)) + 1, np.int32)
         number[handles] = np.arange(len(handles), dtype=np.int32)
         rows, units, costs = self._core.segments(self.all_arcs())
-        return Problem(
+        return FlowProblem(
             supplies=self.supplies(),
             tails=number[self.tails()][rows],
             heads=number[self.heads()][rows],

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Problem(msgspec.Struct, frozen=True):
+class FlowProblem(msgspec.Struct, frozen=True):
     """Vertices 0 to n - 1 and arcs in rows. A convex arc is as many rows as it has segments."""
 
     supplies: NDArray[np.int64]

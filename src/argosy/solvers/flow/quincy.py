@@ -11,12 +11,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.solvers.flow.problem import Problem
+from argosy.solvers.flow.problem import FlowProblem
 
 Numbers = NDArray[np.int64]
 
 
-class Shape(msgspec.Struct, frozen=True):
+class QuincyShape(msgspec.Struct, frozen=True):
     machines: int
     slots: int = 12
     #: Tasks as a share of all slots.
@@ -41,10 +41,10 @@ class Tasks(msgspec.Struct, frozen=True):
     costs: Numbers
 
 
-class Cluster:
+class QuincyCluster:
     """The vertices of a cluster, numbered, and tasks drawn for it."""
 
-    def __init__(self, shape: Shape, seed: int) -> None:
+    def __init__(self, shape: QuincyShape, seed: int) -> None:
         self.shape = shape
         self.random = np.random.default_rng(seed)
         self.racks = -(-shape.machines // shape.rack)
@@ -134,9 +134,9 @@ class Cluster:
         return tasks, where
 
 
-def quincy(shape: Shape, seed: int) -> tuple[Cluster, Problem]:
+def quincy(shape: QuincyShape, seed: int) -> tuple[QuincyCluster, FlowProblem]:
     """A cluster and the problem of placing its tasks, vertices numbered as the cluster has them."""
-    cluster = Cluster(shape, seed)
+    cluster = QuincyCluster(shape, seed)
     running = np.zeros(shape.tasks, bool)
     slots = shape.machines * shape.slots
     running[: min(slots, round(shape.tasks * shape.running))] = True
@@ -145,7 +145,7 @@ def quincy(shape: Shape, seed: int) -> tuple[Cluster, Problem]:
     supplies = np.zeros(cluster.first_task + tasks.count, np.int64)
     supplies[cluster.first_task :] = 1
     supplies[cluster.sink] = -tasks.count
-    return cluster, Problem(
+    return cluster, FlowProblem(
         supplies=supplies,
         tails=np.concatenate([tails, cluster.first_task + tasks.owners]).astype(np.int32),
         heads=np.concatenate([heads, tasks.heads]).astype(np.int32),

@@ -66,7 +66,7 @@ class Way(msgspec.Struct, frozen=True):
     scans: int
 
 
-class Solution(msgspec.Struct, frozen=True):
+class FlowSolution(msgspec.Struct, frozen=True):
     status: Status
     #: Of the flow, when it is optimal.
     cost: int | None

@@ -1,7 +1,8 @@
 """Charter: where containers go under placement constraints, decided over plain arrays.
 
-    ledger     running containers and active constraints, kept up to date; makes problems
-               (book: what is kept; demands: what constraints share; making: the arrays)
+    placement_state  running containers and active constraints, kept up to date; makes problems
+               (constraint_index: what is kept; demands: what constraints share;
+               problem_builder: the arrays)
     problem    machines, kinds of containers and constraints as arrays
     heuristics greedy answers, by name
     ilp        the integer program as an algorithm
@@ -14,21 +15,21 @@
 Nothing here knows the cell, time or engines.
 """
 
-from argosy.solvers.placement.answer import Answer, Objective
-from argosy.solvers.placement.cluster import Cluster, Family, Kind, Running
+from argosy.solvers.placement.answer import Objective, PlacementAnswer
+from argosy.solvers.placement.cluster import ContainerKind, Family, PlacementCluster, Running
 from argosy.solvers.placement.heuristics import HEURISTICS, place
-from argosy.solvers.placement.ledger import Ledger, problem_of
-from argosy.solvers.placement.problem import Problem
+from argosy.solvers.placement.placement_state import PlacementState, problem_of
+from argosy.solvers.placement.problem import PlacementProblem
 
 __all__ = [
     "HEURISTICS",
-    "Answer",
-    "Cluster",
+    "ContainerKind",
     "Family",
-    "Kind",
-    "Ledger",
     "Objective",
-    "Problem",
+    "PlacementAnswer",
+    "PlacementCluster",
+    "PlacementProblem",
+    "PlacementState",
     "Running",
     "place",
     "problem_of",

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy._core import Placer
-from argosy.solvers.placement.problem import Problem
+from argosy.solvers.placement.problem import PlacementProblem
 
 
 class Objective(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,7 +61,7 @@ class Worth(msgspec.Struct, frozen=True):
     is_allowed: bool
 
 
-class Answer(msgspec.Struct, frozen=True):
+class PlacementAnswer(msgspec.Struct, frozen=True):
     """Placed containers, one row each, and what is known of the answer's quality."""
 
     kinds: NDArray[np.int32]
@@ -89,7 +89,7 @@ def dominant(amounts: NDArray[np.int64], capacity: NDArray[np.int64]) -> NDArray
     return np.asarray(shares.max(axis=1), np.float64)
 
 
-def mean_share(problem: Problem) -> float:
+def mean_share(problem: PlacementProblem) -> float:
     """The dominant share of a new container on a machine, on average."""
     if not problem.containers or not problem.cluster.machines:
         return 0.0
@@ -99,7 +99,7 @@ def mean_share(problem: Problem) -> float:
 
 
 def appraise(
-    problem: Problem,
+    problem: PlacementProblem,
     objective: Objective,
     kinds: NDArray[np.int32],
     machines: NDArray[np.int32],

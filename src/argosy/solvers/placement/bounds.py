@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.solvers.placement.answer import Objective
-from argosy.solvers.placement.problem import Item, Problem
+from argosy.solvers.placement.problem import Item, PlacementProblem
 
 
-def _mendable(problem: Problem) -> float:
+def _mendable(problem: PlacementProblem) -> float:
     """The violation of running containers that new ones may end."""
     mendable = 0.0
     for item in problem.items:
@@ -38,13 +38,13 @@ def _mendable(problem: Problem) -> float:
     return mendable
 
 
-def simple_bound(problem: Problem, objective: Objective) -> float:
+def simple_bound(problem: PlacementProblem, objective: Objective) -> float:
     mendable = _mendable(problem)
     share = mendable / max(problem.concerned, 1e-12) if mendable else 0.0
     return objective.whole + objective.violation * share
 
 
-def pooled_bound(problem: Problem, objective: Objective) -> float:
+def pooled_bound(problem: PlacementProblem, objective: Objective) -> float:
     unit = objective.violation / max(problem.concerned, 1e-12)
     worth = np.full(problem.apps, objective.whole / max(1, problem.apps))
     for number, kind in enumerate(problem.kinds):
@@ -63,7 +63,7 @@ def pooled_bound(problem: Problem, objective: Objective) -> float:
     return float(np.maximum(0.0, worth).sum()) + (unit * mendable if mendable else 0.0)
 
 
-def _least_excess(problem: Problem, item: Item, kind: int) -> NDArray[np.float64]:
+def _least_excess(problem: PlacementProblem, item: Item, kind: int) -> NDArray[np.float64]:
     """Per machine, what the first new container there adds to the excess and to costs outside."""
     sets = item.gamma.astype(np.int64)
     cost = np.zeros(len(sets))

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy._core import Placer
-from argosy.solvers.placement.answer import Answer, Objective
-from argosy.solvers.placement.problem import Problem
+from argosy.solvers.placement.answer import Objective, PlacementAnswer
+from argosy.solvers.placement.problem import PlacementProblem
 
 Machines = NDArray[np.int32]
 
 
-def undominated(problem: Problem, objective: Objective) -> Machines:
+def undominated(problem: PlacementProblem, objective: Objective) -> Machines:
     cluster = problem.cluster
     there = usable(problem)
     classes = _classes(problem, objective, there)
@@ -53,7 +53,7 @@ def undominated(problem: Problem, objective: Objective) -> Machines:
     return there[keep]
 
 
-def usable(problem: Problem) -> Machines:
+def usable(problem: PlacementProblem) -> Machines:
     """Machines on which some kind fits."""
     free = problem.cluster.free
     fits = np.zeros(len(free), bool)
@@ -65,7 +65,7 @@ def usable(problem: Problem) -> Machines:
     return np.flatnonzero(fits).astype(np.int32)
 
 
-def _classes(problem: Problem, objective: Objective, there: Machines) -> NDArray[np.int64]:
+def _classes(problem: PlacementProblem, objective: Objective, there: Machines) -> NDArray[np.int64]:
     """A number per usable machine, the same for those that are alike."""
     cluster = problem.cluster
     columns: list[NDArray[np.int64]] = [
@@ -117,9 +117,9 @@ def _numbered(columns: Sequence[NDArray[np.int64]], rows: int) -> NDArray[np.int
 
 
 def chosen(
-    problem: Problem,
+    problem: PlacementProblem,
     pool: Machines,
-    answers: Sequence[Answer],
+    answers: Sequence[PlacementAnswer],
     limit: int,
     placer: Placer,
 ) -> Machines:

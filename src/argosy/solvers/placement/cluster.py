@@ -59,7 +59,7 @@ class Family(msgspec.Struct, frozen=True):
         return Family(name, sets, first, flat, single)
 
 
-class Cluster(msgspec.Struct, frozen=True):
+class PlacementCluster(msgspec.Struct, frozen=True):
     """Machines: room and capacity a row each, their node groups, and their static tags."""
 
     free: NDArray[np.int64]
@@ -74,7 +74,7 @@ class Cluster(msgspec.Struct, frozen=True):
         return len(self.free)
 
 
-class Kind(msgspec.Struct, frozen=True):
+class ContainerKind(msgspec.Struct, frozen=True):
     """New containers that are alike: their application (a number), tags, request and count."""
 
     app: int

@@ -20,8 +20,8 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
-from argosy.model.constraint_meaning import distance
-from argosy.solvers.placement.follows import beyond, equals, pays, reaches
+from argosy.model.constraints.meaning import distance
+from argosy.solvers.placement.derived_values import beyond, equals, pays, reaches
 from argosy.solvers.placement.program import Program
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from argosy.model.constraint_parts import APP
 from argosy.model.constraints import Constraint
-from argosy.solvers.placement.cluster import Kind
+from argosy.model.constraints.parts import APP
+from argosy.solvers.placement.cluster import ContainerKind
 from argosy.solvers.placement.forms import Term
 
 Tags = frozenset[str]
@@ -58,7 +58,9 @@ class Demanders:
             if not self.by_tag[name]:
                 del self.by_tag[name]
 
-    def times_of(self, kinds: Sequence[Kind], having: Mapping[str, Sequence[int]]) -> list[int]:
+    def times_of(
+        self, kinds: Sequence[ContainerKind], having: Mapping[str, Sequence[int]]
+    ) -> list[int]:
         """The same for several kinds of containers; `having` says which of them carry a tag."""
         times = [0] * len(kinds)
         for tag, members in having.items():

@@ -13,7 +13,6 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from argosy.model.constraint_meaning import negated
 from argosy.model.constraints import (
     AllOf,
     AllTags,
@@ -26,6 +25,7 @@ from argosy.model.constraints import (
     SpreadConstraint,
     TagConstraint,
 )
+from argosy.model.constraints.meaning import negated
 from argosy.model.errors import ModelError
 
 #: A rule with more alternatives than this is refused: each is evaluated for each container.

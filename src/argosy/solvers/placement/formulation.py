@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from argosy.solvers.placement.answer import Objective, dominant, mean_share
 from argosy.solvers.placement.counting import Counted, Subjects
-from argosy.solvers.placement.follows import exceeds, reaches
-from argosy.solvers.placement.problem import Item, Problem, Spread
+from argosy.solvers.placement.derived_values import exceeds, reaches
+from argosy.solvers.placement.problem import Item, PlacementProblem, SpreadRows
 from argosy.solvers.placement.program import Program
 from argosy.solvers.placement.splitting import Split
 
@@ -39,7 +39,7 @@ class Formulation:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: PlacementProblem,
         objective: Objective,
         candidates: NDArray[np.int32],
         deepest: int | None = None,
@@ -248,7 +248,7 @@ class Formulation:
             found.append(used)
         return found, int((inside > 0).sum())
 
-    def _spread(self, spread: Spread, weight: float) -> None:
+    def _spread(self, spread: SpreadRows, weight: float) -> None:
         match = spread.subject.astype(bool)
         used, before = self.in_use(spread.family, match, spread.inside)
         columns, most = self.columns_in(np.flatnonzero(match).tolist(), range(len(self.candidates)))

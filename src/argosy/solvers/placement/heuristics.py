@@ -13,8 +13,8 @@ import msgspec
 
 from argosy._core import Placer
 from argosy.model.random import Random
-from argosy.solvers.placement.answer import Answer, Objective, appraise
-from argosy.solvers.placement.problem import Problem
+from argosy.solvers.placement.answer import Objective, PlacementAnswer, appraise
+from argosy.solvers.placement.problem import PlacementProblem
 
 _GIVEN, _CANDIDATES = 0, 1
 _SCORED, _FIRST_FIT, _KUBE, _HEARTBEAT = 0, 1, 2, 3
@@ -40,12 +40,12 @@ HEURISTICS: Final = {
 
 
 def place(
-    problem: Problem,
+    problem: PlacementProblem,
     name: str,
     random: Random,
     objective: Objective | None = None,
     placer: Placer | None = None,
-) -> Answer:
+) -> PlacementAnswer:
     """The answer of one of `HEURISTICS`. Running containers that may move stay where they are."""
     aim = objective or Objective()
     native = placer or problem.placer()
@@ -63,10 +63,10 @@ def place(
         ),
         random,
     )
-    return Answer(kinds, machines, appraise(problem, aim, kinds, machines, native), name)
+    return PlacementAnswer(kinds, machines, appraise(problem, aim, kinds, machines, native), name)
 
 
-def popularity_order(problem: Problem) -> list[int]:
+def popularity_order(problem: PlacementProblem) -> list[int]:
     """Kinds by how many constraints name their tags, most first."""
     named = problem.popularity
     popularity = [sum(named.get(tag, 0) for tag in kind.tags) for kind in problem.kinds]

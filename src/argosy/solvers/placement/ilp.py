@@ -16,12 +16,12 @@ import numpy as np
 
 from argosy._core import Placer, Stopwatch
 from argosy.model.random import Random
-from argosy.solvers.placement.answer import Answer, Objective, appraise
+from argosy.solvers.placement.answer import Objective, PlacementAnswer, appraise
 from argosy.solvers.placement.bounds import pooled_bound, simple_bound
 from argosy.solvers.placement.candidates import chosen, undominated, usable
 from argosy.solvers.placement.formulation import Formulation, OutOfTime
 from argosy.solvers.placement.heuristics import place
-from argosy.solvers.placement.problem import Problem
+from argosy.solvers.placement.problem import PlacementProblem
 
 _EXACT: Final = 1e-9
 #: What gives first answers, until a bound certifies one: in the order of what they usually cost.
@@ -51,7 +51,7 @@ _WORTH_SIFTING: Final = 10
 _DEEPEST: Final = 2
 
 
-class Limits(msgspec.Struct, frozen=True):
+class SolverLimits(msgspec.Struct, frozen=True):
     """How much the integer program may cost."""
 
     #: Machines beyond this number are left out, even if the optimum may be lost.
@@ -65,20 +65,20 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 def solve(
-    problem: Problem,
+    problem: PlacementProblem,
     random: Random,
     objective: Objective | None = None,
-    limits: Limits | None = None,
+    limits: SolverLimits | None = None,
     *,
     always: bool = False,
-) -> Answer:
+) -> PlacementAnswer:
     """The best answer within the limits. With `always`, also what a bound certifies is solved."""
-    aim, bounds = objective or Objective(), limits or Limits()
+    aim, bounds = objective or Objective(), limits or SolverLimits()
     watch = Stopwatch()
     native = problem.placer()
     ceiling = simple_bound(problem, aim)
-    tried: list[Answer] = []
-    best: Answer | None = None
+    tried: list[PlacementAnswer] = []
+    best: PlacementAnswer | None = None
     for name in _FIRST:
         if best is not None and best.worth.value >= ceiling - _EXACT:
             break
@@ -91,7 +91,9 @@ def solve(
                 best = answer
     if best is None:
         nothing = np.empty(0, np.int32)
-        best = Answer(nothing, nothing, appraise(problem, aim, nothing, nothing, native), "none")
+        best = PlacementAnswer(
+            nothing, nothing, appraise(problem, aim, nothing, nothing, native), "none"
+        )
     if best.worth.value < ceiling - _EXACT:
         ceiling = min(ceiling, pooled_bound(problem, aim))
     is_certain = best.worth.value >= ceiling - _EXACT
@@ -102,15 +104,15 @@ def solve(
 
 
 def _improve(
-    problem: Problem,
+    problem: PlacementProblem,
     aim: Objective,
-    limits: Limits,
+    limits: SolverLimits,
     native: Placer,
-    tried: list[Answer],
-    best: Answer,
+    tried: list[PlacementAnswer],
+    best: PlacementAnswer,
     ceiling: float,
     watch: Stopwatch,
-) -> Answer:
+) -> PlacementAnswer:
     most = min(limits.machines, limits.places // max(1, len(problem.kinds)))
     pool = usable(problem)
     if len(pool) <= _WORTH_SIFTING * most:
@@ -147,13 +149,13 @@ def _improve(
         kinds, where = _read(formulation, solution.values)
         worth = appraise(problem, aim, kinds, where, native)
         if worth.is_allowed and worth.value > best.worth.value + _EXACT:
-            best = Answer(kinds, where, worth, "ilp")
+            best = PlacementAnswer(kinds, where, worth, "ilp")
     return msgspec.structs.replace(
         best, status="feasible", bound=max(bound, best.worth.value), candidates=len(machines)
     )
 
 
-def _values(formulation: Formulation, answer: Answer) -> dict[int, float]:
+def _values(formulation: Formulation, answer: PlacementAnswer) -> dict[int, float]:
     at = {machine: number for number, machine in enumerate(formulation.candidates.tolist())}
     values: dict[int, float] = {}
     for kind, machine in zip(answer.kinds.tolist(), answer.machines.tolist(), strict=True):

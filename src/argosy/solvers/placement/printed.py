@@ -18,18 +18,18 @@ from typing import Final
 import numpy as np
 
 from argosy.model.errors import ModelError
-from argosy.solvers.placement.answer import Answer, Objective, appraise
-from argosy.solvers.placement.problem import Item, Problem
+from argosy.solvers.placement.answer import Objective, PlacementAnswer, appraise
+from argosy.solvers.placement.problem import Item, PlacementProblem
 from argosy.solvers.placement.program import Program
 
 MOST_PLACES: Final = 50_000
 
 
 def solve_printed(
-    problem: Problem,
+    problem: PlacementProblem,
     objective: Objective | None = None,
     seconds: float = 10.0,
-) -> Answer:
+) -> PlacementAnswer:
     """What the printed program chooses, appraised like any other answer."""
     if problem.choices or problem.spreads:
         raise ModelError(
@@ -55,11 +55,11 @@ def solve_printed(
                 machines.append(machine)
     where = np.array(machines, np.int32)
     worth = appraise(problem, aim, np.array(kinds, np.int32), where)
-    return Answer(np.array(kinds, np.int32), where, worth, "ilp-printed")
+    return PlacementAnswer(np.array(kinds, np.int32), where, worth, "ilp-printed")
 
 
 class _Printed:
-    def __init__(self, problem: Problem, aim: Objective) -> None:
+    def __init__(self, problem: PlacementProblem, aim: Objective) -> None:
         self.problem = problem
         self.program = Program()
         self.kind_of = [n for n, kind in enumerate(problem.kinds) for _ in range(kind.count)]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy._core import Placer
-from argosy.solvers.placement.cluster import Cluster, Family, Kind
+from argosy.solvers.placement.cluster import ContainerKind, Family, PlacementCluster
 
 Counts = NDArray[np.int32]
 Bits = NDArray[np.uint8]
@@ -40,7 +40,7 @@ class Item(msgspec.Struct, frozen=True):
     other: Counts
 
 
-class Spread(msgspec.Struct, frozen=True):
+class SpreadRows(msgspec.Struct, frozen=True):
     family: int
     least: int
     most: int | None
@@ -84,9 +84,9 @@ class Choice(msgspec.Struct, frozen=True):
     here: tuple[Counts, ...]
 
 
-class Problem(msgspec.Struct, frozen=True):
-    cluster: Cluster
-    kinds: tuple[Kind, ...]
+class PlacementProblem(msgspec.Struct, frozen=True):
+    cluster: PlacementCluster
+    kinds: tuple[ContainerKind, ...]
     apps: int
     #: The smallest room that is of use: a machine with less in some dimension is fragmented.
     smallest: NDArray[np.int64]
@@ -94,7 +94,7 @@ class Problem(msgspec.Struct, frozen=True):
     popularity: dict[str, int]
     families: tuple[Family, ...]
     items: tuple[Item, ...]
-    spreads: tuple[Spread, ...]
+    spreads: tuple[SpreadRows, ...]
     counters: tuple[Counter, ...]
     choices: tuple[Choice, ...]
     #: Weights of the pairs of a tag constraint and a new container that it concerns, summed up; one

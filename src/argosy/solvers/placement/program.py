@@ -35,7 +35,7 @@ _SHORTEST: Final = 1e-3
 Values = list[float]
 
 
-class Solution(msgspec.Struct, frozen=True):
+class ProgramSolution(msgspec.Struct, frozen=True):
     """`values` is none if nothing was found; `bound` is what no solution can be below."""
 
     values: NDArray[np.float64] | None
@@ -123,7 +123,7 @@ class Program:
         seconds: float = 1.0,
         nodes: int | None = None,
         gap: float = 1e-9,
-    ) -> Solution:
+    ) -> ProgramSolution:
         """`nodes` bounds the search alike on every computer, `seconds` bounds all of it."""
         watch = Stopwatch()
         core = _ortools()
@@ -151,10 +151,10 @@ class Program:
         solver.solve(model)
         if not solver.has_solution():
             infeasible = solver.status() == core.SolveStatus.INFEASIBLE
-            return Solution(None, np.inf, np.inf if infeasible else -np.inf, infeasible)
+            return ProgramSolution(None, np.inf, np.inf if infeasible else -np.inf, infeasible)
         is_optimal = solver.status() == core.SolveStatus.OPTIMAL
         objective = solver.objective_value()
-        return Solution(
+        return ProgramSolution(
             np.array(solver.variable_values()),
             objective,
             objective if is_optimal else solver.best_objective_bound(),

@@ -14,10 +14,10 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.model.constraint_meaning import distance
+from argosy.model.constraints.meaning import distance
 from argosy.solvers.placement.counting import Counted, Subjects
-from argosy.solvers.placement.follows import Follows
-from argosy.solvers.placement.problem import Choice, ChoiceTerm, Problem
+from argosy.solvers.placement.derived_values import DerivedValue
+from argosy.solvers.placement.problem import Choice, ChoiceTerm, PlacementProblem
 from argosy.solvers.placement.program import Program, Values
 
 #: A term of an alternative and the set it is to be kept in (-1: there is none), for each of its terms.
@@ -27,7 +27,7 @@ Option: TypeAlias = tuple[tuple[ChoiceTerm, int], ...]
 class Whole(Protocol):
     """What is asked of the formulation that the constraint is part of."""
 
-    problem: Problem
+    problem: PlacementProblem
     program: Program
     counted: Counted
     candidates: NDArray[np.int32]
@@ -191,7 +191,9 @@ class Split:
             costs.append(total)
         return costs
 
-    def _best(self, options: list[Option], index: int, most: int, column: int | None) -> Follows:
+    def _best(
+        self, options: list[Option], index: int, most: int, column: int | None
+    ) -> DerivedValue:
         def follows(values: Values) -> float:
             costs = self._costs(options, values)
             if costs.index(min(costs)) != index:

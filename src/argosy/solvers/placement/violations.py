@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.model.constraint_meaning import distance
 from argosy.model.constraints import Constraint, Rule
+from argosy.model.constraints.meaning import distance
 from argosy.solvers.placement.forms import Term, alternatives
-from argosy.solvers.placement.ledger import Ledger
+from argosy.solvers.placement.placement_state import PlacementState
 
 
 class Broken(msgspec.Struct, frozen=True):
@@ -28,7 +28,7 @@ class Broken(msgspec.Struct, frozen=True):
 class Judge:
     """Of a ledger as it is now; a change of the ledger makes it worthless."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: PlacementState) -> None:
         self._ledger = ledger
         self._counts: dict[tuple[frozenset[str], str, bool], NDArray[np.int32]] = {}
         self._ways: dict[tuple[Rule, frozenset[str]], list[tuple[Term, ...]]] = {}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from argosy.cell import Rule
 from argosy.model.effects import (
     Abandon,
-    Answer,
+    AnswerProbe,
     AskQueues,
     Commit,
     Effect,
@@ -53,7 +53,7 @@ _FINISHED: Final = 3
 _CONFLICTS: Final = frozenset(map(int, CONFLICTS))
 
 
-class Carrier:
+class EffectRunner:
     def __init__(self, world: SimulatedWorld) -> None:
         self._world = world
         self._simulator = world.simulator
@@ -66,7 +66,7 @@ class Carrier:
             Commit: self._commit,
             Enqueue: self._enqueue,
             Probe: self._probe,
-            Answer: self._answer,
+            AnswerProbe: self._answer,
             AskQueues: self._ask_queues,
             Sample: self._sample,
             Send: self._send,
@@ -117,7 +117,7 @@ class Carrier:
             raise EngineFault(f"{scheduler.name} commits as {transaction.scheduler!r}")
         if transaction.machines:
             raise EngineFault(f"{scheduler.name} tries to change machines", expected="claims only")
-        delay = self._network.sure_hop(scheduler.name, CELL, now)
+        delay = self._network.reliable_delay(scheduler.name, CELL, now)
         self._world.request(now + delay, scheduler, self._arrive_commit, effect)
 
     def _arrive_commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
@@ -135,7 +135,7 @@ class Carrier:
         if gone is None:
             outcome = self._world.cell.commit(transaction)
         else:
-            outcome = self._world.cell.commit(ended.without(transaction, gone))
+            outcome = self._world.cell.commit(ended.drop_ended_moves(transaction, gone))
             outcome = ended.with_refusals(transaction, gone, outcome)
         # Saying what one wants is no transaction that could meet a conflict.
         scheduler.transactions += claims is not None or transaction.releases is not None
@@ -146,7 +146,7 @@ class Carrier:
             self._launch(scheduler, claims, outcome, effect.explanation, now)
         for machine in vacated:
             self._simulator.pump(machine)
-        delay = self._network.sure_hop(CELL, scheduler.name, now)
+        delay = self._network.reliable_delay(CELL, scheduler.name, now)
         self._world.post(now + delay, scheduler, Committed(transaction, outcome))
 
     def _ended(self, scheduler: Scheduler, tasks: TaskArray) -> NDArray[np.bool_] | None:
@@ -222,7 +222,7 @@ class Carrier:
         shapes, durations, estimates = self._workbook.rows(tasks)
         if effect.estimate is not None:
             estimates = np.full(len(tasks), effect.estimate, np.int64)
-        at = now + self._network.sure_hop(scheduler.name, MACHINES, now)
+        at = now + self._network.reliable_delay(scheduler.name, MACHINES, now)
         self._simulator.enqueue(
             at,
             scheduler.number,
@@ -251,7 +251,7 @@ class Carrier:
             )
 
     def _probe(self, scheduler: Scheduler, effect: Probe, now: int) -> None:
-        at = now + self._network.sure_hop(scheduler.name, MACHINES, now)
+        at = now + self._network.reliable_delay(scheduler.name, MACHINES, now)
         precedence = self._workbook.job(effect.job).precedence
         shape = self._world.view.shape(effect.request, (), precedence)
         if effect.tasks is not None:
@@ -302,18 +302,18 @@ class Carrier:
             if not self._simulator.is_held(probe):
                 continue
             if scheduler.is_alive:
-                hop = self._network.sure_hop(MACHINES, scheduler.name, now)
+                hop = self._network.reliable_delay(MACHINES, scheduler.name, now)
                 self._world.post(now + hop, scheduler, ProbeReady(probe, job, machine))
             else:
                 self._simulator.cancel(probe)
 
-    def _answer(self, scheduler: Scheduler, effect: Answer, now: int) -> None:
+    def _answer(self, scheduler: Scheduler, effect: AnswerProbe, now: int) -> None:
         if effect.task is not None:
             self._check_placeable(scheduler, np.array([effect.task], np.int64), may_run=False)
-        delay = self._network.sure_hop(scheduler.name, MACHINES, now)
+        delay = self._network.reliable_delay(scheduler.name, MACHINES, now)
         self._world.request(now + delay, scheduler, self._arrive_answer, effect)
 
-    def _arrive_answer(self, scheduler: Scheduler, effect: Answer, now: int) -> None:
+    def _arrive_answer(self, scheduler: Scheduler, effect: AnswerProbe, now: int) -> None:
         """A slot that was held on a machine that is gone is gone too: its task comes back."""
         if not self._simulator.is_held(effect.probe):
             raise EngineFault(f"{scheduler.name} answers probe {effect.probe}, which holds no slot")
@@ -336,12 +336,12 @@ class Carrier:
             lengths, waits = self._simulator.queue_state(effect.only_long, as_of_beat=True)
             self._world.post(now, scheduler, QueuesReported(effect.token, lengths, waits))
             return
-        delay = self._network.sure_hop(scheduler.name, MACHINES, now)
+        delay = self._network.reliable_delay(scheduler.name, MACHINES, now)
         self._world.request(now + delay, scheduler, self._arrive_ask_queues, effect)
 
     def _arrive_ask_queues(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
         lengths, waits = self._simulator.queue_state(effect.only_long)
-        hop = self._network.sure_hop(MACHINES, scheduler.name, now)
+        hop = self._network.reliable_delay(MACHINES, scheduler.name, now)
         self._world.post(now + hop, scheduler, QueuesReported(effect.token, lengths, waits))
 
     def _sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
@@ -351,7 +351,7 @@ class Carrier:
                 f"{effect.cluster!r}",
                 expected="the one cluster, which has no name",
             )
-        delay = self._network.sure_hop(scheduler.name, CELL, now)
+        delay = self._network.reliable_delay(scheduler.name, CELL, now)
         self._world.request(now + delay, scheduler, self._arrive_sample, effect)
 
     def _arrive_sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
@@ -362,7 +362,9 @@ class Carrier:
         event = SampleReturned(
             effect.token, found.machines, view.free(found.machines), found.versions
         )
-        self._world.post(now + self._network.sure_hop(CELL, scheduler.name, now), scheduler, event)
+        self._world.post(
+            now + self._network.reliable_delay(CELL, scheduler.name, now), scheduler, event
+        )
 
     def _send(self, scheduler: Scheduler, effect: Send, now: int) -> None:
         if isinstance(effect.payload, WaitUpdate):

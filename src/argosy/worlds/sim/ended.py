@@ -14,7 +14,7 @@ from argosy.model.explanations import Refusal, Why
 from argosy.model.transactions import Claims, Outcome, Transaction
 
 
-def without(transaction: Transaction, ended: NDArray[np.bool_]) -> Transaction:
+def drop_ended_moves(transaction: Transaction, ended: NDArray[np.bool_]) -> Transaction:
     """What is left to judge. Claims that stand or fall with an ended task's fall with it."""
     claims = transaction.claims
     assert claims is not None
@@ -32,7 +32,7 @@ def without(transaction: Transaction, ended: NDArray[np.bool_]) -> Transaction:
 
 
 def with_refusals(transaction: Transaction, ended: NDArray[np.bool_], outcome: Outcome) -> Outcome:
-    """The outcome of `without`, as rows of the whole transaction."""
+    """The outcome of `drop_ended_moves`, as rows of the whole transaction."""
     claims = transaction.claims
     assert claims is not None
     kept = ~_fallen(transaction, claims, ended)

@@ -14,13 +14,13 @@ from argosy.model.explanations import Explanation, Why
 from argosy.model.jobs import Job, indices_of
 from argosy.model.transactions import Claims, MachineArray, Outcome, TaskArray
 from argosy.worlds.log import DecisionLog
-from argosy.worlds.sim.workbook import Workbook, by_job
+from argosy.worlds.sim.workbook import JobTable, by_job
 
 
 class Journal:
     """Does nothing without a log."""
 
-    def __init__(self, log: DecisionLog | None, workbook: Workbook) -> None:
+    def __init__(self, log: DecisionLog | None, workbook: JobTable) -> None:
         self._log = log
         self._workbook = workbook
 

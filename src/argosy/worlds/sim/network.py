@@ -44,7 +44,7 @@ class SimulatedNetwork:
             case ConstantLatency(delay=delay):
                 return delay
 
-    def sure_hop(self, sender: str, receiver: str, now: int) -> int:
+    def reliable_delay(self, sender: str, receiver: str, now: int) -> int:
         """The delay of what is retransmitted until it arrives: the hop, once no partition isolates the
         scheduler at either end."""
         wait = 0

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from argosy.cell.waits import WaitView
-from argosy.engines.api import Context, Engine, Figured, Finishes, Settings, WaitKeeper
+from argosy.engines.api import Context, Engine, Finishes, ReportsMetrics, Settings, WaitKeeper
 from argosy.model.constraints import Constraint
 from argosy.model.errors import EngineFault, SettingError
 from argosy.model.jobs import Job
@@ -96,7 +96,7 @@ class Scheduler:
     def figures(self) -> dict[str, float]:
         """What its engine says of itself, if it says anything."""
         engine: object = self.engine
-        return engine.figures() if isinstance(engine, Figured) else {}
+        return engine.figures() if isinstance(engine, ReportsMetrics) else {}
 
     def busy_time(self, now: int) -> int:
         """Time spent deciding until now, over all lanes."""

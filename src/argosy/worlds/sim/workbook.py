@@ -16,7 +16,7 @@ _INDEX_MASK = 0xFFFFFFFF
 _ENDLESS = -1
 
 
-class TaskFacts:
+class GroundTruth:
     """One job, with each group's shape and running times; a column is kept only where tasks differ."""
 
     __slots__ = ("_groups", "alike", "is_endless", "job")
@@ -64,12 +64,12 @@ class TaskFacts:
             durations[mine] = times if isinstance(times, int) else times[indices[mine] - start]
 
 
-class Workbook:
+class JobTable:
     """The rows of any array of tasks, and every job by number; of those that are done, only the columns
     that reports need."""
 
     def __init__(self) -> None:
-        self._facts: dict[int, TaskFacts] = {}
+        self._facts: dict[int, GroundTruth] = {}
         #: By job number: its id, its kind and how many tasks it has.
         self.names: list[str] = []
         self.kinds: list[str] = []
@@ -80,7 +80,7 @@ class Workbook:
     def __len__(self) -> int:
         return len(self.names)
 
-    def add(self, facts: TaskFacts) -> None:
+    def add(self, facts: GroundTruth) -> None:
         job = facts.job
         self._facts[len(self.names)] = facts
         self.names.append(job.id)

@@ -47,12 +47,12 @@ from argosy.model.transactions import (
     Transaction,
 )
 from argosy.worlds.log import DecisionLog
-from argosy.worlds.sim.carrier import CELL, MACHINES, Carrier
+from argosy.worlds.sim.carrier import CELL, MACHINES, EffectRunner
 from argosy.worlds.sim.faults import FaultPlan
 from argosy.worlds.sim.journal import Journal
 from argosy.worlds.sim.network import SimulatedNetwork
 from argosy.worlds.sim.schedulers import Router, Scheduler, make_settings
-from argosy.worlds.sim.workbook import TaskFacts, Workbook, by_job
+from argosy.worlds.sim.workbook import GroundTruth, JobTable, by_job
 
 FINISHED_REPORT: Final = 2
 LOST_REPORT: Final = 3
@@ -121,9 +121,9 @@ class SimulatedWorld:
             scheduler.capabilities.finishes is Finishes.OWN for scheduler in self.schedulers
         )
         self._router = Router(self.schedulers, self.random.child("split"))
-        self.workbook = Workbook()
+        self.workbook = JobTable()
         self.journal = Journal(log, self.workbook)
-        self._carrier = Carrier(self)
+        self._carrier = EffectRunner(self)
         self._jobs: Iterator[Job] = iter(scenario.jobs if jobs is None else jobs)
         self._next_job: Job | None = None
         self._job_count = len(scenario.jobs) if jobs is None else 0
@@ -297,7 +297,7 @@ class SimulatedWorld:
             )
         count = job.tasks
         number = self.simulator.add_job(now, count, scheduler.index)
-        self.workbook.add(TaskFacts(job, self.cell))
+        self.workbook.add(GroundTruth(job, self.cell))
         if number % _CLEAR_EVERY == 0:
             self.retire_done()
             self.workbook.forget(self._done)
@@ -392,7 +392,7 @@ class SimulatedWorld:
         self.evict(outcome, why, now)
         for scheduler in self.schedulers:
             if scheduler.capabilities.machine_events and scheduler.is_alive:
-                hop = self.network.sure_hop(CELL, scheduler.name, now)
+                hop = self.network.reliable_delay(CELL, scheduler.name, now)
                 self.post(now + hop, scheduler, event)
 
     def evict(self, outcome: Outcome, why: Why, now: int) -> None:
@@ -430,7 +430,7 @@ class SimulatedWorld:
                 continue
             if owner.is_alive:
                 event = TasksLost(job, number, lost, where_from, why)
-                self.post(now + self.network.sure_hop(CELL, owner.name, now), owner, event)
+                self.post(now + self.network.reliable_delay(CELL, owner.name, now), owner, event)
             elif owner.is_given_up:
                 self._inherit(number, now)
 
@@ -484,7 +484,7 @@ class SimulatedWorld:
                 if not rows.any():
                     continue
                 part = [column[rows] for column in ends]
-                delays: tuple[int, ...] = (self.network.sure_hop(MACHINES, keeper.name, now),)
+                delays: tuple[int, ...] = (self.network.reliable_delay(MACHINES, keeper.name, now),)
                 if not is_own:
                     delays = self.network.deliveries(MACHINES, keeper.name, now)
                 for delay in delays:

@@ -1,0 +1,1 @@
+"""Families of engines: `flow` (Firmament, Quincy) and `lra` (Medea and its baselines)."""

@@ -1,0 +1,98 @@
+"""New tasks become vertices and arcs, all jobs of a round at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.cell import View
+from argosy.engines.families.flow.policy import NewGroup, Preferences
+from argosy.model.jobs import Job
+from argosy.model.transactions import TaskArray
+
+if TYPE_CHECKING:
+    from argosy.engines.families.flow.graph import Graph
+
+Numbers = NDArray[np.int64]
+Submission = tuple[Job, int, TaskArray]
+
+
+def add_jobs(graph: Graph, submissions: Sequence[Submission], view: View, now: int) -> None:
+    """These tasks are pending; those that were known to be already are left alone."""
+    if not submissions:
+        return
+    _add_entries(graph, submissions)
+    groups: list[NewGroup] = []
+    for job, number, tasks in submissions:
+        rows = graph.roster.enter(tasks, now)
+        if not len(rows):
+            continue
+        owner = graph.owner_number(job.owner)
+        new, _ = graph.roster.named(rows)
+        for group, mine in job.tasks_by_group(new):
+            pool = graph.pools.get(group.request, group.requires, view)
+            shape = view.shape(group.request, group.tags, job.precedence)
+            where = rows if len(mine) == len(rows) else graph.roster.rows(mine)
+            groups.append(NewGroup(job, number, group, mine, where, pool.number, shape, owner))
+    if groups:
+        _add_classes(graph, groups, now)
+
+
+def _add_entries(graph: Graph, submissions: Sequence[Submission]) -> None:
+    """Rows for all tasks of new jobs, and a vertex for each job."""
+    for job, number, _ in submissions:
+        if number in graph.jobs:
+            continue
+        head = graph.owner_vertices[graph.owner_number(job.owner)]
+        graph.roster.add_job(number, job.tasks, head, job.precedence)
+        graph.jobs.add(number, job)
+        if job.gang:
+            graph.gangs.add(number)
+
+
+def _add_classes(graph: Graph, groups: list[NewGroup], now: int) -> None:
+    """A class for each task that has preferences, one for all others of a group."""
+    wishes = graph.policy.wishes(groups)
+    table = np.array(
+        [(g.number, g.pool, g.owner, g.shape, len(g.tasks)) for g in groups], np.int64
+    ).T.copy()
+    numbers, pools, owners, shapes, sizes = table
+    rows = groups[0].rows if len(groups) == 1 else np.concatenate([g.rows for g in groups])
+    class_of = graph.roster.add_classes(
+        numbers,
+        pools,
+        owners,
+        shapes,
+        wishes.waiting,
+        sizes,
+        wishes.each,
+        rows,
+        wishes.pool,
+        wishes.preemption,
+        now,
+    )
+    if wishes.preferences is not None:
+        _add_preferences(graph, wishes.preferences, class_of)
+
+
+def _add_preferences(graph: Graph, wanted: Preferences, class_of: Numbers) -> None:
+    classes = class_of[wanted.tasks]
+    pools, is_rack = graph.classes["pool"][classes], wanted.is_rack
+    machines = np.where(is_rack, 0, wanted.places)
+    fits = is_rack | (graph.pools.allowed[pools, machines] & graph.cluster.usable[machines])
+    order = np.flatnonzero(fits)
+    if not len(order):
+        return
+    order = order[np.argsort(classes[order], kind="stable")]
+    classes, pools, is_rack = classes[order], pools[order], is_rack[order]
+    places, costs = wanted.places[order], wanted.costs[order] + graph.settings.migration
+    heads = graph.cluster.vertices[np.where(is_rack, 0, places)]
+    for number in np.unique(pools[is_rack]).tolist():
+        racks = graph.pools.by_number[number].racks
+        assert racks is not None
+        mine = is_rack & (pools == number)
+        heads[mine] = racks[places[mine]]
+    graph.network.add_arcs(graph.classes["vertex"][classes], heads, 1, costs)

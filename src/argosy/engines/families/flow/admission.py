@@ -1,0 +1,49 @@
+"""From what the flow wants to what is asked of the cell; the work is the roster's.
+
+Where tasks are of different sizes, the flow may put more on a machine than fits together, or push out a
+task that is too small to make room. Then those with the highest precedence come first, tasks of lower
+precedence that are in their way go, and the rest waits for another round. A round moves and preempts no
+more running tasks than it may, and none for the sake of one that is not let in.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from argosy.engines.families.flow.extraction import Numbers, Placements, Rows
+from argosy.engines.families.flow.graph import Graph
+
+
+class FlowPlan(msgspec.Struct, frozen=True):
+    """One transaction: tasks to place or move, and tasks to take from their machines."""
+
+    rows: Rows
+    machines: Numbers
+    costs: Numbers
+    #: Preempted tasks.
+    leaving: Rows
+    #: Moving tasks that have to leave before others can come: they are released first.
+    early: Rows
+    #: Whether the round's budget kept something from being done.
+    is_cut: bool
+
+    def __len__(self) -> int:
+        return len(self.rows) + len(self.leaving)
+
+
+def admit(graph: Graph, wanted: Placements) -> FlowPlan:
+    """On the cluster as the round's statistics show it."""
+    statistics = graph.statistics
+    assert statistics is not None
+    return FlowPlan(
+        *graph.roster.admit(
+            graph.rooms,
+            wanted.rows,
+            wanted.machines,
+            wanted.costs,
+            wanted.leaving,
+            statistics.free,
+            statistics.usable,
+            graph.settings.moves,
+        )
+    )

@@ -1,0 +1,135 @@
+"""Explanations from prices: which of them a round gives, and to whom.
+
+A task that waits is told the price of a place (`pricing`), who holds it, and what its priority would
+have to rise by; one that is placed, what the second best machine would have cost. A search for either
+looks at some part of the network, and a round's searches at no more arcs than they may: whoever has
+waited longest for an explanation is next in a later round. Half of what a round may look at is kept for
+those that wait. An explanation that says nothing new is not repeated.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.cell import Rule, View
+from argosy.engines.families.flow.admission import FlowPlan
+from argosy.engines.families.flow.graph import Graph
+from argosy.engines.families.flow.pricing import price_of, second_best
+from argosy.engines.families.flow.settings import FlowSettings
+from argosy.engines.families.flow.tasks import PENDING
+from argosy.model.effects import Explain
+from argosy.model.explanations import Explanation
+from argosy.model.random import Random
+
+Numbers = NDArray[np.int64]
+
+
+class Explainer:
+    def __init__(self, settings: FlowSettings, random: Random) -> None:
+        self._settings = settings
+        self._random = random
+        self._last = -settings.explain
+        self._round = 0
+        #: What each waiting class was told last, and in which round its price was last looked into.
+        self._told: dict[int, Explanation] = {}
+        self._priced: dict[int, int] = {}
+        #: What a look at the machines said of each pool and shape, at the last time of looking.
+        self._seen: dict[tuple[int, int], Explanation] = {}
+        #: The machine of every task when the round under way is done, by row.
+        self._where = np.empty(0, np.int64)
+        self._left = 0
+
+    def begin(self) -> None:
+        """A new flow was found: what is known of the last one is void."""
+        self._round += 1
+        self._left = self._settings.explain_arcs
+
+    def placed(self, graph: Graph, plan: FlowPlan) -> list[Explain]:
+        """Why tasks go where the plan puts them; identical ones are explained together."""
+        effects: list[Explain] = []
+        if self._left <= self._settings.explain_arcs // 2:
+            return effects
+        classes = graph.tasks["task_class"][plan.rows]
+        keys = (classes << 32) + plan.machines
+        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        for at, row in enumerate(first.tolist()):
+            if self._left <= self._settings.explain_arcs // 2:
+                break
+            task_class, machine = int(classes[row]), int(plan.machines[row])
+            found = second_best(graph, task_class, machine, int(plan.costs[row]))
+            self._left -= found.scans
+            effects.append(
+                Explain(graph.tasks["number"][plan.rows[which == at]], found.explanation)
+            )
+        return effects
+
+    def waiting(self, graph: Graph, plan: FlowPlan | None, view: View, now: int) -> list[Explain]:
+        """Why those have no machine that the round places nowhere."""
+        if now < self._last + self._settings.explain:
+            return []
+        self._last = now
+        self._seen.clear()
+        waits = graph.tasks["state"] == PENDING
+        self._where = graph.tasks["machine"].copy()
+        if plan is not None:
+            waits[plan.rows] = False
+            self._where[plan.rows] = plan.machines
+        rows = np.flatnonzero(waits)
+        if not len(rows):
+            return []
+        classes = graph.tasks["task_class"][rows]
+        order = np.argsort(classes, kind="stable")
+        rows, classes = rows[order], classes[order]
+        unique, starts = np.unique(classes, return_index=True)
+        parts = dict(zip(unique.tolist(), np.split(rows, starts[1:]), strict=True))
+        self._priced = {each: self._priced.get(each, 0) for each in parts}
+        told = {each: self._told.get(each) for each in parts}
+        for task_class in sorted(parts, key=lambda each: self._priced[each]):
+            if self._left > 0:
+                told[task_class] = self._why_not(graph, task_class, view)
+                self._priced[task_class] = self._round
+        effects, known = [], {}
+        for task_class, part in parts.items():
+            explanation = told[task_class] or self._search(graph, task_class, view)
+            known[task_class] = explanation
+            if self._told.get(task_class) != explanation:
+                effects.append(Explain(graph.tasks["number"][part], explanation))
+        self._told = known
+        return effects
+
+    def _search(self, graph: Graph, task_class: int, view: View) -> Explanation:
+        """What a look at the machines says, without prices."""
+        row = int(graph.classes["first"][task_class])
+        pool, shape = int(graph.classes["pool"][task_class]), int(graph.tasks["shape"][row])
+        if (pool, shape) in self._seen:
+            return self._seen[pool, shape]
+        bits = np.zeros((graph.cluster.machines + 63) // 64 * 64, np.uint8)
+        bits[: graph.cluster.machines] = graph.pools.allowed[pool]
+        within = np.packbits(bits, bitorder="little").view(np.uint64)
+        found = view.find(shape, 1, Rule.BEST, self._random, within=within)
+        self._seen[pool, shape] = found.explanation()
+        return self._seen[pool, shape]
+
+    def _why_not(self, graph: Graph, task_class: int, view: View) -> Explanation:
+        seen = self._search(graph, task_class, view)
+        job = int(graph.classes["job"][task_class])
+        if job in graph.parked:
+            room, wanted = graph.parked[job]
+            remedy = f"room for all {wanted:,} tasks of its gang at once; there was for {room:,}"
+            return msgspec.structs.replace(seen, remedy=remedy)
+        found = price_of(graph, task_class, self._where)
+        self._left -= found.scans
+        price = found.price
+        if price is None:
+            return seen
+        if price.rise <= 0:
+            # The flow has a place for it that other tasks of this round were let to first.
+            return msgspec.structs.replace(
+                seen, remedy="another round: others went first in this one"
+            )
+        remedy = f"waiting would have to cost {price.rise:,} more"
+        if price.precedence is not None:
+            remedy = f"{price.precedence:,} more precedence"
+        return msgspec.structs.replace(seen, price=price, remedy=remedy)

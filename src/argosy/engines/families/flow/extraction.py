@@ -1,0 +1,30 @@
+"""From flow to placements; the work is the roster's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from argosy.engines.families.flow.graph import Graph
+
+Numbers = NDArray[np.int64]
+Rows = NDArray[np.int64]
+
+
+class Placements(msgspec.Struct, frozen=True):
+    """What the flow wants changed."""
+
+    #: Tasks with a new machine, and the cost of the first arc of their way there. Some run elsewhere.
+    rows: Rows
+    machines: Numbers
+    costs: Numbers
+    #: Tasks that are to lose their machine.
+    leaving: Rows
+
+
+def extract(graph: Graph) -> Placements:
+    return Placements(*graph.roster.extract(graph.pools.arcs, graph.cluster.racks))

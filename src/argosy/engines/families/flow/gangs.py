@@ -1,0 +1,103 @@
+"""Gangs: jobs whose waiting tasks are placed together or not at all.
+
+A flow of least cost knows no "all or nothing", and to find the best one under it is NP-hard. So the flow
+is found as if there were no gangs. One that it gives only some of the places it needs is left out, and
+the flow found again for the others, which is a small change. Where several lack places, the first by
+precedence and age is tried without the rest, for it may get what they had, and then each of them beside
+it. After so many flows whoever still lacks places is left out. The next round asks all again, at the
+price of their longer wait.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.engines.families.flow.admission import FlowPlan, admit
+from argosy.engines.families.flow.extraction import extract
+from argosy.engines.families.flow.graph import Graph
+from argosy.engines.families.flow.tasks import PENDING
+
+#: Flows of one round in search of room for gangs.
+MOST_FLOWS: Final = 12
+
+
+class Decided(msgspec.Struct, frozen=True):
+    plan: FlowPlan
+    scans: int
+
+
+def decide(graph: Graph) -> Decided:
+    """A plan in which no gang is placed in part."""
+    graph.parked = {
+        number: counts for number, counts in graph.parked.items() if number in graph.jobs
+    }
+    if graph.parked:
+        graph.unpark([*graph.parked])
+        graph.resync()
+    scans, flows, aside = 0, 0, list[int]()
+    tried: int | None = None
+    while True:
+        solution = graph.solve()
+        if not solution.is_optimal:
+            raise RuntimeError(f"no flow: {solution.status}")
+        scans, flows = scans + solution.scans, flows + 1
+        plan = admit(graph, extract(graph))
+        lacking = _lacking(graph, plan) if graph.gangs else {}
+        if lacking and tried is not None:
+            # All was well without it.
+            graph.park({tried: lacking.get(tried, (0, graph.jobs[tried].pending))})
+            tried = None
+        elif len(lacking) > 1 and flows < MOST_FLOWS:
+            first = min(lacking, key=lambda number: (-graph.jobs[number].job.precedence, number))
+            others = {number: counts for number, counts in lacking.items() if number != first}
+            graph.park(others)
+            aside.extend(sorted(others))
+        elif lacking:
+            graph.park(lacking)
+        elif aside and flows < MOST_FLOWS:
+            tried = aside.pop(0)
+            graph.unpark([tried])
+        else:
+            return Decided(_together(graph, plan) if graph.gangs else plan, scans)
+        graph.resync()
+
+
+def _lacking(graph: Graph, plan: FlowPlan) -> dict[int, tuple[int, int]]:
+    """Gangs of which the plan places some waiting tasks and not all: how many, and of how many."""
+    rows = plan.rows[graph.tasks["state"][plan.rows] == PENDING]
+    jobs, counts = np.unique(
+        graph.classes["job"][graph.tasks["task_class"][rows]], return_counts=True
+    )
+    return {
+        number: (count, graph.jobs[number].pending)
+        for number, count in zip(jobs.tolist(), counts.tolist(), strict=True)
+        if number in graph.gangs and count < graph.jobs[number].pending
+    }
+
+
+def _together(graph: Graph, plan: FlowPlan) -> FlowPlan:
+    """The plan with the rows of a gang beside each other, after all others."""
+    numbers = gang_numbers(graph, plan)
+    if numbers is None:
+        return plan
+    order = np.argsort(numbers, kind="stable")
+    rows, machines, costs = (x[order] for x in (plan.rows, plan.machines, plan.costs))
+    return msgspec.structs.replace(plan, rows=rows, machines=machines, costs=costs)
+
+
+def gang_numbers(graph: Graph, plan: FlowPlan) -> NDArray[np.int32] | None:
+    """For each placement of the plan the gang that it stands or falls with, or -1."""
+    if not graph.gangs:
+        return None
+    jobs = graph.classes["job"][graph.tasks["task_class"][plan.rows]]
+    waits = graph.tasks["state"][plan.rows] == PENDING
+    mine = waits & np.isin(jobs, np.array(sorted(graph.gangs), np.int64))
+    if not mine.any():
+        return None
+    numbers = np.full(len(jobs), -1, np.int32)
+    numbers[mine] = np.unique(jobs[mine], return_inverse=True)[1]
+    return numbers

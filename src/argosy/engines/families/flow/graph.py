@@ -1,0 +1,209 @@
+"""The flow network of a scheduler, kept in step with its tasks and machines.
+
+Events change rows in the roster; `refresh` brings the network up to date in bulk, at the beginning of
+a round. Tasks of a class that run on a machine have an arc of their own to it, at the price of their way
+there without that of starting, and as wide as they are many. So equal tasks are one vertex also when
+some run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.cell import View
+from argosy.engines.families.flow.adding import Submission, add_jobs
+from argosy.engines.families.flow.cluster import MachineVertices
+from argosy.engines.families.flow.policies import make_policy
+from argosy.engines.families.flow.policy import ArcCosts
+from argosy.engines.families.flow.pools import PLENTY, Pools
+from argosy.engines.families.flow.rooms import set_rooms
+from argosy.engines.families.flow.settings import FlowSettings
+from argosy.engines.families.flow.statistics import ClusterStatistics
+from argosy.engines.families.flow.tasks import Columns, Jobs, OwnArcs
+from argosy.model.transactions import TaskArray
+from argosy.solvers.flow import FlowNetwork, FlowSolution, Rooms
+
+Numbers = NDArray[np.int64]
+
+
+class Graph:
+    def __init__(self, settings: FlowSettings, view: View) -> None:
+        self.settings = settings
+        self.network = FlowNetwork()
+        self.cluster = MachineVertices(view)
+        self.sink = self.network.add_vertex()
+        dimensions = len(view.dimensions)
+        self.roster = self.network.roster(
+            dimensions, reschedules=settings.reschedule, migration=settings.migration
+        )
+        self.rooms = Rooms(self.roster, settings.slots)
+        self.sink_arcs = np.empty(0, np.int32)
+        self.sink_terms = (np.zeros(0, np.int64),) * 3
+        self._nothing = np.zeros((0, dimensions), np.int64)
+        self._add_machines()
+        self.policy = make_policy(settings, self.cluster, view.dimensions)
+        self.pools = Pools(
+            self.network, self.roster, self.cluster, view, has_racks=self.policy.has_racks
+        )
+        self.tasks = Columns(self.roster.tasks)
+        self.classes = Columns(self.roster.classes)
+        self.runs = Columns(self.roster.runs)
+        self.jobs = Jobs(self.roster)
+        self.preferences = OwnArcs(self.roster)
+        #: Gangs with tasks that are not over, and those that the round under way leaves out because not
+        #: all of their waiting tasks have room: for how many there was, and of how many.
+        self.gangs: set[int] = set()
+        self.parked: dict[int, tuple[int, int]] = {}
+        #: Owners of jobs by number: the owner's vertex and arc to the sink with its terms, where the
+        #: policy has such.
+        self.owners: dict[str, int] = {}
+        self.owner_vertices: list[int] = []
+        self.owner_arcs: list[int] = []
+        self._owner_terms: list[tuple[int, int]] = []
+        self.statistics: ClusterStatistics | None = None
+
+    # Machines come; those that go are still known.
+
+    def grow(self, view: View) -> None:
+        """Take in machines that joined since the last time."""
+        if view.machines == self.cluster.machines:
+            return
+        self.cluster.grow(view)
+        self._add_machines()
+        self.pools.widen(view)
+
+    def look(self, machine: int, view: View) -> None:
+        """Something happened to a machine, which may be new."""
+        self.grow(view)
+        self.cluster.look(machine, view)
+        self.rooms.forget()
+
+    def _add_machines(self) -> None:
+        """Vertices, arcs and rows for machines of the cluster that have none."""
+        cluster = self.cluster
+        count = cluster.machines - len(cluster.vertices)
+        new = self.network.add_vertices(np.zeros(count, np.int64))
+        cluster.vertices = np.append(cluster.vertices, new)
+        self.sink_arcs = np.append(self.sink_arcs, self.network.add_arcs(new, self.sink, 0, 0))
+        rooms, costs, steps = (np.pad(terms, (0, count)) for terms in self.sink_terms)
+        self.sink_terms = rooms, costs, steps
+        self._nothing = np.zeros((cluster.machines, self._nothing.shape[1]), np.int64)
+        self.roster.add_machines(new)
+
+    # Tasks come and go.
+
+    def add(self, submissions: Sequence[Submission], view: View, now: int) -> None:
+        """These tasks have no machine, whether they are new or came back."""
+        add_jobs(self, submissions, view, now)
+
+    def owner_number(self, owner: str) -> int:
+        number = self.owners.get(owner)
+        if number is not None:
+            return number
+        number = self.owners[owner] = len(self.owners)
+        self.roster.add_owner()
+        vertex, arc = self.sink, -1
+        if self.policy.has_owners:
+            vertex = self.network.add_vertex()
+            arc = self.network.add_arc(vertex, self.sink, PLENTY, 0)
+        self.owner_vertices.append(vertex)
+        self.owner_arcs.append(arc)
+        self._owner_terms.append((0, 0))
+        return number
+
+    def start(self, rows: Numbers, machines: Numbers, costs: Numbers, now: int) -> None:
+        """Pending tasks run now, at the end of a way whose first arc costs so much."""
+        self.roster.start(rows, machines, costs, now)
+
+    def stop(self, rows: Numbers, now: int) -> None:
+        """Running tasks are pending again."""
+        self.roster.stop(rows, now)
+
+    def finish(self, tasks: TaskArray) -> None:
+        """These ended, wherever they were."""
+        for number in self.roster.finish(tasks):
+            self.jobs.drop(number)
+            self.gangs.discard(number)
+
+    @property
+    def waiting(self) -> int:
+        """Jobs of which tasks wait."""
+        return self.roster.waiting_jobs
+
+    @property
+    def own(self) -> Numbers:
+        """What own tasks hold, a row per machine."""
+        return self.roster.own()
+
+    @property
+    def own_tasks(self) -> Numbers:
+        return self.roster.own_tasks()
+
+    # Rounds.
+
+    def refresh(self, view: View, now: int) -> None:
+        """Bring the network up to date: statistics first, then what they change."""
+        self.pools.clear()
+        self.roster.sync()
+        nothing = self._nothing
+        moves = self.settings.reschedule
+        own_tasks = self.own_tasks
+        self.statistics = ClusterStatistics(
+            view.dimensions,
+            self.cluster.usable,
+            self.cluster.capacity,
+            view.free(),
+            self.own if moves else nothing,
+            own_tasks if moves else nothing[:, 0],
+            nothing[:, 0] if moves else own_tasks,
+            self.roster.owner_tasks(),
+            self.roster.demands(),
+        )
+        self.policy.gather(self.statistics)
+        set_rooms(self, self.statistics)
+        self._set_owners()
+        self.roster.age(now, self.policy.second_price())
+        self.network.balance(self.sink)
+
+    def park(self, gangs: Mapping[int, tuple[int, int]]) -> None:
+        """Leave the waiting tasks of gangs out of the flow until `unpark`, for so many of them have
+        room and so many wait."""
+        self.parked.update(gangs)
+        self.roster.park(np.fromiter(gangs, np.int64, len(gangs)), True)
+
+    def unpark(self, gangs: Sequence[int]) -> None:
+        for number in gangs:
+            del self.parked[number]
+        self.roster.park(np.array(gangs, np.int64), False)
+
+    def resync(self) -> None:
+        """Bring only what `park` and `unpark` did into the network."""
+        self.roster.sync()
+        self.network.balance(self.sink)
+
+    def solve(self) -> FlowSolution:
+        return self.network.solve(self.settings.algorithm, warm=self.settings.warm)
+
+    def set_sink_terms(self, machines: Numbers, rooms: Numbers, terms: ArcCosts) -> None:
+        self.roster.set_sink_arcs(
+            machines, rooms, terms.costs, terms.steps, self.sink_arcs, *self.sink_terms
+        )
+
+    def _set_owners(self) -> None:
+        for number, terms in enumerate(self.policy.owner_terms()):
+            if terms != self._owner_terms[number]:
+                self._owner_terms[number] = terms
+                spare, cost = terms
+                parts = [(spare, 0), (PLENTY - spare, cost)]
+                self.network.set_segments(
+                    self.owner_arcs[number], [part for part in parts if part[0]]
+                )
+
+    def owner_cost(self, number: int) -> int:
+        """What the last unscheduled task of an owner costs for its owner's share."""
+        spare, cost = self._owner_terms[number]
+        arc = self.owner_arcs[number]
+        return cost if arc >= 0 and int(self.network.flows([arc])[0]) > spare else 0

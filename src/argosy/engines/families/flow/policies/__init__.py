@@ -1,0 +1,25 @@
+"""The policies: one a module, all of them by name."""
+
+from __future__ import annotations
+
+from argosy.engines.families.flow.cluster import MachineVertices
+from argosy.engines.families.flow.policies.load_spreading import LoadSpreading
+from argosy.engines.families.flow.policies.multi_dimensional import MultiDimensional
+from argosy.engines.families.flow.policies.network_aware import NetworkAware
+from argosy.engines.families.flow.policies.quincy import QuincyPolicy
+from argosy.engines.families.flow.policy import Policy
+from argosy.engines.families.flow.settings import FlowSettings
+
+
+def make_policy(
+    settings: FlowSettings, cluster: MachineVertices, dimensions: tuple[str, ...]
+) -> Policy:
+    match settings.policy:
+        case "load-spreading":
+            return LoadSpreading(settings)
+        case "quincy":
+            return QuincyPolicy(settings, cluster)
+        case "network-aware":
+            return NetworkAware(settings, dimensions)
+        case "multi-dimensional":
+            return MultiDimensional(settings)

@@ -1,0 +1,78 @@
+"""Several resources: a task goes where all it asks for fits, as in Borg, and where load is even, or
+where it is highest already if tasks are to be packed.
+
+The cost of a machine is the mean of its resources' use with the task on it, in thousandths; another task
+costs as much more as it uses. Not being scheduled costs by precedence; and for as many of an owner's
+tasks as would make up an equal share among all owners, by dominant resource, it costs `fairness` more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.engines.families.flow.policy import ArcCosts, NewGroup, Wishes, plain_wishes
+from argosy.engines.families.flow.settings import FlowSettings
+from argosy.engines.families.flow.statistics import ClusterStatistics
+
+Numbers = NDArray[np.int64]
+_FULL: Final = 1_000
+
+
+class MultiDimensional:
+    name: ClassVar[str] = "multi-dimensional"
+    has_racks: ClassVar[bool] = False
+    has_owners: ClassVar[bool] = True
+
+    def __init__(self, settings: FlowSettings) -> None:
+        self._settings = settings
+        self._capacity = self._free = np.empty((0, 0), np.int64)
+        self._terms: list[tuple[int, int]] = []
+
+    def wishes(self, groups: Sequence[NewGroup]) -> Wishes:
+        return plain_wishes(groups, self._settings)
+
+    def gather(self, statistics: ClusterStatistics) -> None:
+        self._capacity, self._free = statistics.capacity, statistics.free
+        self._terms = self._shares(statistics)
+
+    def _shares(self, statistics: ClusterStatistics) -> list[tuple[int, int]]:
+        """As many tasks as make up an equal dominant share are dearer to leave unscheduled."""
+        counts, demands = statistics.owner_tasks, statistics.demands
+        active = np.flatnonzero(counts)
+        terms = [(0, 0)] * len(counts)
+        if len(active) < 2 or not self._settings.fairness:
+            return terms
+        total = np.maximum(statistics.capacity[statistics.usable].sum(axis=0), 1)
+        dominant = (demands[active] / total).max(axis=1)
+        entitled = np.floor(counts[active] / np.maximum(dominant, 1e-12) / len(active))
+        spare = np.maximum(0, counts[active] - np.minimum(entitled, counts[active]))
+        for owner, free in zip(active.tolist(), spare.astype(np.int64).tolist(), strict=True):
+            terms[owner] = (free, self._settings.fairness)
+        return terms
+
+    def owner_terms(self) -> Sequence[tuple[int, int]]:
+        return self._terms
+
+    def sink_terms(self, machines: Numbers) -> ArcCosts:
+        return ArcCosts()
+
+    def pool_terms(self, requests: Numbers, machines: Numbers) -> ArcCosts:
+        count = self._capacity.shape[1]
+        capacity = np.maximum(self._capacity[machines], 1)
+        used = (_FULL * (self._capacity[machines] - self._free[machines]) // capacity).sum(axis=1)
+        if self._settings.prefer == "pack":
+            return ArcCosts(((_FULL * count - used) // count)[None, :])
+        added = np.zeros((len(requests), len(machines)), np.int64)
+        for dimension in range(count):
+            added += _FULL * requests[:, dimension, None] // capacity[None, :, dimension]
+        return ArcCosts((used[None, :] + added) // count, added // count)
+
+    def second_price(self) -> int:
+        return self._settings.per_second
+
+    def precedence_price(self) -> int:
+        return self._settings.per_precedence

@@ -1,0 +1,63 @@
+"""Network awareness: no machine's link is asked for more than it has (the paper's figure 6c).
+
+A pool stands for a bandwidth request. It has room on a machine for as many tasks as fit into the spare
+bandwidth, as one convex arc for the paper's parallel ones: a unit costs the request and what is in use
+already, so that links fill evenly. Costs are thousandths of the largest link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.engines.families.flow.policy import ArcCosts, NewGroup, Wishes, plain_wishes
+from argosy.engines.families.flow.settings import FlowSettings
+from argosy.engines.families.flow.statistics import ClusterStatistics
+from argosy.model.errors import ModelError
+
+Numbers = NDArray[np.int64]
+_FULL = 1_000
+
+
+class NetworkAware:
+    name: ClassVar[str] = "network-aware"
+    has_racks: ClassVar[bool] = False
+    has_owners: ClassVar[bool] = False
+
+    def __init__(self, settings: FlowSettings, dimensions: tuple[str, ...]) -> None:
+        self._settings = settings
+        if settings.bandwidth not in dimensions:
+            raise ModelError(
+                f"the policy network-aware needs the resource {settings.bandwidth!r}",
+                expected="machines that have it; one of " + ", ".join(dimensions),
+            )
+        self._dimension = dimensions.index(settings.bandwidth)
+        self._used = np.empty(0, np.int64)
+        self._largest = 1
+
+    def wishes(self, groups: Sequence[NewGroup]) -> Wishes:
+        return plain_wishes(groups, self._settings)
+
+    def gather(self, statistics: ClusterStatistics) -> None:
+        capacity = statistics.capacity[:, self._dimension]
+        self._largest = max(1, int(capacity.max(initial=0)))
+        self._used = capacity - statistics.free[:, self._dimension]
+
+    def sink_terms(self, machines: Numbers) -> ArcCosts:
+        return ArcCosts()
+
+    def pool_terms(self, requests: Numbers, machines: Numbers) -> ArcCosts:
+        asked, used = requests[:, self._dimension, None], self._used[None, machines]
+        return ArcCosts(_FULL * (asked + used) // self._largest, _FULL * asked // self._largest)
+
+    def owner_terms(self) -> Sequence[tuple[int, int]]:
+        return ()
+
+    def second_price(self) -> int:
+        return self._settings.per_second
+
+    def precedence_price(self) -> int:
+        return self._settings.per_precedence

@@ -1,0 +1,135 @@
+"""Quincy's policy: data locality against waiting and preemption (the paper's figure 6b).
+
+A batch task costs what its input costs to bring: a GiB from within the rack `in_rack`, one from beyond
+it `cross_rack`, what lies on the machine itself nothing. It has arcs to machines and racks that hold at
+least `threshold` of its input, and goes anywhere else through its pool at the price of all of it from
+beyond the rack. Not being scheduled costs more the longer a job has waited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from argosy.engines.families.flow.cluster import MachineVertices
+from argosy.engines.families.flow.local_data import Input, LocalData
+from argosy.engines.families.flow.policy import (
+    ArcCosts,
+    NewGroup,
+    Preferences,
+    Wishes,
+    plain_wishes,
+)
+from argosy.engines.families.flow.settings import FlowSettings
+from argosy.engines.families.flow.statistics import ClusterStatistics
+from argosy.model.jobs import BATCH
+
+Numbers = NDArray[np.int64]
+_GIB = 2**30
+
+
+class QuincyPolicy:
+    name: ClassVar[str] = "quincy"
+    has_racks: ClassVar[bool] = True
+    has_owners: ClassVar[bool] = False
+
+    def __init__(self, settings: FlowSettings, cluster: MachineVertices) -> None:
+        self._settings = settings
+        self._cluster = cluster
+        self._racks = cluster.racks
+        self._data = LocalData(settings.data, cluster.racks)
+
+    def wishes(self, groups: Sequence[NewGroup]) -> Wishes:
+        plain = plain_wishes(groups, self._settings)
+        if not self._settings.data.rate:
+            return plain
+        if self._racks is not self._cluster.racks:
+            # The cluster has grown: new blocks may lie on new machines.
+            self._racks = self._cluster.racks
+            self._data = LocalData(self._settings.data, self._racks)
+        expected = np.array(
+            [group.group.expected or 0 if group.job.kind == BATCH else 0 for group in groups]
+        )
+        each = expected > 0
+        if not each.any():
+            return plain
+        sizes = np.array([len(group.tasks) for group in groups], np.int64)
+        which = np.flatnonzero(np.repeat(each, sizes))
+        tasks = np.concatenate([group.tasks for group in groups])[which]
+        found = self._data.of(tasks, np.repeat(expected, sizes)[which])
+        plain.pool[which] = self._cost(found.bytes, found.bytes * 0, found.bytes * 0, found.blocks)
+        near = self._preferences(found)
+        return structs.replace(
+            plain, each=each, preferences=structs.replace(near, tasks=which[near.tasks])
+        )
+
+    def _preferences(self, found: Input) -> Preferences:
+        data = self._settings.data
+        tasks, machines, here = _largest(
+            found.machine_tasks,
+            found.machines,
+            found.machine_blocks,
+            data.threshold * found.blocks[found.machine_tasks],
+            data.most_preferences,
+        )
+        # What else lies in the machine's rack comes from there.
+        span = int(self._racks.max(initial=0)) + 1
+        keys = found.rack_tasks * span + found.racks
+        beside = found.rack_blocks[np.searchsorted(keys, tasks * span + self._racks[machines])]
+        blocks, size = found.blocks, found.bytes
+        costs = self._cost(size[tasks], here, beside - here, blocks[tasks])
+        rack_tasks, racks, within = _largest(
+            found.rack_tasks,
+            found.racks,
+            found.rack_blocks,
+            data.threshold * blocks[found.rack_tasks],
+            data.most_preferences,
+        )
+        rack_costs = self._cost(size[rack_tasks], within * 0, within, blocks[rack_tasks])
+        return Preferences(
+            np.concatenate([tasks, rack_tasks]),
+            np.concatenate([machines, racks]),
+            np.repeat([False, True], [len(tasks), len(rack_tasks)]),
+            np.concatenate([costs, rack_costs]),
+        )
+
+    def _cost(self, size: Numbers, here: Numbers, beside: Numbers, blocks: Numbers) -> Numbers:
+        data = self._settings.data
+        price = data.in_rack * beside + data.cross_rack * (blocks - here - beside)
+        # Sizes are at most 64 blocks of 1 TiB and prices at most 10^6 each: this stays below 2^63.
+        return size // 2**10 * price // (blocks * (_GIB // 2**10))
+
+    def gather(self, statistics: ClusterStatistics) -> None:
+        pass
+
+    def sink_terms(self, machines: Numbers) -> ArcCosts:
+        return ArcCosts()
+
+    def pool_terms(self, requests: Numbers, machines: Numbers) -> ArcCosts:
+        return ArcCosts()
+
+    def owner_terms(self) -> Sequence[tuple[int, int]]:
+        return ()
+
+    def second_price(self) -> int:
+        return self._settings.per_second
+
+    def precedence_price(self) -> int:
+        return self._settings.per_precedence
+
+
+def _largest(
+    tasks: Numbers, places: Numbers, blocks: Numbers, least: NDArray[np.floating[Any]], most: int
+) -> tuple[Numbers, Numbers, Numbers]:
+    """For each task the places with most of its blocks, at least `least` and at most `most` of them."""
+    enough = blocks >= least
+    tasks, places, blocks = tasks[enough], places[enough], blocks[enough]
+    order = np.lexsort((places, -blocks, tasks))
+    tasks, places, blocks = tasks[order], places[order], blocks[order]
+    rank = np.arange(len(tasks)) - np.searchsorted(tasks, tasks)
+    kept = rank < most
+    return tasks[kept], places[kept], blocks[kept]

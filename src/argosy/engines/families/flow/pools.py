@@ -1,0 +1,183 @@
+"""Pools: one aggregator for all tasks that ask for the same resources and attributes.
+
+A pool has arcs to the machines that can take such a task, directly or by way of racks, and to no other:
+this is how hard constraints are kept. Whatever number of jobs share a pool, the arcs are as many. All
+pools together are matrices with a row each and a column a machine, so that a round costs a few array
+operations however many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.cell import View
+from argosy.engines.families.flow.cluster import MachineVertices
+from argosy.engines.families.flow.policy import ArcCosts
+from argosy.model.resources import Resources
+from argosy.solvers.flow import FlowNetwork, Roster
+
+Numbers = NDArray[np.int64]
+PoolKey = tuple[tuple[int, ...], tuple[tuple[str, str], ...]]
+NO_ARC: Final = -1
+#: More than any flow.
+PLENTY: Final = 2**31 - 1
+#: Pools that are kept although they have no task.
+_KEPT: Final = 64
+
+
+class Pool:
+    """One pool and its vertices."""
+
+    def __init__(self, key: PoolKey, number: int, vertex: int) -> None:
+        self.key = key
+        self.number = number
+        self.vertex = vertex
+        self.request = np.array(key[0], np.int64)
+        #: Vertex of each rack, where there are racks.
+        self.racks: NDArray[np.int32] | None = None
+
+
+class Pools:
+    def __init__(
+        self,
+        network: FlowNetwork,
+        roster: Roster,
+        cluster: MachineVertices,
+        view: View,
+        *,
+        has_racks: bool,
+    ) -> None:
+        self._network = network
+        self._roster = roster
+        self._cluster = cluster
+        self._has_racks = has_racks
+        self._by_key: dict[PoolKey, Pool] = {}
+        self.by_number: dict[int, Pool] = {}
+        self._unused: list[int] = []
+        width, dimensions = cluster.machines, len(view.dimensions)
+        self.requests = np.zeros((0, dimensions), np.int64)
+        self.allowed = np.zeros((0, width), np.bool_)
+        #: Arc of each pool to each machine, and its terms; `NO_ARC` where there is none.
+        self.arcs = np.zeros((0, width), np.int32)
+        self.rooms = np.zeros((0, width), np.int64)
+        self.costs = np.zeros((0, width), np.int64)
+        self.steps = np.zeros((0, width), np.int64)
+
+    def get(self, request: Resources, requires: Mapping[str, str], view: View) -> Pool:
+        key = (request.vector(view.dimensions), tuple(sorted(requires.items())))
+        return self._by_key.get(key) or self._open(key, requires, view)
+
+    def _open(self, key: PoolKey, requires: Mapping[str, str], view: View) -> Pool:
+        if not self._unused:
+            self._grow()
+        number = self._unused.pop()
+        pool = Pool(key, number, self._network.add_vertex())
+        self.requests[number] = pool.request
+        self.allowed[number] = self._allowed(requires, view)
+        for matrix in (self.rooms, self.costs, self.steps):
+            matrix[number] = 0
+        self.arcs[number] = NO_ARC
+        self._roster.open_pool(
+            number, pool.vertex, pool.request, np.empty(0, np.int32), bool(requires)
+        )
+        self._add_racks(pool)
+        self._by_key[key] = self.by_number[number] = pool
+        return pool
+
+    def _grow(self) -> None:
+        old = len(self.arcs)
+        count = max(4, old)
+        self._unused.extend(range(old + count - 1, old - 1, -1))
+        for name in ("requests", "allowed", "arcs", "rooms", "costs", "steps"):
+            matrix = getattr(self, name)
+            more = np.zeros((count, matrix.shape[1]), matrix.dtype)
+            setattr(self, name, np.concatenate([matrix, more]))
+
+    def widen(self, view: View) -> None:
+        """Columns for machines that the cluster has taken in, and vertices for their racks."""
+        count = self._cluster.machines - self.arcs.shape[1]
+        blanks = {"allowed": False, "arcs": NO_ARC, "rooms": 0, "costs": 0, "steps": 0}
+        for name, blank in blanks.items():
+            matrix = getattr(self, name)
+            more = np.full((len(matrix), count), blank, matrix.dtype)
+            setattr(self, name, np.concatenate([matrix, more], axis=1))
+        for pool in self.by_number.values():
+            self.allowed[pool.number] = self._allowed(dict(pool.key[1]), view)
+            self._add_racks(pool)
+
+    def _allowed(self, requires: Mapping[str, str], view: View) -> NDArray[np.bool_]:
+        width = self._cluster.machines
+        if not requires:
+            return np.ones(width, np.bool_)
+        bits = np.unpackbits(view.where(requires).view(np.uint8), bitorder="little")
+        return bits[:width].astype(np.bool_)
+
+    def _add_racks(self, pool: Pool) -> None:
+        """Vertices for racks that the pool has none for."""
+        if not self._has_racks:
+            return
+        old = np.empty(0, np.int32) if pool.racks is None else pool.racks
+        count = len(self._cluster.rack_names) - len(old)
+        new = self._network.add_vertices(np.zeros(count, np.int64))
+        self._network.add_arcs(pool.vertex, new, PLENTY, 0)
+        pool.racks = np.append(old, new)
+        self._roster.add_racks(pool.number, new)
+
+    def clear(self) -> None:
+        """Drop pools of which no task is left, when there are many: most come back."""
+        if len(self._by_key) <= _KEPT:
+            return
+        tasks = self._roster.pool_tasks().tolist()
+        for pool in [*self._by_key.values()]:
+            if not tasks[pool.number]:
+                racks = [] if pool.racks is None else pool.racks.tolist()
+                self._network.remove_vertices([pool.vertex, *racks])
+                del self._by_key[pool.key], self.by_number[pool.number]
+                self._roster.close_pool(pool.number)
+                self._unused.append(pool.number)
+
+    def __len__(self) -> int:
+        return len(self.by_number)
+
+    def set(self, numbers: Numbers, machines: Numbers, rooms: Numbers, terms: ArcCosts) -> None:
+        """New terms for the arcs of some pools to some machines, rooms in a row for each pool."""
+        self._roster.set_pool_arcs(
+            numbers,
+            machines,
+            self._cluster.racks,
+            rooms,
+            terms.costs,
+            terms.steps,
+            self.arcs,
+            self.rooms,
+            self.costs,
+            self.steps,
+        )
+
+    def thinned(self, numbers: Numbers, rooms: Numbers, terms: ArcCosts, most: int) -> Numbers:
+        """Rooms of pools on all machines, with none but at the cheapest so many of each. Nothing is lost
+        by that as long as fewer tasks move in a round: one of a task's cheapest machines is then as it
+        was."""
+        costs = np.broadcast_to(np.asarray(terms.costs, np.int64), rooms.shape)
+        rows = zip(numbers.tolist(), rooms, costs, strict=True)
+        return np.array([self._thinned(number, room, cost, most) for number, room, cost in rows])
+
+    def _thinned(self, number: int, rooms: Numbers, costs: Numbers, most: int) -> Numbers:
+        """Room at the cheapest machines only; among equals each pool begins elsewhere."""
+        count = len(rooms)
+        start = number * 7919 % count
+        chosen = np.flatnonzero(rooms)
+        if len(chosen) > most:
+            order = np.lexsort(((chosen - start) % count, costs[chosen]))
+            chosen = chosen[order[:most]]
+        thinned = np.zeros_like(rooms)
+        thinned[chosen] = rooms[chosen]
+        gone = np.flatnonzero((self.arcs[number] != NO_ARC) & (thinned == 0))
+        if len(gone):
+            self._network.remove_arcs(self.arcs[number, gone])
+            self.arcs[number, gone], self.rooms[number, gone] = NO_ARC, 0
+        return thinned

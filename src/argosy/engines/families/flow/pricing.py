@@ -1,0 +1,160 @@
+"""Prices of places: what one would cost a task that waits, and what the second best would have cost one
+that is placed.
+
+Both are cheapest ways through the residual network, which count all that others would have to do. Duals
+make the search for one small, and are not enough alone: a price bounds what a way costs and reaches it
+only where the way is tight. What is found is exact for the flow as it is, as solving again with changed
+costs shows.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.engines.families.flow.graph import Graph
+from argosy.engines.families.flow.pools import NO_ARC
+from argosy.model.explanations import Explanation, Price
+
+Numbers = NDArray[np.int64]
+#: No way leads there.
+FAR: Final = 2**50
+RULE: Final = "cheapest flow"
+
+
+class Priced(msgspec.Struct, frozen=True):
+    """The price of a place, if any way leads to one, and the arcs that were looked at to find it."""
+
+    price: Price | None
+    scans: int
+
+
+def price_of(graph: Graph, task_class: int, where: Numbers) -> Priced:
+    """What a place would cost one more task of the class, with its own job's way out closed: a rise of
+    the job's precedence raises that too. `where` holds the machine of every task, by row."""
+    columns = graph.classes
+    vertex, number = int(columns["vertex"][task_class]), int(columns["job"][task_class])
+    job = graph.jobs[number]
+    owner = int(columns["owner"][task_class])
+    own = graph.owner_cost(owner)
+    targets = [(graph.sink, 0)]
+    if graph.owner_vertices[owner] != graph.sink:
+        # In exchange with a task of the same owner, the owner's share stays as it is.
+        targets.append((graph.owner_vertices[owner], own))
+    best, path, scans = FAR, np.empty(0, np.int32), 0
+    for target, beyond in targets:
+        way = graph.network.cheapest_way([vertex], target, without=[job.vertex])
+        scans += way.scans
+        if way.cost is not None and way.cost + beyond < best:
+            best, path = way.cost + beyond, way.vertices
+    if best == FAR:
+        return Priced(None, scans)
+    waiting = int(columns["wait_cost"][task_class]) + job.cost + own
+    if graph.network.flows(columns["wait_arc"][[task_class]])[0] > columns["pending"][task_class]:
+        # The flow takes machines from tasks of the class that run: they would have them back first.
+        waiting += int(columns["preemption"][task_class])
+    rise = best - waiting + 1
+    each = graph.policy.precedence_price()
+    machines, classes, jobs = (column[column >= 0] for column in graph.roster.labels(path[1:]))
+    # Where the way goes back from a pool, it takes the place of a unit that goes through there too.
+    place = int(machines[0]) if len(machines) else None
+    holder = _task_of(graph, int(classes[0]), where, place) if len(classes) else -1
+    if place is None:
+        place = int(where[holder]) if holder >= 0 else -1
+    loser = _task_of(graph, int(classes[-1]), where, None) if len(jobs) and len(classes) else -1
+    return Priced(
+        Price(
+            waiting=waiting,
+            place=best,
+            machine=place,
+            holder=int(graph.tasks["number"][holder]) if holder >= 0 else -1,
+            loser=int(graph.tasks["number"][loser]) if loser >= 0 else -1,
+            rise=rise,
+            precedence=-(-rise // each) if each else None,
+        ),
+        scans,
+    )
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    explanation: Explanation
+    scans: int
+
+
+def second_best(graph: Graph, task_class: int, machine: int, cost: int) -> Ranked:
+    """What a class's unit on a machine costs, and what it would cost on the next best one, or without a
+    machine: the cheapest way over another first machine to the room that the unit leaves."""
+    columns, cluster = graph.classes, graph.cluster
+    vertex = int(columns["vertex"][task_class])
+    job = graph.jobs[int(columns["job"][task_class])]
+    here = int(cluster.vertices[machine])
+    entries = entry_costs(graph, task_class)
+    feasible = int((entries < FAR).sum())
+    entries[machine] = FAR
+    others = np.flatnonzero(entries < FAR)
+    starts = np.append(cluster.vertices[others], job.vertex).astype(np.int32)
+    costs = np.append(entries[others], int(columns["wait_cost"][task_class]))
+    way = graph.network.cheapest_way(starts, here, entries=costs, without=[vertex])
+    own = cost + _onward_cost(graph, task_class, machine)
+    sink_costs, sink_steps = (int(terms[machine]) for terms in graph.sink_terms[1:])
+    flow = int(graph.network.flows(graph.sink_arcs[[machine]])[0])
+    score = own + sink_costs + sink_steps * max(0, flow - 1)
+    explanation = Explanation(
+        looked_at=int(cluster.usable.sum()), feasible=feasible, rule=RULE, score=score
+    )
+    if way.cost is not None:
+        second = int(graph.roster.labels(way.vertices[:1])[0][0])
+        explanation = msgspec.structs.replace(
+            explanation,
+            second=second if second >= 0 else None,
+            second_score=score + way.cost - own,
+        )
+    return Ranked(explanation, way.scans + cluster.machines)
+
+
+def _onward_cost(graph: Graph, task_class: int, machine: int) -> int:
+    """What the last unit from the class's pool to the machine cost; nothing, if it went there itself."""
+    if (wanted := graph.preferences.get(task_class)) is not None:
+        arcs = wanted[0][wanted[1] == machine]
+        if len(arcs) and graph.network.flows(arcs).any():
+            return 0
+    pools, number = graph.pools, int(graph.classes["pool"][task_class])
+    arc = pools.arcs[number, machine]
+    flow = int(graph.network.flows([arc])[0]) if arc != NO_ARC else 0
+    return int(pools.costs[number, machine] + pools.steps[number, machine] * max(0, flow - 1))
+
+
+def entry_costs(graph: Graph, task_class: int) -> Numbers:
+    """What the ways of a class to each machine cost up to there; `FAR` where it has none."""
+    pools, number = graph.pools, int(graph.classes["pool"][task_class])
+    arcs, rooms = pools.arcs[number], pools.rooms[number]
+    costs = np.full(graph.cluster.machines, FAR, np.int64)
+    onward = costs.copy()
+    having = np.flatnonzero((arcs != NO_ARC) & (rooms > 0))
+    flows = graph.network.flows(arcs[having])
+    has_room = flows < rooms[having]
+    next_unit = pools.costs[number, having] + pools.steps[number, having] * flows
+    onward[having[has_room]] = next_unit[has_room]
+    is_reached = onward < FAR
+    costs[is_reached] = onward[is_reached] + int(graph.classes["pool_cost"][task_class])
+    if (wanted := graph.preferences.get(task_class)) is not None:
+        for place, cost in zip(wanted[1].tolist(), wanted[2].tolist(), strict=True):
+            if place >= 0:
+                costs[place] = min(costs[place], cost)
+            else:
+                there = is_reached & (graph.cluster.racks == -1 - place)
+                costs[there] = np.minimum(costs[there], onward[there] + cost)
+    return costs
+
+
+def _task_of(graph: Graph, task_class: int, where: Numbers, machine: int | None) -> int:
+    """The row of the last task of a class that has a machine: the given one, or any."""
+    first, count = (int(graph.classes[name][task_class]) for name in ("first", "rows"))
+    rows = np.arange(first, first + count)
+    rows = rows[(graph.tasks["task_class"][rows] == task_class) & (where[rows] >= 0)]
+    there = rows if machine is None else rows[where[rows] == machine]
+    chosen = there if len(there) else rows
+    return int(chosen[-1]) if len(chosen) else -1

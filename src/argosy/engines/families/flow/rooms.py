@@ -1,0 +1,32 @@
+"""How many tasks go where, and at what price: the terms of the arcs into and out of machines.
+
+The roster counts the rooms; policies price them. Only machines where something changed are looked at.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from argosy.engines.families.flow.statistics import ClusterStatistics
+
+if TYPE_CHECKING:
+    from argosy.engines.families.flow.graph import Graph
+
+
+def set_rooms(graph: Graph, statistics: ClusterStatistics) -> None:
+    pools, policy = graph.pools, graph.policy
+    most = graph.settings.most_arcs // max(1, len(pools))
+    is_thin = most < graph.cluster.machines
+    if is_thin:
+        # Which machines are the cheapest depends on all of them.
+        graph.rooms.forget()
+    numbers, machines, rooms, through = graph.rooms.look(
+        statistics.free, statistics.usable, pools.allowed
+    )
+    if not len(numbers) or not len(machines):
+        return
+    terms = policy.pool_terms(pools.requests[numbers], machines)
+    if is_thin:
+        rooms = pools.thinned(numbers, rooms, terms, max(1, most))
+    pools.set(numbers, machines, rooms, terms)
+    graph.set_sink_terms(machines, through, policy.sink_terms(machines))

@@ -1,0 +1,210 @@
+"""Rounds: whatever happened is put into the network, a flow of least cost is found, and the difference
+to what runs becomes one transaction.
+
+While a round is decided on and committed, events gather; the next round takes them all at once. A round
+is decided on the cluster as it is when the round begins, and judged when its decision time has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from argosy.cell import View
+from argosy.engines.api import Capabilities, Context, Finishes, Settings
+from argosy.engines.families.flow.adding import Submission
+from argosy.engines.families.flow.admission import FlowPlan
+from argosy.engines.families.flow.explaining import Explainer
+from argosy.engines.families.flow.gangs import decide, gang_numbers
+from argosy.engines.families.flow.graph import Graph
+from argosy.engines.families.flow.settings import FlowSettings
+from argosy.engines.families.flow.tasks import NOWHERE
+from argosy.model.effects import Commit, Effect, Think, WakeMe
+from argosy.model.events import (
+    Committed,
+    DecisionDue,
+    Event,
+    JobSubmitted,
+    MachineChanged,
+    MachineJoined,
+    MachineLost,
+    Started,
+    TaskFinished,
+    TasksLost,
+    TimerFired,
+)
+from argosy.model.explanations import CONFLICTS
+from argosy.model.transactions import Claims, Outcome, Transaction
+
+_CONFLICTS = frozenset(map(int, CONFLICTS))
+
+
+class FlowScheduler:
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        transactions=True,
+        gang=True,
+        preemption=True,
+        finishes=Finishes.OWN,
+        machine_events=True,
+        alone=True,
+    )
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        assert isinstance(settings, FlowSettings)
+        self._settings = settings
+        self._context = context
+        self._graph: Graph | None = None
+        self._explainer = Explainer(settings, context.random)
+        #: What happened since the last round began, and whether it is more than that tasks ended.
+        self._inbox: list[Event] = []
+        self._has_news = False
+        #: The round under way, from its beginning until the cell has answered.
+        self._plan: FlowPlan | None = None
+        self._claims: Claims | None = None
+        self._round = 0
+        #: Whether a round is due although nothing is in the inbox.
+        self._is_due = False
+        self._timer_at = -1
+
+    @property
+    def graph(self) -> Graph:
+        assert self._graph is not None
+        return self._graph
+
+    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+        match event:
+            case TaskFinished():
+                self._inbox.append(event)
+            case JobSubmitted() | TasksLost() | MachineJoined() | MachineLost() | MachineChanged():
+                self._inbox.append(event)
+                self._has_news = True
+            case Started():
+                return ()
+            case DecisionDue(token):
+                return self._decided(view, now) if token == self._round else ()
+            case Committed(transaction, outcome):
+                if transaction.claims is not self._claims:
+                    return ()
+                self._committed(outcome, view, now)
+                self._plan = None
+            case TimerFired() if now == self._timer_at:
+                self._timer_at = -1
+                if self._graph is not None and self._graph.waiting:
+                    self._graph.rooms.unbar()
+                    self._is_due = True
+            case _:
+                return ()
+        if self._plan is not None or not self._has_work:
+            return ()
+        return self._begin(view, now)
+
+    @property
+    def _has_work(self) -> bool:
+        """Whether a round could change anything. Where running tasks stay where they are, that some
+        ended matters only to those that wait."""
+        if self._is_due or self._has_news:
+            return True
+        is_heard = self._settings.reschedule or (self._graph is not None and self._graph.waiting)
+        return bool(self._inbox and is_heard)
+
+    def _begin(self, view: View, now: int) -> Sequence[Effect]:
+        if self._graph is None:
+            self._graph = Graph(self._settings, view)
+        new = self._take_inbox(view, now)
+        graph, self._is_due, self._has_news = self.graph, False, False
+        graph.refresh(view, now)
+        decided = decide(graph)
+        self._explainer.begin()
+        self._plan = decided.plan
+        self._is_due = self._plan.is_cut
+        self._round += 1
+        settings = self._settings
+        time = settings.t_round + settings.t_arcs * decided.scans // 1_000
+        return self._thoughts(time, new)
+
+    def _thoughts(self, time: int, new: list[int]) -> Sequence[Effect]:
+        """One line of thought for all; each new job's wait ends with it."""
+        round_time = Think(time, self._round, new[0] if new else -1)
+        return (round_time, *(Think(0, -1, job) for job in new[1:]))
+
+    def _take_inbox(self, view: View, now: int) -> list[int]:
+        """Put all that happened into the graph; returns the numbers of new jobs."""
+        graph, inbox, new = self.graph, self._inbox, []
+        self._inbox = []
+        finished = [event.tasks for event in inbox if isinstance(event, TaskFinished)]
+        if finished:
+            graph.finish(np.concatenate(finished))
+        submissions: list[Submission] = []
+        for event in inbox:
+            match event:
+                case JobSubmitted(job, number, tasks):
+                    submissions.append((job, number, tasks))
+                    new.append(number)
+                case TasksLost(job, number, tasks, machines):
+                    if number in graph.jobs:
+                        rows = graph.roster.rows(tasks)
+                        where = graph.tasks["machine"][rows]
+                        # One that runs elsewhere by now was moved before the news came.
+                        tasks = tasks[(where == machines) | (where == NOWHERE)]
+                    if len(tasks):
+                        submissions.append((job, number, tasks))
+                case MachineJoined(machine) | MachineLost(machine) | MachineChanged(machine):
+                    graph.look(machine, view)
+        graph.add(submissions, view, now)
+        return new
+
+    def _decided(self, view: View, now: int) -> Sequence[Effect]:
+        plan, graph = self._plan, self.graph
+        assert plan is not None
+        if not len(plan):
+            self._plan = None
+            effects = self._waiting(view, now)
+            if self._has_work:
+                return (*effects, *self._begin(view, now))
+            return effects
+        tasks, shapes = graph.roster.named(plan.rows)
+        machines = plan.machines.astype(np.int32)
+        versions, gangs = view.versions(machines), gang_numbers(graph, plan)
+        self._claims = Claims(tasks, machines, shapes, versions, gangs)
+        releases = None
+        if len(plan.leaving) or len(plan.early):
+            releases, _ = graph.roster.named(np.concatenate([plan.leaving, plan.early]))
+        name = self._context.name
+        transaction = Transaction(name, self._claims, releases=releases, move=True)
+        waiting = self._waiting(view, now)
+        return (*self._explainer.placed(graph, plan), Commit(transaction), *waiting)
+
+    def _waiting(self, view: View, now: int) -> Sequence[Effect]:
+        """Say why tasks have no machine, and come back to them."""
+        graph, effects = self.graph, list[Effect]()
+        if graph.waiting:
+            effects.extend(self._explainer.waiting(graph, self._plan, view, now))
+            if self._timer_at < now:
+                self._timer_at = now + self._settings.retry
+                effects.append(WakeMe(self._timer_at, "round"))
+        return effects
+
+    def _committed(self, outcome: Outcome, view: View, now: int) -> None:
+        """The graph follows what the cell made of the plan."""
+        plan, graph = self._plan, self.graph
+        assert plan is not None
+        self._claims = None
+        if len(plan.leaving) or len(plan.early):
+            released = np.concatenate([plan.leaving, plan.early])
+            kept = np.array(sorted({refusal.task for refusal in outcome.unreleased}), np.int64)
+            graph.stop(released[~np.isin(graph.tasks["number"][released], kept)], now)
+        rows, machines, costs = plan.rows, plan.machines, plan.costs
+        if not outcome.all_accepted:
+            accepted = outcome.accepted
+            rows, machines, costs = rows[accepted], machines[accepted], costs[accepted]
+        # Those that moved are stopped first; of those that ended meanwhile nothing is to be said.
+        graph.stop(rows, now)
+        graph.start(rows, machines, costs, now)
+        if not outcome.all_accepted:
+            refused = np.flatnonzero(~outcome.accepted)
+            for machine in np.unique(plan.machines[refused]).tolist():
+                graph.cluster.look(machine, view)
+            # Others were faster: try again on what is left. What else was refused waits for the timer.
+            self._is_due = self._is_due or not _CONFLICTS.isdisjoint(outcome.whys[refused].tolist())

@@ -1,0 +1,155 @@
+"""The constraint manager: all active constraints, validated on submission.
+
+Constraints of the operator are there from the beginning; those of an application come with it and go
+when its last container has ended. Where an operator's constraint bounds the same count for the same
+subjects, in the same group, and contradicts the application's, the operator's bound replaces the
+application's if it is the stricter one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import msgspec
+
+from argosy.model.constraints import (
+    AllOf,
+    AllTags,
+    AnyOf,
+    AnyTags,
+    Constraint,
+    Expression,
+    PlacementConstraint,
+    Rule,
+    TagConstraint,
+)
+from argosy.model.constraints.lint import Surroundings, lint
+from argosy.model.constraints.parts import of_job
+from argosy.model.constraints.text import format_constraint
+from argosy.model.errors import ModelError
+from argosy.model.jobs import Job
+from argosy.solvers.placement import PlacementState
+
+#: What an engine sees of a constraint: another one, or nothing.
+Sight = Callable[[Constraint], Constraint | None]
+
+
+class ConstraintManager:
+    """Keeps a ledger's constraints."""
+
+    def __init__(
+        self,
+        ledger: PlacementState,
+        operator: Iterable[Constraint] = (),
+        sight: Sight | None = None,
+    ) -> None:
+        self._ledger = ledger
+        self._sight = sight or (lambda constraint: constraint)
+        self.operator = tuple(operator)
+        self._around = Surroundings(groups={name: f.sets for name, f in ledger.families.items()})
+        self._bounds = [bound for each in self.operator for bound in _bounds(each.rule)]
+        #: What each application has active, by its number.
+        self._active: dict[int, tuple[Constraint, ...]] = {}
+        self._require_sound(self.operator)
+        self.operator_seen = tuple(self._seen(self.operator))
+        for seen in self.operator_seen:
+            ledger.add(seen)
+
+    def submit(self, number: int, job: Job) -> None:
+        """The application's constraints become active, or an error says what is wrong with them."""
+        if number in self._active:
+            return
+        own = of_job(job.id, job.constraints)
+        self._require_sound(own)
+        settled = tuple(self._overridden(constraint) for constraint in own)
+        seen = tuple(self._seen(settled))
+        added: list[Constraint] = []
+        try:
+            for constraint in seen:
+                self._ledger.add(constraint)
+                added.append(constraint)
+        except ModelError:
+            for constraint in added:
+                self._ledger.remove(constraint)
+            raise
+        self._active[number] = seen
+
+    def withdraw(self, number: int) -> None:
+        for constraint in self._active.pop(number, ()):
+            self._ledger.remove(constraint)
+
+    def active(self, number: int) -> tuple[Constraint, ...]:
+        return self._active.get(number, ())
+
+    def numbers(self) -> list[int]:
+        """The applications that have constraints."""
+        return list(self._active)
+
+    def everything(self) -> list[Constraint]:
+        """All that is active: the operator's, then each application's."""
+        return [*self.operator_seen, *(c for own in self._active.values() for c in own)]
+
+    def _seen(self, constraints: Iterable[Constraint]) -> Iterable[Constraint]:
+        for constraint in constraints:
+            seen = self._sight(constraint)
+            if seen is not None:
+                yield seen
+
+    def _require_sound(self, constraints: Sequence[Constraint]) -> None:
+        for finding in lint(constraints, self._around):
+            # Two soft constraints may contradict each other: the objective decides between them.
+            if finding.severity == "error" and finding.code in ("unknown-group", "spread", "never"):
+                text = format_constraint(constraints[finding.constraint])
+                raise ModelError(f"'{text}': {finding.problem}")
+
+    def _overridden(self, constraint: Constraint) -> Constraint:
+        return msgspec.structs.replace(constraint, rule=self._rule(constraint.rule))
+
+    def _rule(self, rule: Rule) -> Rule:
+        match rule:
+            case AllOf(parts):
+                return AllOf(tuple(map(self._rule, parts)))
+            case AnyOf(parts):
+                return AnyOf(tuple(map(self._rule, parts)))
+            case PlacementConstraint(subject, expression, group):
+                over = [
+                    atom
+                    for whom, atom, where in self._bounds
+                    if where == group and set(subject) >= set(whom)
+                ]
+                return PlacementConstraint(subject, _within(expression, over), group)
+        return rule
+
+
+def _bounds(rule: Rule) -> Iterator[tuple[tuple[str, ...], TagConstraint, str]]:
+    """Subject, tag constraint and group of all that has to hold, whatever else does."""
+    match rule:
+        case AllOf(parts):
+            for part in parts:
+                yield from _bounds(part)
+        case PlacementConstraint(subject, TagConstraint() as atom, group):
+            yield subject, atom, group
+        case PlacementConstraint(subject, AllTags(inside), group):
+            for each in inside:
+                yield from _bounds(PlacementConstraint(subject, each, group))
+
+
+def _within(expression: Expression, bounds: Sequence[TagConstraint]) -> Expression:
+    """Tag constraints that contradict a bound of the operator's take the nearest count it allows.
+    What stands under a negation is left as it is."""
+    match expression:
+        case TagConstraint(tags, least, most):
+            for bound in bounds:
+                if set(bound.tags) != set(tags):
+                    continue
+                if bound.most is not None and least > bound.most:
+                    least = bound.most
+                    most = most if most is None else max(most, least)
+                if most is not None and most < bound.least:
+                    most = bound.least
+            return TagConstraint(tags, least, most)
+        case AllTags(parts):
+            return AllTags(tuple(_within(part, bounds) for part in parts))
+        case AnyTags(parts):
+            return AnyTags(tuple(_within(part, bounds) for part in parts))
+    return expression

@@ -1,0 +1,120 @@
+"""What runs where and which constraints are active, as the cell says.
+
+Nothing is remembered of one's own: containers with tags are read again from machines whose version moved
+on, and constraints from the cell's list of applications. So a scheduler that begins again after a crash,
+and one of several, knows as much as any other, also of what others placed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from argosy.cell import View
+from argosy.engines.families.lra.cluster import make_ledger
+from argosy.engines.families.lra.manager import ConstraintManager, Sight
+from argosy.model.constraints import Constraint
+from argosy.model.errors import ModelError
+from argosy.solvers.placement import PlacementAnswer, PlacementProblem, PlacementState
+
+Tags = frozenset[str]
+
+
+class Memory:
+    """Of the cell as it was at the last `refresh`."""
+
+    def __init__(
+        self,
+        view: View,
+        name: str,
+        operator: tuple[Constraint, ...] = (),
+        sight: Sight | None = None,
+    ) -> None:
+        """`name` is that of the scheduler whose memory it is."""
+        self._name = name
+        self.machines = view.machines
+        self.ledger: PlacementState = make_ledger(view)
+        self.manager = ConstraintManager(self.ledger, operator, sight)
+        #: Why the constraints of an application are not active.
+        self._refused: dict[int, ModelError] = {}
+        self._applications = -1
+        self._versions = np.full(self.machines, -1, np.int64)
+        #: Containers with tags on each machine: task, shape, and whether this scheduler placed it.
+        self._on: dict[int, list[tuple[int, int, bool]]] = {}
+        self._tags: dict[int, Tags] = {}
+        self.refresh(view)
+
+    def refresh(self, view: View) -> None:
+        if self._applications != view.applications_version:
+            self._applications = view.applications_version
+            self._read_constraints(view)
+        versions = view.versions()
+        changed = np.flatnonzero(versions != self._versions).astype(np.int32)
+        if len(changed):
+            self._versions = versions.astype(np.int64)
+            self._read_containers(changed.tolist(), view)
+
+    def refused(self, number: int) -> ModelError | None:
+        """What is wrong with the constraints of an application, if anything is."""
+        return self._refused.get(number)
+
+    def tags(self, shape: int, view: View) -> Tags:
+        known = self._tags.get(shape)
+        if known is None:
+            known = self._tags[shape] = frozenset(view.shape_tags(shape))
+        return known
+
+    def own_containers(self) -> Iterator[tuple[int, int, int]]:
+        """Task, machine and shape of each container with tags that this scheduler placed, in the
+        order of machines."""
+        for machine in sorted(self._on):
+            for task, shape, is_own in self._on[machine]:
+                if is_own:
+                    yield task, machine, shape
+
+    @contextmanager
+    def running(self, problem: PlacementProblem, answer: PlacementAnswer) -> Iterator[None]:
+        """As if what was chosen ran already; containers that may move are where they would go."""
+        rows = list(zip(answer.kinds.tolist(), answer.machines.tolist(), strict=True))
+        for kind, machine in rows:
+            self.ledger.start(problem.kinds[kind].tags, machine)
+        for each in problem.kinds:
+            if each.origin >= 0:
+                self.ledger.stop(each.tags, each.origin)
+        yield
+        for each in problem.kinds:
+            if each.origin >= 0:
+                self.ledger.start(each.tags, each.origin)
+        for kind, machine in rows:
+            self.ledger.stop(problem.kinds[kind].tags, machine)
+
+    def _read_constraints(self, view: View) -> None:
+        applications = view.applications()
+        for number in self.manager.numbers():
+            if number not in applications:
+                self.manager.withdraw(number)
+        self._refused = {n: e for n, e in self._refused.items() if n in applications}
+        for number, job in applications.items():
+            if number in self._refused:
+                continue
+            try:
+                self.manager.submit(number, job)
+            except ModelError as error:
+                self._refused[number] = error
+
+    def _read_containers(self, machines: list[int], view: View) -> None:
+        changes: Counter[tuple[int, int]] = Counter()
+        for machine in machines:
+            for _, shape, _ in self._on.pop(machine, ()):
+                changes[machine, shape] -= 1
+        columns = view.tagged_on(np.array(machines, np.int32), self._name)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        for task, machine, shape, is_own in rows:
+            self._on.setdefault(machine, []).append((task, shape, is_own))
+            changes[machine, shape] += 1
+        for (machine, shape), count in changes.items():
+            if count:
+                self.ledger.start(self.tags(shape, view), machine, count)

@@ -1,0 +1,45 @@
+"""Engines that place applications by the integer program: its settings, and what it needs."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from argosy.engines.api import Context, MissingExtra, Settings
+from argosy.engines.families.lra.scheduler import LraScheduler
+from argosy.engines.families.lra.settings import LraSettings
+from argosy.model.units import Micros
+from argosy.solvers.placement import PlacementAnswer, PlacementProblem
+from argosy.solvers.placement.ilp import SolverLimits, solve
+from argosy.solvers.placement.program import has_solver
+
+
+class ProgramSettings(LraSettings, frozen=True):
+    """What the integer program may cost."""
+
+    #: Machines to choose from, nodes of the search tree, and a stop by the clock, which should not
+    #: strike: a run in which it does may differ from the next. What was found by then is used.
+    candidates: Annotated[int, Meta(ge=1, le=100_000)] = 64
+    nodes: Annotated[int, Meta(ge=1, le=10_000_000)] = 500
+    budget: Annotated[Micros, Meta(ge=1_000)] = Micros(1_000_000)
+
+
+class ByProgram(LraScheduler):
+    settings_type: ClassVar[type[Settings]] = ProgramSettings
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        assert isinstance(settings, ProgramSettings)
+        super().__init__(settings, context)
+        self._limits = SolverLimits(
+            machines=settings.candidates, nodes=settings.nodes, seconds=settings.budget / 1e6
+        )
+
+    @classmethod
+    def lack(cls, settings: Settings) -> MissingExtra | None:
+        return (
+            None if has_solver() else MissingExtra("ilp", "choose an engine that solves no program")
+        )
+
+    def decide(self, problem: PlacementProblem) -> PlacementAnswer:
+        return solve(problem, self._context.random, self._lra.objective, self._limits)

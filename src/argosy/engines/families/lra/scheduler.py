@@ -1,0 +1,298 @@
+"""Two schedulers: one for long-running applications (LRAs), one for tasks, which allocates for both.
+
+LRAs are collected and placed together once per interval. Their placement is decided on the cell as it is
+at the beginning; when the decision time has passed it goes to the task scheduler, which commits it, each
+LRA whole or not at all. What tasks took meanwhile is a conflict; see `LraSettings.conflict`.
+
+Tasks are served by queues in the order of their weighted dominant shares, in which LRAs count.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from argosy.cell import View
+from argosy.engines.api import Capabilities, Context, Finishes, Settings
+from argosy.engines.families.lra.manager import Sight
+from argosy.engines.families.lra.memory import Memory
+from argosy.engines.families.lra.plans import Application, BatchPlan, Planner
+from argosy.engines.families.lra.queues import Shares
+from argosy.engines.families.lra.reasons import unplaced
+from argosy.engines.families.lra.settings import LraSettings
+from argosy.engines.families.lra.statistics import SolverStatistics
+from argosy.engines.families.lra.tasks import choose
+from argosy.engines.shared.serial import CommitTerms, PendingJob, SerialScheduler
+from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
+from argosy.model.events import (
+    Committed,
+    DecisionDue,
+    Event,
+    JobSubmitted,
+    Started,
+    TaskFinished,
+    TasksLost,
+    TimerFired,
+)
+from argosy.model.explanations import Explanation, Refusal, Why
+from argosy.model.jobs import Job, TaskGroup, job_of
+from argosy.model.transactions import Claims, Outcome, ShapeArray, TaskArray, Transaction
+from argosy.solvers.placement import PlacementAnswer, PlacementProblem
+
+_INTERVAL: Final = "interval"
+#: Of the attempts that begin with another's: nothing follows.
+_ALONG: Final = -(2**40)
+
+
+class LraScheduler(SerialScheduler, ABC):
+    """An engine says how LRAs are placed (`decide`) and what it sees of constraints (`sight`)."""
+
+    settings_type: ClassVar[type[Settings]] = LraSettings
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        transactions=True,
+        gang=True,
+        preemption=True,
+        constraints=True,
+        finishes=Finishes.OWN,
+        alone=True,
+    )
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        assert isinstance(settings, LraSettings)
+        super().__init__(settings, context)
+        self._lra = settings
+        self._planner = Planner(settings, self.decide)
+        self._shares = Shares(settings.queues)
+        self._statistics = SolverStatistics()
+        self._memory: Memory | None = None
+        #: LRAs that wait for the next interval, by number.
+        self._pending: dict[int, Application] = {}
+        self._plan: BatchPlan | None = None
+        self._token = 0
+        self._timer = -1
+        #: Jobs that have not ended, and how many of their tasks.
+        self._jobs: dict[int, Job] = {}
+        self._open: dict[int, int] = {}
+
+    @abstractmethod
+    def decide(self, problem: PlacementProblem) -> PlacementAnswer:
+        """Where the containers of all applications of an interval go."""
+
+    def sight(self) -> Sight | None:
+        return None
+
+    def figures(self) -> dict[str, float]:
+        return self._statistics.figures()
+
+    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+        match event:
+            case Started():
+                return ()
+            case JobSubmitted(job, number, tasks):
+                return self._submitted(job, number, tasks, view, now)
+            case TasksLost(job, number, tasks):
+                return self._lost(event, view, now)
+            case TaskFinished(tasks, _, _, shapes):
+                self._ended(tasks, shapes, view)
+                return ()
+            case TimerFired(name) if name == _INTERVAL:
+                return self._plan_batch(view)
+            case DecisionDue(token) if token < 0:
+                return self._allocate(view, now) if -token == self._token else ()
+            case Committed(transaction, outcome) if (
+                self._plan is not None and transaction.claims is self._plan.claims
+            ):
+                return self._allocated(outcome, view, now)
+            case Committed(transaction, outcome) if transaction.claims is not None:
+                self._hold(transaction.claims, outcome.accepted, view)
+        return super().handle(event, view, now)
+
+    def _known(self, view: View) -> Memory:
+        """The memory, of the cell as it is now."""
+        if self._memory is None or self._memory.machines != view.machines:
+            operator = (*self._context.constraints, *self._lra.operator)
+            self._memory = Memory(view, self._context.name, operator, self.sight())
+        else:
+            self._memory.refresh(view)
+        return self._memory
+
+    def tags(self, job: Job, group: TaskGroup) -> Sequence[str]:
+        return self._planner.tags(job, group)
+
+    def _submitted(
+        self, job: Job, number: int, tasks: TaskArray, view: View, now: int
+    ) -> Sequence[Effect]:
+        if job.constraints and (error := self._known(view).refused(number)) is not None:
+            refused = Explanation(refused=Refusal(Why.FILTERED), remedy=str(error))
+            return (Abandon(tasks, refused),)
+        self._open.setdefault(number, job.tasks)
+        self._jobs[number] = job
+        if not self._lra.is_lra(job):
+            return super().handle(JobSubmitted(job, number, tasks), view, now)
+        return self._wait(Application(job, number, tasks), now)
+
+    def _wait(self, application: Application, now: int) -> Sequence[Effect]:
+        known = self._pending.get(application.number)
+        if known is not None:
+            known.tasks = np.union1d(known.tasks, application.tasks)
+            return ()
+        self._pending[application.number] = application
+        return self._set_timer(now)
+
+    def _set_timer(self, now: int) -> Sequence[Effect]:
+        interval = self._lra.interval
+        at = (now // interval + 1) * interval if interval else now
+        if not self._pending or self._timer >= at or self._plan is not None:
+            return ()
+        self._timer = at
+        return (WakeMe(at, _INTERVAL),)
+
+    def _lost(self, event: TasksLost, view: View, now: int) -> Sequence[Effect]:
+        job, tasks = event.job, event.tasks
+        for group, mine in job.tasks_by_group(tasks):
+            shape = self._planner.shape(job, group, view)
+            self._shares.change(job.owner, shape, -len(mine), view)
+        if self._lra.is_lra(job):
+            return self._wait(Application(job, event.number, tasks), now)
+        return super().handle(event, view, now)
+
+    def _ended(self, tasks: TaskArray, shapes: ShapeArray, view: View) -> None:
+        for task, shape in zip(tasks.tolist(), shapes.tolist(), strict=True):
+            number = job_of(task)
+            job = self._jobs.get(number)
+            if job is None:
+                continue
+            self._shares.change(job.owner, shape, -1, view)
+            self._open[number] -= 1
+            if not self._open[number]:
+                del self._open[number], self._jobs[number]
+
+    def _hold(self, claims: Claims, accepted: NDArray[np.bool_], view: View) -> None:
+        """Owners of what was placed hold more; of what moved they hold the same."""
+        moved = claims.tasks[:0]
+        if self._plan is not None and claims is self._plan.claims and claims.gangs is not None:
+            moved = claims.tasks[claims.gangs >= len(self._plan.applications)]
+        for row in np.flatnonzero(accepted & ~np.isin(claims.tasks, moved)).tolist():
+            job = self._jobs.get(job_of(int(claims.tasks[row])))
+            if job is not None:
+                self._shares.change(job.owner, int(claims.shapes[row]), 1, view)
+
+    def _plan_batch(self, view: View) -> Sequence[Effect]:
+        """All LRAs that wait are placed together, on the cell as it is now."""
+        if self._plan is not None or not self._pending:
+            return ()
+        batch = list(self._pending.values())
+        self._pending = {}
+        for application in batch:
+            application.attempts += 1
+        self._plan = self._planner.plan(batch, self._known(view), view)
+        self._statistics.add(self._plan.answer)
+        self._token += 1
+        containers = sum(len(application.tasks) for application in batch)
+        time = self._lra.t_lra * len(batch) + self._lra.t_container * containers
+        first, *others = batch
+        effects: list[Effect] = [Think(time, -self._token, first.number, "lra")]
+        effects += [Think(0, _ALONG, other.number, "lra") for other in others]
+        return effects
+
+    def reserved(self, view: View) -> NDArray[np.int64] | None:
+        """What tasks may not take meanwhile."""
+        if self._plan is None or self._plan.taken is None:
+            return None
+        return -self._plan.taken
+
+    def _allocate(self, view: View, now: int) -> Sequence[Effect]:
+        """The task scheduler commits what the LRA scheduler decided."""
+        plan = self._plan
+        assert plan is not None
+        effects: list[Effect] = []
+        for application, placed in zip(plan.applications, plan.placed, strict=True):
+            if not placed:
+                effects.extend(self._not_placed(application, view))
+        if plan.claims is None:
+            self._plan = None
+            return [*effects, *self._set_timer(now)]
+        transaction = Transaction(
+            self._context.name,
+            plan.claims,
+            preempt=self._lra.conflict == "kill",
+            move=plan.moves,
+        )
+        return [*effects, Commit(transaction, plan.explanation)]
+
+    def _not_placed(self, application: Application, view: View) -> Sequence[Effect]:
+        memory, planner = self._known(view), self._planner
+        why = unplaced(
+            memory,
+            application.number,
+            planner.kinds([application], view),
+            planner.room(view),
+            view,
+            planner.smallest(view),
+        )
+        return self._again(application, why)
+
+    def _again(self, application: Application, why: Explanation) -> Sequence[Effect]:
+        if application.attempts >= self._serial.attempts:
+            given_up = Refusal(Why.ATTEMPTS, lacking=application.attempts)
+            return (Abandon(application.tasks, structs.replace(why, refused=given_up)),)
+        self._pending[application.number] = application
+        return (Explain(application.tasks, why),)
+
+    def _allocated(self, outcome: Outcome, view: View, now: int) -> Sequence[Effect]:
+        plan = self._plan
+        assert plan is not None
+        claims = plan.claims
+        assert claims is not None
+        assert claims.gangs is not None
+        self._hold(claims, outcome.accepted, view)
+        self._plan = None
+        refused = claims.gangs[~outcome.accepted]
+        left = [each for index, each in enumerate(plan.applications) if index in refused]
+        if left and self._lra.conflict == "relax":
+            random = self._context.random
+            relaxed = self._planner.relaxed(plan, left, random, self._known(view), view)
+            if relaxed.claims is not None:
+                self._plan = relaxed
+                return self._allocate(view, now)
+        effects: list[Effect] = []
+        why: dict[int, Refusal] = {}
+        for refusal in outcome.refusals(claims):
+            number = job_of(refusal.task)
+            # Of a gang, the claim that has a reason of its own.
+            if number not in why or why[number].why is Why.TOGETHER:
+                why[number] = refusal
+        for application in left:
+            refusal = why[application.number]
+            effects.extend(self._again(application, Explanation(refused=refusal)))
+        return [*effects, *self._set_timer(now)]
+
+    def _begin(self, view: View) -> Sequence[Effect]:
+        """The next job of the queue that has least of its due."""
+        if len(self._queue) > 1:
+            self._queue = self._shares.neediest_first(self._queue, view)
+        return super()._begin(view)
+
+    def terms(self, work: PendingJob) -> CommitTerms:
+        return CommitTerms(atomic=work.job.gang)
+
+    def _choose(self, work: PendingJob, view: View) -> Claims | None:
+        """Task jobs with constraints go where they break least of them, as things are now."""
+        if not work.job.constraints:
+            return super()._choose(work, view)
+        chosen = choose(
+            self._planner,
+            Application(work.job, work.number, work.tasks),
+            self.reserved(view),
+            self._context.random,
+            self._known(view),
+            view,
+        )
+        self._explanation, self._unplaced = chosen.explanation, chosen.left
+        self._explains = [] if chosen.why is None else [Explain(chosen.left, chosen.why)]
+        return chosen.claims

@@ -1,0 +1,1 @@
+"""Parts that several engines share. No engine itself."""

@@ -1,0 +1,92 @@
+"""Tasks that run until they are stopped, for engines that queue at machines.
+
+They are claimed, not queued: one that waited behind another would wait for ever. This module is no
+engine; it is what several are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from argosy.cell import Draft, Rule, View
+from argosy.engines.api import Context
+from argosy.model.effects import Commit, Effect, Explain, WakeMe
+from argosy.model.events import Committed
+from argosy.model.jobs import Job
+from argosy.model.transactions import TaskArray, Transaction
+
+TIMER: Final = "standing"
+_RETRY: Final = 1_000_000
+
+
+class EndlessTasks:
+    """Where most room is left, with another try each second for what finds none or is refused."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        #: Tasks without a machine, by job number.
+        self._waiting: dict[int, tuple[Job, TaskArray]] = {}
+        self._will_retry = False
+
+    @staticmethod
+    def split(job: Job, tasks: TaskArray) -> tuple[TaskArray, TaskArray]:
+        """Those of `tasks` that run until stopped, and the others."""
+        if all(group.durations or group.estimate is not None for group in job.groups):
+            return tasks[:0], tasks
+        standing = [
+            mine
+            for group, mine in job.tasks_by_group(tasks)
+            if not group.durations and group.estimate is None
+        ]
+        endless = np.concatenate([tasks[:0], *standing])
+        return endless, np.setdiff1d(tasks, endless)
+
+    def place(
+        self, job: Job, number: int, tasks: TaskArray, view: View, now: int
+    ) -> Sequence[Effect]:
+        if not len(tasks):
+            return ()
+        draft, effects = Draft(view), list[Effect]()
+        for group, mine in job.tasks_by_group(tasks):
+            shape = view.shape(group.request, group.tags, job.precedence)
+            random = self._context.random
+            found, left = draft.place(mine, shape, Rule.WORST, random, requires=group.requires)
+            if len(left):
+                effects.append(Explain(left, found.explanation()))
+                effects.extend(self._wait(job, number, left, now))
+        if draft.count:
+            effects.append(Commit(Transaction(self._context.name, draft.claims())))
+            # Should some be refused, their job is known.
+            self._waiting.setdefault(number, (job, tasks[:0]))
+        return effects
+
+    def _wait(self, job: Job, number: int, tasks: TaskArray, now: int) -> Sequence[Effect]:
+        _, waiting = self._waiting.get(number, (job, tasks[:0]))
+        self._waiting[number] = (job, np.union1d(waiting, tasks))
+        if self._will_retry:
+            return ()
+        self._will_retry = True
+        return (WakeMe(now + _RETRY, TIMER),)
+
+    def committed(self, event: Committed, now: int) -> Sequence[Effect]:
+        claims, outcome = event.transaction.claims, event.outcome
+        if claims is None or outcome.all_accepted:
+            return ()
+        refused = claims.tasks[~outcome.accepted]
+        effects: list[Effect] = []
+        for number in np.unique(refused >> 32).tolist():
+            job, _ = self._waiting[number]
+            effects.extend(self._wait(job, number, refused[refused >> 32 == number], now))
+        return effects
+
+    def retry(self, view: View, now: int) -> Sequence[Effect]:
+        self._will_retry = False
+        waiting, self._waiting = self._waiting, {}
+        return [
+            effect
+            for number, (job, tasks) in waiting.items()
+            for effect in self.place(job, number, tasks, view, now)
+        ]

@@ -1,0 +1,290 @@
+"""One job at a time: the loop that serial schedulers share.
+
+A scheduler takes the next job, chooses machines on the cell as it is then, thinks, commits, and puts
+back what is left of the job. Engines differ in how long a decision takes, which machines it may choose
+from, by which rule, and on what terms it commits. This module is no engine; it is what several are made
+of.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Final, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta, structs
+from numpy.typing import NDArray
+
+from argosy.cell import Bitmap, Draft, Found, Rule, View
+from argosy.engines.api import Context, Settings
+from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
+from argosy.model.events import (
+    Committed,
+    DecisionDue,
+    Event,
+    JobSubmitted,
+    TasksLost,
+    TimerFired,
+)
+from argosy.model.explanations import LIMITS, Explanation, Refusal, Why
+from argosy.model.jobs import Job, TaskGroup
+from argosy.model.machines import GroupName
+from argosy.model.random import Random
+from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
+from argosy.model.units import Micros
+
+_LIMITS: Final = frozenset(map(int, LIMITS))
+RULES: Final = {"first-fit": Rule.FIRST, "best-fit": Rule.BEST, "worst-fit": Rule.WORST}
+
+
+class KindTime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The decision time for one kind of job."""
+
+    t_job: Micros = Micros(100_000)
+    t_task: Micros = Micros(5_000)
+
+    def of(self, tasks: int) -> int:
+        return self.t_job + self.t_task * tasks
+
+
+class SerialSettings(Settings, frozen=True):
+    """What every serial scheduler can be told."""
+
+    #: Decision time is t_job + t_task x tasks.
+    t_job: Micros = Micros(100_000)
+    t_task: Micros = Micros(5_000)
+    placement: Literal["first-fit", "best-fit", "worst-fit"] = "first-fit"
+    #: The node group whose sets a job's tasks are dealt out over first, to resist failures; empty: none.
+    spread: GroupName = ""
+    #: A job is abandoned after this many attempts.
+    attempts: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000
+    #: How long a job waits after an attempt that found no room, or met the scheduler's limit. It doubles
+    #: up to 64 times this, until an attempt comes further.
+    #: Zero retries at once, as the simulator of the Omega paper does.
+    backoff: Micros = Micros(1_000_000)
+
+
+class PendingJob:
+    """What is left to place of one job."""
+
+    __slots__ = ("attempts", "job", "lost", "number", "tasks", "waits")
+
+    def __init__(self, job: Job, number: int, tasks: TaskArray) -> None:
+        self.job = job
+        self.number = number
+        #: In ascending order.
+        self.tasks = tasks
+        self.attempts = 0
+        #: Attempts that left tasks over, for want of room or in a conflict.
+        self.lost = 0
+        #: Attempts in a row that ended in waiting.
+        self.waits = 0
+
+
+class CommitTerms(msgspec.Struct, frozen=True, gc=False):
+    """How a transaction is to be judged: see `Transaction`."""
+
+    atomic: bool = False
+    coarse: bool = False
+    preempt: bool = False
+
+
+def over_domains(
+    group: str, count: int, view: View, random: Random
+) -> Iterator[tuple[Bitmap, int]]:
+    """The sets of the group in random order, each for an even part of the tasks."""
+    sets = list(view.sets_in(group))
+    part = -(-count // len(sets)) if sets else 0
+    while sets:
+        yield view.members(group, sets.pop(random.below(len(sets)))), part
+
+
+class SerialScheduler:
+    """The loop as a plain scheduler runs it; engines have their own first four methods."""
+
+    def __init__(self, settings: SerialSettings, context: Context) -> None:
+        self._serial = settings
+        self._context = context
+        self._rule = RULES[settings.placement]
+        #: All and only jobs that wait for their next attempt; one job is decided on at a time.
+        self._queue: deque[PendingJob] = deque()
+        #: Jobs that wait for room, by the timer that brings them back: the number of the decision that
+        #: found none, for a job may be here in two parts.
+        self._waiting: dict[str, PendingJob] = {}
+        self._deciding: PendingJob | None = None
+        #: The terms and claims of the decision under way, and the tasks it found no machine for.
+        self._terms = CommitTerms()
+        self._claims: Claims | None = None
+        self._unplaced = np.empty(0, np.int64)
+        #: What was seen when the claims were chosen, and why others have no machine, by group.
+        self._explanation: Explanation | None = None
+        self._explains: list[Explain] = []
+        self._decision = 0
+
+    def decision_time(self, work: PendingJob) -> int:
+        return self._serial.t_job + self._serial.t_task * len(work.tasks)
+
+    def machines(self, view: View) -> Bitmap | None:
+        """The machines to choose from; none means all."""
+        return None
+
+    def terms(self, work: PendingJob) -> CommitTerms:
+        return CommitTerms(atomic=work.job.gang)
+
+    def precedence(self, work: PendingJob, view: View) -> int:
+        """What the job claims with."""
+        return work.job.precedence
+
+    def part(self, work: PendingJob, view: View) -> TaskArray:
+        """The tasks to decide on in this attempt: the first of those that are left, at best all."""
+        return work.tasks
+
+    def preferred(self, work: PendingJob, count: int, view: View) -> Iterable[tuple[Bitmap, int]]:
+        """Machines to try first, each with how many of `count` tasks it should take at most."""
+        spread = self._serial.spread
+        return over_domains(spread, count, view, self._context.random) if spread else ()
+
+    def tags(self, job: Job, group: TaskGroup) -> Sequence[str]:
+        """What the group's containers carry."""
+        return group.tags
+
+    def reserved(self, view: View) -> NDArray[np.int64] | None:
+        """What to add to the room that the view shows, per machine and dimension; none means nothing."""
+        return None
+
+    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+        # In the order of how often they come: this is the hottest place of a simulation.
+        match event:
+            case DecisionDue():
+                return self._decided(now, view) if event.token == self._decision else ()
+            case Committed():
+                is_mine = event.transaction.claims is self._claims
+                return self._committed(event.outcome, now, view) if is_mine else ()
+            case JobSubmitted():
+                return self._accept(PendingJob(event.job, event.number, event.tasks), view)
+            case TasksLost(job, number, tasks):
+                return self._take_again(job, number, tasks, view)
+            case TimerFired(name) if name in self._waiting:
+                return self._accept(self._waiting.pop(name), view)
+        return ()
+
+    def _accept(self, work: PendingJob, view: View) -> Sequence[Effect]:
+        self._queue.append(work)
+        return self._begin(view) if self._deciding is None else ()
+
+    def _take_again(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
+        """Lost tasks join what is left of their job, or come back as a job of their own."""
+        for work in (*self._queue, *self._waiting.values()):
+            if work.number == number:
+                work.tasks = np.union1d(work.tasks, tasks)
+                return ()
+        return self._accept(PendingJob(job, number, tasks), view)
+
+    def _begin(self, view: View) -> Sequence[Effect]:
+        """Decide on the next job, on the cell as it is now; the commit comes when time has passed."""
+        if not self._queue:
+            self._deciding = None
+            return ()
+        work = self._deciding = self._queue.popleft()
+        work.attempts += 1
+        self._terms = self.terms(work)
+        self._claims = self._choose(work, view)
+        self._decision += 1
+        return (Think(self.decision_time(work), self._decision, work.number),)
+
+    def _choose(self, work: PendingJob, view: View) -> Claims | None:
+        draft = Draft(view, self.reserved(view))
+        terms, within = self._terms, self.machines(view)
+        precedence, part = self.precedence(work, view), self.part(work, view)
+        seen: list[Found] = []
+        self._explains = []
+        for group, tasks in work.job.tasks_by_group(part):
+            found, short = draft.place(
+                tasks,
+                view.shape(group.request, self.tags(work.job, group), precedence),
+                self._rule,
+                self._context.random,
+                requires=group.requires,
+                within=within,
+                prefer=self.preferred(work, len(tasks), view),
+                preempt_below=precedence if terms.preempt else None,
+            )
+            seen.append(found)
+            if len(short):
+                self._explains.append(Explain(short, found.explanation()))
+        # A transaction has one explanation: that of its tasks, if they were searched for as one.
+        self._explanation = seen[0].explanation() if len(seen) == 1 else None
+        self._unplaced = draft.unplaced()
+        if len(part) < len(work.tasks):
+            self._unplaced = np.concatenate([self._unplaced, work.tasks[len(part) :]])
+        if terms.atomic and draft.count and len(self._unplaced):
+            together = structs.replace(
+                self._explains[0].explanation,
+                remedy=f"room for all {len(work.tasks)} tasks at once: {draft.count} find a machine",
+            )
+            self._explains = [Explain(work.tasks, together)]
+            return None
+        if not draft.count:
+            return None
+        return draft.claims()
+
+    def _decided(self, now: int, view: View) -> Sequence[Effect]:
+        work = self._deciding
+        assert work is not None
+        if self._claims is None:
+            work.lost += 1
+            return self._conclude(now, view, should_wait=True)
+        terms = self._terms
+        transaction = Transaction(
+            self._context.name,
+            self._claims,
+            atomic=terms.atomic,
+            coarse=terms.coarse,
+            preempt=terms.preempt,
+        )
+        return (Commit(transaction, self._explanation),)
+
+    def _committed(self, outcome: Outcome, now: int, view: View) -> Sequence[Effect]:
+        work, claims = self._deciding, self._claims
+        assert work is not None
+        assert claims is not None
+        work.tasks = self._unplaced
+        if outcome.all_accepted:
+            work.lost += bool(self._explains)
+            # One that got all it asked for does not wear the job out, though it did not ask for all.
+            work.attempts -= bool(len(work.tasks)) and not self._explains
+            return self._conclude(now, view, should_wait=False)
+        refused = np.flatnonzero(~outcome.accepted)
+        work.tasks = np.sort(np.concatenate([work.tasks, claims.tasks[refused]]))
+        # A conflict is worth another try at once; a limit is not, until something ends.
+        is_limited = not _LIMITS.isdisjoint(outcome.whys[refused].tolist())
+        work.lost += not is_limited
+        return self._conclude(now, view, should_wait=is_limited and not outcome.accepted.any())
+
+    def _conclude(self, now: int, view: View, *, should_wait: bool) -> Sequence[Effect]:
+        """The attempt is over: put back what is left of the job, then begin with the next."""
+        work = self._deciding
+        assert work is not None
+        effects: list[Effect] = list(self._explains)
+        if len(work.tasks):
+            effects.extend(self._put_back(work, now, should_wait=should_wait))
+        self._claims = None
+        effects.extend(self._begin(view))
+        return effects
+
+    def _put_back(self, work: PendingJob, now: int, *, should_wait: bool) -> Sequence[Effect]:
+        if work.attempts >= self._serial.attempts:
+            last = self._explains[0].explanation if self._explains else Explanation()
+            given_up = Refusal(Why.ATTEMPTS, lacking=work.attempts)
+            return (Abandon(work.tasks, structs.replace(last, refused=given_up)),)
+        if not should_wait or self._serial.backoff == 0:
+            work.waits = 0
+            self._queue.append(work)
+            return ()
+        timer = str(self._decision)
+        self._waiting[timer] = work
+        delay = self._serial.backoff << min(work.waits, 6)
+        work.waits += 1
+        return (WakeMe(now + delay, timer),)

@@ -1,0 +1,214 @@
+"""What a finished world says about itself: the `Summary` of a run."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.measures.placement import Watch
+from argosy.measures.statistics import distribution
+from argosy.measures.timeline import task_times, timeline
+from argosy.model.explanations import Why
+from argosy.model.scenario import Scenario
+from argosy.records.summary import (
+    Counts,
+    Daily,
+    KindSummary,
+    Placement,
+    SchedulerSummary,
+    SpeedUp,
+    Summary,
+)
+from argosy.worlds.sim import SimulatedWorld
+from argosy.worlds.sim.busy import DAY
+from argosy.worlds.sim.schedulers import Scheduler
+
+
+def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None) -> Summary:
+    simulator, scenario = world.simulator, world.scenario
+    submit, first_attempt, all_placed, done = simulator.job_columns()
+    abandoned_tasks = simulator.abandoned_by_job()
+    tasks, _, placed, started, finished = simulator.task_columns()
+    pending, queued, running, ended, abandoned = simulator.counts().tolist()
+    successes = sum(scheduler.successes for scheduler in world.schedulers)
+    conflicts = sum(scheduler.conflicts for scheduler in world.schedulers)
+    used, capacity = simulator.integrals()
+    dimensions = world.view.dimensions
+    return Summary(
+        scenario=scenario.name,
+        seed=scenario.seed,
+        fleet=fleet_label(scenario),
+        ended_at=simulator.now,
+        left_out=list(scenario.left_out),
+        counts=Counts(
+            jobs=len(submit),
+            jobs_finished=int((done >= 0).sum()),
+            jobs_endless=world.workbook.endless_jobs,
+            jobs_abandoned=int((abandoned_tasks > 0).sum()),
+            tasks=pending + queued + running + ended + abandoned,
+            tasks_finished=ended,
+            tasks_running=running,
+            tasks_queued=queued,
+            tasks_pending=pending,
+            tasks_abandoned=abandoned,
+            preemptions=world.preemptions,
+            losses=world.losses,
+        ),
+        wait_time=distribution(_since(first_attempt, submit)),
+        placement_latency=distribution(_since(all_placed, submit)),
+        jct=distribution(_since(done, submit)),
+        breakdown=_breakdown(submit, first_attempt, all_placed, done),
+        response_time=distribution(finished - submit[tasks >> 32]),
+        timeline=timeline(
+            task_times(
+                tasks, placed, started, finished, submit, first_attempt, simulator.thought_by_job()
+            )
+        ),
+        kinds=_kinds(world, submit, first_attempt, all_placed, done, abandoned_tasks),
+        speed_up=_speed_up(speed_ups(world)),
+        utilisation={
+            name: float(used[d] / capacity[d]) if capacity[d] else 0.0
+            for d, name in enumerate(dimensions)
+        },
+        placement=Placement() if watch is None else watch.placement(),
+        conflict_fraction=conflicts / max(1, successes),
+        network=dict(world.network.counts),
+        schedulers=tuple(_scheduler(scheduler, simulator.now) for scheduler in world.schedulers),
+        events=world.events,
+        log_digest=log_digest,
+        series=_series(world),
+    )
+
+
+def fleet_label(scenario: Scenario) -> str:
+    """``omega x2 + murmuration``: each engine with its number of schedulers, in fleet order."""
+    replicas: dict[str, int] = {}
+    for entry in scenario.fleet:
+        replicas[entry.engine] = replicas.get(entry.engine, 0) + entry.replicas
+    return " + ".join(
+        engine if count == 1 else f"{engine} x{count}" for engine, count in replicas.items()
+    )
+
+
+def _since(milestone: NDArray[np.int64], submit: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Times from submission to a milestone, of the jobs that reached it."""
+    return (milestone - submit)[milestone >= 0]
+
+
+def _kinds(
+    world: SimulatedWorld,
+    submit: NDArray[np.int64],
+    first_attempt: NDArray[np.int64],
+    all_placed: NDArray[np.int64],
+    done: NDArray[np.int64],
+    abandoned: NDArray[np.int64],
+) -> dict[str, KindSummary]:
+    kinds = np.array(world.workbook.kinds)
+    summaries = {}
+    for kind in sorted(set(kinds.tolist())):
+        mine = kinds == kind
+        times = [
+            distribution(_since(milestone[mine], submit[mine]))
+            for milestone in (first_attempt, all_placed, done)
+        ]
+        summaries[kind] = KindSummary(
+            jobs=int(mine.sum()),
+            jobs_finished=int((done[mine] >= 0).sum()),
+            jobs_abandoned=int((abandoned[mine] > 0).sum()),
+            wait_time=times[0],
+            placement_latency=times[1],
+            jct=times[2],
+        )
+    return summaries
+
+
+#: A job counts as faster from here on.
+FASTER = 1.05
+
+
+def speed_ups(world: SimulatedWorld, kind: str | None = None) -> NDArray[np.float64]:
+    """Of each job, or each of a kind, whose shared work is done; in order of submission."""
+    numbers, began, ended, asked = world.simulator.pool_columns()
+    is_wanted = ended >= 0
+    if kind is not None:
+        is_wanted &= np.array(world.workbook.kinds)[numbers] == kind
+    took = (ended - began)[is_wanted]
+    return np.where(took > 0, asked[is_wanted] / np.maximum(took, 1), 1.0)
+
+
+def _speed_up(ratios: NDArray[np.float64]) -> SpeedUp | None:
+    if not len(ratios):
+        return None
+    p50, p80, p90, largest = np.quantile(ratios, [0.5, 0.8, 0.9, 1.0]).tolist()
+    return SpeedUp(
+        jobs=len(ratios),
+        faster=float((ratios >= FASTER).mean()),
+        p50=p50,
+        p80=p80,
+        p90=p90,
+        largest=largest,
+        quantiles=np.quantile(ratios, np.linspace(0, 1, 101)).tolist(),
+    )
+
+
+def daily(values: list[float]) -> Daily:
+    median = float(np.median(values))
+    return Daily(median, float(np.median(np.abs(np.array(values) - median))), values)
+
+
+def _breakdown(
+    submit: NDArray[np.int64],
+    first_attempt: NDArray[np.int64],
+    all_placed: NDArray[np.int64],
+    done: NDArray[np.int64],
+) -> dict[str, float]:
+    finished = done >= 0
+    if not finished.any():
+        return {}
+    # An engine that never thinks begins its first attempt when it places the job.
+    begun = np.where(first_attempt >= 0, first_attempt, all_placed)
+    parts = {
+        "waiting": begun - submit,
+        "placing": all_placed - begun,
+        "running": done - all_placed,
+    }
+    return {name: float(part[finished].mean()) for name, part in parts.items()}
+
+
+def _scheduler(scheduler: Scheduler, ended_at: int) -> SchedulerSummary:
+    return SchedulerSummary(
+        name=scheduler.name,
+        engine=scheduler.entry.engine,
+        jobs=scheduler.jobs,
+        busyness=scheduler.busy_time(ended_at) / ended_at if ended_at else 0.0,
+        daily_busyness=daily(scheduler.busy_by_day(ended_at)),
+        lanes={
+            name: daily(lane.by_day(ended_at)) for name, lane in sorted(scheduler.lanes.items())
+        },
+        daily_conflicts=daily(
+            [
+                scheduler.conflict_days[day] / max(1, scheduler.success_days[day])
+                for day in range(max(1, -(-ended_at // DAY)))
+            ]
+        ),
+        transactions=scheduler.transactions,
+        conflicts=scheduler.conflicts,
+        refused={Why(why).name.lower(): count for why, count in sorted(scheduler.refused.items())},
+        messages_sent=scheduler.messages_sent,
+        crashes=scheduler.crashes,
+        figures=scheduler.figures(),
+    )
+
+
+def _series(world: SimulatedWorld) -> dict[str, list[float]]:
+    """Samples over the run: the share in use per dimension, and tasks by where they are."""
+    samples = world.simulator.samples()
+    names = world.view.dimensions
+    count = len(names)
+    series: dict[str, list[float]] = {"at": samples[:, 0].tolist()}
+    for d, name in enumerate(names):
+        capacity = np.maximum(samples[:, 1 + count + d], 1)
+        series[name] = (samples[:, 1 + d] / capacity).tolist()
+    for offset, name in enumerate(("pending", "queued", "running")):
+        series[name] = samples[:, 1 + 2 * count + offset].tolist()
+    return series

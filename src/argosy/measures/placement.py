@@ -1,0 +1,190 @@
+"""Violations, fragmentation and balance over a run, whatever engine ran.
+
+The cell is looked at every so often, when all that is due has happened, and at the end; what is seen
+counts for the time since the look before. All constraints are judged that are active then: the
+operator's, and those of every application that is not over. What they mean is
+`argosy.model.constraints.meaning`; a `Judge`, which the tests hold against it, is fast enough to ask
+in a run. Only tags that some constraint names are looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.engines.families.lra.cluster import make_ledger
+from argosy.measures.statistics import distribution
+from argosy.model.constraints import Constraint
+from argosy.model.constraints.parts import container_tags, of_job, tags_of
+from argosy.records.summary import Placement, Use
+from argosy.solvers.placement import PlacementState
+from argosy.solvers.placement.violations import Judge
+from argosy.worlds.sim import SimulatedWorld
+
+#: Looks per run, if it ends when its horizon or last submission says so; fewer per time later on.
+LOOKS: Final = 32
+_SECOND: Final = 1_000_000
+#: Less room than this is of no use, as the Medea paper has it: a core and 2 GB.
+SMALLEST: Final = {"cpu": 1_000, "memory": 2 * 2**30}
+
+_NUMBERS: Final = ("concerned", "violating", "extent", "machines", "machines_used", "fragmented")
+
+
+class Watch:
+    """Watches a world from before it runs."""
+
+    def __init__(self, world: SimulatedWorld) -> None:
+        self._world = world
+        scenario = world.scenario
+        #: Per running job and group (by identity), the tags of its containers.
+        self._tags: dict[int, dict[int, frozenset[str]]] = {}
+        #: Of each application that is not over, its constraints.
+        self._own: dict[int, tuple[Constraint, ...]] = {}
+        self._ledger: PlacementState | None = None
+        #: The cell's versions when it was last seen, and what was seen.
+        self._state: tuple[int, bytes] | None = None
+        self._use = Use()
+        self._looks = 0
+        self._last = 0
+        self._sums = dict.fromkeys(_NUMBERS, 0.0)
+        self._imbalance: dict[str, float] = {}
+        self._operator = operator_constraints(world)
+        last = scenario.jobs[-1].submit if scenario.jobs else 0
+        self._spacing = max(1, (scenario.horizon or last or LOOKS * _SECOND) // LOOKS)
+        world.watch(self._spacing, self._look)
+
+    def _look(self, now: int) -> int:
+        self._count(self.use(), now - self._last)
+        self._last = now
+        self._looks += 1
+        if self._looks % LOOKS == 0 and self._looks > LOOKS:
+            self._spacing *= 2
+        return now + self._spacing
+
+    def _count(self, use: Use, lasted: int) -> None:
+        for name in _NUMBERS:
+            self._sums[name] += lasted * getattr(use, name)
+        for name, value in use.imbalance.items():
+            self._imbalance[name] = self._imbalance.get(name, 0.0) + lasted * value
+
+    def placement(self) -> Placement:
+        """When the world has run."""
+        simulator = self._world.simulator
+        end = self.use()
+        self._count(end, simulator.now - self._last)
+        time = max(1, simulator.now)
+        mean = Use(
+            **{name: self._sums[name] / time for name in _NUMBERS},
+            imbalance={name: value / time for name, value in self._imbalance.items()},
+        )
+        submit, _, all_placed, _ = simulator.job_columns()
+        numbers = np.array(self._world.constrained, np.int64)
+        waited = all_placed[numbers] - submit[numbers]
+        return Placement(
+            looks=self._looks + 1,
+            mean=mean,
+            end=end,
+            latency=distribution(waited[all_placed[numbers] >= 0]),
+        )
+
+    def use(self) -> Use:
+        """As the cell is now."""
+        self._world.retire_done()
+        view = self._world.view
+        state = (view.applications_version, view.versions().tobytes())
+        if state != self._state:
+            self._state, self._use = state, self._seen()
+        return self._use
+
+    def _seen(self) -> Use:
+        concerned, violating, extent = self._violations()
+        view = self._world.view
+        is_up = view.takes_claims().astype(bool)
+        free, capacity = view.free()[is_up], view.capacity()[is_up]
+        used = capacity - free
+        lacks = np.zeros(len(free), bool)
+        imbalance = {}
+        for d, name in enumerate(view.dimensions):
+            has = capacity[:, d] > 0
+            lacks |= has & (free[:, d] < SMALLEST.get(name, 0))
+            shares = used[has, d] / capacity[has, d]
+            mean = float(shares.mean()) if len(shares) else 0.0
+            imbalance[name] = float(shares.std()) / mean if mean else 0.0
+        return Use(
+            concerned=concerned,
+            violating=violating,
+            extent=extent,
+            machines=len(free),
+            machines_used=int((used > 0).any(axis=1).sum()),
+            fragmented=int((lacks & (free > 0).any(axis=1)).sum()),
+            imbalance=imbalance,
+        )
+
+    def _violations(self) -> tuple[int, int, float]:
+        world = self._world
+        applications = world.cell.applications()
+        self._own = {
+            number: self._own.get(number) or of_job(job.id, job.constraints)
+            for number, job in applications.items()
+        }
+        active = [*self._operator, *(c for own in self._own.values() for c in own)]
+        if not active:
+            return 0, 0, 0.0
+        if self._ledger is None:
+            self._ledger = make_ledger(world.view)
+        ledger = PlacementState(self._ledger.machines, self._ledger.families, self._ledger.static)
+        named = frozenset().union(*(tags_of(constraint.rule) for constraint in active))
+        for (tags, machine), count in self._containers(named).items():
+            ledger.start(tags, machine, count)
+        return _judged(ledger, active)
+
+    def _containers(self, named: frozenset[str]) -> Mapping[tuple[frozenset[str], int], int]:
+        """Running containers by machine and by those of their tags that matter."""
+        tasks, machines, *_ = self._world.simulator.running_columns()
+        found: Counter[tuple[frozenset[str], int]] = Counter()
+        order = np.argsort(tasks, kind="stable")
+        tasks, machines = tasks[order], machines[order]
+        numbers, starts = np.unique(tasks >> 32, return_index=True)
+        known, self._tags = self._tags, {}
+        parts = zip(np.split(tasks, starts[1:]), np.split(machines, starts[1:]), strict=True)
+        for number, (mine, where) in zip(numbers.tolist(), parts, strict=False):
+            job = self._world.workbook.job(number)
+            its = self._tags[number] = known.get(number) or {
+                id(group): frozenset(container_tags(job, group)) for group in job.groups
+            }
+            for group, part in job.tasks_by_group(mine):
+                tags = named & its[id(group)]
+                if not tags:
+                    continue
+                # Both in ascending order.
+                here: NDArray[np.int32] = where[np.searchsorted(mine, part)]
+                for machine in here.tolist():
+                    found[tags, machine] += 1
+        return found
+
+
+def operator_constraints(world: SimulatedWorld) -> tuple[Constraint, ...]:
+    """Those of the cell, and those that some scheduler was told in its settings."""
+    found = dict.fromkeys(world.scenario.cell.constraints)
+    for scheduler in world.schedulers:
+        found.update(dict.fromkeys(getattr(scheduler.settings, "operator", ())))
+    return tuple(found)
+
+
+def _judged(ledger: PlacementState, active: Iterable[Constraint]) -> tuple[int, int, float]:
+    judge = Judge(ledger)
+    concerned: dict[tuple[frozenset[str], int], int] = {}
+    violating: dict[tuple[frozenset[str], int], int] = {}
+    extent = 0.0
+    for constraint in active:
+        for tags, machine, count in ledger.concerned(constraint):
+            concerned[tags, machine] = count
+            broken = judge.extent(constraint, tags, machine)
+            if broken > 0:
+                violating[tags, machine] = count
+                extent += constraint.weight * count * broken
+    return sum(concerned.values()), sum(violating.values()), extent

@@ -1,0 +1,121 @@
+"""Statistics of runs: distributions, and how sure one can be of a median or a ratio of medians.
+
+Uncertainty comes from the bootstrap, because waiting times are far from normal and seeds are few:
+resample the observations with replacement, recompute the statistic, and look at its spread. The
+stream of random numbers is an argument, so the same observations give the same interval everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model.random import Random
+from argosy.records.summary import Distribution
+
+Sample: TypeAlias = NDArray[Any] | Sequence[float]
+
+#: Enough for a 95 % interval whose ends move by less than they are wide when the stream changes.
+RESAMPLES: Final = 2_000
+CONFIDENCE: Final = 0.95
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """A median and the interval that holds it with `CONFIDENCE`. One observation has no width."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Ratio(msgspec.Struct, frozen=True):
+    """How many times one median is another; `uncertainty` is the standard error of `value`.
+
+    It is infinite where the smaller median is zero, and one where both are.
+    """
+
+    value: float
+    uncertainty: float
+    low: float
+    high: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval leaves out one, that is, "no difference"."""
+        return self.low > 1.0 or self.high < 1.0
+
+
+def distribution(values: NDArray[Any]) -> Distribution:
+    """Count, mean, quantiles (linear between neighbours) and the largest; zeros for no values."""
+    if len(values) == 0:
+        return Distribution()
+    observed = np.asarray(values, dtype=np.float64)
+    p50, p90, p99 = np.percentile(observed, (50, 90, 99))
+    return Distribution(
+        count=len(observed),
+        mean=float(observed.mean()),
+        p50=float(p50),
+        p90=float(p90),
+        p99=float(p99),
+        largest=float(observed.max()),
+    )
+
+
+def median(values: Sample, random: Random) -> Estimate:
+    """The median of independent observations, with its percentile-bootstrap interval."""
+    observed = _observed(values)
+    middle = float(np.median(observed))
+    if len(observed) == 1:
+        return Estimate(middle, middle, middle)
+    low, high = _interval(np.median(observed[_draws(len(observed), random)], axis=1))
+    return Estimate(middle, low, high)
+
+
+def ratio_of_medians(numerator: Sample, denominator: Sample, random: Random) -> Ratio:
+    """`median(numerator) / median(denominator)` of paired observations, with its uncertainty.
+
+    Pairs (the same seed under two engines) are drawn together, so what a seed makes hard for both
+    cancels out instead of widening the interval.
+    """
+    above, below = _observed(numerator), _observed(denominator)
+    if len(above) != len(below):
+        raise ValueError(f"{len(above)} and {len(below)} observations are not pairs")
+    value = float(_divide(np.median(above), np.median(below)))
+    if len(above) == 1:
+        return Ratio(value, 0.0, value, value)
+    draws = _draws(len(above), random)
+    ratios = _divide(np.median(above[draws], axis=1), np.median(below[draws], axis=1))
+    low, high = _interval(ratios)
+    finite = ratios[np.isfinite(ratios)]
+    return Ratio(value, float(finite.std()) if len(finite) else 0.0, low, high)
+
+
+def _observed(values: Sample) -> NDArray[np.float64]:
+    observed = np.asarray(values, dtype=np.float64)
+    if observed.ndim != 1 or len(observed) == 0:
+        raise ValueError("a median needs at least one observation")
+    return observed
+
+
+def _draws(count: int, random: Random) -> NDArray[np.int64]:
+    """One row of `count` indexes per resample."""
+    drawn = [random.below(count) for _ in range(RESAMPLES * count)]
+    return np.array(drawn, dtype=np.int64).reshape(RESAMPLES, count)
+
+
+def _interval(statistics: NDArray[np.float64]) -> tuple[float, float]:
+    """Ends taken from the sorted values themselves: infinities cannot be interpolated."""
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low, high = np.quantile(statistics, (tail, 1.0 - tail), method="nearest")
+    return float(low), float(high)
+
+
+def _divide(above: Any, below: Any) -> Any:
+    above, below = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = above / below
+    return np.where((above == 0) & (below == 0), 1.0, ratios)

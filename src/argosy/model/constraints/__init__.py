@@ -1,0 +1,38 @@
+"""Placement constraints: the values (`constraint`), their text and table forms, what they mean, and the
+languages of other systems (`kubernetes`, `yarn`)."""
+
+from argosy.model.constraints.constraint import (
+    HEAVIEST,
+    NAME,
+    RESERVED,
+    AllOf,
+    AllTags,
+    AnyOf,
+    AnyTags,
+    Constraint,
+    Expression,
+    Leaf,
+    NotTags,
+    PlacementConstraint,
+    Rule,
+    SpreadConstraint,
+    TagConstraint,
+)
+
+__all__ = [
+    "HEAVIEST",
+    "NAME",
+    "RESERVED",
+    "AllOf",
+    "AllTags",
+    "AnyOf",
+    "AnyTags",
+    "Constraint",
+    "Expression",
+    "Leaf",
+    "NotTags",
+    "PlacementConstraint",
+    "Rule",
+    "SpreadConstraint",
+    "TagConstraint",
+]

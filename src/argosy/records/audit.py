@@ -1,0 +1,217 @@
+"""Who used what: an audit of schedulers that share a cell, made after the fact from a run's files.
+
+The decision log says who claimed what when, what was taken away and what was refused; the task timeline
+says when tasks ended. Nothing here asks the world that wrote them, so that what it counts can be held
+against what the world counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from argosy.model.errors import RunDirectoryError
+from argosy.model.explanations import CONFLICTS, LIMITS, Why
+from argosy.model.resources import dimensions_of
+from argosy.model.scenario import FleetEntry
+from argosy.records.directory import RunDirectory
+from argosy.records.holdings import Holdings, HoldingsRecount
+
+#: A core in milli-cores, a GiB in bytes.
+_UNITS: Final = {"cpu": 1_000, "memory": 2**30}
+HOUR: Final = 3_600_000_000
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one resource, by one scheduler. Amounts as in the model: milli-cores, bytes, or a count."""
+
+    #: Core-hours, GiB-hours or unit-hours over all claims, and the same as a part of what the cell's
+    #: machines would give if all of them were up all the time.
+    hours: float
+    share: float
+    #: The most at one instant, as an amount and as a part of the cell.
+    peak: int
+    peak_share: float
+    #: What the scheduler may hold, and its peak as a part of that; none: no limit.
+    limit: int | None = None
+    peak_of_limit: float | None = None
+
+
+class SchedulerAudit(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    engine: str
+    resources: dict[str, Held]
+    #: Claims that were accepted, tasks that were enqueued included.
+    claims: int
+    #: Jobs of which a task was claimed, the most of them at one instant, and the limit of that.
+    jobs_admitted: int
+    peak_jobs: int
+    job_limit: int | None
+    #: Tasks of others, or of its own, that it pushed out, and tasks it lost that way.
+    preemptions_made: int
+    preemptions_suffered: int
+    #: Transactions in which a claim was refused because the cell had changed, and such claims.
+    conflicts_lost: int
+    claims_lost: int
+    #: Those of others in which it had claimed a machine in question since the decision began.
+    conflicts_caused: int
+    claims_caused: int
+    #: Claims refused by its own limits, by reason.
+    limit_refusals: dict[str, int]
+
+
+class Audit(msgspec.Struct, frozen=True, kw_only=True):
+    scenario: str
+    seed: int
+    #: Virtual time at the end, in microseconds.
+    ended_at: int
+    schedulers: list[SchedulerAudit]
+    #: Refused claims that nobody's claim explains: machines that were lost or drained, tasks that ended
+    #: (coarse detection).
+    claims_lost_to_nobody: int
+
+
+def audit(run: RunDirectory) -> Audit:
+    """Reads the run's log once; memory grows with the number of claims."""
+    scenario, summary = run.scenario(), run.summary()
+    if not scenario.output.tasks:
+        raise RunDirectoryError(
+            "this run kept no task timeline",
+            file=str(run.path),
+            hint="run it with output.tasks = true",
+        )
+    ledger, quarrels = HoldingsRecount(scenario), _Quarrels(len(scenario.cell.machines))
+    for line in run.log_lines():
+        ledger.read(line)
+        quarrels.read(line)
+    holdings = ledger.settle(run.task_rows(), summary.ended_at)
+    dimensions = dimensions_of([machine.capacity for machine in scenario.cell.machines])
+    vectors = (machine.capacity.vector(dimensions) for machine in scenario.cell.machines)
+    capacity = [sum(amounts) for amounts in zip(*vectors, strict=True)]
+    return Audit(
+        scenario=summary.scenario,
+        seed=summary.seed,
+        ended_at=summary.ended_at,
+        schedulers=[
+            _scheduler(name, entry, dimensions, capacity, summary.ended_at, holdings, quarrels)
+            for entry in scenario.fleet
+            for name in entry.scheduler_names()
+        ],
+        claims_lost_to_nobody=quarrels.lost_to_nobody,
+    )
+
+
+def _scheduler(
+    name: str,
+    entry: FleetEntry,
+    dimensions: tuple[str, ...],
+    capacity: list[int],
+    ended_at: int,
+    holdings: Holdings,
+    quarrels: _Quarrels,
+) -> SchedulerAudit:
+    mine = holdings.of(name)
+    limits = entry.limits.resources
+    limit_of = dict.fromkeys(dimensions, 0) if limits is None else dict(limits.items())
+    resources = {}
+    for d, dimension in enumerate(dimensions):
+        peak, limit = mine.peak[d], limit_of.get(dimension, 0) or None
+        resources[dimension] = Held(
+            hours=mine.time[d] / _UNITS.get(dimension, 1) / HOUR,
+            share=mine.time[d] / (capacity[d] * ended_at) if capacity[d] and ended_at else 0.0,
+            peak=peak,
+            peak_share=peak / capacity[d] if capacity[d] else 0.0,
+            limit=limit,
+            peak_of_limit=None if limit is None else peak / limit,
+        )
+    refused = quarrels.limit_refusals[name]
+    return SchedulerAudit(
+        name=name,
+        engine=entry.engine,
+        resources=resources,
+        claims=mine.claims,
+        jobs_admitted=mine.jobs,
+        peak_jobs=mine.peak_jobs,
+        job_limit=entry.limits.jobs,
+        preemptions_made=quarrels.preempted_by[name],
+        preemptions_suffered=mine.preempted,
+        conflicts_lost=quarrels.conflicts_lost[name],
+        claims_lost=quarrels.claims_lost[name],
+        conflicts_caused=quarrels.conflicts_caused[name],
+        claims_caused=quarrels.claims_caused[name],
+        limit_refusals={why.name.lower(): refused[why] for why in LIMITS if refused[why]},
+    )
+
+
+class _Quarrels:
+    """Who got in whose way, from the lines of the log in order."""
+
+    def __init__(self, machines: int) -> None:
+        #: Per machine, the line and the scheduler (by number) of the last claim there.
+        self._claimed = np.full(machines, -1, np.int64)
+        self._claimant = np.full(machines, -1, np.int64)
+        self._schedulers: dict[str, int] = {}
+        #: The line at which a scheduler began to decide on a job.
+        self._began: dict[tuple[str, str], int] = {}
+        self._line = 0
+        #: Tasks pushed out at this instant by a claim whose line is still to come, by machine.
+        self._pushed_out: Counter[int] = Counter()
+        self._at = -1
+        #: Of the transaction under way: who lost, and who is known to have caused it.
+        self._loser = ("", -1)
+        self._causers: set[str] = set()
+        self.preempted_by: Counter[str] = Counter()
+        self.conflicts_lost: Counter[str] = Counter()
+        self.claims_lost: Counter[str] = Counter()
+        self.conflicts_caused: Counter[str] = Counter()
+        self.claims_caused: Counter[str] = Counter()
+        self.limit_refusals: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        self.lost_to_nobody = 0
+
+    def read(self, line: dict[str, Any]) -> None:
+        self._line += 1
+        if line["at"] != self._at:
+            self._at = line["at"]
+            self._pushed_out.clear()
+        match line["what"]:
+            case "attempt":
+                self._began[line["scheduler"], line["job"]] = self._line
+            case "placed":
+                self._place(line)
+            case "refused":
+                self._refuse(line)
+            case "lost" if line["why"] == Why.PREEMPTED.name.lower():
+                self._pushed_out.update(line["machines"])
+
+    def _place(self, line: dict[str, Any]) -> None:
+        name = line["scheduler"]
+        self._claimed[line["machines"]] = self._line
+        self._claimant[line["machines"]] = self._schedulers.setdefault(name, len(self._schedulers))
+        if self._pushed_out:
+            for machine in set(line["machines"]):
+                self.preempted_by[name] += self._pushed_out.pop(machine, 0)
+
+    def _refuse(self, line: dict[str, Any]) -> None:
+        """One transaction may have several lines, a job each, all of one instant."""
+        name, began = line["scheduler"], self._began.get((line["scheduler"], line["job"]), 0)
+        names = list(self._schedulers)
+        for machine, why in zip(line["machines"], line["whys"], strict=True):
+            if why in LIMITS:
+                self.limit_refusals[name][why] += 1
+            if why not in CONFLICTS:
+                continue
+            if self._loser != (name, self._at):
+                self._loser, self._causers = (name, self._at), set()
+                self.conflicts_lost[name] += 1
+            self.claims_lost[name] += 1
+            if self._claimed[machine] <= began:
+                self.lost_to_nobody += 1
+                continue
+            causer = names[self._claimant[machine]]
+            self.claims_caused[causer] += 1
+            if causer not in self._causers:
+                self._causers.add(causer)
+                self.conflicts_caused[causer] += 1

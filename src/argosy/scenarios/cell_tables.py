@@ -1,0 +1,208 @@
+"""The `[cell]` of a scenario file: machine types with counts, and node groups that deal them
+out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from argosy.model.constraints import NAME, RESERVED, Constraint
+from argosy.model.constraints.parts import SELF, leaves, tags_of
+from argosy.model.errors import ModelError, ScenarioError, UnknownName, excerpt
+from argosy.model.jobs import is_name
+from argosy.model.machines import MACHINE_GROUP, Machine
+from argosy.model.resources import Resources, dimensions_of
+from argosy.model.scenario import CellSpec, GroupSpec, Positive
+from argosy.model.units import shown
+from argosy.workloads.tables import Misfit, Path
+
+_MACHINES: Final[Path] = ("cell", "machines")
+_GROUPS: Final[Path] = ("cell", "groups")
+MOST_MACHINES: Final = 1_000_000
+
+
+class MachineTable(msgspec.Struct, frozen=True, kw_only=True):
+    """`count` machines alike, named ``<name>-0`` and so on, or just `name` where there is one."""
+
+    name: str
+    capacity: Resources
+    count: Positive = 1
+    attributes: dict[str, str] = {}
+    joins: dict[str, tuple[str, ...]] = {}
+
+    def names(self) -> list[str]:
+        if self.count == 1:
+            return [self.name]
+        return [f"{self.name}-{index}" for index in range(self.count)]
+
+
+class NodeGroupTable(msgspec.Struct, frozen=True, kw_only=True):
+    """Either `size` consecutive machines a set, or named `sets` that machines join."""
+
+    size: Positive | None = None
+    sets: tuple[str, ...] | None = None
+
+
+class CellTable(msgspec.Struct, frozen=True, kw_only=True):
+    machines: tuple[MachineTable, ...]
+    groups: dict[str, NodeGroupTable] = {}
+    constraints: tuple[Constraint, ...] = ()
+
+
+def make_cell(table: CellTable, brought: Sequence[Machine] = ()) -> CellSpec:
+    """The cell that the table describes; `brought` are the machines of one that names none."""
+    if not table.machines and not brought:
+        raise Misfit(ScenarioError("no machines", expected="at least one"), _MACHINES)
+    _check_counts(table)
+    _check_groups(table)
+    _check_joins(table)
+    dealt = {name: group.size for name, group in table.groups.items() if group.size is not None}
+    machines: list[Machine] = []
+    seen: set[str] = set()
+    for index, entry in enumerate(table.machines):
+        if not is_name(entry.name):
+            raise Misfit(
+                ScenarioError(
+                    f"machine name {excerpt(entry.name)}",
+                    expected="a name without spaces, all of it printable",
+                ),
+                (*_MACHINES, index, "name"),
+            )
+        for key, value in entry.attributes.items():
+            if not is_name(key) or not value.isprintable():
+                raise Misfit(
+                    ScenarioError(
+                        f"attribute {excerpt(key)} = {excerpt(value)}",
+                        expected="a name without spaces and a printable value",
+                    ),
+                    (*_MACHINES, index, "attributes", key),
+                )
+        for name in entry.names():
+            if name in seen:
+                raise Misfit(
+                    ScenarioError(f"machine {name!r} again", expected="each machine name once"),
+                    (*_MACHINES, index, "name"),
+                )
+            seen.add(name)
+            joins = {group: (f"{group}-{len(machines) // size}",) for group, size in dealt.items()}
+            machines.append(Machine(name, entry.capacity, entry.attributes, entry.joins | joins))
+    for machine in () if table.machines else brought:
+        joins = {group: (f"{group}-{len(machines) // size}",) for group, size in dealt.items()}
+        machines.append(msgspec.structs.replace(machine, joins=joins))
+    try:
+        dimensions_of(machine.capacity for machine in machines)
+    except ModelError as error:
+        raise Misfit(error, _MACHINES) from None
+    return CellSpec(
+        machines=tuple(machines),
+        groups=tuple(
+            GroupSpec(name=name, sets=_sets(name, group, len(machines)))
+            for name, group in table.groups.items()
+        ),
+        constraints=_constraints(table),
+    )
+
+
+def _constraints(table: CellTable) -> tuple[Constraint, ...]:
+    groups = (MACHINE_GROUP, *table.groups)
+    for index, constraint in enumerate(table.constraints):
+        path: Path = ("cell", "constraints", index)
+        for leaf in leaves(constraint.rule):
+            if leaf.group not in groups:
+                raise Misfit(UnknownName("node group", leaf.group, groups), path)
+        if SELF in tags_of(constraint.rule):
+            raise Misfit(
+                ScenarioError(
+                    f"{SELF} in a constraint of the cell", expected="tags of jobs: it is no job"
+                ),
+                path,
+            )
+    return table.constraints
+
+
+def _sets(name: str, group: NodeGroupTable, machines: int) -> tuple[str, ...]:
+    if group.sets is not None:
+        return group.sets
+    assert group.size is not None
+    return tuple(f"{name}-{index}" for index in range(-(-machines // group.size)))
+
+
+def _check_counts(table: CellTable) -> None:
+    """Before any is made: a number is quickly written."""
+    machines = 0
+    for index, entry in enumerate(table.machines):
+        machines += entry.count
+        if machines > MOST_MACHINES:
+            raise Misfit(
+                ScenarioError(
+                    f"{shown(machines)} machines in all", expected=f"at most {MOST_MACHINES:,}"
+                ),
+                (*_MACHINES, index, "count"),
+            )
+
+
+def _check_groups(table: CellTable) -> None:
+    for name, group in table.groups.items():
+        if name in RESERVED or NAME.fullmatch(name) is None:
+            raise Misfit(
+                ScenarioError(
+                    f"group {excerpt(name)} cannot be named by a constraint",
+                    expected="letters, digits and _ . : / -, beginning with a letter, digit or _,"
+                    " and no keyword",
+                ),
+                (*_GROUPS, name),
+            )
+        if name == MACHINE_GROUP:
+            raise Misfit(
+                ScenarioError(
+                    f"group {name!r} exists already: every machine is a set of its own in it",
+                    expected="another name",
+                ),
+                (*_GROUPS, name),
+            )
+        if (group.size is None) == (group.sets is None):
+            fault = "neither size nor sets" if group.size is None else "both size and sets"
+            raise Misfit(
+                ScenarioError(
+                    f"group {name!r} has {fault}",
+                    expected="size = 40 for consecutive machines, or sets that machines join",
+                ),
+                (*_GROUPS, name),
+            )
+        names = group.sets or ()
+        for index, set_name in enumerate(names):
+            if not is_name(set_name):
+                raise Misfit(
+                    ScenarioError(
+                        f"set {excerpt(set_name)}",
+                        expected="a name without spaces, all of it printable",
+                    ),
+                    (*_GROUPS, name, "sets", index),
+                )
+            if set_name in names[:index]:
+                raise Misfit(
+                    ScenarioError(f"set {set_name!r} again", expected="each set once"),
+                    (*_GROUPS, name, "sets", index),
+                )
+
+
+def _check_joins(table: CellTable) -> None:
+    for index, entry in enumerate(table.machines):
+        for group, joined in entry.joins.items():
+            path: Path = (*_MACHINES, index, "joins", group)
+            if group not in table.groups:
+                raise Misfit(UnknownName("node group", group, table.groups), path)
+            sets = table.groups[group].sets
+            if sets is None:
+                raise Misfit(
+                    ScenarioError(
+                        f"group {group!r} deals its machines out by size",
+                        expected="joins of groups that have sets",
+                    ),
+                    path,
+                )
+            for at, name in enumerate(joined):
+                if name not in sets:
+                    raise Misfit(UnknownName(f"set of {group}", name, sets), (*path, at))

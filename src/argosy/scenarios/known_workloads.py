@@ -1,0 +1,158 @@
+"""The workloads of a scenario that bring machines of their own: the Omega paper's clusters, and
+Google's public traces.
+
+A scenario's jobs are a tuple, so here they are made all at once; `workloads.clusters`,
+`workloads.google2011` and `workloads.google2019` give them one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import merge
+from operator import attrgetter
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
+
+from argosy.model.errors import ArgosyError, ScenarioError
+from argosy.model.jobs import Job
+from argosy.model.machines import Machine
+from argosy.model.random import Random
+from argosy.model.scenario import Factor, Positive
+from argosy.model.units import Time
+from argosy.scenarios.job_checks import MOST_TASKS_IN_ALL
+from argosy.workloads import clusters, google2011, google2019, mapreduce
+from argosy.workloads.google_jobs import Notes
+from argosy.workloads.tables import Converter, Misfit
+from argosy.workloads.tables import Path as Place
+
+Multiple: TypeAlias = Annotated[
+    float, msgspec.Meta(ge=0, le=1000, description="a number from 0 to 1000")
+]
+_CONVERTER: Final = Converter(ScenarioError)
+_TRACES: Final[dict[str, ModuleType]] = {"google2011": google2011, "google2019": google2019}
+#: Tables of a workload that have machines for a cell without any.
+BRINGING: Final = ("cluster", *_TRACES)
+
+
+class ClusterTable(msgspec.Struct, frozen=True, kw_only=True):
+    """`rate` is a number, or a table of numbers by kind of jobs."""
+
+    name: str
+    span: Time
+    rate: Any = 1.0
+    scale: Factor = 1.0
+    fill: bool = True
+    #: Whether some of the jobs are MapReduce ones, in place of batch jobs.
+    mapreduce: bool = False
+    #: How long a task of the fill runs on average; none: for ever.
+    turnover: Time | None = None
+
+
+class GoogleTable(msgspec.Struct, frozen=True, kw_only=True):
+    """A trace's directory, relative to the scenario file, and the part of it to take."""
+
+    path: str
+    start: Time = google2011.TRACE_START
+    span: Time | None = None
+    #: So many of the trace's machines at most.
+    machines: Positive | None = None
+
+
+def without_machines(document: dict[str, Any]) -> dict[str, Any]:
+    """The document of a scenario, its cell without machines where the workload brings some."""
+    workload, cell = document.get("workload"), document.get("cell", {})
+    brings = isinstance(workload, dict) and any(name in workload for name in BRINGING)
+    if not brings or not isinstance(cell, dict):
+        return document
+    return {**document, "cell": {"machines": [], **cell}}
+
+
+def bring_machines(
+    scenario: Path, name: str, table: ClusterTable | GoogleTable, notes: Notes
+) -> tuple[Machine, ...]:
+    """The machines of the workload `name`; `notes` counts what they leave out of a trace."""
+    if isinstance(table, ClusterTable):
+        return clusters.machines(_cluster(table), table.scale)
+    source = _source(scenario, name, table)
+    found: tuple[Machine, ...] = _TRACES[name].machines(
+        source, at=table.start, most=table.machines, notes=notes
+    )
+    return found
+
+
+def bring_jobs(
+    scenario: Path, name: str, table: ClusterTable | GoogleTable, seed: int, notes: Notes
+) -> list[Job]:
+    """The jobs of the workload `name`, in order of submission; `notes` likewise."""
+    place: Place = ("workload", name)
+    if isinstance(table, ClusterTable):
+        return _counted(_cluster_jobs(table, Random(seed).child("workload")), place)
+    source = _source(scenario, name, table)
+    # Exports of 2019 are often not in order; here everything is held in memory anyway.
+    jobs = _TRACES[name].jobs(
+        source, start=table.start, span=table.span, in_order=False, notes=notes
+    )
+    return _counted(jobs, place)
+
+
+def _cluster(table: ClusterTable) -> clusters.ClusterSpec:
+    try:
+        return clusters.cluster(table.name)
+    except ArgosyError as error:
+        raise Misfit(error, ("workload", "cluster", "name")) from None
+
+
+def _cluster_jobs(table: ClusterTable, random: Random) -> Iterator[Job]:
+    spec, place = _cluster(table), ("workload", "cluster", "rate")
+    kind = dict[str, Multiple] if isinstance(table.rate, Mapping) else Multiple
+    rate = _CONVERTER.convert(table.rate, kind, place)
+    try:
+        make = mapreduce.jobs if table.mapreduce else clusters.jobs
+        arriving = make(spec, table.span, random, rate=rate, scale=table.scale)
+    except ArgosyError as error:
+        raise Misfit(error, place) from None
+    if not table.fill:
+        return arriving
+    if table.turnover == 0:
+        raise Misfit(
+            ScenarioError("a turnover of no length", expected='a mean such as "1h"'),
+            ("workload", "cluster", "turnover"),
+        )
+    standing = clusters.fill(
+        spec, random, scale=table.scale, turnover=table.turnover, span=table.span
+    )
+    return merge(standing, arriving, key=attrgetter("submit"))
+
+
+def _source(scenario: Path, name: str, table: GoogleTable) -> Path:
+    source = scenario.parent / table.path
+    if not source.is_dir():
+        raise Misfit(
+            ScenarioError(
+                f"no directory {table.path!r}",
+                expected="the directory of a trace, relative to the scenario",
+            ),
+            ("workload", name, "path"),
+        )
+    return source
+
+
+def _counted(jobs: Iterable[Job], place: Place) -> list[Job]:
+    found, tasks = [], 0
+    for job in jobs:
+        tasks += job.tasks
+        if tasks > MOST_TASKS_IN_ALL:
+            raise Misfit(
+                ScenarioError(
+                    f"more than {MOST_TASKS_IN_ALL:,} tasks in all",
+                    expected="a shorter span, or a smaller rate or scale",
+                ),
+                place,
+            )
+        found.append(job)
+    if not found:
+        raise Misfit(ScenarioError("no jobs", expected="a longer span"), place)
+    return found

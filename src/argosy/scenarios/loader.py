@@ -1,0 +1,353 @@
+"""From a TOML file to a scenario, with the file, line, field and remedy of whatever is wrong.
+
+    load            a scenario from its file
+    with_engine     the same scenario under another engine
+    as_published    the same scenario with its engine in a published form
+    scenario_digest a name for exactly this scenario
+
+The keys are those of `argosy.model.scenario`, except where a few lines stand for many values:
+machine types, node groups and workloads. `docs/scenarios.md` describes them all.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+
+import msgspec
+
+from argosy.model.errors import ArgosyError, ScenarioError, SettingError, UnknownEngine, excerpt
+from argosy.model.jobs import Job
+from argosy.model.machines import Machine
+from argosy.model.random import Random
+from argosy.model.scenario import (
+    CellSpec,
+    Fault,
+    FleetEntry,
+    MachineModel,
+    Network,
+    Output,
+    Scenario,
+)
+from argosy.model.units import Time
+from argosy.scenarios import checks
+from argosy.scenarios.cell_tables import CellTable, make_cell
+from argosy.scenarios.fanout_tables import (
+    EagleTable,
+    FanoutTable,
+    Speedup,
+    eagle_jobs,
+    fanout_jobs,
+)
+from argosy.scenarios.job_checks import JobChecks
+from argosy.scenarios.known_workloads import (
+    BRINGING,
+    ClusterTable,
+    GoogleTable,
+    bring_jobs,
+    bring_machines,
+    without_machines,
+)
+from argosy.scenarios.toml_places import find_places, line_of
+from argosy.scenarios.variants import as_published, scenario_digest, with_engine
+from argosy.workloads.google_jobs import Notes
+from argosy.workloads.job_tables import read_job
+from argosy.workloads.synthetic import Synthetic, generate
+from argosy.workloads.tables import Converter, Misfit, path_text
+from argosy.workloads.tables import Path as Place
+from argosy.workloads.trace import read_trace
+
+if TYPE_CHECKING:
+    from argosy.engines.api import Engine
+
+__all__ = ["as_published", "load", "scenario_digest", "with_engine"]
+
+Seed: TypeAlias = Annotated[
+    int, msgspec.Meta(ge=0, le=2**63 - 1, description="a whole number from 0 to 2^63 - 1")
+]
+
+_CONVERTER: Final = Converter(ScenarioError)
+_SETTINGS: Final = Converter(SettingError)
+_SYNTAX_LINE: Final = re.compile(r" \(at line (\d+), column (\d+)\)$")
+
+
+class TraceTable(msgspec.Struct, frozen=True, kw_only=True):
+    #: Relative to the scenario file.
+    path: str
+    speedup: Speedup = 1.0
+
+
+class WorkloadTable(msgspec.Struct, frozen=True, kw_only=True):
+    synthetic: Synthetic | None = None
+    trace: TraceTable | None = None
+    jobs: tuple[Any, ...] | None = None
+    eagle: EagleTable | None = None
+    fanout: FanoutTable | None = None
+    cluster: ClusterTable | None = None
+    google2011: GoogleTable | None = None
+    google2019: GoogleTable | None = None
+
+    @property
+    def brought(self) -> tuple[str, ClusterTable | GoogleTable] | None:
+        """The name and table of a workload that has machines of its own."""
+        found = ((name, getattr(self, name)) for name in BRINGING)
+        return next((pair for pair in found if pair[1] is not None), None)
+
+
+class ScenarioTable(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    cell: CellTable
+    workload: WorkloadTable
+    fleet: tuple[FleetEntry, ...]
+    seed: Seed = 1
+    network: Network = Network()
+    machines: MachineModel = MachineModel()
+    faults: tuple[Fault, ...] = ()
+    as_published: bool = False
+    horizon: Time | None = None
+    failover: Time = 1_000_000
+    audit: bool = False
+    output: Output = Output()
+
+
+def load(
+    path: Path,
+    *,
+    seed: int | None = None,
+    also: dict[str, type[Engine]] | None = None,
+    published: bool = False,
+) -> Scenario:
+    """The scenario in the file at `path`. `seed` overrides the file's own; `also` are engines known
+    beside the registered ones; `published` marks it for `with_engine`, which then takes published
+    forms. Every mistake in the file is an `ArgosyError` with its place."""
+    text = _read(path)
+    try:
+        document = _parse(path, text)
+        return _scenario(path, document, seed, also, published)
+    except RecursionError:
+        raise ScenarioError(
+            "nested too deeply", file=str(path), expected="a scenario in TOML"
+        ) from None
+    except Misfit as misfit:
+        raise misfit.error.located(
+            file=str(path),
+            line=_line(text, misfit.path),
+            field=path_text(misfit.path) or None,
+        ) from None
+
+
+def _line(text: str, path: Place) -> int | None:
+    try:
+        return line_of(find_places(text), path)
+    except RecursionError:
+        # Some other value is nested too deeply to be passed over.
+        return None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        raise ScenarioError(
+            f"cannot be read: {error.strerror}", file=str(path), expected="a scenario in TOML"
+        ) from error
+    except UnicodeDecodeError as error:
+        before = error.object[: error.start]
+        column = error.start - (before.rfind(b"\n") + 1) + 1
+        raise ScenarioError(
+            f"not UTF-8 at byte {column} of the line",
+            file=str(path),
+            line=before.count(b"\n") + 1,
+            expected="a scenario in TOML, in UTF-8",
+        ) from None
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = str(error)
+        place = _SYNTAX_LINE.search(message)
+        raise ScenarioError(
+            f"not TOML: {_SYNTAX_LINE.sub('', message)}"
+            + (f" at column {place[2]}" if place else ""),
+            file=str(path),
+            line=int(place[1]) if place else text.rstrip().count("\n") + 1,
+            expected="a scenario in TOML",
+        ) from error
+    except ValueError as error:
+        # Python's own bound on the digits of a number, which no line is told of.
+        raise ScenarioError(
+            f"not TOML: {error}", file=str(path), expected="a scenario in TOML"
+        ) from None
+
+
+def _scenario(
+    path: Path,
+    document: dict[str, Any],
+    seed: int | None,
+    also: dict[str, type[Engine]] | None,
+    published: bool,
+) -> Scenario:
+    table: ScenarioTable = _CONVERTER.convert(without_machines(document), ScenarioTable)
+    checks.check_name(table.name)
+    checks.check_takes(document["fleet"])
+    seed = table.seed if seed is None else _CONVERTER.convert(seed, Seed, ("seed",))
+    notes = Notes()
+    brought = () if table.cell.machines else _brought_machines(path, table.workload, notes)
+    cell = make_cell(table.cell, brought)
+    fleet = tuple(
+        msgspec.structs.replace(entry, settings=_settings(entry, index, cell, also))
+        for index, entry in enumerate(table.fleet)
+    )
+    schedulers = checks.check_fleet(fleet, checks.cell_dimensions(cell))
+    checks.check_network(table.network, schedulers)
+    checks.check_faults(table.faults, cell.machines, schedulers)
+    jobs = _jobs(path, table.workload, cell, seed, notes)
+    checks.check_kinds(fleet, jobs)
+    checks.check_horizon(table.horizon, jobs, table.faults)
+    scenario = Scenario(
+        name=table.name,
+        seed=seed,
+        cell=cell,
+        jobs=jobs,
+        fleet=fleet,
+        network=table.network,
+        machines=table.machines,
+        faults=table.faults,
+        horizon=table.horizon,
+        failover=table.failover,
+        audit=table.audit,
+        output=table.output,
+        as_published=published,
+        left_out=tuple(notes.sentences()),
+    )
+    if not table.as_published:
+        return scenario
+    try:
+        return as_published(scenario)
+    except ArgosyError as error:
+        raise Misfit(error, ("as_published",)) from None
+
+
+def _brought_machines(path: Path, workload: WorkloadTable, notes: Notes) -> tuple[Machine, ...]:
+    return bring_machines(path, *workload.brought, notes) if workload.brought else ()
+
+
+def _settings(
+    entry: FleetEntry, index: int, cell: CellSpec, also: dict[str, type[Engine]] | None
+) -> dict[str, Any]:
+    """The settings given, checked against the engine's own and in plain values."""
+    # Engines bring the cell and the core along, which most errors need not wait for.
+    from argosy.engines.registry import find_engine
+
+    try:
+        engine = find_engine(entry.engine, also)
+    except UnknownEngine as error:
+        raise Misfit(error, ("fleet", index, "engine")) from None
+    if engine.capabilities.alone and entry.replicas > 1:
+        raise Misfit(
+            ScenarioError(
+                f"{entry.replicas} replicas of {entry.engine}",
+                expected="one: several would be another architecture",
+                hint="leave replicas out",
+            ),
+            ("fleet", index, "replicas"),
+        )
+    place: Place = ("fleet", index, "settings")
+    settings = _SETTINGS.convert(entry.settings, engine.settings_type, place)
+    checks.check_group_settings(entry.settings, engine.settings_type, cell, place)
+    plain: Mapping[str, Any] = msgspec.to_builtins(settings)
+    return {key: plain[key] for key in entry.settings}
+
+
+def _jobs(
+    path: Path, workload: WorkloadTable, cell: CellSpec, seed: int, notes: Notes
+) -> tuple[Job, ...]:
+    given = [name for name in workload.__struct_fields__ if getattr(workload, name) is not None]
+    if len(given) != 1:
+        raise Misfit(
+            ScenarioError(
+                f"both {given[0]} and {given[1]}" if given else "no jobs",
+                expected="exactly one of " + ", ".join(workload.__struct_fields__),
+            ),
+            ("workload", *given[1:2]),
+        )
+    known = JobChecks(cell)
+    if workload.jobs is not None:
+        jobs = _spelled_out(workload.jobs, known)
+    elif workload.trace is not None:
+        jobs = _traced(path, workload.trace, known)
+    elif workload.eagle is not None:
+        jobs = eagle_jobs(path, workload.eagle, known, seed)
+    elif workload.fanout is not None:
+        jobs = fanout_jobs(workload.fanout, known, seed)
+    elif workload.brought is not None:
+        jobs = bring_jobs(path, *workload.brought, seed, notes)
+    else:
+        assert workload.synthetic is not None
+        jobs = _drawn(workload.synthetic, known, cell, seed)
+    # Jobs spelled out may stand in any order; those of one instant keep theirs.
+    return tuple(sorted(jobs, key=lambda job: job.submit))
+
+
+def _spelled_out(tables: tuple[Any, ...], known: JobChecks) -> list[Job]:
+    jobs: list[Job] = []
+    seen: set[str] = set()
+    for index, table in enumerate(tables):
+        place: Place = ("workload", "jobs", index)
+        job = read_job(_CONVERTER, table, place)
+        if job.id in seen:
+            raise Misfit(
+                ScenarioError(f"job {excerpt(job.id)} again", expected="each job id once"),
+                (*place, "id"),
+            )
+        known.job(job, place, has_groups="groups" in table)
+        seen.add(job.id)
+        jobs.append(job)
+    return jobs
+
+
+def _traced(path: Path, trace: TraceTable, known: JobChecks) -> list[Job]:
+    source = path.parent / trace.path
+    try:
+        source.open("rb").close()
+    except (OSError, ValueError) as error:
+        # The mistake is in the scenario that names it.
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise Misfit(
+            ScenarioError(
+                f"trace {excerpt(str(source))} cannot be read: {why}",
+                expected="the path of a trace, relative to the scenario",
+            ),
+            ("workload", "trace", "path"),
+        ) from None
+
+    def check(job: Job, has_groups: bool) -> None:
+        known.job(job, (), has_groups=has_groups)
+
+    return list(read_trace(source, speedup=trace.speedup, check=check))
+
+
+def _drawn(synthetic: Synthetic, known: JobChecks, cell: CellSpec, seed: int) -> list[Job]:
+    root: Place = ("workload", "synthetic")
+    known.kinds(synthetic.kinds, (*root, "kinds"))
+    try:
+        return generate(synthetic, _total(cell), Random(seed).child("workload"))
+    except ArgosyError as error:
+        inside = error.field.split(".") if error.field else ()
+        error.field = None
+        raise Misfit(error, (*root, *inside)) from None
+
+
+def _total(cell: CellSpec) -> dict[str, int]:
+    """Whole capacity by dimension: no resource vector, whose amounts are bounded by one
+    machine's."""
+    amounts: dict[str, int] = {}
+    for machine in cell.machines:
+        for name, amount in machine.capacity.items():
+            amounts[name] = amounts.get(name, 0) + amount
+    return amounts

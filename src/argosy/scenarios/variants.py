@@ -1,0 +1,147 @@
+"""Scenarios made from scenarios, and a name for each."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from argosy.engines.api import HasPaperPresets
+from argosy.engines.registry import all_engines, find_published
+from argosy.model.errors import ScenarioError
+from argosy.model.scenario import (
+    ConstantLatency,
+    Fault,
+    FleetEntry,
+    Network,
+    PairLatency,
+    Partition,
+    Scenario,
+    SchedulerCrash,
+)
+
+
+def with_engine(scenario: Scenario, engine: str) -> Scenario:
+    """The same scenario with all its schedulers under one engine.
+
+    The fleet becomes one entry with as many replicas as the old fleet had schedulers (one, if the
+    engine means to be alone), taking every kind of job. A fleet of one entry keeps the entry's name,
+    split, takes, limits and decision time. Settings are the engine's defaults, or those of the first
+    entry that runs this engine already. Faults and latencies that name schedulers follow them: the
+    third of the old fleet is the third of the new, or its last. In a scenario as published, `engine` may
+    also name one of its published forms.
+    """
+    form = None
+    if scenario.as_published:
+        form, engine = engine, find_published(engine)[0]
+    changed = _under(scenario, engine)
+    return changed if form is None else as_published(changed, form)
+
+
+#: A hop in the published simulations.
+_HOP = 500
+
+
+def as_published(scenario: Scenario, form: str | None = None) -> Scenario:
+    """The scenario with its one kind of scheduler in a published form: settings, machines, number of
+    schedulers, how jobs are dealt out, and hops are those of the form. Without a name, settings that the
+    scenario spells out stay, and the form is the engine's first that agrees with them."""
+    if len(scenario.fleet) > 1:
+        raise ScenarioError(
+            f"{len(scenario.fleet)} fleet entries as published",
+            expected="one, whose machines are those of its form",
+            hint="leave the others out, or name an engine",
+        )
+    entry = scenario.fleet[0]
+    engine, published = find_published(form or _form_of(entry))
+    entry = msgspec.structs.replace(
+        entry,
+        settings=entry.settings | published.settings
+        if form
+        else published.settings | entry.settings,
+        # What the scenario says of its own fleet stays as well.
+        replicas=entry.replicas if form is None and entry.replicas > 1 else published.schedulers,
+        split="random",
+    )
+    assert entry.engine == engine
+    changed = _with_fleet(scenario, entry)
+    latency = ConstantLatency(delay=_HOP)
+    return msgspec.structs.replace(
+        changed,
+        machines=published.machines,
+        network=msgspec.structs.replace(changed.network, latency=latency),
+        as_published=True,
+    )
+
+
+def _form_of(entry: FleetEntry) -> str:
+    """The form that has the settings of the entry."""
+    find_published(entry.engine)
+    forms = all_engines()[entry.engine]
+    assert isinstance(forms, HasPaperPresets)
+    for name, form in forms.published.items():
+        if all(entry.settings.get(key, value) == value for key, value in form.settings.items()):
+            return name
+    return entry.engine
+
+
+def _under(scenario: Scenario, engine: str) -> Scenario:
+    first = scenario.fleet[0]
+    settings: dict[str, Any] = next(
+        (entry.settings for entry in scenario.fleet if entry.engine == engine), {}
+    )
+    if len(scenario.fleet) == 1:
+        entry = msgspec.structs.replace(first, engine=engine, settings=settings)
+    else:
+        entry = FleetEntry(
+            name="scheduler",
+            engine=engine,
+            settings=settings,
+            replicas=sum(entry.replicas for entry in scenario.fleet),
+            split=first.split,
+        )
+    known = all_engines().get(engine)
+    if known is not None and known.capabilities.alone:
+        entry = msgspec.structs.replace(entry, replicas=1)
+    return _with_fleet(scenario, entry)
+
+
+def _with_fleet(scenario: Scenario, entry: FleetEntry) -> Scenario:
+    old = [name for entry in scenario.fleet for name in entry.scheduler_names()]
+    new = entry.scheduler_names()
+    renamed = {name: new[min(at, len(new) - 1)] for at, name in enumerate(old)}
+    return msgspec.structs.replace(
+        scenario,
+        fleet=(entry,),
+        network=_renamed_network(scenario.network, renamed),
+        faults=tuple(_renamed_fault(fault, renamed) for fault in scenario.faults),
+    )
+
+
+def _renamed_fault(fault: Fault, renamed: dict[str, str]) -> Fault:
+    match fault:
+        case SchedulerCrash(scheduler=name):
+            return msgspec.structs.replace(fault, scheduler=renamed[name])
+        case Partition(isolated=isolated):
+            return msgspec.structs.replace(
+                fault, isolated=tuple(dict.fromkeys(renamed[name] for name in isolated))
+            )
+    return fault
+
+
+def _renamed_network(network: Network, renamed: dict[str, str]) -> Network:
+    if not isinstance(network.latency, PairLatency):
+        return network
+    delays = {
+        ">".join(renamed.get(name, name) for name in pair.split(">")): delay
+        for pair, delay in network.latency.delays.items()
+    }
+    latency = msgspec.structs.replace(network.latency, delays=delays)
+    return msgspec.structs.replace(network, latency=latency)
+
+
+def scenario_digest(scenario: Scenario) -> str:
+    """SHA-256 of the scenario as canonical JSON: equal scenarios, and only they, have equal
+    digests."""
+    return hashlib.sha256(msgspec.json.encode(scenario, order="deterministic")).hexdigest()

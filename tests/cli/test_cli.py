@@ -1,0 +1,567 @@
+"""The command line as its users meet it: results, mistakes, pipes, encodings, start-up."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import importlib
+import io
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import pytest
+
+from argosy import __version__, cli
+from argosy.cli import app, doctor
+
+REPOSITORY = Path(__file__).parents[2]
+QUICKSTART = REPOSITORY / "scenarios" / "quickstart.toml"
+#: Deterministic, unlike times: what start-up must never import.
+HEAVY = {"numpy", "rich", "msgspec", "argosy._core", "multiprocessing"}
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def complaint(self) -> str:
+        """The error line, which must be the only one."""
+        (line,) = self.err.splitlines()
+        assert self.out == ""
+        assert "Traceback" not in self.err
+        return line
+
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture
+def argosy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Call:
+    """Calls the command line in an empty directory, in this process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ARGOSY_DEBUG", raising=False)
+
+    def call(*arguments: str | Path) -> Result:
+        with pytest.raises(SystemExit) as stop:
+            cli.main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        assert isinstance(stop.value.code, int)
+        return Result(stop.value.code, out, err)
+
+    return call
+
+
+def process(*arguments: str | Path, **settings: Any) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **settings.pop("env", {})}
+    return subprocess.run(
+        [sys.executable, "-m", "argosy.cli", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        timeout=120,
+        **settings,
+    )
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("kept") / "run"
+    done = process("run", QUICKSTART, "--out", directory)
+    assert done.returncode == 0, done.stderr
+    return directory
+
+
+class TestStart:
+    def test_help_lists_every_command_without_importing_one(self) -> None:
+        script = (
+            "import sys\nfrom argosy.cli.app import run\ncode = run(['--help'])\n"
+            "print(*sys.modules, file=sys.stderr)\nraise SystemExit(code)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        )
+        imported = set(done.stderr.split())
+        assert not HEAVY & imported
+        assert not {f"argosy.cli.{name}" for name in app.COMMANDS} & imported
+        for name, line in app.COMMANDS.items():
+            assert f"{name} " in done.stdout
+            assert line.split(",")[0] in done.stdout
+
+    def test_the_version_is_printed(self, argosy: Call) -> None:
+        assert argosy("--version") == Result(0, f"argosy {__version__}\n", "")
+
+    @pytest.mark.parametrize("name", app.COMMANDS)
+    def test_every_command_helps_with_an_example(self, argosy: Call, name: str) -> None:
+        command = importlib.import_module(f"argosy.cli.{name}").command
+        parts = list(command.commands) if isinstance(command, click.Group) else []
+        for part in parts or [None]:
+            called = [name, part] if part else [name]
+            result = argosy(*called, "--help")
+            assert result.code == 0
+            assert f"Example: argosy {' '.join(called)}" in result.out
+            assert "--output" in result.out
+
+    def test_help_promises_only_what_there_is(self, argosy: Call) -> None:
+        assert "for real" not in argosy("--help").out
+        assert "for real" not in (REPOSITORY / "pyproject.toml").read_text()
+
+    def test_no_arguments_are_answered_with_help(self, argosy: Call) -> None:
+        result = argosy()
+        assert result.code == 2
+        assert result.out.startswith("Usage: argosy")
+
+
+class TestMistakes:
+    def test_an_unknown_command_offers_the_nearest(self, argosy: Call) -> None:
+        result = argosy("compair")
+        assert result.code == 2
+        assert result.complaint.startswith("argosy: error[unknown-name]: unknown command 'compair'")
+        assert "did you mean 'compare'?" in result.complaint
+
+    def test_an_unknown_option_offers_the_nearest(self, argosy: Call) -> None:
+        result = argosy("run", QUICKSTART, "--sede", "1")
+        assert result.code == 2
+        assert result.complaint.startswith("argosy: error[usage]: ")
+        assert "--seed" in result.complaint
+
+    def test_a_missing_argument_is_named(self, argosy: Call) -> None:
+        result = argosy("run")
+        assert result.code == 2
+        assert "SCENARIO" in result.complaint
+
+    @pytest.mark.parametrize("command", ["run", "compare"])
+    def test_a_missing_scenario_is_named(self, argosy: Call, command: str) -> None:
+        result = argosy(command, "nowhere.toml")
+        assert result.code == 2
+        assert result.complaint.startswith("argosy: error[scenario]: nowhere.toml")
+
+    @pytest.mark.parametrize("command", ["run", "compare"])
+    def test_an_unknown_engine_offers_the_nearest(self, argosy: Call, command: str) -> None:
+        result = argosy(command, QUICKSTART, "--engine", "omgea")
+        assert result.code == 2
+        assert result.complaint.startswith("argosy: error[unknown-engine]: ")
+        assert "did you mean 'omega'?" in result.complaint
+
+    @pytest.mark.parametrize("seed", ["-1", "many", str(2**63)])
+    @pytest.mark.parametrize("command", ["run", "compare"])
+    def test_a_bad_seed_is_refused(self, argosy: Call, command: str, seed: str) -> None:
+        result = argosy(command, QUICKSTART, "--seed", seed)
+        assert result.code == 2
+        assert "--seed" in result.complaint
+
+    def test_an_unknown_metric_offers_the_nearest(self, argosy: Call) -> None:
+        result = argosy("compare", QUICKSTART, "--metric", "jtc")
+        assert result.code == 2
+        assert "did you mean 'jct'?" in result.complaint
+
+    def test_options_that_contradict_each_other_are_refused(self, argosy: Call) -> None:
+        both = argosy("compare", QUICKSTART, "--seeds", "3", "--seed", "1")
+        assert (both.code, both.complaint.split(":")[1]) == (2, " error[command]")
+        kept = argosy("run", QUICKSTART, "--no-save", "--out", "here")
+        assert (kept.code, kept.complaint.split(":")[1]) == (2, " error[command]")
+
+    @pytest.mark.parametrize("command", ["story", "why"])
+    def test_a_run_directory_that_lost_something_says_so(
+        self, argosy: Call, kept: Path, tmp_path: Path, command: str
+    ) -> None:
+        broken = tmp_path / "broken"
+        shutil.copytree(kept, broken)
+        with open(broken / "summary.json", "r+b") as file:
+            file.truncate(10)
+        result = argosy(command, "crawl/0", "--run", broken)
+        assert result.code == 2
+        assert result.complaint.startswith("argosy: error[run-directory]: ")
+        assert "summary.json" in result.complaint
+
+    @pytest.mark.parametrize("command", ["story", "why"])
+    def test_a_missing_run_is_an_error_with_a_hint(self, argosy: Call, command: str) -> None:
+        assert "no such run directory" in argosy(command, "crawl/0", "--run", "gone").complaint
+        assert "--run" in argosy(command, "crawl/0").complaint
+
+    @pytest.mark.parametrize("command", ["story", "why"])
+    def test_an_unknown_task_offers_the_nearest(
+        self, argosy: Call, kept: Path, command: str
+    ) -> None:
+        result = argosy(command, "crwal/0", "--run", kept)
+        assert result.code == 2
+        assert "did you mean 'crawl'?" in result.complaint
+        assert argosy(command, "crawl/9999", "--run", kept).code == 2
+
+    def test_a_directory_that_exists_is_not_overwritten(self, argosy: Call, kept: Path) -> None:
+        before = (kept / "manifest.json").read_bytes()
+        result = argosy("run", QUICKSTART, "--out", kept)
+        assert result.code == 2
+        assert (kept / "manifest.json").read_bytes() == before
+
+    def test_a_directory_in_place_of_a_scenario_is_one_line(self, argosy: Call) -> None:
+        assert argosy("run", ".").code == 2
+
+    def test_a_bug_is_called_a_bug_and_shown_on_demand(
+        self, argosy: Call, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def broken(*_: object) -> None:
+            raise ZeroDivisionError("by zero")
+
+        monkeypatch.setattr(app, "_called", broken)
+        result = argosy("engines")
+        assert result.code == 1
+        assert "error[bug]: ZeroDivisionError: by zero; this is a bug" in result.complaint
+        monkeypatch.setenv("ARGOSY_DEBUG", "1")
+        with pytest.raises(ZeroDivisionError):
+            cli.main(["engines"])
+
+    def test_an_interrupt_ends_with_130(
+        self, argosy: Call, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupted(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(app, "_called", interrupted)
+        assert argosy("engines") == Result(130, "", "argosy: interrupted\n")
+
+    def test_an_interrupt_while_importing_is_one_line(self) -> None:
+        script = (
+            "import sys\n"
+            "class Impatient:\n"
+            "    def find_spec(self, name, *_):\n"
+            "        if name == 'click':\n"
+            "            raise KeyboardInterrupt\n"
+            "sys.meta_path.insert(0, Impatient())\n"
+            "from argosy.cli import main\n"
+            "main(['engines'])"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (130, "", "argosy: interrupted\n")
+
+    def test_sigterm_ends_cleanly_with_143(
+        self, argosy: Call, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import argosy.experiments.execute as execution
+
+        def told_to_stop(*_: object) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+            for _ in range(1000):  # A handler runs between two steps of the interpreter.
+                pass
+
+        monkeypatch.setattr(execution, "_run", told_to_stop)
+        before = signal.getsignal(signal.SIGTERM)
+        assert argosy("run", QUICKSTART, "--out", "kept") == Result(143, "", "argosy: terminated\n")
+        assert signal.getsignal(signal.SIGTERM) is before
+        assert not list(Path().iterdir())
+
+    def test_a_run_that_cannot_be_kept_says_where(
+        self, argosy: Call, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import argosy.experiments.execute as execution
+
+        def full(*_: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(execution, "_run", full)
+        result = argosy("run", QUICKSTART, "--out", "here")
+        assert result.code == 2
+        assert "the run cannot be kept in here: No space left on device" in result.complaint
+        assert argosy("run", QUICKSTART, "--out", "x" * 300).code == 2
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+    def test_output_that_cannot_be_written_is_named(self) -> None:
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "argosy.cli", "engines"],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("argosy: error[output]: the output cannot be written: No space")
+
+
+class TestRun:
+    def test_a_run_prints_its_summary_and_keeps_a_directory(self, argosy: Call) -> None:
+        result = argosy("run", QUICKSTART)
+        assert result.code == 0
+        for words in (
+            "wait time",
+            "placement latency",
+            "JCT",
+            "cpu used",
+            "conflicts",
+            "scheduler",
+        ):
+            assert words in result.out
+        assert "kept in runs/quickstart-1" in result.err
+        assert Path("runs/quickstart-1/summary.json").exists()
+        assert argosy("story", "crawl/0").code == 0
+
+    def test_json_is_one_document_and_repeats_to_the_byte(self, argosy: Call) -> None:
+        first, second = (
+            argosy("run", QUICKSTART, "--no-save", "--seed", "5", "-o", "json") for _ in range(2)
+        )
+        assert first == second
+        document = json.loads(first.out)
+        assert document["seed"] == 5
+        assert document["directory"] is None
+        assert not Path("runs").exists()
+
+    def test_csv_is_a_header_and_a_row(self, argosy: Call) -> None:
+        result = argosy("run", QUICKSTART, "--no-save", "-o", "csv")
+        (row,) = csv.DictReader(io.StringIO(result.out))
+        assert row["scenario"] == "quickstart"
+        assert float(row["jct_p50"]) > 0
+
+    @pytest.mark.parametrize("engine", ["omega", "murmuration"])
+    def test_an_engine_can_replace_the_fleet(self, argosy: Call, engine: str) -> None:
+        result = argosy("run", QUICKSTART, "--no-save", "--engine", engine, "-o", "json")
+        schedulers = json.loads(result.out)["schedulers"]
+        assert {scheduler["engine"] for scheduler in schedulers} == {engine}
+
+
+class TestCompare:
+    def test_it_says_which_engine_is_best_by_how_much_and_why(self, argosy: Call) -> None:
+        result = argosy("compare", QUICKSTART, "--seeds", "2", "--jobs", "1")
+        assert result.code == 0, result.err
+        for words in ("by median JCT", "spread of JCT", "why", "A finished job took"):
+            assert words in result.out
+
+    def test_results_do_not_depend_on_the_number_of_processes(self) -> None:
+        alone, together = (
+            process(
+                "compare", QUICKSTART, "--seed", "3", "--seed", "1", "--jobs", jobs, "-o", "json"
+            )
+            for jobs in ("1", "2")
+        )
+        assert (alone.returncode, together.returncode) == (0, 0), together.stderr
+        assert alone.stdout == together.stdout
+        assert json.loads(alone.stdout)["seeds"] == [3, 1]
+
+    def test_csv_has_a_row_per_engine_and_seed(self, argosy: Call) -> None:
+        arguments = ("--engine", "omega", "--seeds", "2", "--jobs", "1", "-o", "csv")
+        rows = list(csv.DictReader(io.StringIO(argosy("compare", QUICKSTART, *arguments).out)))
+        assert [(row["engine"], row["seed"]) for row in rows] == [("omega", "1"), ("omega", "2")]
+
+    def test_a_failure_in_a_process_is_still_one_line(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from argosy.cli import sweep
+        from argosy.model.errors import ArgosyError
+
+        points = [sweep.SweepPoint(tmp_path / "gone.toml", "omega", seed) for seed in (1, 2)]
+        with pytest.raises(ArgosyError, match=r"omega, seed 1: .*gone\.toml") as caught:
+            sweep.run_all(points, 2, lambda share: None)
+        assert caught.value.code == "scenario"
+
+    def test_the_failure_shown_is_the_first_in_order_whichever_came_first(self) -> None:
+        from concurrent.futures import Future
+
+        from argosy.cli import sweep
+
+        early: Future[Any] = Future()
+        late: Future[Any] = Future()
+        last: Future[Any] = Future()
+        late.set_result(sweep.Failure("scenario", "the later"))
+        # Told that one is still missing, it fails as well.
+        sweep._await(
+            [early, late, last], lambda _: early.set_result(sweep.Failure("scenario", "earlier"))
+        )
+        assert early.done()
+        assert last.cancelled()
+
+    @pytest.mark.parametrize("command", ["run", "compare"])
+    def test_what_an_engine_passes_over_is_noted_once(self, argosy: Call, command: str) -> None:
+        some = ("--no-save",) if command == "run" else ("--seeds", "2", "--jobs", "1")
+        result = argosy(command, QUICKSTART, "--engine", "murmuration", *some)
+        assert result.code == 0, result.err
+        note = "murmuration places tasks one by one: 1 job has to be placed together"
+        assert result.err.splitlines().count(f"note: {note}") == 1
+        if command == "compare":
+            assert f"  {note}" in result.out.splitlines()
+
+    def test_json_carries_the_notes_of_each_engine(self, argosy: Call) -> None:
+        done = argosy("compare", QUICKSTART, "--seeds", "1", "--jobs", "1", "-o", "json")
+        (compared,) = json.loads(done.out)["comparisons"]
+        notes = {standing["engine"]: standing["notes"] for standing in compared["standings"]}
+        assert any("one by one" in note for note in notes["murmuration"])
+        assert not any("one by one" in note for note in notes["omega"])
+
+    def test_seeds_beyond_the_largest_are_refused(self, argosy: Call, tmp_path: Path) -> None:
+        scenario = tmp_path / "last.toml"
+        text = QUICKSTART.read_text().replace("seed = 1", f"seed = {2**63 - 2}")
+        scenario.write_text(text)
+        refused = argosy("compare", scenario, "--seeds", "3")
+        assert refused.code == 2
+        assert "--seeds 3 from seed 9223372036854775806" in refused.complaint
+        assert argosy("compare", scenario, "--seeds", str(10**18)).code == 2
+
+    def test_ctrl_c_ends_all_processes_cleanly(self, tmp_path: Path) -> None:
+        running = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "argosy.cli",
+                "compare",
+                QUICKSTART,
+                "--seeds",
+                "400",
+                "--jobs",
+                "2",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            start_new_session=True,
+            env={**os.environ, "PYTHONVERBOSE": "1"},
+        )
+        assert running.stderr is not None
+        # Verbose imports tell, without a clock, when a second process is about to execute.
+        sightings = (
+            line for line in running.stderr if line.startswith("import 'argosy.cli.sweep'")
+        )
+        assert len(list(itertools.islice(sightings, 2))) == 2
+        os.killpg(running.pid, signal.SIGINT)
+        # Ends only when every process that inherited stderr has ended.
+        _, err = running.communicate(timeout=60)
+        assert running.returncode == 130
+        assert "argosy: interrupted" in err
+        assert "Traceback" not in err
+
+
+class TestTasks:
+    def test_a_story_goes_from_submission_to_the_end(self, argosy: Call, kept: Path) -> None:
+        result = argosy("story", "crawl/0", "--run", kept)
+        assert result.code == 0
+        assert result.out.startswith(f"crawl/0 in {kept}")
+        told = json.loads(argosy("story", "crawl/0", "--run", kept, "-o", "json").out)
+        assert told[0]["what"] == "submitted"
+        assert [line["at"] for line in told] == sorted(line["at"] for line in told)
+        rows = list(
+            csv.DictReader(io.StringIO(argosy("story", "crawl/0", "--run", kept, "-o", "csv").out))
+        )
+        assert [row["what"] for row in rows] == [line["what"] for line in told]
+
+    def test_why_answers_in_sentences(self, argosy: Call, kept: Path) -> None:
+        result = argosy("why", "crawl/0", "--run", kept)
+        heading, _, *sentences = result.out.splitlines()
+        assert heading.startswith("crawl/0: ")
+        assert sentences
+        assert all(line.endswith(".") for line in sentences)
+        answer = json.loads(argosy("why", "crawl/0", "--run", kept, "-o", "json").out)
+        assert answer["task"] == "crawl/0"
+        (row,) = csv.DictReader(
+            io.StringIO(argosy("why", "crawl/0", "--run", kept, "-o", "csv").out)
+        )
+        assert row["sentence"] == answer["sentence"]
+
+
+class TestEngines:
+    def test_engines_are_listed_with_what_they_can_do(self, argosy: Call) -> None:
+        listed = {
+            engine["name"]: engine for engine in json.loads(argosy("engines", "-o", "json").out)
+        }
+        assert "transactions" in listed["omega"]["capabilities"]
+        assert "gossip" in listed["murmuration"]["capabilities"]
+        text = argosy("engines").out
+        assert listed["omega"]["summary"] in text
+
+    def test_an_engine_shows_its_settings(self, argosy: Call) -> None:
+        document = json.loads(argosy("engines", "omega", "-o", "json").out)
+        settings = {setting["name"]: setting for setting in document["settings"]}
+        assert settings["t_job"]["type"] == "time"
+        assert settings["t_job"]["default"] == "100ms"
+        assert settings["t_job"]["default_text"] == '"100ms"'
+        assert settings["preempt"]["default"] is False
+        assert settings["attempts"]["default"] == 1000
+        assert "t_job" in argosy("engines", "omega").out
+
+    def test_an_unknown_engine_offers_the_nearest(self, argosy: Call) -> None:
+        result = argosy("engines", "murmurtion")
+        assert result.code == 2
+        assert "did you mean 'murmuration'?" in result.complaint
+
+
+class TestDoctor:
+    def test_a_healthy_installation_has_no_problems(self, argosy: Call) -> None:
+        result = argosy("doctor")
+        assert result.code == 0, result.out
+        assert "no problems found" in result.out
+
+    def test_a_third_party_engine_that_does_not_load_is_a_problem(
+        self, argosy: Call, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        entry = metadata.EntryPoint("lost", "lost_package:Lost", "argosy.engines")
+        monkeypatch.setattr(metadata, "entry_points", lambda **_: [entry])
+        result = argosy("doctor", "-o", "json")
+        assert result.code == 1
+        (problem,) = [f for f in json.loads(result.out) if f["status"] == "problem"]
+        assert "lost_package" in problem["found"]
+        assert problem["hint"]
+
+    def test_a_broken_check_does_not_break_the_doctor(
+        self, argosy: Call, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(doctor, "FIRST_BITS", 0)
+        result = argosy("doctor")
+        assert result.code == 1
+        assert "1 problem found" in result.out
+        assert "native core" in result.out
+
+
+class TestTerminals:
+    def test_an_encoding_without_unicode_gets_ascii(self) -> None:
+        done = process(
+            "compare", QUICKSTART, "--seeds", "2", "--jobs", "1", env={"PYTHONIOENCODING": "ascii"}
+        )
+        assert done.returncode == 0, done.stderr
+        assert "####" in done.stdout
+        assert done.stdout.isascii()
+
+    def test_a_pipe_gets_neither_colour_nor_progress(self) -> None:
+        done = process("engines")
+        assert "\x1b" not in done.stdout + done.stderr
+
+    def test_a_reader_that_leaves_is_not_an_error_message(self) -> None:
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run(
+            [sys.executable, "-m", "argosy.cli", "engines"],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        os.close(writing)
+        assert (done.returncode, done.stderr) == (141, "")
+
+    @pytest.mark.parametrize("no_color", ["", "1"])
+    def test_a_terminal_gets_bold_headings_unless_no_color_is_set(self, no_color: str) -> None:
+        pty = pytest.importorskip("pty")
+        ours, theirs = pty.openpty()
+        subprocess.run(
+            [sys.executable, "-m", "argosy.cli", "engines"],
+            stdout=theirs,
+            check=True,
+            env={**os.environ, "NO_COLOR": no_color, "TERM": "xterm"},
+        )
+        os.close(theirs)
+        shown = os.read(ours, 65536).decode()
+        os.close(ours)
+        assert ("\x1b[1m" in shown) is (not no_color)

@@ -1,0 +1,208 @@
+"""Fairness across schedulers that nobody enforces: shares follow weights, and bind when they must."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.engines.api import Context, Settings
+from argosy.engines.omega import Omega, OmegaSettings
+from argosy.engines.omega.fairness import LEASE, fair_shares
+from argosy.model.events import DecisionDue, JobSubmitted
+from argosy.model.jobs import Job
+from argosy.model.random import Random
+from argosy.model.scenario import FleetEntry, SchedulerCrash, Takes
+from argosy.model.transactions import Transaction, Wants
+from argosy.testing import conformance
+from argosy.testing.builders import GIB, SECOND, cell, job, scenario
+from argosy.testing.conformance import ConformanceRun
+from argosy.worlds.sim.world import build_cell
+
+CORES = 32
+
+
+def backlog(kind: str, tasks: int, *, each: int = 4, **fields: Any) -> list[Job]:
+    """Many small jobs at once, more than the cell can hold."""
+    return [job(f"{kind}{i}", each, kind=kind, seconds=3, **fields) for i in range(tasks // each)]
+
+
+def trial(weights: dict[str, float], jobs: list[Job], **fields: Any) -> ConformanceRun:
+    fleet = tuple(
+        FleetEntry(
+            name=kind,
+            engine="omega",
+            takes=Takes(kinds=(kind,)),
+            settings={"t_job": 20_000, "t_task": 1_000, "weight": weight, "backoff": 0},
+        )
+        for kind, weight in weights.items()
+    )
+    return ConformanceRun(Omega, scenario("omega", jobs, fleet=fleet, **fields))
+
+
+def shares(result: ConformanceRun, begin: float, end: float) -> dict[str, float]:
+    """The part of the cell's cores that each scheduler held on average between two times: recounted
+    from the decision log, every task being a core for three seconds."""
+    held: dict[str, float] = defaultdict(float)
+    for line in result.lines:
+        if line["what"] == "placed":
+            at = line["at"] / SECOND
+            lasted = max(0.0, min(at + 3, end) - max(at, begin))
+            held[line["scheduler"]] += lasted * len(line["indices"])
+    return {name: amount / (end - begin) / CORES for name, amount in held.items()}
+
+
+def test_the_example_of_the_drf_paper() -> None:
+    """9 cores and 18 GB; tasks of 1 core and 4 GB against tasks of 3 cores and 1 GB: 3 against 2."""
+    asks = np.array([[1 / 9, 4 / 18], [3 / 9, 1 / 18]])
+    found = fair_shares(np.ones(2), asks * 100, [1, 1])
+    assert found == pytest.approx([2 / 3, 2 / 3])
+    assert (found / asks.max(axis=1)).round(9).tolist() == [3, 2]
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_everybody_is_content_or_has_a_bottleneck_where_nobody_has_more(
+    data: st.DataObject,
+) -> None:
+    """That is what weighted dominant resource fairness is, whatever computes it."""
+    owners, resources = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 4))
+    amounts = st.one_of(st.just(0.0), st.floats(0.01, 3))
+    rows = st.lists(amounts, min_size=resources, max_size=resources)
+    demands = np.array(data.draw(st.lists(rows, min_size=owners, max_size=owners)))
+    weights = np.array(data.draw(st.lists(st.floats(0.1, 10), min_size=owners, max_size=owners)))
+    room = np.array(data.draw(st.lists(st.floats(0, 1), min_size=resources, max_size=resources)))
+    found = fair_shares(room, demands, weights.tolist())
+    wanted = demands.max(axis=1)
+    given_out = demands * (found / np.maximum(wanted, 1e-12))[:, None]
+    used = given_out.sum(axis=0)
+    assert (used <= room + 1e-9).all()
+    assert (found <= wanted + 1e-9).all()
+    for owner in range(owners):
+        if found[owner] >= wanted[owner] - 1e-9:
+            continue
+        full = [d for d in range(resources) if used[d] >= room[d] - 1e-9 and demands[owner, d]]
+        assert any(
+            found[owner] / weights[owner] >= found[other] / weights[other] - 1e-9
+            for d in full
+            for other in [
+                max(
+                    (j for j in range(owners) if demands[j, d]), key=lambda j: found[j] / weights[j]
+                )
+            ]
+        )
+
+
+@pytest.mark.parametrize(
+    "weights", [{"a": 1, "b": 1}, {"a": 2, "b": 1}, {"a": 5, "b": 2, "c": 1}], ids=str
+)
+def test_shares_under_contention_are_as_the_weights(weights: dict[str, float]) -> None:
+    jobs = [job for kind in weights for job in backlog(kind, 600)]
+    found = shares(trial(weights, jobs, horizon=30 * SECOND), 8, 30)
+    for kind, weight in weights.items():
+        # A task is a 32nd of the cell, and a scheduler looks once a second.
+        assert found[kind] == pytest.approx(weight / sum(weights.values()), abs=1.6 / CORES)
+    assert sum(found.values()) > 0.9
+
+
+def test_without_weights_the_shares_are_whoever_is_faster() -> None:
+    jobs = backlog("a", 600) + backlog("b", 600, each=1)
+    found = shares(trial({"a": 0, "b": 0}, jobs, horizon=30 * SECOND), 8, 30)
+    assert found["a"] > 1.5 * found["b"]
+
+
+def test_dominant_shares_are_equal_where_different_resources_are_wanted() -> None:
+    """Both get more than half of what they want most, as the paper on DRF says."""
+    jobs = backlog("a", 400, memory=GIB) + backlog("b", 400, cpu=250, memory=4 * GIB)
+    result = trial({"a": 1, "b": 1}, jobs, horizon=30 * SECOND)
+    found = shares(result, 8, 30)
+    # Tasks of b are a quarter of a core, and a 32nd of the memory like those of a of the cores.
+    assert found["a"] == pytest.approx(found["b"], abs=2 / CORES)
+    assert found["a"] > 0.6
+
+
+def test_an_idle_cell_is_not_limited() -> None:
+    jobs = backlog("a", 256)
+    alone = trial({"a": 0}, jobs).world.simulator.now
+    fair = trial({"a": 1, "b": 9}, jobs)
+    fair.require_all_finished()
+    assert fair.world.simulator.now == alone
+
+
+def test_what_one_does_not_want_is_for_the_others() -> None:
+    few = [job(f"b{i}", 1, kind="b", seconds=3, submit=i * 0.5) for i in range(60)]
+    found = shares(trial({"a": 1, "b": 1}, [*backlog("a", 900), *few], horizon=30 * SECOND), 8, 30)
+    assert found["b"] == pytest.approx(6 / CORES, abs=1 / CORES)
+    assert found["a"] > 0.7
+
+
+def test_a_latecomer_gets_its_share_as_tasks_end() -> None:
+    jobs = backlog("a", 900) + backlog("b", 600, submit=10)
+    result = trial({"a": 1, "b": 1}, jobs, horizon=40 * SECOND)
+    assert shares(result, 3, 10)["a"] > 0.9
+    late = shares(result, 18, 40)
+    assert late["b"] == pytest.approx(0.5, abs=1.6 / CORES)
+
+
+@pytest.mark.parametrize(("gang", "claimed"), [(False, CORES // 2), (True, 20)])
+def test_only_what_is_placed_together_goes_beyond_the_share(gang: bool, claimed: int) -> None:
+    spec = build_cell(scenario("omega", []))
+    everything = tuple(spec.capacity_total().values())
+    spec.commit(Transaction("rival", wants=Wants(1.0, everything, LEASE)))
+    engine = Omega(OmegaSettings(weight=1.0), Context("s", (), Random(1)))
+    wide = job("wide", 20, gang=gang)
+    thinking, told = engine.handle(JobSubmitted(wide, 0, np.arange(20)), spec, 0)
+    assert thinking.duration == 100_000 + claimed * 5_000
+    assert told.transaction.wants.amounts == (20_000, 20 * GIB)
+    (commit,) = engine.handle(DecisionDue(thinking.token), spec, SECOND)
+    assert len(commit.transaction.claims) == claimed
+
+
+def test_what_no_machine_could_hold_keeps_nothing_free() -> None:
+    giants = [job(f"g{i}", 9, cpu=64_000, kind="b", seconds=3) for i in range(4)]
+    found = shares(
+        trial({"a": 1, "b": 1}, [*backlog("a", 900), *giants], horizon=20 * SECOND), 5, 20
+    )
+    assert found["a"] > 0.9
+
+
+def test_nobody_waits_for_ever_for_a_scheduler_that_stopped() -> None:
+    end = LEASE // SECOND + 60
+    jobs = backlog("a", 32 * end // 3, each=96) + backlog("b", 4_000, each=400)
+    crash = SchedulerCrash(at=5 * SECOND, scheduler="b")
+    result = trial({"a": 1, "b": 1}, jobs, horizon=end * SECOND, faults=(crash,), audit=False)
+    assert shares(result, 20, end - 70)["a"] == pytest.approx(0.5, abs=2 / CORES)
+    assert shares(result, end - 40, end)["a"] > 0.9
+
+
+def test_a_task_held_back_by_the_share_says_so() -> None:
+    jobs = backlog("a", 600) + backlog("b", 600)
+    result = trial({"a": 1, "b": 1}, jobs, horizon=10 * SECOND)
+    remedies = [
+        line["explanation"]["remedy"]
+        for line in result.lines
+        if line["what"] == "explained" and "refused" in line["explanation"]
+    ]
+    assert any("weight" in remedy for remedy in remedies)
+
+
+class FairSettings(OmegaSettings, frozen=True):
+    weight: float = 1.0
+    patience: int = 5
+
+
+class FairOmega(Omega):
+    settings_type: ClassVar[type[Settings]] = FairSettings
+
+
+@pytest.mark.parametrize("check", conformance.CHECKS, ids=lambda check: check.__name__)
+def test_fair_and_patient_schedulers_conform(check: Any) -> None:
+    check(FairOmega)
+
+
+def test_cells_are_as_the_recount_assumes() -> None:
+    assert sum(machine.capacity.cpu for machine in cell().machines) == CORES * 1_000

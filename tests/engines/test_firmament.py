@@ -1,0 +1,381 @@
+"""The flow engines: networks, policies, rounds and prices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from flow_bench import DATA, Bench
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.engines.families.flow.local_data import LocalData
+from argosy.engines.families.flow.settings import DataSettings
+from argosy.engines.families.flow.tasks import PENDING, RUNNING
+from argosy.engines.firmament import Firmament
+from argosy.engines.quincy import Quincy
+from argosy.model.errors import ModelError
+from argosy.model.jobs import Job
+from argosy.model.machines import Machine
+from argosy.model.resources import Resources
+from argosy.model.scenario import CellSpec, MachineCrash, Scenario
+from argosy.model.transactions import Claims, Transaction
+from argosy.testing.builders import GIB, SECOND, cell, job, machines, scenario
+from argosy.testing.conformance import ConformanceRun
+
+
+def test_load_is_spread_evenly() -> None:
+    bench = Bench(policy="load-spreading")
+    bench.add(job("a", 20, cpu=500))
+    bench.round()
+    counts = np.bincount(bench.where(0), minlength=8)
+    assert counts.min() == 2
+    assert counts.max() == 3
+    bench.add(job("b", 4, cpu=500))
+    bench.round()
+    assert (np.bincount(bench.where(0) + bench.where(1), minlength=8) == 3).all()
+
+
+def test_a_job_of_many_equal_tasks_is_one_vertex() -> None:
+    bench = Bench(policy="load-spreading")
+    before = bench.graph.network.vertices
+    bench.add(job("a", 1_000, cpu=100))
+    # The class, its job and its pool.
+    assert bench.graph.network.vertices == before + 3
+
+
+def test_many_small_jobs_share_their_arcs_to_machines() -> None:
+    bench = Bench(cell(200), policy="load-spreading")
+    idle = bench.graph.network.arcs
+    for number in range(2_000):
+        bench.add(job(f"j{number}", 1, cpu=100))
+    bench.solve()
+    # Each job has three arcs, and each machine one from the pool and one to the sink.
+    assert bench.graph.network.arcs - idle == 3 * 2_000 + 200
+
+
+def test_many_different_jobs_keep_to_the_limit_of_arcs() -> None:
+    bench = Bench(cell(100), policy="load-spreading", most_arcs=2_000)
+    for number in range(200):
+        bench.add(job(f"j{number}", 2, cpu=10 + number))
+    bench.round()
+    assert bench.graph.network.arcs < 2_000 + 100 + 200 * 4 + 500
+    assert not (bench.graph.tasks["state"] == PENDING).any()
+    # The rest of the machines are still used: each pool begins elsewhere.
+    assert len({*np.concatenate([bench.where(n) for n in range(200)]).tolist()}) > 80
+
+
+def test_machines_without_what_a_task_requires_have_no_arc() -> None:
+    spec = cell()
+    picky = tuple(
+        msgspec.structs.replace(machine, attributes={"gpu": "yes"}) if i < 2 else machine
+        for i, machine in enumerate(spec.machines)
+    )
+    bench = Bench(msgspec.structs.replace(spec, machines=picky), policy="load-spreading")
+    wants = job("a", 6, cpu=1_000)
+    group = msgspec.structs.replace(wants.groups[0], requires={"gpu": "yes"})
+    bench.add(msgspec.structs.replace(wants, groups=(group,)))
+    bench.round()
+    assert set(bench.where(0)) == {0, 1}
+    assert (bench.graph.pools.arcs[0] >= 0).sum() == 2
+
+
+def test_a_task_goes_to_its_data_and_then_to_its_rack() -> None:
+    bench = Bench(cell(40), policy="quincy", data=DATA)
+    bench.add(job("a", 10, seconds=30))
+    bench.round()
+    data = LocalData(bench.settings.data, bench.graph.cluster.racks)
+    found = data.of(np.arange(10, dtype=np.int64), 30 * SECOND)
+    for task, machine in enumerate(bench.where(0)):
+        mine = found.machine_tasks == task
+        best = found.machine_blocks[mine].max()
+        here = found.machine_blocks[mine & (found.machines == machine)]
+        assert len(here), "no local data although every machine has room"
+        assert here[0] >= best - 1
+
+
+def test_data_has_its_replicas_where_hdfs_puts_them() -> None:
+    racks = np.arange(100) // 10
+    data = LocalData(DataSettings(rate=2**28, block=2**26, most_blocks=8), racks)
+    found = data.of(np.arange(500, dtype=np.int64), SECOND)
+    assert found.blocks.min() >= 1
+    assert found.blocks.max() <= 8
+    # Three replicas, two of them in one rack.
+    held = np.bincount(found.machine_tasks, found.machine_blocks)
+    assert (held <= 3 * found.blocks).all()
+    assert (np.bincount(found.rack_tasks, found.rack_blocks) <= 2 * found.blocks).all()
+    again = data.of(np.arange(100, 200, dtype=np.int64), SECOND)
+    assert again.bytes.tolist() == found.bytes[100:200].tolist()
+
+
+@pytest.mark.parametrize(
+    "options", [{"policy": "load-spreading"}, {"policy": "quincy", "data": DATA}]
+)
+def test_rounds_from_the_last_flow_cost_what_rounds_from_scratch_cost(
+    options: dict[str, Any],
+) -> None:
+    warm, cold = Bench(cell(20), **options), Bench(cell(20), warm=False, **options)
+    random = np.random.default_rng(3)
+    for step in range(25):
+        count = int(random.integers(1, 8))
+        for bench in (warm, cold):
+            bench.add(job(f"j{step}", count, cpu=1_000, seconds=40, precedence=step % 3))
+        assert warm.round() == cold.solve()
+        # The one that starts anew follows the other's placements, so that they see the same cluster.
+        rows = np.flatnonzero(warm.graph.tasks["state"] == RUNNING)
+        _follow(cold, warm, rows)
+        for bench in (warm, cold):
+            bench.now += SECOND
+        ended = [task for task in warm.running() if random.uniform() < 0.2]
+        for bench in (warm, cold):
+            bench.finish(ended)
+
+
+def _follow(cold: Bench, warm: Bench, rows: Any) -> None:
+    """Puts tasks of one bench where they are in the other, at the same prices."""
+    graph, other = cold.graph, warm.graph
+    now_at = dict(
+        zip(
+            other.tasks["number"][rows].tolist(), other.tasks["machine"][rows].tolist(), strict=True
+        )
+    )
+    mine = np.flatnonzero(graph.tasks["state"] == RUNNING)
+    gone = [
+        row
+        for row in mine.tolist()
+        if now_at.get(int(graph.tasks["number"][row])) != int(graph.tasks["machine"][row])
+    ]
+    if gone:
+        cold.cell.commit(Transaction("s", releases=graph.tasks["number"][gone]))
+        graph.stop(np.array(gone), cold.now)
+    new = np.array(
+        [
+            row
+            for row in np.flatnonzero(graph.tasks["state"] == PENDING).tolist()
+            if int(graph.tasks["number"][row]) in now_at
+        ],
+        np.int64,
+    )
+    if not len(new):
+        return
+    numbers = graph.tasks["number"][new]
+    where = np.array([now_at[task] for task in numbers.tolist()], np.int64)
+    costs = []
+    for task, machine in zip(numbers.tolist(), where.tolist(), strict=True):
+        row = int(other.roster.rows(np.array([task]))[0])
+        run = other.roster.run_of(int(other.tasks["task_class"][row]), machine)
+        costs.append(int(other.runs["cost"][run]) + warm.settings.migration)
+    shapes = graph.tasks["shape"][new].astype(np.int32)
+    machines = where.astype(np.int32)
+    claims = Claims(numbers, machines, shapes, cold.view.versions(machines))
+    assert cold.cell.commit(Transaction("s", claims)).all_accepted
+    graph.start(new, where, np.array(costs, np.int64), cold.now)
+
+
+def linked(used: tuple[int, ...]) -> Bench:
+    """Machines with links of 1,000, some of it in use by tasks of another scheduler."""
+    spec = tuple(
+        Machine(f"m{i}", Resources(16_000, 64 * GIB, {"bandwidth": 1_000}))
+        for i in range(len(used))
+    )
+    bench = Bench(CellSpec(machines=spec), policy="network-aware")
+    for machine, amount in enumerate(used):
+        if amount:
+            shape = bench.view.shape(Resources(0, 0, {"bandwidth": amount}))
+            there = np.array([machine], np.int32)
+            claims = Claims(
+                np.array([machine + (99 << 32)]),
+                there,
+                np.array([shape], np.int32),
+                bench.view.versions(there),
+            )
+            assert bench.cell.commit(Transaction("other", claims)).all_accepted
+    return bench
+
+
+def asking(name: str, count: int, bandwidth: int) -> Job:
+    plain = job(name, count)
+    group = msgspec.structs.replace(
+        plain.groups[0], request=Resources(100, GIB, {"bandwidth": bandwidth})
+    )
+    return msgspec.structs.replace(plain, groups=(group,))
+
+
+def test_links_fill_evenly_and_never_beyond_what_they_have() -> None:
+    bench = linked((900, 600, 0, 0))
+    bench.add(asking("a", 6, 250))
+    bench.round()
+    # A task costs its request and what is in use: 250, 250, 500, 500, 750 and 750 on the idle two.
+    assert sorted(bench.where(0)) == [2, 2, 2, 3, 3, 3]
+    bench.add(asking("b", 4, 250))
+    bench.round()
+    bench.solve()
+    assert sorted(bench.where(1)) == [-1, 1, 2, 3]
+    assert (bench.view.free() >= 0).all()
+
+
+def test_requests_of_different_bandwidth_do_not_overcommit_a_link_together() -> None:
+    bench = linked((0, 0))
+    for number, bandwidth in enumerate((700, 600, 500, 400, 300)):
+        bench.add(asking(f"j{number}", 1, bandwidth))
+    for _ in range(4):
+        bench.round()
+    placed = [bench.where(number)[0] for number in range(5)]
+    assert sum(machine >= 0 for machine in placed) >= 3
+    assert (bench.view.free() >= 0).all()
+
+
+def test_network_awareness_needs_links() -> None:
+    with pytest.raises(ModelError, match="bandwidth"):
+        Bench(cell(2), policy="network-aware")
+
+
+def test_a_task_goes_where_all_of_its_resources_are() -> None:
+    spec = tuple(
+        Machine(f"m{i}", Resources(4_000, 16 * GIB, {"gpu": 2 if i == 3 else 0})) for i in range(5)
+    )
+    bench = Bench(CellSpec(machines=spec), policy="multi-dimensional")
+    plain = job("a", 3, cpu=500)
+    group = msgspec.structs.replace(plain.groups[0], request=Resources(500, GIB, {"gpu": 1}))
+    bench.add(msgspec.structs.replace(plain, groups=(group,)))
+    bench.round()
+    assert sorted(bench.where(0)) == [-1, 3, 3]
+
+
+@pytest.mark.parametrize(("prefer", "used"), [("spread", 4), ("pack", 1)])
+def test_tasks_are_spread_or_packed(prefer: str, used: int) -> None:
+    bench = Bench(cell(4), policy="multi-dimensional", prefer=prefer)
+    for number in range(4):
+        bench.add(job(f"j{number}", 1, cpu=1_000, memory=4 * GIB))
+        bench.round()
+    assert len({bench.where(number)[0] for number in range(4)}) == used
+
+
+def test_who_has_less_than_a_fair_share_comes_first() -> None:
+    bench = Bench(cell(2), policy="multi-dimensional", per_second=0)
+    bench.add(job("mine", 8, cpu=1_000, owner="rich"))
+    bench.round()
+    late = bench.add(job("more", 1, cpu=1_000, owner="rich"))
+    later = bench.add(job("first", 1, cpu=1_000, owner="poor"))
+    bench.round()
+    bench.finish([0])
+    bench.round()
+    assert bench.where(late) == [-1]
+    assert bench.where(later) != [-1]
+
+
+def test_a_fair_share_that_is_worth_more_than_preemption_is_enforced() -> None:
+    bench = Bench(cell(2), policy="multi-dimensional", fairness=3_000, per_second=0)
+    bench.add(job("mine", 8, cpu=1_000, owner="rich"))
+    bench.round()
+    other = bench.add(job("other", 8, cpu=1_000, owner="poor"))
+    for _ in range(6):
+        bench.round()
+    placed = sum(machine >= 0 for machine in bench.where(other))
+    assert placed == 4
+
+
+def test_a_task_of_higher_precedence_preempts_one_of_lower() -> None:
+    jobs = [
+        job("low", 8, cpu=4_000, seconds=30),
+        job("high", 1, cpu=4_000, seconds=5, submit=1, precedence=3),
+    ]
+    trial = ConformanceRun(Firmament, scenario("firmament", jobs, replicas=1))
+    trial.require_all_finished()
+    lost = [line for line in trial.lines if line["what"] == "released"]
+    assert [line["job"] for line in lost] == ["low"]
+    placed = next(x for x in trial.lines if x["what"] == "placed" and x["job"] == "high")
+    assert placed["at"] < 2 * SECOND
+
+
+def test_running_tasks_stay_where_they_are_without_rescheduling() -> None:
+    jobs = [
+        job("low", 8, cpu=4_000, seconds=3),
+        job("high", 1, cpu=4_000, seconds=5, submit=1, precedence=3),
+    ]
+    options = {"reschedule": False}
+    trial = ConformanceRun(Firmament, scenario("firmament", jobs, replicas=1, settings=options))
+    trial.require_all_finished()
+    assert not [line for line in trial.lines if line["what"] == "released"]
+
+
+def _unbalanced() -> Scenario:
+    """A machine comes back empty beside one that is full: moving half of its tasks would pay."""
+    jobs = [job("a", 16, cpu=250, memory=GIB // 8, seconds=100), job("b", 1, cpu=250, submit=20)]
+    back = MachineCrash(at=0, machine="m1", down=10 * SECOND)
+    return scenario(
+        "firmament",
+        jobs,
+        replicas=1,
+        cell=cell(2),
+        faults=(back,),
+        settings={"policy": "load-spreading", "migration": 20},
+    )
+
+
+def test_tasks_migrate_when_that_pays_and_no_more_than_the_budget_in_a_round() -> None:
+    spec = _unbalanced()
+    trial = ConformanceRun(Firmament, spec)
+    trial.require_all_finished()
+    # A task moves from n tasks to m as long as 10 (n - 1 - m) is above its cost of 20: until 9 and 7.
+    assert sum(_moves(trial)) == 7
+    entry = msgspec.structs.replace(spec.fleet[0], settings={**spec.fleet[0].settings, "moves": 2})
+    trial = ConformanceRun(Firmament, msgspec.structs.replace(spec, fleet=(entry,)))
+    assert _moves(trial) == [2, 2, 2, 1]
+
+
+def _moves(trial: ConformanceRun) -> list[int]:
+    """How many tasks of the first job were placed anew in each round, while all of them ran."""
+    return [
+        len(line["indices"])
+        for line in trial.lines
+        if line["what"] == "placed" and line["job"] == "a" and 5 < line["at"] / SECOND < 50
+    ]
+
+
+def test_quincy_decides_as_firmament_does_but_from_scratch() -> None:
+    jobs = [job(f"j{i}", 4, cpu=1_000, submit=i) for i in range(6)]
+    runs = [
+        ConformanceRun(
+            engine, scenario(engine.name, jobs, replicas=1, settings={"policy": "quincy"})
+        )
+        for engine in (Firmament, Quincy)
+    ]
+    placed = [[x["at"] // SECOND for x in run.lines if x["what"] == "placed"] for run in runs]
+    assert placed[0] == placed[1]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.data())
+def test_any_course_of_events_keeps_the_network_in_step(data: st.DataObject) -> None:
+    policy = data.draw(st.sampled_from(["load-spreading", "quincy", "multi-dimensional"]))
+    bench = Bench(cell(5), policy=policy, data=DATA, reschedule=data.draw(st.booleans()))
+    cpus = data.draw(st.sampled_from([[1_000], [500, 1_000, 2_000]]))
+    for step in range(12):
+        if data.draw(st.booleans()):
+            count, cpu = data.draw(st.integers(1, 6)), data.draw(st.sampled_from(cpus))
+            precedence = data.draw(st.integers(0, 2))
+            bench.add(job(f"j{step}", count, cpu=cpu, seconds=20, precedence=precedence))
+        running = bench.running()
+        ended = data.draw(st.lists(st.sampled_from(running), unique=True)) if running else []
+        bench.finish(ended)
+        bench.round()
+        bench.now += SECOND
+        graph = bench.graph
+        own = np.zeros_like(graph.own_tasks)
+        rows = np.flatnonzero(graph.tasks["state"] == RUNNING)
+        np.add.at(own, graph.tasks["machine"][rows], 1)
+        assert own.tolist() == graph.own_tasks.tolist()
+        assert graph.classes["running"].sum() == len(rows)
+        held = bench.view.capacity() - bench.view.free()
+        assert held.tolist() == graph.own.tolist()
+
+
+def test_machines_in_no_rack_stand_alone() -> None:
+    bare = tuple(msgspec.structs.replace(machine, joins={}) for machine in machines(3))
+    bench = Bench(CellSpec(machines=bare), policy="quincy", data=DATA)
+    bench.add(job("a", 3, seconds=30))
+    bench.round()
+    assert len(bench.graph.cluster.rack_names) == 3

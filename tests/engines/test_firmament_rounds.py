@@ -1,0 +1,263 @@
+"""What rounds of the flow engines are made of, natively, against plain recounts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from flow_bench import DATA, Bench
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from argosy.cell import View
+from argosy.engines.families.flow.admission import admit
+from argosy.engines.families.flow.extraction import Placements, extract
+from argosy.engines.families.flow.pools import NO_ARC, PLENTY
+from argosy.engines.families.flow.tasks import PENDING, RUNNING
+from argosy.engines.firmament import Firmament
+from argosy.model.effects import Effect
+from argosy.solvers.flow import FlowNetwork
+from argosy.testing.builders import SECOND, cell, job, scenario
+from argosy.testing.conformance import ConformanceRun
+
+Numbers = NDArray[np.int64]
+
+
+def fitting(requests: Numbers, room: Numbers) -> Numbers:
+    """How many tasks of each request fit into each row of room."""
+    least = np.full((len(requests), len(room)), PLENTY, np.int64)
+    for dimension in range(requests.shape[1]):
+        asked = requests[:, dimension]
+        some = np.flatnonzero(asked)
+        counts = room[None, :, dimension] // asked[some, None]
+        least[some] = np.minimum(least[some], counts)
+    return np.maximum(least, 0)
+
+
+Seen = dict[int, set[int]]
+
+
+def slow_rooms(bench: Bench, seen: Seen) -> tuple[Numbers, Numbers, Numbers]:
+    """Living pools, their rooms on all machines, and what goes through machines, from nothing kept but
+    the precedences of all tasks that each pool has `seen`."""
+    graph, view = bench.graph, bench.view
+    tasks, classes, pools = graph.tasks, graph.classes, graph.pools
+    living = np.flatnonzero(tasks["state"] > 0)
+    pool_of = classes["pool"][tasks["task_class"]]
+    numbers = np.unique(pool_of[living])
+    requests, free = pools.requests[numbers], view.free()
+    own, own_tasks = np.zeros_like(free), np.zeros(len(free), np.int64)
+    running = np.zeros((len(numbers), len(free)), np.int64)
+    for row in np.flatnonzero(tasks["state"] == RUNNING).tolist():
+        machine, at = int(tasks["machine"][row]), int(np.flatnonzero(numbers == pool_of[row])[0])
+        own[machine] += requests[at]
+        own_tasks[machine] += 1
+        running[at, machine] += 1
+    moves = bench.settings.reschedule
+    is_open = pools.allowed[numbers] & graph.cluster.usable
+    if (requests == requests[0]).all():
+        slots = fitting(requests[:1], free + own if moves else free)[0]
+        slots[~graph.cluster.usable] = 0
+        rooms, through = np.where(is_open, slots, 0), slots
+        return numbers, rooms, np.maximum(through, own_tasks) if moves else through
+    is_pending = np.isin(numbers, pool_of[tasks["state"] == PENDING])
+    fits = np.where(is_open, fitting(requests, free), 0)
+    spare = np.max(fits[is_pending] if is_pending.any() else fits, axis=0)
+    is_larger = (requests[None, :, :] >= requests[:, None, :]).all(axis=2)
+    bottom, top = (np.array([f(seen[n]) for n in numbers.tolist()]) for f in (min, max))
+    is_there = running > 0
+    can_preempt = (is_larger & (bottom[None, :] < top[:, None])) @ is_there
+    may_help = can_preempt | ~(~is_larger @ is_there)
+    swaps = is_larger.astype(np.int64) @ running
+    swaps = np.where(is_pending[:, None] & may_help, swaps, 0)
+    rooms = np.where(is_open, np.where(spare > 0, fits, swaps), 0)
+    return numbers, rooms, spare + own_tasks if moves else spare
+
+
+def assert_rooms(bench: Bench, seen: Seen) -> None:
+    """The arcs of the network have the room that a recount gives them."""
+    graph = bench.graph
+    if not (graph.tasks["state"] > 0).any():
+        return
+    numbers, rooms, through = slow_rooms(bench, seen)
+    for number, row in zip(numbers.tolist(), rooms, strict=True):
+        arcs = graph.pools.arcs[number]
+        there = arcs != NO_ARC
+        assert (row[~there] == 0).all()
+        assert graph.network.capacities(arcs[there]).tolist() == row[there].tolist()
+    assert graph.network.capacities(graph.sink_arcs).tolist() == through.tolist()
+
+
+def assert_extracted(bench: Bench, found: Placements) -> None:
+    """Who is placed, stays or leaves is what the flow of classes and machines adds up to."""
+    graph, network = bench.graph, bench.graph.network
+    tasks, classes = graph.tasks, graph.classes
+    where = tasks["machine"].copy()
+    where[found.leaving] = -1
+    assert not set(found.leaving.tolist()) & set(found.rows.tolist())
+    where[found.rows] = found.machines
+    is_in = where >= 0 if bench.settings.reschedule else np.isin(np.arange(len(where)), found.rows)
+    there = np.bincount(where[is_in], minlength=graph.cluster.machines)
+    assert there.tolist() == network.flows(graph.sink_arcs).tolist()
+    for task_class in np.unique(tasks["task_class"][tasks["state"] > 0]).tolist():
+        mine = (tasks["task_class"] == task_class) & (tasks["state"] > 0)
+        waits = mine & ~is_in & (where < 0)
+        unplaced = network.flows(classes["wait_arc"][[task_class]]).tolist()
+        assert unplaced == [int(waits.sum())]
+
+
+def assert_admitted(bench: Bench, wanted: Placements) -> None:
+    """All that is let in fits when who leaves has left, and nobody comes who was not wanted."""
+    graph, view = bench.graph, bench.view
+    plan = admit(graph, wanted)
+    tasks, free = graph.tasks, view.free().copy()
+    asked = graph.pools.requests[graph.classes["pool"][tasks["task_class"]]]
+    pairs = set(zip(wanted.rows.tolist(), wanted.machines.tolist(), strict=True))
+    assert set(zip(plan.rows.tolist(), plan.machines.tolist(), strict=True)) <= pairs
+    for row in [*plan.leaving.tolist(), *plan.early.tolist()]:
+        assert tasks["state"][row] == RUNNING
+        free[tasks["machine"][row]] += asked[row]
+    np.subtract.at(free, plan.machines, asked[plan.rows])
+    assert (free >= 0).all()
+    moved = tasks["machine"][plan.rows] >= 0
+    assert moved.sum() + len(plan.leaving) <= bench.settings.moves
+    assert not set(plan.leaving.tolist()) & set(plan.rows.tolist())
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_rooms_placements_and_admission_are_what_recounts_say(data: st.DataObject) -> None:
+    policy = data.draw(st.sampled_from(["load-spreading", "quincy", "multi-dimensional"]))
+    bench = Bench(
+        cell(5),
+        policy=policy,
+        data=DATA,
+        reschedule=data.draw(st.booleans()),
+        moves=data.draw(st.sampled_from([1_000, 2])),
+    )
+    cpus = data.draw(st.sampled_from([[1_000], [500, 1_000, 2_000]]))
+    seen: Seen = {}
+    for step in range(10):
+        for _ in range(data.draw(st.integers(0, 2))):
+            count, cpu = data.draw(st.integers(1, 8)), data.draw(st.sampled_from(cpus))
+            precedence = data.draw(st.integers(0, 2))
+            added = bench.add(job(f"j{step}", count, cpu=cpu, seconds=20, precedence=precedence))
+            row = int(bench.graph.roster.rows(np.array([added << 32]))[0])
+            pool = int(bench.graph.classes["pool"][bench.graph.tasks["task_class"][row]])
+            seen.setdefault(pool, set()).add(precedence)
+        running = bench.running()
+        bench.finish(data.draw(st.lists(st.sampled_from(running), unique=True)) if running else [])
+        bench.graph.rooms.unbar()
+        bench.solve()
+        assert_rooms(bench, seen)
+        wanted = extract(bench.graph)
+        assert_extracted(bench, wanted)
+        assert_admitted(bench, wanted)
+        bench.graph.rooms.unbar()
+        bench.round()
+        bench.now += SECOND
+
+
+def full(**options: Any) -> Bench:
+    """Two machines of four cores, each with two small tasks and one of two cores."""
+    bench = Bench(cell(2), policy="multi-dimensional", **options)
+    for number in range(2):
+        bench.add(job(f"small-{number}", 2, cpu=1_000))
+        bench.add(job(f"large-{number}", 1, cpu=2_000))
+    bench.round()
+    assert (bench.view.free()[:, 0] == 0).all()
+    return bench
+
+
+def test_nobody_moves_for_the_sake_of_one_that_is_not_let_in() -> None:
+    bench = full()
+    [small] = [task for task in bench.running() if task >> 32 == 0][:1]
+    bench.finish([small])
+    # One core is free: a task of two would need another small one to move, and there is nowhere to.
+    bench.add(job("late", 1, cpu=2_000))
+    before = {number: bench.where(number) for number in range(4)}
+    for _ in range(3):
+        bench.round()
+    assert bench.where(4) == [-1]
+    after = {number: bench.where(number) for number in range(4)}
+    assert {number: before[number] for number in (1, 2, 3)} == {n: after[n] for n in (1, 2, 3)}
+
+
+def test_who_was_not_let_in_is_not_sent_there_again_until_something_changes() -> None:
+    bench = full()
+    graph = bench.graph
+    bench.finish([task for task in bench.running() if task >> 32 == 0][:1])
+    bench.add(job("late", 1, cpu=2_000))
+    bench.solve()
+    wanted = extract(graph)
+    assert len(admit(graph, wanted)) == 0
+    if len(wanted.rows):
+        bench.solve()
+        assert not set(extract(graph).machines.tolist()) & set(wanted.machines.tolist())
+    bench.finish([task for task in bench.running() if task >> 32 == 1])
+    bench.round()
+    assert bench.where(4) != [-1]
+
+
+def test_one_of_higher_precedence_tries_where_others_were_not_let_in() -> None:
+    bench = full()
+    bench.add(job("late", 2, cpu=2_000))
+    bench.round()
+    first = bench.add(job("first", 1, cpu=2_000, precedence=5))
+    for _ in range(3):
+        bench.round()
+    assert bench.where(first) != [-1]
+
+
+class Counting(Firmament):
+    """Notes when its rounds begin."""
+
+    begun: ClassVar[list[int]] = []
+
+    def _begin(self, view: View, now: int) -> Sequence[Effect]:
+        self.begun.append(now // SECOND)
+        return super()._begin(view, now)
+
+
+@pytest.mark.parametrize("reschedule", [True, False])
+def test_ends_alone_begin_a_round_only_where_tasks_may_move(reschedule: bool) -> None:
+    jobs = [job(f"j{i}", 2, cpu=500, seconds=5 + 5 * i) for i in range(3)]
+    jobs.append(job("late", 1, cpu=500, seconds=1, submit=30))
+    Counting.begun.clear()
+    spec = scenario("firmament", jobs, replicas=1, settings={"reschedule": reschedule})
+    ConformanceRun(Counting, spec).require_all_finished()
+    assert sorted(set(Counting.begun)) == ([0, 5, 10, 15, 30] if reschedule else [0, 30])
+
+
+def test_a_roster_refuses_what_it_does_not_know() -> None:
+    network = FlowNetwork()
+    roster = network.roster(1, reschedules=True, migration=0)
+    roster.add_machines(network.add_vertices([0, 0]))
+    none, one = np.empty(0, np.int64), np.array([0], np.int64)
+    with pytest.raises(ValueError, match="no such row"):
+        roster.start(one, one, one, 0)
+    with pytest.raises(ValueError, match="no such job"):
+        roster.job(3)
+    with pytest.raises(ValueError, match="no such pool"):
+        roster.running(one)
+    with pytest.raises(KeyError, match="colour"):
+        roster.tasks("colour")
+    assert roster.finish(np.array([5 << 32, -1], np.int64)) == []
+    assert roster.enter(np.array([5 << 32], np.int64), 0).tolist() == []
+    roster.stop(none, 0)
+    roster.sync()
+
+
+def test_columns_that_were_read_stay_as_they_were_when_the_roster_grows() -> None:
+    bench = Bench(policy="load-spreading")
+    bench.add(job("a", 4))
+    numbers = bench.graph.tasks["number"]
+    before = numbers.tolist()
+    for at in range(200):
+        bench.add(job(f"b{at}", 20))
+    assert numbers.tolist() == before
+    with pytest.raises(ValueError, match="read-only"):
+        numbers[0] = 7

@@ -1,0 +1,236 @@
+"""Kubernetes' scheduler, as the Murmuration paper describes and varies it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.engines.api import Context, Settings
+from argosy.engines.kube import Kube
+from argosy.engines.kube.engine import looks_at
+from argosy.engines.kube.queues import TaskKind
+from argosy.engines.kube.room import Room
+from argosy.engines.omega import Omega
+from argosy.model.explanations import Explanation
+from argosy.model.jobs import Job
+from argosy.model.machines import Machine
+from argosy.model.resources import Resources
+from argosy.model.scenario import (
+    CellSpec,
+    ConstantLatency,
+    FleetEntry,
+    MachineCrash,
+    MachineResize,
+    Network,
+    Takes,
+)
+from argosy.testing.builders import GIB, SECOND, cell, job, scenario
+from argosy.testing.conformance import ConformanceRun
+
+
+class OneByOne(Kube):
+    """The same scheduler, which makes and looks at every single attempt."""
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._is_punctual = False
+        self._room = _Unknown()
+
+
+class _Unknown(Room):
+    def found_none(self, kind: TaskKind, explanation: Explanation) -> None:
+        return
+
+
+AT_ONCE = Network(latency=ConstantLatency(delay=0))
+
+
+def run(jobs: list[Job], machines: int = 1, **fields: Any) -> ConformanceRun:
+    fields.setdefault("cell", cell(machines, cpu=1_000))
+    return ConformanceRun(Kube, scenario("kube", jobs, replicas=1, network=AT_ONCE, **fields))
+
+
+def placed(trial: ConformanceRun, name: str) -> list[dict[str, Any]]:
+    return [line for line in trial.lines if line["what"] == "placed" and line["job"] == name]
+
+
+def placed_at(trial: ConformanceRun, name: str) -> list[float]:
+    return [line["at"] / SECOND for line in placed(trial, name)]
+
+
+def test_tasks_are_decided_on_one_by_one() -> None:
+    trial = run([job("a", 3, cpu=100)])
+    assert placed_at(trial, "a") == pytest.approx([0.005, 0.010, 0.015])
+
+
+def test_the_least_allocated_machine_is_taken_or_the_most_allocated() -> None:
+    jobs = [job("first", 1, cpu=300), job("then", 2, cpu=300, submit=1)]
+    spread = run(jobs, 3)
+    [taken] = placed(spread, "first")[0]["machines"]
+    assert taken not in [line["machines"][0] for line in placed(spread, "then")]
+    packed = run(jobs, 3, settings={"score": "most-allocated"})
+    [taken] = placed(packed, "first")[0]["machines"]
+    assert {line["machines"][0] for line in placed(packed, "then")} == {taken}
+
+
+def test_among_equal_machines_chance_decides() -> None:
+    jobs = [job(f"j{i}", cpu=1_000, seconds=0.5, submit=i) for i in range(200)]
+    chosen = Counter(line["machines"][0] for line in run(jobs, 4).lines if line["what"] == "placed")
+    assert len(chosen) == 4
+    assert min(chosen.values()) > 25
+
+
+@pytest.mark.parametrize(
+    ("retry", "expected"),
+    # The machine is free at 10.005 s. Every attempt takes 5 ms and begins when the last one is over.
+    [("30s", 30.015), ("1s", 10.06), ("0s", 10.01)],
+)
+def test_a_task_without_room_waits_before_it_is_tried_again(retry: str, expected: float) -> None:
+    jobs = [job("first", cpu=1_000), job("second", cpu=1_000)]
+    micros = int(float(retry.removesuffix("s")) * SECOND)
+    trial = run(jobs, settings={"retry": micros})
+    assert placed_at(trial, "second") == pytest.approx([expected], abs=0.006)
+
+
+def test_a_later_task_may_be_tried_just_when_room_appears() -> None:
+    """Why the paper's tail comes from scheduling: the earlier task still waits."""
+    jobs = [
+        job("running", cpu=1_000),
+        job("earlier", cpu=1_000, submit=1),
+        job("later", cpu=1_000, submit=12),
+    ]
+    trial = run(jobs)
+    assert placed_at(trial, "later")[0] < placed_at(trial, "earlier")[0]
+
+
+def test_higher_precedence_is_decided_on_first_and_pushes_out_lower() -> None:
+    jobs = [
+        job("low", 1, cpu=1_000, precedence=0),
+        job("middle", 1, cpu=1_000, submit=1, precedence=1),
+        job("high", 1, cpu=1_000, submit=1, precedence=2),
+    ]
+    trial = run(jobs)
+    assert placed_at(trial, "high") == pytest.approx([1.01], abs=0.006)
+    assert next(line["why"] for line in trial.lines if line["what"] == "lost") == "preempted"
+    trial.require_all_finished()
+    assert not [
+        line for line in run(jobs, settings={"preempt": False}).lines if line["what"] == "lost"
+    ]
+
+
+def test_a_task_that_never_fits_is_explained_and_given_up_after_its_attempts() -> None:
+    trial = run([job("giant", cpu=5_000)], settings={"retry": SECOND, "attempts": 20})
+    explained = [line for line in trial.lines if line["what"] == "explained"]
+    assert len(explained) == 1, "nothing changes, and nothing new is said"
+    [given_up] = [line for line in trial.lines if line["what"] == "abandoned"]
+    assert "even if empty" in given_up["explanation"]["remedy"]
+    assert given_up["at"] == 20 * 5_000 + 19 * SECOND
+    [one] = trial.world.schedulers
+    assert one.lanes[""].total(trial.world.simulator.now) == 20 * 5_000
+
+
+@pytest.mark.parametrize(
+    ("machines", "looks"),
+    [(1, 1), (100, 100), (101, 100), (250, 120), (1_000, 420), (5_000, 500), (15_000, 750)],
+)
+def test_as_many_machines_are_scored_as_by_kubernetes(machines: int, looks: int) -> None:
+    assert looks_at(machines) == looks
+
+
+def test_machines_are_looked_at_in_turn_and_all_of_them_before_giving_up() -> None:
+    jobs = [job(f"j{i}", cpu=1_000, seconds=100, submit=i) for i in range(6)]
+    trial = run(jobs, 6, settings={"looks": 2})
+    order = [line["machines"][0] // 2 for line in trial.lines if line["what"] == "placed"]
+    assert order == [0, 1, 2, 0, 1, 2]
+    full = run([job("most", 3, cpu=1_000, seconds=100), *jobs[3:4]], 4, settings={"looks": 1})
+    assert placed_at(full, "j3") == pytest.approx([3.005])
+
+
+def test_two_schedulers_that_want_one_machine_try_again_at_once() -> None:
+    jobs = [job(f"j{i}", cpu=1_000, seconds=1) for i in range(2)]
+    small, large = (Machine(f"m{gib}", Resources(1_000, gib * GIB)) for gib in (16, 64))
+    spec = CellSpec(machines=(small, large))
+    fleet = (FleetEntry(name="s", engine="kube", replicas=2, split="round-robin"),)
+    trial = ConformanceRun(Kube, scenario("kube", jobs, fleet=fleet, network=AT_ONCE, cell=spec))
+    trial.require_all_finished()
+    assert [line["what"] for line in trial.lines].count("refused") == 1
+    assert max(placed_at(trial, "j0") + placed_at(trial, "j1")) == pytest.approx(0.010)
+
+
+#: Nothing comes from outside at the very microsecond at which an attempt ends.
+_JOBS = st.lists(
+    st.tuples(
+        st.integers(1, 12),
+        st.sampled_from([500, 1_000, 3_000]),
+        st.sampled_from([0.004, 2.5, 10.0, 61.0]),
+        st.sampled_from([0.0, 0.005_3, 1.000_7, 33.300_1]),
+        st.sampled_from([0, 0, 0, 2]),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(max_examples=30)
+@given(
+    _JOBS,
+    st.sampled_from([0, 7_000, SECOND, 30 * SECOND]),
+    st.sampled_from([0, 1]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+def test_attempts_that_are_passed_over_leave_what_they_would_have_left(
+    drawn: list[tuple[int, int, float, float, int]],
+    retry: int,
+    looks: int,
+    preempt: bool,
+    with_another: bool,
+    with_faults: bool,
+) -> None:
+    jobs = [
+        job(f"j{i}", n, cpu=cpu, seconds=seconds, submit=at, precedence=rank, kind=kind)
+        for i, (n, cpu, seconds, at, rank) in enumerate(drawn)
+        for kind in ["other" if with_another and i % 3 == 2 else "batch"]
+    ]
+    told = {"retry": retry, "looks": looks, "preempt": preempt, "attempts": 60}
+    fleet = [FleetEntry(name="s", engine="kube", takes=Takes(kinds=("batch",)), settings=told)]
+    if with_another:
+        fleet.append(FleetEntry(name="o", engine="omega", takes=Takes(kinds=("other",))))
+    faults = (
+        MachineCrash(at=3_000_300, machine="m0", down=4 * SECOND),
+        MachineResize(at=9_000_300, machine="m1", capacity=Resources(3_100, 17 * GIB)),
+    )
+    spec = scenario(
+        "kube",
+        jobs,
+        fleet=tuple(fleet),
+        network=AT_ONCE,
+        # No two machines are ever equally good: chance decides nothing.
+        cell=CellSpec(
+            machines=(
+                Machine("m0", Resources(1_000, 16 * GIB)),
+                Machine("m1", Resources(1_100, 17 * GIB)),
+            )
+        ),
+        faults=faults if with_faults else (),
+    )
+    passed_over, made = (ConformanceRun(engine, spec, [Omega]) for engine in (Kube, OneByOne))
+    assert _what_happened(passed_over) == _what_happened(made)
+
+
+def _what_happened(trial: ConformanceRun) -> tuple[Any, ...]:
+    """Whatever there is of a run but how attempts were told of."""
+    lines = [
+        (line["at"], line["what"], line["job"], line.get("indices"), line.get("machines"))
+        for line in trial.lines
+        if line["what"] in ("placed", "lost", "abandoned", "finished")
+    ]
+    simulator = trial.world.simulator
+    _, first_attempt, _, _ = simulator.job_columns()
+    busy = [scheduler.lanes[""].total(simulator.now) for scheduler in trial.world.schedulers]
+    return lines, first_attempt.tolist(), simulator.thought_by_job().tolist(), busy

@@ -1,0 +1,201 @@
+"""Mesos: offers, what is held back while a framework decides, fairness, hoarding."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from argosy.engines.registry import ENGINES
+from argosy.model.jobs import Job
+from argosy.model.resources import Resources
+from argosy.model.scenario import CellSpec, ConstantLatency, Network, SchedulerLimits
+from argosy.testing.builders import GIB, SECOND, cell, job, machines, scenario
+from argosy.testing.conformance import ConformanceRun
+
+SLOW_SERVICE = {"frameworks": {"service": {"t_job": 20 * SECOND, "t_task": 0}}}
+
+
+def trial(jobs: list[Job], **fields: Any) -> ConformanceRun:
+    fields.setdefault("network", Network(latency=ConstantLatency(delay=0)))
+    return ConformanceRun(ENGINES["mesos"], scenario("mesos", jobs, replicas=1, **fields))
+
+
+def placed_at(result: ConformanceRun) -> dict[str, list[int]]:
+    placed: dict[str, list[int]] = {}
+    for line in result.lines:
+        if line["what"] == "placed":
+            placed.setdefault(line["job"], []).append(line["at"])
+    return placed
+
+
+def test_an_offer_takes_the_allocator_a_millisecond() -> None:
+    result = trial([job("a", 2)], settings={"t_job": 0, "t_task": 0})
+    assert placed_at(result) == {"a": [1_000]}
+
+
+def test_a_slow_framework_locks_everybody_else_out() -> None:
+    jobs = [job("slow", 1, kind="service"), job("quick", 1, submit=1)]
+    at = placed_at(trial(jobs, settings=SLOW_SERVICE))
+    assert at["slow"] == [20 * SECOND + 1_000]
+    # Everything is on offer to the service framework, though it wants one core.
+    assert at["quick"][0] > 20 * SECOND
+
+
+def test_fair_share_offers_leave_something_for_others() -> None:
+    jobs = [job("slow", 1, kind="service"), job("first", 1), job("quick", 1, submit=1)]
+    at = placed_at(trial(jobs, settings={**SLOW_SERVICE, "offers": "fair-share"}))
+    assert at["quick"][0] < 2 * SECOND
+
+
+def test_what_is_freed_meanwhile_can_be_offered_to_others() -> None:
+    jobs = [
+        job("ends", 1, seconds=5),
+        job("slow", 1, kind="service", submit=1),
+        job("quick", 1, submit=2),
+    ]
+    at = placed_at(trial(jobs, settings=SLOW_SERVICE))
+    assert 5 * SECOND < at["quick"][0] < 20 * SECOND
+
+
+def test_a_job_is_abandoned_after_too_many_offers_that_did_not_suffice() -> None:
+    jobs = [
+        job("ends", 1, seconds=2, cpu=500),
+        job("slow", 1, kind="service", submit=1),
+        job("large", 8, submit=1.5),
+    ]
+    result = trial(jobs, settings={**SLOW_SERVICE, "attempts": 5})
+    assert [line["job"] for line in result.lines if line["what"] == "abandoned"] == ["large"]
+
+
+@pytest.mark.parametrize("retry", ["last", "first"])
+def test_a_job_that_fails_waits_behind_others_or_holds_them_up(retry: str) -> None:
+    jobs = [job("giant", 1, cpu=64_000), job("small", 1, submit=0.05)]
+    result = trial(jobs, settings={"retry": retry, "attempts": 5})
+    at = placed_at(result)["small"][0]
+    gone = next(line["at"] for line in result.lines if line["what"] == "abandoned")
+    assert (at > gone) == (retry == "first")
+
+
+def test_the_framework_furthest_below_its_share_is_offered_first() -> None:
+    jobs = [
+        job("hog", 8, seconds=60, cpu=3_000),
+        job("more", 1, submit=5, cpu=500),
+        job("needy", 1, submit=5, kind="service", cpu=500),
+    ]
+    at = placed_at(trial(jobs, settings={"t_job": 0, "t_task": 0}))
+    assert at["needy"] < at["more"]
+
+
+def test_a_gang_hoards_until_it_is_complete() -> None:
+    jobs = [
+        job("first", 4, cpu=4_000, seconds=10),
+        job("gang", 8, cpu=4_000, seconds=5, submit=1, gang=True),
+        job("small", 4, cpu=4_000, seconds=1, submit=2),
+    ]
+    result = trial(jobs, settings={"t_job": 100_000, "t_task": 0})
+    result.require_all_finished()
+    at = placed_at(result)
+    assert len(at["gang"]) == 1
+    assert at["gang"][0] > 10 * SECOND
+    # The four machines that stood idle were hoarded, so the small job had to wait as well.
+    assert at["small"][0] > at["gang"][0]
+
+
+def test_busyness_is_told_by_framework() -> None:
+    jobs = [job("slow", 1, kind="service", seconds=60), job("quick", 1, seconds=60, cpu=100)]
+    result = trial(jobs, settings=SLOW_SERVICE, cell=cell(2), horizon=40 * SECOND)
+    lanes = result.world.schedulers[0].lanes
+    assert lanes["service"].total(40 * SECOND) == 20 * SECOND
+    assert lanes["batch"].total(40 * SECOND) < SECOND
+
+
+def disks(*kinds: str) -> CellSpec:
+    """A machine for each kind of disk."""
+    built = machines(len(kinds))
+    named = [
+        structs.replace(m, attributes={"disk": kind}, joins={})
+        for m, kind in zip(built, kinds, strict=True)
+    ]
+    return CellSpec(machines=tuple(named))
+
+
+def machines_of(result: ConformanceRun, name: str) -> set[int]:
+    return {
+        machine
+        for line in result.lines
+        if line["what"] == "placed" and line["job"] == name
+        for machine in line["machines"]
+    }
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [{"only": {"disk": "ssd"}}, {"avoid": {"disk": "hdd", "nothing": "has this"}}],
+    ids=str,
+)
+def test_a_framework_is_offered_only_what_passes_its_filter(filters: dict[str, Any]) -> None:
+    jobs = [job("service", 8, kind="service", cpu=1_000), job("batch", 8, cpu=1_000)]
+    settings = {"frameworks": {"service": filters}}
+    result = trial(jobs, settings=settings, cell=disks("hdd", "ssd", "hdd", "ssd", "hdd"))
+    result.require_all_finished()
+    assert machines_of(result, "service") == {1, 3}
+    assert machines_of(result, "batch") & {0, 2, 4}
+
+
+def test_a_slow_framework_locks_up_only_what_passes_its_filter() -> None:
+    jobs = [job("slow", 1, kind="service"), job("quick", 1, submit=1)]
+    framework = {**SLOW_SERVICE["frameworks"]["service"], "only": {"disk": "ssd"}}
+    settings = {"frameworks": {"service": framework}}
+    at = placed_at(trial(jobs, settings=settings, cell=disks("hdd", "ssd")))
+    assert at["quick"][0] < 2 * SECOND < at["slow"][0]
+
+
+def attempts_of(result: ConformanceRun, name: str) -> list[int]:
+    return [x["at"] for x in result.lines if x["what"] == "attempt" and x["job"] == name]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_what_was_declined_is_not_offered_again_for_a_while(own: bool) -> None:
+    """A job that fits nowhere; each refusal lasts five seconds."""
+    quick: dict[str, Any] = {"t_job": 100_000, "t_task": 0}
+    refusing = {"frameworks": {"batch": {**quick, "refuse": 5 * SECOND}}}
+    settings = refusing if own else {**quick, "refuse": 5 * SECOND}
+    giant = [job("giant", 1, cpu=9_000)]
+    at = attempts_of(trial(giant, settings=settings, horizon=21 * SECOND), "giant")
+    assert all(later - earlier >= 5 * SECOND for earlier, later in pairwise(at))
+    assert len(at) == 5
+    free = attempts_of(trial(giant, settings=quick, horizon=21 * SECOND), "giant")
+    assert len(free) > 200
+
+
+def test_a_machine_that_has_more_than_was_declined_is_offered_again() -> None:
+    jobs = [
+        job("first", 2, cpu=3_000, seconds=3),
+        job("next", 2, cpu=3_000, seconds=3, submit=1),
+    ]
+    settings = {"t_job": 100_000, "t_task": 0, "refuse": 600 * SECOND}
+    result = trial(jobs, settings=settings, cell=cell(2))
+    result.require_all_finished()
+    assert 3 * SECOND < placed_at(result)["next"][0] < 6 * SECOND
+    assert len(attempts_of(result, "next")) == 2
+
+
+def test_a_new_job_revives_what_its_framework_declined() -> None:
+    jobs = [job("giant", 1, cpu=9_000), job("small", 1, submit=10)]
+    settings = {"t_job": 100_000, "t_task": 0, "refuse": 600 * SECOND, "attempts": 2}
+    at = placed_at(trial(jobs, settings=settings, horizon=30 * SECOND))
+    assert at["small"][0] < 12 * SECOND
+
+
+def test_each_framework_is_held_to_the_limits_of_its_entry() -> None:
+    jobs = [job("a", 8), job("b", 8, kind="service")]
+    spec = scenario("mesos", jobs, replicas=1, horizon=5 * SECOND)
+    entry = structs.replace(
+        spec.fleet[0], limits=SchedulerLimits(resources=Resources(2_000, 64 * GIB))
+    )
+    result = ConformanceRun(ENGINES["mesos"], structs.replace(spec, fleet=(entry,)))
+    held = {name: usage.resources["cpu"] for name, usage in result.world.cell.usage().items()}
+    assert (held["s:batch"], held["s:service"]) == (2_000, 2_000)

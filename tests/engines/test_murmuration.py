@@ -1,0 +1,367 @@
+"""Murmuration as a function from events to effects, without a world around it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from argosy.cell import Cell
+from argosy.engines.api import Context
+from argosy.engines.murmuration import Murmuration, MurmurationSettings
+from argosy.engines.murmuration.estimates import Learner
+from argosy.engines.murmuration.peers import AskWaits
+from argosy.experiments.execute import execute
+from argosy.model.effects import Effect, Enqueue, Explain, Send, Think, WakeMe
+from argosy.model.events import (
+    DecisionDue,
+    JobSubmitted,
+    MachineJoined,
+    MachineLost,
+    MessageReceived,
+    Started,
+    TasksLost,
+    TimerFired,
+)
+from argosy.model.explanations import Why
+from argosy.model.jobs import Job, TaskGroup
+from argosy.model.machines import Machine
+from argosy.model.random import Random
+from argosy.model.resources import Resources
+from argosy.model.transactions import OPERATOR, AddMachine, Transaction
+from argosy.testing.builders import GIB, SECOND, job, machines, scenario
+from argosy.worlds.sim import SimulatedWorld
+
+PEERS = ("s-1", "s-2", "s-3")
+
+
+def a_cell(count: int) -> Cell:
+    cell = Cell(("cpu", "memory"), {"rack": ("r0", "r1")})
+    changes = tuple(AddMachine(machine) for machine in machines(count))
+    cell.commit(Transaction(OPERATOR, machines=changes))
+    return cell
+
+
+def a_murmuration(peers: tuple[str, ...] = PEERS, **settings: Any) -> Murmuration:
+    return Murmuration(MurmurationSettings(**settings), Context("s-0", peers, Random(1)))
+
+
+def submitted(submission: Job, number: int) -> JobSubmitted:
+    tasks = np.arange(submission.tasks, dtype=np.int64) | (number << 32)
+    return JobSubmitted(submission, number, tasks)
+
+
+def only(effects: Any, kind: type[Effect]) -> Any:
+    found = [effect for effect in effects if isinstance(effect, kind)]
+    assert len(found) == 1, effects
+    return found[0]
+
+
+def place(engine: Murmuration, cell: Cell, submission: Job, number: int) -> Any:
+    thinking = only(engine.handle(submitted(submission, number), cell, 0), Think)
+    return engine.handle(DecisionDue(thinking.token), cell, 0)
+
+
+def whole(name: str, tasks: int, seconds: float) -> Job:
+    """Each task takes a machine of the builders' size for itself."""
+    return job(name, tasks, cpu=4_000, seconds=seconds)
+
+
+def test_every_task_goes_to_a_machine_of_its_own_while_there_are_any() -> None:
+    engine, cell = a_murmuration(), a_cell(4)
+    placed = only(place(engine, cell, whole("a", 4, 10), 0), Enqueue)
+    assert sorted(placed.machines.tolist()) == [0, 1, 2, 3]
+
+
+def test_a_full_cell_is_filled_where_the_expected_wait_is_smallest() -> None:
+    engine, cell = a_murmuration(), a_cell(3)
+    first = only(place(engine, cell, whole("long", 2, 100), 0), Enqueue).machines.tolist()
+    short = only(place(engine, cell, whole("short", 1, 10), 1), Enqueue).machines.tolist()
+    assert sorted(first + short) == [0, 1, 2]
+    after = only(place(engine, cell, whole("next", 3, 10), 2), Enqueue).machines.tolist()
+    assert after == short * 3
+
+
+def test_placements_are_told_to_every_peer_in_one_message_and_they_avoid_them() -> None:
+    engine, peer, cell = a_murmuration(), a_murmuration(), a_cell(4)
+    effects = place(engine, cell, whole("a", 3, 10), 0)
+    gossip = only(effects, Send)
+    assert gossip.peers == PEERS
+    tell(peer, gossip.payload, cell)
+    taken = set(only(effects, Enqueue).machines.tolist())
+    chosen = only(place(peer, cell, whole("b", 1, 10), 1), Enqueue).machines.tolist()
+    assert set(chosen).isdisjoint(taken)
+
+
+def tell(engine: Murmuration, update: Any, cell: Cell) -> None:
+    """What a world does with gossip."""
+    engine.handle(Started(), cell, 0)
+    request = np.array(cell.shape_request(update.shape), np.int64)
+    engine.waits.know_shape(update.shape, request)
+    engine.waits.post_placed(
+        0, 0, update.tasks, update.versions, update.machines, update.estimate, update.shape, 0
+    )
+
+
+def end(engine: Murmuration, effect: Enqueue, count: int, shape: int, seconds: int) -> None:
+    """The first `count` of what was enqueued has ended."""
+    engine.waits.post_ended(
+        0,
+        0,
+        effect.tasks[:count],
+        effect.machines[:count],
+        np.full(count, seconds * SECOND, np.int64),
+        np.full(count, shape, np.int32),
+        np.zeros(count, np.int64),
+    )
+
+
+def test_a_machine_whose_task_ended_is_chosen_again() -> None:
+    engine, cell = a_murmuration(), a_cell(2)
+    placed = only(place(engine, cell, whole("a", 2, 50), 0), Enqueue)
+    end(engine, placed, 1, cell.shape(Resources(4_000, GIB)), 50)
+    chosen = only(place(engine, cell, whole("b", 1, 10), 1), Enqueue).machines.tolist()
+    assert chosen == placed.machines[:1].tolist()
+
+
+def test_notices_that_come_twice_do_not_make_a_machine_look_less_than_empty() -> None:
+    engine, cell = a_murmuration(), a_cell(2)
+    placed = only(place(engine, cell, whole("a", 1, 50), 0), Enqueue)
+    for _ in range(3):
+        end(engine, placed, 1, cell.shape(Resources(4_000, GIB)), 50)
+    both = only(place(engine, cell, whole("b", 2, 10), 1), Enqueue).machines.tolist()
+    assert sorted(both) == [0, 1]
+
+
+def test_the_shortest_job_can_come_first() -> None:
+    engine, cell = a_murmuration(order="shortest-job"), a_cell(4)
+    first = only(engine.handle(submitted(whole("now", 1, 10), 0), cell, 0), Think)
+    engine.handle(submitted(whole("long", 3, 100), 1), cell, 0)
+    engine.handle(submitted(whole("short", 2, 5), 2), cell, 0)
+    following = only(engine.handle(DecisionDue(first.token), cell, 0), Think)
+    assert following.job == 2
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 8))
+def test_later_jobs_overtake_with_at_most_the_slack_times_a_jobs_own_work(
+    lengths: list[int], slack: int
+) -> None:
+    engine, cell = a_murmuration(order="shortest-job", slack=slack), a_cell(4)
+    thought = only(engine.handle(submitted(whole("now", 1, 1), 0), cell, 0), Think)
+    for number, seconds in enumerate(lengths):
+        engine.handle(submitted(whole(f"j{number}", 1, seconds), number + 1), cell, 0)
+    order = []
+    for _ in lengths:
+        thought = only(engine.handle(DecisionDue(thought.token), cell, 0), Think)
+        order.append(thought.job - 1)
+    for place_of, number in enumerate(order):
+        overtaken_by = sum(lengths[other] for other in order[:place_of] if other > number)
+        assert overtaken_by <= slack * lengths[number]
+
+
+def test_a_scheduler_that_starts_again_takes_its_view_from_the_first_of_two_peers() -> None:
+    peer, engine, cell = a_murmuration(), a_murmuration(), a_cell(2)
+    taken = only(place(peer, cell, whole("a", 1, 50), 0), Enqueue).machines.tolist()
+    asked = only(engine.handle(Started(again=True), cell, 0), Send)
+    assert len(set(asked.peers)) == 2
+    answer = only(peer.handle(MessageReceived("s-0", asked.payload), cell, 0), Send)
+    assert answer.peers == ("s-0",)
+    engine.handle(MessageReceived("s-1", answer.payload), cell, 0)
+    chosen = only(place(engine, cell, whole("b", 1, 10), 1), Enqueue).machines.tolist()
+    assert chosen != taken
+
+
+def test_a_task_larger_than_every_machine_waits_for_one_that_joins() -> None:
+    engine, cell = a_murmuration(), a_cell(1)
+    explained = only(place(engine, cell, job("giant", 1, cpu=8_000), 0), Explain)
+    assert explained.explanation.nearest_miss.lacking == 4_000
+    large = machines(2, cpu=16_000)[1]
+    cell.commit(Transaction(OPERATOR, machines=(AddMachine(large),)))
+    thinking = only(engine.handle(MachineJoined(1), cell, 0), Think)
+    placed = only(engine.handle(DecisionDue(thinking.token), cell, 0), Enqueue)
+    assert placed.machines.tolist() == [1]
+
+
+def test_a_lost_machine_holds_nothing_when_it_comes_back() -> None:
+    engine, cell = a_murmuration(), a_cell(2)
+    place(engine, cell, whole("a", 2, 50), 0)
+    engine.handle(MachineLost(1), cell, 0)
+    chosen = only(place(engine, cell, whole("b", 1, 10), 1), Enqueue).machines.tolist()
+    assert chosen == [1]
+
+
+def test_lost_tasks_are_taken_off_everybodys_view() -> None:
+    engine, peer, cell = a_murmuration(), a_murmuration(), a_cell(2)
+    whole_cell = whole("a", 2, 50)
+    effects = place(engine, cell, whole_cell, 0)
+    placed = only(effects, Enqueue)
+    tell(peer, only(effects, Send).payload, cell)
+    lost = TasksLost(whole_cell, 0, placed.tasks[:1], placed.machines[:1], Why.NO_ROOM)
+    removed = only(engine.handle(lost, cell, 0), Send)
+    tell(peer, removed.payload, cell)
+    chosen = only(place(peer, cell, whole("b", 1, 10), 1), Enqueue).machines.tolist()
+    assert chosen == placed.machines[:1].tolist()
+
+
+def test_a_scheduler_whose_questions_were_lost_asks_two_more_and_then_begins_with_nothing() -> None:
+    engine, cell = a_murmuration(), a_cell(2)
+    asked: set[str] = set()
+    effects = engine.handle(Started(again=True), cell, 0)
+    for expected in (2, 1):
+        question, wake = only(effects, Send), only(effects, WakeMe)
+        assert len(question.peers) == expected
+        assert asked.isdisjoint(question.peers)
+        asked.update(question.peers)
+        # A scheduler without a view has none to give, and places nothing yet.
+        assert engine.handle(MessageReceived("s-1", question.payload), cell, 0) == []
+        assert not [e for e in effects if isinstance(e, Think)]
+        engine.handle(submitted(whole(f"j{expected}", 1, 1), expected), cell, 0)
+        effects = engine.handle(TimerFired(wake.name), cell, wake.at)
+    assert asked == set(PEERS)
+    assert only(effects, Think)
+    assert only(engine.handle(MessageReceived("s-1", question.payload), cell, wake.at), Send)
+
+
+def test_a_view_that_comes_after_the_time_out_is_still_the_first() -> None:
+    peer, engine, cell = a_murmuration(), a_murmuration(), a_cell(2)
+    taken = only(place(peer, cell, whole("a", 1, 50), 0), Enqueue).machines.tolist()
+    asked = engine.handle(Started(again=True), cell, 0)
+    question, wake = only(asked, Send), only(asked, WakeMe)
+    answer = only(peer.handle(MessageReceived("s-0", question.payload), cell, 0), Send)
+    engine.handle(TimerFired(wake.name), cell, wake.at)
+    engine.handle(MessageReceived("s-1", answer.payload), cell, wake.at)
+    # The second answer comes to one that has begun.
+    engine.handle(MessageReceived("s-2", answer.payload), cell, wake.at)
+    assert only(place(engine, cell, whole("b", 1, 10), 1), Enqueue).machines.tolist() != taken
+
+
+def test_a_view_is_handed_out_after_other_work() -> None:
+    peer, cell = a_murmuration(answer_delay=3_000_000), a_cell(2)
+    wake = only(peer.handle(MessageReceived("s-1", AskWaits()), cell, 0), WakeMe)
+    assert 0 <= wake.at <= 3_000_000
+    assert only(peer.handle(TimerFired(wake.name), cell, wake.at), Send).peers == ("s-1",)
+
+
+def test_a_comparison_repairs_what_was_lost_on_either_side() -> None:
+    mine, theirs, cell = a_murmuration(), a_murmuration(), a_cell(6)
+    # Neither hears of the other's placements, and one end is heard on one side only.
+    placed = only(place(mine, cell, whole("a", 3, 50), 0), Enqueue)
+    only(place(theirs, cell, whole("b", 2, 20), 1), Enqueue)
+    end(mine, placed, 1, cell.shape(Resources(4_000, GIB)), 50)
+    sides = {"mine": mine, "theirs": theirs}
+    messages = [("mine", mine.handle(TimerFired("compare"), cell, SECOND))]
+    while messages:
+        sender, effects = messages.pop()
+        receiver = "theirs" if sender == "mine" else "mine"
+        for effect in effects:
+            if isinstance(effect, Send):
+                event = MessageReceived(sender, effect.payload)
+                messages.append((receiver, sides[receiver].handle(event, cell, SECOND)))
+    assert mine.waits.work().tolist() == theirs.waits.work().tolist()
+    assert mine.waits.work().sum() == 2 * 50 * SECOND + 2 * 20 * SECOND
+    assert mine.waits.digest == theirs.waits.digest
+
+
+def test_schedulers_that_agree_exchange_one_message() -> None:
+    engine, cell = a_murmuration(), a_cell(2)
+    digest = only(engine.handle(TimerFired("compare"), cell, SECOND), Send).payload
+    assert a_murmuration().handle(MessageReceived("s-0", digest), cell, SECOND) == []
+
+
+def test_a_machine_whose_queue_was_full_is_left_alone_until_something_ends_there() -> None:
+    engine, cell = a_murmuration(), a_cell(2)
+    first = whole("a", 2, 50)
+    placed = only(place(engine, cell, first, 0), Enqueue)
+    lost = TasksLost(first, 0, placed.tasks[:1], placed.machines[:1], Why.QUEUE_FULL)
+    thinking = only(engine.handle(lost, cell, 0), Think)
+    again = only(engine.handle(DecisionDue(thinking.token), cell, 0), Enqueue)
+    assert again.machines.tolist() == placed.machines[1:].tolist()
+    other = TasksLost(first, 0, again.tasks, again.machines, Why.QUEUE_FULL)
+    thinking = only(engine.handle(other, cell, 0), Think)
+    effects = engine.handle(DecisionDue(thinking.token), cell, 0)
+    assert only(effects, Explain)
+    wake = only(effects, WakeMe)
+    end(engine, Enqueue(placed.tasks[1:], placed.machines[1:]), 1, 0, 50)
+    thinking = only(engine.handle(TimerFired(wake.name), cell, wake.at), Think)
+    third = only(engine.handle(DecisionDue(thinking.token), cell, wake.at), Enqueue)
+    assert third.machines.tolist() == placed.machines[1:].tolist()
+
+
+def test_a_task_waits_for_a_machine_near_its_data_as_long_as_that_is_worth() -> None:
+    cell = Cell(("cpu", "memory"), {})
+    for at in range(3):
+        near = Machine(f"m{at}", Resources(4_000, GIB), {"rack": "r1" if at == 1 else "r0"})
+        cell.commit(Transaction(OPERATOR, machines=(AddMachine(near),)))
+    group = TaskGroup(4, Resources(4_000, GIB), (10 * SECOND,), prefers={"rack": "r1"})
+    engine = a_murmuration(locality=25 * SECOND)
+    machines = only(place(engine, cell, Job("a", (group,)), 0), Enqueue).machines.tolist()
+    # Waits of 0, 10 and 20 s are worth it, 30 s is not.
+    assert machines[:3] == [1, 1, 1]
+    assert machines[3] != 1
+    indifferent = only(place(a_murmuration(), cell, Job("a", (group,)), 0), Enqueue)
+    assert sorted(indifferent.machines.tolist()[:3]) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("gossip", "messages"), [("job", 1), ("task", 5)])
+def test_gossip_is_one_message_a_job_or_one_a_task(gossip: str, messages: int) -> None:
+    engine, cell = a_murmuration(gossip=gossip), a_cell(5)
+    update = only(place(engine, cell, whole("a", 5, 1), 0), Send).payload
+    assert update.messages == messages
+
+
+def test_messages_per_job_are_as_the_paper_counts_them() -> None:
+    # (1 + f) x S - 1 when batched, f x (2 S - 1) when not; ends are f x S of either.
+    for gossip, expected in (("job", 4), ("task", 4 * 6)):
+        spec = scenario(
+            "murmuration",
+            [job("a", 6, cpu=1_000, seconds=1)],
+            replicas=5,
+            settings={"gossip": gossip, "anti_entropy": 0},
+        )
+        world = SimulatedWorld(spec, {"murmuration": Murmuration})
+        world.run()
+        assert world.network.counts["sent"] == expected
+
+
+def test_running_times_are_learnt_from_jobs_of_the_same_name() -> None:
+    learner = Learner(0.5)
+    short, long = (job(f"{name}-1", 6, seconds=1) for name in ("short", "long"))
+    assert learner.estimate(short, 0) is None
+    assert learner.estimate(long, 1) is None
+    for number, time in ((0, 10), (1, 500)):
+        tasks = np.arange(6, dtype=np.int64) | (number << 32)
+        learner.learn(tasks, np.full(6, time, np.int64))
+    assert learner.estimate(job("short-2", 1), 2) == 10
+    assert learner.estimate(job("long-2", 1), 3) == 500
+    # Of another name there is only what all have in common.
+    assert learner.estimate(job("new-1", 1), 4) in range(10, 501)
+    learner.learn(np.array([2 << 32], np.int64), np.array([20], np.int64))
+    assert learner.figures() == {
+        "estimates": 1.0,
+        "estimate_error_p50": 0.5,
+        "estimate_error_p90": 0.5,
+    }
+
+
+def test_learnt_estimates_come_near_the_told_ones_and_say_how_near() -> None:
+    jobs = [
+        job(f"{'slow' if i % 4 == 0 else 'fast'}-{i}", 4, cpu=4_000, seconds=20 if i % 4 == 0 else 2,
+            submit=i)
+        for i in range(80)
+    ]  # fmt: skip
+
+    def run(**settings: Any) -> Any:
+        spec = scenario("murmuration", jobs, replicas=1, settings=settings)
+        return execute(spec, None)
+
+    told, learnt = run(), run(estimates="learnt")
+    blind = run(estimates="learnt", quantile=1.0)
+    assert told.schedulers[0].figures == {}
+    figures = learnt.schedulers[0].figures
+    assert figures["estimates"] > 200
+    assert figures["estimate_error_p50"] < 0.05
+    assert learnt.jct.mean < 1.2 * told.jct.mean
+    assert blind.schedulers[0].figures["estimates"] > 0

@@ -1,0 +1,140 @@
+"""One switch for the published simulations: settings, machines, schedulers and hops at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from argosy.cli.app import run
+from argosy.engines.registry import ENGINES, find_published, forms_named
+from argosy.model.errors import ScenarioError, UnknownForm
+from argosy.model.scenario import ConstantLatency, Scenario
+from argosy.scenarios.loader import as_published, load, with_engine
+
+SCENARIO = """
+name = "sample"
+as_published = {as_published}
+
+[[cell.machines]]
+name = "m"
+count = 40
+capacity = {{ cpu = 1000 }}
+
+[workload.eagle]
+path = "sample.tr"
+speedup = 1000
+
+[network]
+latency = {{ model = "constant", delay = "3ms" }}
+
+[[fleet]]
+name = "s"
+engine = "{engine}"
+settings = {{ {settings} }}
+"""
+TRACE = "0 3 2.0 1 2 3\n7.5 2 100.0 90 110\n15 4 1.5 1 1 2 2\n"
+
+
+def write(tmp_path: Path, engine: str, settings: str = "", published: bool = True) -> Path:
+    (tmp_path / "sample.tr").write_text(TRACE)
+    path = tmp_path / "sample.toml"
+    word = "true" if published else "false"
+    path.write_text(SCENARIO.format(engine=engine, settings=settings, as_published=word))
+    return path
+
+
+class Answer(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Call = Callable[..., Answer]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    def answer(*arguments: str) -> Answer:
+        code = run(arguments)
+        return Answer(code, *capsys.readouterr())
+
+    return answer
+
+
+@pytest.mark.parametrize("form", forms_named())
+def test_a_form_is_settings_of_its_engine(form: str) -> None:
+    engine, published = find_published(form)
+    msgspec.convert(published.settings, ENGINES[engine].settings_type)
+
+
+@pytest.mark.parametrize("form", forms_named())
+def test_every_form_runs_a_trace_to_its_end(tmp_path: Path, call: Call, form: str) -> None:
+    path = write(tmp_path, "omega", published=False)
+    result = call("run", str(path), "--engine", form, "--as-published", "--no-save", "-o", "json")
+    assert result.code == 0, result.err
+    answer = msgspec.json.decode(result.out)
+    assert answer["counts"]["jobs_finished"] == 3
+
+
+def test_the_switch_sets_machines_schedulers_and_hops(tmp_path: Path) -> None:
+    scenario = with_engine(load(write(tmp_path, "omega", published=False), published=True), "eagle")
+    entry, form = scenario.fleet[0], find_published("eagle")[1]
+    assert (entry.engine, entry.replicas, entry.split) == ("eagle", 1, "random")
+    assert entry.settings == form.settings
+    assert scenario.machines == form.machines
+    assert scenario.network.latency == ConstantLatency(delay=500)
+
+
+def test_a_scenario_that_is_as_published_says_which_form_by_its_settings(tmp_path: Path) -> None:
+    plain = load(write(tmp_path, "murmuration"))
+    short = load(write(tmp_path, "murmuration", 'order = "shortest-job"'))
+    assert plain.machines == find_published("murmuration-fcfs")[1].machines
+    assert short.machines == find_published("murmuration-srjf")[1].machines
+    assert plain.fleet[0].replicas == short.fleet[0].replicas == 10
+
+
+def test_what_a_scenario_spells_out_stays_as_it_is(tmp_path: Path) -> None:
+    scenario = load(write(tmp_path, "yaq-d", 'heartbeat = "8s"'))
+    assert scenario.fleet[0].settings["heartbeat"] == 8_000_000
+    assert scenario.fleet[0].settings["share"] == 0.98
+
+
+def test_a_form_that_is_named_is_that_form(tmp_path: Path) -> None:
+    scenario = load(write(tmp_path, "murmuration", 'order = "shortest-job"'))
+    assert with_engine(scenario, "murmuration-fcfs").fleet[0].settings["order"] == "fcfs"
+
+
+def test_an_engine_without_a_published_form_is_an_error(tmp_path: Path, call: Call) -> None:
+    path = write(tmp_path, "omega", published=False)
+    for command in ("run", "compare"):
+        result = call(command, str(path), "--as-published", "--engine", "yag-d")
+        assert result.code == 2
+        assert "unknown published form 'yag-d'" in result.err
+        assert "did you mean 'yaq-d'?" in result.err
+
+
+def test_a_file_whose_engine_has_no_form_is_told_where(tmp_path: Path) -> None:
+    with pytest.raises(UnknownForm) as caught:
+        load(write(tmp_path, "omega"))
+    assert (caught.value.line, caught.value.field) == (3, "as_published")
+
+
+def test_two_kinds_of_schedulers_are_no_published_form(tmp_path: Path) -> None:
+    scenario: Scenario = load(write(tmp_path, "sparrow", published=False))
+    two = msgspec.structs.replace(scenario, fleet=scenario.fleet * 2)
+    with pytest.raises(ScenarioError):
+        as_published(two)
+
+
+def test_forms_are_compared_by_name(tmp_path: Path, call: Call) -> None:
+    path = write(tmp_path, "sparrow")
+    names = ("murmuration-srjf", "murmuration-fcfs", "sparrow")
+    engines = [part for name in names for part in ("--engine", name)]
+    result = call("compare", str(path), *engines, "--seeds", "1", "--jobs", "1", "-o", "json")
+    assert result.code == 0, result.err
+    runs = msgspec.json.decode(result.out)["runs"]
+    assert [run["engine"] for run in runs] == list(names)

@@ -1,0 +1,237 @@
+"""What a run's summary says of violations, fragmentation and balance, held against the definitions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy import cli
+from argosy.engines.registry import ENGINES
+from argosy.experiments.execute import execute
+from argosy.measures.placement import Watch
+from argosy.model.constraints.meaning import Container, Meaning
+from argosy.model.constraints.parts import container_tags, of_job
+from argosy.model.constraints.text import parse_constraint
+from argosy.model.errors import ArgosyError
+from argosy.model.machines import Machine
+from argosy.model.random import Random
+from argosy.model.resources import Resources
+from argosy.model.scenario import CellSpec, Scenario
+from argosy.report.metrics import METRICS
+from argosy.testing.builders import SECOND, cell, job, scenario
+from argosy.worlds.sim import SimulatedWorld
+
+GIB = 2**30
+
+
+def judged(world: SimulatedWorld) -> tuple[int, int, float]:
+    """By the reference, over all that runs and all constraints of jobs with a task left."""
+    spec = world.scenario
+    tasks, machines, *_ = world.simulator.running_columns()
+    _, _, _, done = world.simulator.job_columns()
+    containers = []
+    for task, machine in zip(tasks.tolist(), machines.tolist(), strict=True):
+        mine = spec.jobs[task >> 32]
+        ((group, _),) = mine.tasks_by_group(np.array([task]))
+        tags = frozenset(container_tags(mine, group))
+        containers.append(Container(tags, spec.cell.machines[machine].name))
+    live = [each for number, each in enumerate(spec.jobs[: len(done)]) if done[number] < 0]
+    constraints = [*spec.cell.constraints]
+    constraints += [c for each in live for c in of_job(each.id, each.constraints)]
+    meaning = Meaning(spec.cell.machines)
+    found = meaning.judge(constraints, containers)
+    concerned = sum(
+        any(meaning.extent(c.rule, each, containers) is not None for c in constraints)
+        for each in containers
+    )
+    return concerned, found.containers, found.total
+
+
+TEXTS = (
+    "appID:self -> {appID:self, 2, inf} in rack",
+    "w -> {w, 0, 0} in machine weight 2",
+    "appID:self -> {w, 0, 1} in machine or appID:self -> spread {2, inf} over rack",
+    "kind:service -> not {v, 1, inf} in rack",
+)
+
+
+@given(seed=st.integers(0, 10_000), engine=st.sampled_from(["medea", "omega", "sparrow", "jkube"]))
+@settings(max_examples=20)
+def test_violations_are_what_the_reference_finds_at_every_look(seed: int, engine: str) -> None:
+    random = Random(seed)
+    jobs = [
+        job(
+            f"j{i}",
+            1 + random.below(4),
+            kind="service" if random.below(2) else "batch",
+            tags=("w",) if random.below(2) else ("v", "w"),
+            constraints=tuple(parse_constraint(t) for t in TEXTS if random.below(3) == 0),
+            submit=random.below(40),
+            seconds=5 + random.below(60),
+            cpu=500,
+        )
+        for i in range(8)
+    ]
+    spec = scenario(engine, jobs, replicas=1, horizon=80 * SECOND)
+    operator = (parse_constraint("v -> {w, 0, 2} in rack weight 0.5"),)
+    spec = Scenario(**{name: getattr(spec, name) for name in spec.__struct_fields__} | {
+        "cell": CellSpec(machines=spec.cell.machines, groups=spec.cell.groups, constraints=operator)
+    })  # fmt: skip
+    world = SimulatedWorld(spec, ENGINES)
+    watch = Watch(world)
+    looks = []
+    plain = watch._look
+    world.watch(5 * SECOND, lambda now: (looks.append((watch.use(), judged(world))), plain(now))[1])
+    world.run()
+    looks.append((watch.use(), judged(world)))
+    assert len(looks) > 5
+    for use, (concerned, violating, extent) in looks:
+        assert (use.concerned, use.violating) == (concerned, violating)
+        assert use.extent == pytest.approx(extent)
+
+
+def test_the_mean_is_over_time_and_the_end_is_the_end() -> None:
+    """Two that want to be apart share the only machine for the last half of the run."""
+    machine = Machine("m", Resources(4_000, 16 * GIB))
+    apart = (parse_constraint("w -> {w, 0, 0} in machine"),)
+    jobs = [
+        job("a", tags=("w",), constraints=apart, seconds=None, memory=7 * GIB, kind="service"),
+        job("b", tags=("w",), seconds=None, submit=30, memory=8 * GIB, kind="service"),
+    ]
+    spec = scenario(
+        "omega", jobs, replicas=1, cell=CellSpec(machines=(machine,)), horizon=60 * SECOND
+    )
+    placement = execute(spec, None).placement
+    assert placement.end.violating == placement.end.concerned == 2
+    assert placement.end.extent == 2
+    assert placement.mean.violating == pytest.approx(1, abs=0.1)
+    assert placement.mean.concerned == pytest.approx(1.5, abs=0.1)
+    # With 1 GiB and two cores left, nothing of 2 GiB fits.
+    assert (placement.end.fragmented, placement.end.machines_used) == (1, 1)
+    assert placement.mean.fragmented == pytest.approx(0.5, abs=0.05)
+    assert placement.latency.count == 1
+    assert METRICS["violations"].value(execute(spec, None)) == pytest.approx(2 / 3, abs=0.05)
+
+
+def test_imbalance_is_the_coefficient_of_variation() -> None:
+    jobs = [job("a", 1, cpu=4_000, memory=0, seconds=None, kind="service")]
+    placement = execute(scenario("omega", jobs, replicas=1, horizon=10 * SECOND), None).placement
+    shares = np.array([1.0] + [0.0] * 7)
+    assert placement.end.imbalance["cpu"] == pytest.approx(shares.std() / shares.mean())
+    assert placement.end.imbalance["memory"] == 0
+    assert placement.end.machines == len(cell().machines) == 8
+
+
+def test_looking_changes_nothing_that_happens() -> None:
+    jobs = [job(f"j{i}", 3, submit=i, constraints=(parse_constraint(TEXTS[0]),)) for i in range(9)]
+    spec = scenario("omega", jobs, replicas=2)
+    world = SimulatedWorld(spec, ENGINES)
+    world.run()
+    watched = SimulatedWorld(spec, ENGINES)
+    watch = Watch(watched)
+    watched.run()
+    assert watch.placement().looks > 10
+    assert watched.events == world.events
+    for mine, other in zip(
+        watched.simulator.task_columns(), world.simulator.task_columns(), strict=True
+    ):
+        assert (mine == other).all()
+
+
+SMALL = """\
+name = "s"
+horizon = "1min"
+
+[cell]
+constraints = ["w -> {w, 0, 0} in machine"]
+
+[[cell.machines]]
+name = "m"
+capacity = { cpu = 8000 }
+
+[[workload.jobs]]
+id = "a"
+count = 3
+tags = ["w"]
+request = { cpu = 500 }
+
+[[fleet]]
+name = "o"
+engine = "omega"
+"""
+
+
+def test_a_summary_shows_them_as_text_json_and_csv(tmp_path: Path, monkeypatch, capsys) -> None:
+    """The operator's constraints alone, under an engine that sees none."""
+    monkeypatch.chdir(tmp_path)
+    Path("s.toml").write_text(SMALL)
+    shown = {}
+    for form in ("table", "json", "csv"):
+        with pytest.raises(SystemExit) as stop:
+            cli.main(["run", "s.toml", "--no-save", "-o", form])
+        assert stop.value.code == 0
+        shown[form] = capsys.readouterr().out
+    assert "violating containers" in shown["table"]
+    assert json.loads(shown["json"])["placement"]["end"]["violating"] == 3
+    assert "violating_at_end" in shown["csv"].splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("w -> {w, 0, 0} in hall", "unknown node group 'hall'"),
+        ("appID:self -> {w, 0, 0} in machine", "appID:self in a constraint of the cell"),
+        ("w -> {w, 2, 1} in machine", "1"),
+    ],
+)
+def test_a_mistake_in_the_operators_constraints_has_its_line(text, problem, refused) -> None:
+    small = SMALL.replace("w -> {w, 0, 0} in machine", text)
+    error = refused(small, ArgosyError)
+    assert problem in str(error)
+    assert error.line == 5
+
+
+def test_why_tells_what_a_placement_breaks_and_for_whom(
+    tmp_path: Path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s.toml").write_text(SMALL.replace('"omega"', '"medea"').replace("[[workload", WITH))
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["run", "s.toml"])
+    assert stop.value.code == 0
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        cli.main(["why", "s/0"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "decided by tag-popularity, proven best, over 1 machine." in told
+    # Three tasks that run already and saw two others each see four now, as the two new ones do.
+    assert "'w -> {w, 0, 0} in machine' is broken for 3 containers and 2 containers of s" in told
+    assert "by 14 in all." in told
+    with pytest.raises(SystemExit):
+        cli.main(["why", "never/0"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "relax the hard constraint 'v -> {v, 0, 0} in machine hard'" in told
+
+
+WITH = """[[workload.jobs]]
+id = "s"
+kind = "service"
+count = 2
+tags = ["w"]
+request = { cpu = 500 }
+
+[[workload.jobs]]
+id = "never"
+kind = "service"
+count = 2
+tags = ["v"]
+request = { cpu = 500 }
+constraints = ["v -> {v, 0, 0} in machine hard"]
+submit = "15s"
+
+[[workload"""

@@ -1,0 +1,229 @@
+"""The documentation is executed: its commands, its code, its examples, its links and its names."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+import msgspec
+import pytest
+
+from argosy.cli.app import COMMANDS
+from argosy.engines.api import Capabilities
+from argosy.engines.registry import ENGINES
+from argosy.model.effects import Effect
+from argosy.model.events import Event
+from argosy.model.explanations import Explanation, Why
+from argosy.records import directory as layout
+from argosy.records.summary import Counts, Distribution, Provenance, SchedulerSummary, Summary
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted(DOCS.rglob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("[0-9][0-9]_*.py"))
+
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: Text and target, of links and pictures alike.
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+EXIT = re.compile(r"#\s*exits with (\d+)\s*$")
+
+
+class Block(NamedTuple):
+    page: Path
+    number: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{name_of(self.page)}-{self.number}"
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks(language: str) -> list[Block]:
+    return [
+        Block(page, number, match[2])
+        for page in PAGES
+        for number, match in enumerate(BLOCK.finditer(page.read_text("utf-8")), 1)
+        if match[1] == language
+    ]
+
+
+def commands(page: Path) -> list[str]:
+    """Lines after a prompt, but those that build or version this repository."""
+    lines = [
+        line.removeprefix("$ ")
+        for block in blocks("console")
+        if block.page == page
+        for line in block.text.splitlines()
+        if line.startswith("$ ")
+    ]
+    return [line for line in lines if line.split()[0] not in ("make", "git")]
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    """A directory that looks like the repository to whoever follows the documentation."""
+    for name in ("scenarios", "examples"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def shell(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return subprocess.run(
+        line, shell=True, cwd=cwd, env={**os.environ, "PATH": path}, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=name_of)
+def test_every_command_shown_works(page: Path, scratch: Path) -> None:
+    for line in commands(page):
+        expected = EXIT.search(line)
+        done = shell(line, scratch)
+        code = int(expected[1]) if expected else 0
+        assert done.returncode == code, f"{line}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("block", blocks("python"), ids=str)
+def test_every_piece_of_code_shown_runs(block: Block, scratch: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", block.text],
+        cwd=scratch,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_prints_what_its_docstring_shows(example: Path, tmp_path: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(example.read_text("utf-8")))
+    assert docstring is not None
+    _, marker, shown = docstring.partition("Output:\n\n")
+    assert marker, "an example's docstring ends with its output"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(example)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONUTF8": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    # Indented by four; `ast` removed the docstring's own indentation, which is none.
+    assert done.stdout.splitlines() == [line[4:] for line in shown.splitlines()]
+
+
+def test_examples_are_listed() -> None:
+    listed = (ROOT / "examples" / "README.md").read_text("utf-8")
+    for path in sorted((ROOT / "examples").glob("[0-9][0-9]_*")):
+        assert path.name in listed
+
+
+def anchors(page: Path) -> set[str]:
+    """What a heading can be linked by, as usual viewers of Markdown have it."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    text = BLOCK.sub("", page.read_text("utf-8"))
+    for target in LINK.findall(text):
+        assert "://" not in target, f"{target}: the documentation stands alone"
+        file, _, anchor = target.partition("#")
+        there = (page.parent / file).resolve() if file else page
+        assert there.exists(), f"{name_of(page)} links to {target}"
+        assert there.is_relative_to(ROOT)
+        if anchor:
+            assert anchor in anchors(there), f"{name_of(page)} links to {target}"
+
+
+def test_every_page_can_be_reached() -> None:
+    reached, fresh = set(), {ROOT / "README.md"}
+    while fresh:
+        page = fresh.pop()
+        reached.add(page)
+        for target in LINK.findall(page.read_text("utf-8")):
+            there = (page.parent / target.partition("#")[0]).resolve()
+            if there.suffix == ".md" and there not in reached:
+                fresh.add(there)
+    assert [name_of(page) for page in PAGES if page not in reached] == []
+
+
+def test_pictures_need_nothing_from_elsewhere() -> None:
+    pictures = sorted((DOCS / "pictures").glob("*.svg"))
+    assert pictures
+    for picture in pictures:
+        text = picture.read_text("utf-8").replace("http://www.w3.org/2000/svg", "")
+        assert "://" not in text
+        assert "@import" not in text
+
+
+def fields(*structs: type[msgspec.Struct]) -> list[str]:
+    return [field.name for struct in structs for field in msgspec.structs.fields(struct)]
+
+
+def kinds_of_log_lines() -> set[str]:
+    """The `what` of every line that the simulated world writes, read off its source."""
+    found = set()
+    for path in (ROOT / "src/argosy/worlds/sim").glob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+                is_log = call.func.attr == "write"
+                is_journal = ast.unparse(call.func.value).endswith("journal")
+                if (is_log or is_journal) and len(call.args) > 1:
+                    second = call.args[1]
+                    if isinstance(second, ast.Constant) and isinstance(second.value, str):
+                        found.add(second.value)
+    return found
+
+
+MENTIONED = {
+    "cli.md": list(COMMANDS),
+    "engines.md": [
+        *ENGINES,
+        *(event.__name__ for event in get_args(Event)),
+        *(effect.__name__ for effect in get_args(Effect)),
+        *(name for each in (*get_args(Event), *get_args(Effect)) for name in fields(each)),
+        *fields(Capabilities),
+    ],
+    "runs.md": [
+        *kinds_of_log_lines(),
+        *(why.name.lower() for why in Why if why is not Why.NONE),
+        *fields(Explanation, Distribution, Summary, SchedulerSummary, Provenance),
+        *layout.TASK_COLUMNS,
+        *(layout.LOG, layout.TASKS, layout.SCENARIO, layout.SUMMARY, layout.PROVENANCE),
+        layout.MANIFEST,
+    ],
+}
+
+
+@pytest.mark.parametrize("page", MENTIONED)
+def test_every_name_is_explained(page: str) -> None:
+    text = (DOCS / page).read_text("utf-8")
+    quoted = set(re.findall(r"`([^`\n]+)`", text)) | {"what"}
+    assert [name for name in dict.fromkeys(MENTIONED[page]) if name not in quoted] == []
+
+
+def test_every_count_is_explained() -> None:
+    text = (DOCS / "runs.md").read_text("utf-8")
+    for name in fields(Counts):
+        assert f"`counts.{name}`" in text or f"`{name.removeprefix('tasks')}`" in text, name
+
+
+def test_the_log_has_kinds_to_look_for() -> None:
+    assert {"submitted", "attempt", "lost", "crashed", "machine-back"} <= kinds_of_log_lines()
+
+
+def test_every_engine_and_command_is_told_about_in_the_documentation() -> None:
+    everything = "\n".join(page.read_text("utf-8") for page in PAGES)
+    for engine in ENGINES:
+        assert f"`{engine}`" in everything
+    for command in COMMANDS:
+        assert f"argosy {command}" in everything

@@ -1,0 +1,118 @@
+"""Who gets which job: by kind, by hash of the job, or both; and when a job is given up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from argosy.engines.registry import ENGINES
+from argosy.model.jobs import Job
+from argosy.model.resources import Resources
+from argosy.model.scenario import FleetEntry, SchedulerLimits, Takes
+from argosy.testing.builders import GIB, SECOND, cell, job, scenario
+from argosy.testing.conformance import ConformanceRun
+
+
+def entry(name: str, *kinds: str, **fields: Any) -> FleetEntry:
+    return FleetEntry(name=name, engine="omega", takes=Takes(kinds=kinds), **fields)
+
+
+def mixed(count: int = 120) -> list[Job]:
+    return [
+        job(
+            f"j{i}", 1, cpu=10, memory=1, kind=("batch", "service", "other")[i % 3], submit=i * 0.01
+        )
+        for i in range(count)
+    ]
+
+
+def routes(jobs: list[Job], *fleet: FleetEntry, **fields: Any) -> dict[str, str]:
+    """The scheduler of each job."""
+    result = ConformanceRun(ENGINES["omega"], scenario("omega", jobs, fleet=fleet, **fields))
+    return {x["job"]: x["scheduler"] for x in result.lines if x["what"] == "submitted"}
+
+
+def test_work_is_split_by_kind() -> None:
+    jobs = mixed()
+    found = routes(jobs, entry("b", "batch"), entry("rest", "service", "other"))
+    assert all(found[j.id] == ("b" if j.kind == "batch" else "rest") for j in jobs)
+
+
+def test_work_is_split_by_a_hash_of_the_job() -> None:
+    """It depends on nothing but the job, and is about even."""
+    jobs = mixed()
+    found = routes(jobs, entry("s", replicas=3))
+    fewer = routes(jobs[::2], entry("s", replicas=3), seed=99)
+    assert all(found[name] == scheduler for name, scheduler in fewer.items())
+    assert min(Counter(found.values()).values()) > 120 / 3 / 2
+
+
+def test_work_is_split_by_kind_and_then_by_hash() -> None:
+    jobs = mixed()
+    found = routes(jobs, entry("b", "batch", replicas=3), entry("rest", "service", "other"))
+    of_batch = {found[j.id] for j in jobs if j.kind == "batch"}
+    assert of_batch == {"b-0", "b-1", "b-2"}
+    assert {found[j.id] for j in jobs if j.kind != "batch"} == {"rest"}
+
+
+def test_entries_that_take_the_same_kind_share_it() -> None:
+    found = routes(mixed(), entry("a"), entry("b"))
+    assert set(found.values()) == {"a", "b"}
+
+
+def test_work_can_be_dealt_out_in_turn_or_at_random() -> None:
+    jobs = [job(f"j{i}", 1, cpu=10, memory=1, submit=i * 0.01) for i in range(90)]
+    in_turn = routes(jobs, entry("s", replicas=3, split="round-robin"))
+    assert Counter(in_turn.values()) == {"s-0": 30, "s-1": 30, "s-2": 30}
+    by_chance = [
+        routes(jobs, entry("s", replicas=3, split="random"), seed=seed) for seed in (1, 1, 2)
+    ]
+    assert by_chance[0] == by_chance[1] != by_chance[2]
+
+
+@pytest.mark.parametrize("engine", ["omega", "monolithic", "partitioned", "mesos", "mapreduce"])
+def test_a_job_is_given_up_after_a_thousand_attempts(engine: str) -> None:
+    settings: dict[str, Any] = {"t_job": 1_000, "t_task": 0}
+    if engine != "mesos":
+        settings["backoff"] = 0
+    wide = job("wide", 3, cpu=4_000, seconds=None)
+    spec = scenario(
+        engine, [wide], cell=cell(2), replicas=1, settings=settings, horizon=60 * SECOND
+    )
+    result = ConformanceRun(ENGINES[engine], spec)
+    story = [line["what"] for line in result.lines]
+    assert story.count("attempt") == 1_000
+    (given_up,) = (line for line in result.lines if line["what"] == "abandoned")
+    # What was placed of it stays.
+    assert (len(given_up["indices"]), result.world.cell.claims()) == (1, 2)
+
+
+def test_a_gang_pushes_out_what_is_below_it_once_all_of_it_fits() -> None:
+    """And hoards nothing before: others use the room in the meantime."""
+    jobs = [
+        job("high", 1, cpu=4_000, seconds=10, precedence=9),
+        job("low", 3, cpu=4_000, seconds=60, submit=1),
+        job("gang", 4, cpu=4_000, seconds=5, precedence=5, gang=True, submit=2),
+    ]
+    settings = {"t_job": 10_000, "t_task": 0, "preempt": True, "backoff": 100_000}
+    spec = scenario("omega", jobs, cell=cell(4), replicas=1, settings=settings)
+    result = ConformanceRun(ENGINES["omega"], spec)
+    result.require_all_finished()
+    (placed,) = (x for x in result.lines if x["what"] == "placed" and x["job"] == "gang")
+    lost = [x for x in result.lines if x["what"] == "lost"]
+    assert placed["at"] >= 10 * SECOND
+    assert [(x["job"], x["why"], x["at"]) for x in lost] == [("low", "preempted", placed["at"])]
+
+
+def test_a_scheduler_that_may_not_wield_a_precedence_waits_and_says_so() -> None:
+    limited = entry("s", limits=SchedulerLimits(precedence=3, resources=Resources(0, 64 * GIB)))
+    jobs = [job("modest", 1, precedence=3), job("proud", 1, precedence=4)]
+    spec = scenario("omega", jobs, fleet=(limited,), horizon=20 * SECOND)
+    result = ConformanceRun(ENGINES["omega"], spec)
+    refused = [x for x in result.lines if x["what"] == "refused"]
+    assert {x["job"] for x in refused} == {"proud"}
+    assert refused[0]["whys"] == [16]
+    # It waits longer each time instead of wearing itself out.
+    assert len(refused) < 7
