@@ -757,8 +757,8 @@ def test_an_engine_that_breaks_the_contract_is_named(script: Script, says: str) 
 
 
 def test_another_seed_gives_another_log() -> None:
-    first = conformance.Trial(ENGINES["omega"], scenario("omega", conformance.workload()))
-    other = conformance.Trial(ENGINES["omega"], scenario("omega", conformance.workload(), seed=2))
+    first = conformance.ConformanceRun(ENGINES["omega"], scenario("omega", conformance.workload()))
+    other = conformance.ConformanceRun(ENGINES["omega"], scenario("omega", conformance.workload(), seed=2))
     assert first.log != other.log
 
 
@@ -776,7 +776,7 @@ def test_small_runs_are_pinned_to_the_byte(engine: str) -> None:
             MachineCrash(at=2 * SECOND, machine="m3", down=10 * SECOND),
         ),
     )
-    assert conformance.Trial(ENGINES[engine], spec).digest == GOLDEN[engine]
+    assert conformance.ConformanceRun(ENGINES[engine], spec).digest == GOLDEN[engine]
 
 
 GOLDEN = {
