@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy._core import TaskState
 from argosy.cell import Rule
+from argosy.host import ended_moves, records
+from argosy.host.busy_time import DAY
+from argosy.host.protocols import CELL, MACHINES
+from argosy.host.scheduler import Scheduler
 from argosy.model.effects import (
     Abandon,
     AnswerProbe,
@@ -39,28 +44,23 @@ from argosy.model.jobs import index_of, job_of, task_name
 from argosy.model.scenario import Jittered, Measured, Scaled
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import LARGEST
-from argosy.worlds.sim import ended
-from argosy.worlds.sim.busy import DAY
-from argosy.worlds.sim.schedulers import Scheduler
 
 if TYPE_CHECKING:
-    from argosy.worlds.sim.world import SimulatedWorld
+    from argosy.host.host import Host
 
-CELL: Final = "cell"
-MACHINES: Final = "machines"
-#: A state of the job board, as in core/sim/board.hpp.
-_FINISHED: Final = 3
 _CONFLICTS: Final = frozenset(map(int, CONFLICTS))
 
 
 class EffectRunner:
-    def __init__(self, world: SimulatedWorld) -> None:
-        self._world = world
-        self._simulator = world.simulator
-        self._network = world.network
-        self._workbook = world.workbook
-        self._journal = world.journal
-        self._agent_random = world.random.child("agent")
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._runtime = host.runtime
+        self._board = host.board
+        self._machines = host.machines
+        self._links = host.links
+        self._jobs = host.jobs
+        self._decisions = host.decisions
+        self._agent_random = host.random.child("agent")
         self._methods: dict[type[Any], Callable[[Scheduler, Any, int], None]] = {
             Think: self._think,
             Commit: self._commit,
@@ -103,12 +103,13 @@ class EffectRunner:
                 duration = int(duration * (low + (high - low) * share))
             case Measured(factor=factor):
                 duration = int(scheduler.take_computed() * factor)
+                self._decisions.input(records.MeasuredRecord(now, scheduler.name, duration))
         duration = min(duration, LARGEST)
         scheduler.lanes[effect.lane].think(now, duration, effect.untold)
         if effect.job >= 0:
-            self._simulator.attempt(effect.job, duration + effect.untold_on_job)
-            self._journal.attempt(now, effect.job, scheduler.name, duration)
-        self._world.post(now + duration, scheduler, DecisionDue(effect.token))
+            self._board.attempt(effect.job, duration + effect.untold_on_job)
+            self._decisions.attempt(now, effect.job, scheduler.name, duration)
+        self._host.post(now + duration, scheduler, DecisionDue(effect.token))
 
     def _commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
         transaction = effect.transaction
@@ -117,8 +118,8 @@ class EffectRunner:
             raise EngineFault(f"{scheduler.name} commits as {transaction.scheduler!r}")
         if transaction.machines:
             raise EngineFault(f"{scheduler.name} tries to change machines", expected="claims only")
-        delay = self._network.reliable_delay(scheduler.name, CELL, now)
-        self._world.request(now + delay, scheduler, self._arrive_commit, effect)
+        delay = self._links.reliable_delay(scheduler.name, CELL, now)
+        self._host.request(now + delay, scheduler, self._arrive_commit, effect)
 
     def _arrive_commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
         transaction, claims = effect.transaction, effect.transaction.claims
@@ -133,36 +134,36 @@ class EffectRunner:
             )
         vacated = self._machines_left(transaction)
         if gone is None:
-            outcome = self._world.cell.commit(transaction)
+            outcome = self._host.cell.commit(transaction)
         else:
-            outcome = self._world.cell.commit(ended.drop_ended_moves(transaction, gone))
-            outcome = ended.with_refusals(transaction, gone, outcome)
+            outcome = self._host.cell.commit(ended_moves.drop_ended_moves(transaction, gone))
+            outcome = ended_moves.with_refusals(transaction, gone, outcome)
         # Saying what one wants is no transaction that could meet a conflict.
         scheduler.transactions += claims is not None or transaction.releases is not None
         if transaction.releases is not None:
             self._release(scheduler, transaction.releases, outcome, now)
         if claims is not None and len(claims.tasks):
-            self._world.evict(outcome, Why.PREEMPTED, now)
+            self._host.membership.evict(outcome, Why.PREEMPTED, now)
             self._launch(scheduler, claims, outcome, effect.explanation, now)
         for machine in vacated:
-            self._simulator.pump(machine)
-        delay = self._network.reliable_delay(CELL, scheduler.name, now)
-        self._world.post(now + delay, scheduler, Committed(transaction, outcome))
+            self._runtime.pump(machine)
+        delay = self._links.reliable_delay(CELL, scheduler.name, now)
+        self._host.post(now + delay, scheduler, Committed(transaction, outcome))
 
     def _ended(self, scheduler: Scheduler, tasks: TaskArray) -> NDArray[np.bool_] | None:
         """Which of the scheduler's tasks ended before the claims that would move them arrived."""
-        first = self._simulator.first_misplaced(tasks, scheduler.index, True, True)
+        first = self._board.first_misplaced(tasks, scheduler.index, True, True)
         if first < 0:
             return None
         is_over = np.zeros(len(tasks), np.bool_)
         for row in range(first, len(tasks)):
             task = int(tasks[row])
-            is_known = 0 <= job_of(task) < len(self._workbook)
+            is_known = 0 <= job_of(task) < len(self._jobs)
             is_over[row] = (
                 is_known
-                and index_of(task) < self._workbook.counts[job_of(task)]
-                and self._simulator.owner(job_of(task)) == scheduler.index
-                and self._simulator.state(task) == _FINISHED
+                and index_of(task) < self._jobs.counts[job_of(task)]
+                and self._board.owner(job_of(task)) == scheduler.index
+                and self._board.state(task) == TaskState.FINISHED
             )
         return is_over if is_over.any() else None
 
@@ -173,7 +174,7 @@ class EffectRunner:
         leaving = [] if transaction.releases is None else transaction.releases.tolist()
         if transaction.move and transaction.claims is not None:
             leaving.extend(transaction.claims.tasks.tolist())
-        machines = map(self._world.cell.machine_of, leaving)
+        machines = map(self._host.cell.machine_of, leaving)
         return sorted({machine for machine in machines if machine is not None})
 
     def _launch(
@@ -195,69 +196,82 @@ class EffectRunner:
             if not _CONFLICTS.isdisjoint(whys):
                 scheduler.conflicts += 1
                 scheduler.conflict_days[now // DAY] += 1
-            self._journal.refused(now, claims, outcome, rows, scheduler.name)
+            self._decisions.refused(now, claims, outcome, rows, scheduler.name)
             tasks, machines = tasks[outcome.accepted], machines[outcome.accepted]
         if len(tasks):
-            alike = self._workbook.alike(job_of(int(tasks[0])))
-            # Most transactions are of one job whose tasks are alike: then two numbers say it all.
-            if alike is None or not self._simulator.launch_alike(tasks, *alike):
-                _, durations, estimates = self._workbook.rows(tasks)
-                self._simulator.launch(tasks, durations, estimates)
-            self._journal.placed(now, "placed", tasks, machines, scheduler.name, explanation)
+            self._run(tasks)
+            self._decisions.placed(
+                now, records.PlacedRecord, tasks, machines, scheduler.name, explanation
+            )
+
+    def _run(self, tasks: TaskArray) -> None:
+        # Most transactions are of one job whose tasks are alike: then two numbers say it all.
+        number = job_of(int(tasks[0]))
+        estimate = self._jobs.common_estimate(number)
+        duration = None if estimate is None else self._machines.common_running_time(number)
+        if (
+            estimate is None
+            or duration is None
+            or not self._runtime.launch_alike(tasks, duration, estimate)
+        ):
+            _, estimates = self._jobs.rows(tasks)
+            self._runtime.launch(tasks, self._machines.running_times(tasks), estimates)
 
     def _release(
         self, scheduler: Scheduler, releases: TaskArray, outcome: Outcome, now: int
     ) -> None:
         """Tasks a scheduler released, and did not place elsewhere at once, are its to place again."""
-        cell = self._world.cell
+        cell = self._host.cell
         kept = {refusal.task for refusal in outcome.unreleased}
         freed = [task for task in dict.fromkeys(releases.tolist()) if task not in kept]
         homeless = np.array([task for task in freed if cell.machine_of(task) is None], np.int64)
-        self._simulator.set_pending(homeless)
-        self._journal.tasks(now, "released", homeless, scheduler=scheduler.name)
+        self._runtime.set_pending(homeless)
+        self._decisions.tasks(now, records.ReleasedRecord, homeless, scheduler=scheduler.name)
 
     def _enqueue(self, scheduler: Scheduler, effect: Enqueue, now: int) -> None:
         tasks, machines = effect.tasks, effect.machines
         self._check_placeable(scheduler, tasks, may_run=False)
-        shapes, durations, estimates = self._workbook.rows(tasks)
+        shapes, estimates = self._jobs.rows(tasks)
         if effect.estimate is not None:
             estimates = np.full(len(tasks), effect.estimate, np.int64)
-        at = now + self._network.reliable_delay(scheduler.name, MACHINES, now)
-        self._simulator.enqueue(
+        at = now + self._links.reliable_delay(scheduler.name, MACHINES, now)
+        self._runtime.enqueue(
             at,
             scheduler.number,
             tasks,
             machines,
             shapes,
-            durations,
+            self._machines.running_times(tasks),
             estimates,
             effect.first,
             effect.spacing,
         )
-        self._journal.placed(now, "enqueued", tasks, machines, scheduler.name, effect.explanation)
+        self._decisions.placed(
+            now, records.EnqueuedRecord, tasks, machines, scheduler.name, effect.explanation
+        )
 
     def _check_placeable(
         self, scheduler: Scheduler, tasks: TaskArray, *, may_run: bool, extras: bool = False
     ) -> None:
         """`extras` are workers beyond those a job asked for."""
-        bad = self._simulator.first_misplaced(tasks, scheduler.index, may_run, extras)
+        bad = self._board.first_misplaced(tasks, scheduler.index, may_run, extras)
         if bad >= 0:
             task = int(tasks[bad])
-            known = 0 <= job_of(task) < len(self._workbook)
-            name = self._workbook.name(job_of(task)) if known else "unknown"
+            known = 0 <= job_of(task) < len(self._jobs)
+            name = self._jobs.name(job_of(task)) if known else "unknown"
             raise EngineFault(
                 f"{scheduler.name} places task {task_name(name, index_of(task))}, "
                 "which is not its to place"
             )
 
     def _probe(self, scheduler: Scheduler, effect: Probe, now: int) -> None:
-        at = now + self._network.reliable_delay(scheduler.name, MACHINES, now)
-        precedence = self._workbook.job(effect.job).precedence
-        shape = self._world.view.shape(effect.request, (), precedence)
+        at = now + self._links.reliable_delay(scheduler.name, MACHINES, now)
+        precedence = self._jobs.job(effect.job).precedence
+        shape = self._host.view.shape(effect.request, (), precedence)
         if effect.tasks is not None:
             self._deal(scheduler, effect, effect.tasks, shape, at, now)
             return
-        self._simulator.probe(
+        self._runtime.probe(
             at,
             effect.job,
             scheduler.index,
@@ -277,8 +291,7 @@ class EffectRunner:
         now: int,
     ) -> None:
         self._check_placeable(scheduler, tasks, may_run=False)
-        _, durations, _ = self._workbook.rows(tasks)
-        self._simulator.deal(
+        self._runtime.deal(
             at,
             effect.job,
             scheduler.index,
@@ -287,62 +300,56 @@ class EffectRunner:
             effect.estimate,
             effect.machines,
             tasks,
-            durations,
+            self._machines.running_times(tasks),
             effect.sticky,
             effect.cancel,
         )
-        self._journal.tasks(
-            now, "probed", tasks, scheduler=scheduler.name, machines=effect.machines.tolist()
+        self._decisions.tasks(
+            now,
+            records.ProbedRecord,
+            tasks,
+            scheduler=scheduler.name,
+            machines=effect.machines.tolist(),
         )
-
-    def report_ready(self, now: int) -> None:
-        """Machines ask the schedulers whose probes came up; the dead do not answer."""
-        for probe, job, machine, owner in self._simulator.take_ready():
-            scheduler = self._world.schedulers[owner]
-            if not self._simulator.is_held(probe):
-                continue
-            if scheduler.is_alive:
-                hop = self._network.reliable_delay(MACHINES, scheduler.name, now)
-                self._world.post(now + hop, scheduler, ProbeReady(probe, job, machine))
-            else:
-                self._simulator.cancel(probe)
 
     def _answer(self, scheduler: Scheduler, effect: AnswerProbe, now: int) -> None:
         if effect.task is not None:
             self._check_placeable(scheduler, np.array([effect.task], np.int64), may_run=False)
-        delay = self._network.reliable_delay(scheduler.name, MACHINES, now)
-        self._world.request(now + delay, scheduler, self._arrive_answer, effect)
+        delay = self._links.reliable_delay(scheduler.name, MACHINES, now)
+        self._host.request(now + delay, scheduler, self._arrive_answer, effect)
 
     def _arrive_answer(self, scheduler: Scheduler, effect: AnswerProbe, now: int) -> None:
         """A slot that was held on a machine that is gone is gone too: its task comes back."""
-        if not self._simulator.is_held(effect.probe):
+        if not self._runtime.is_held(effect.probe):
             raise EngineFault(f"{scheduler.name} answers probe {effect.probe}, which holds no slot")
         if effect.task is None:
-            self._simulator.cancel(effect.probe)
+            self._runtime.cancel(effect.probe)
             return
         tasks = np.array([effect.task], np.int64)
-        _, durations, estimates = self._workbook.rows(tasks)
-        duration, estimate = int(durations[0]), int(estimates[0])
-        if self._simulator.bind(effect.probe, effect.task, duration, estimate):
-            machine = self._world.cell.machine_of(effect.task)
+        estimate = int(self._jobs.rows(tasks)[1][0])
+        duration = int(self._machines.running_times(tasks)[0])
+        if self._runtime.bind(effect.probe, effect.task, duration, estimate):
+            machine = self._host.cell.machine_of(effect.task)
             machines = np.array([machine], np.int32)
-            self._journal.placed(now, "placed", tasks, machines, scheduler.name, None)
+            self._decisions.placed(
+                now, records.PlacedRecord, tasks, machines, scheduler.name, None
+            )
         else:
-            self._world.lose(tasks, np.full(1, -1, np.int32), Why.MACHINE_GONE, now)
+            self._host.membership.lose(tasks, np.full(1, -1, np.int32), Why.MACHINE_GONE, now)
 
     def _ask_queues(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
         if effect.heartbeat:
-            self._simulator.beat_every(effect.heartbeat, effect.sent)
-            lengths, waits = self._simulator.queue_state(effect.only_long, as_of_beat=True)
-            self._world.post(now, scheduler, QueuesReported(effect.token, lengths, waits))
+            self._runtime.beat_every(effect.heartbeat, effect.sent)
+            lengths, waits = self._runtime.queue_state(effect.only_long, as_of_beat=True)
+            self._host.post(now, scheduler, QueuesReported(effect.token, lengths, waits))
             return
-        delay = self._network.reliable_delay(scheduler.name, MACHINES, now)
-        self._world.request(now + delay, scheduler, self._arrive_ask_queues, effect)
+        delay = self._links.reliable_delay(scheduler.name, MACHINES, now)
+        self._host.request(now + delay, scheduler, self._arrive_ask_queues, effect)
 
     def _arrive_ask_queues(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
-        lengths, waits = self._simulator.queue_state(effect.only_long)
-        hop = self._network.reliable_delay(MACHINES, scheduler.name, now)
-        self._world.post(now + hop, scheduler, QueuesReported(effect.token, lengths, waits))
+        lengths, waits = self._runtime.queue_state(effect.only_long)
+        hop = self._links.reliable_delay(MACHINES, scheduler.name, now)
+        self._host.post(now + hop, scheduler, QueuesReported(effect.token, lengths, waits))
 
     def _sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
         if effect.cluster:
@@ -351,19 +358,19 @@ class EffectRunner:
                 f"{effect.cluster!r}",
                 expected="the one cluster, which has no name",
             )
-        delay = self._network.reliable_delay(scheduler.name, CELL, now)
-        self._world.request(now + delay, scheduler, self._arrive_sample, effect)
+        delay = self._links.reliable_delay(scheduler.name, CELL, now)
+        self._host.request(now + delay, scheduler, self._arrive_sample, effect)
 
     def _arrive_sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
-        view = self._world.view
+        view = self._host.view
         shape = view.shape(effect.request)
         within = view.where(effect.requires) if effect.requires else None
         found = view.find(shape, effect.count, Rule.SAMPLE, self._agent_random, within=within)
         event = SampleReturned(
             effect.token, found.machines, view.free(found.machines), found.versions
         )
-        self._world.post(
-            now + self._network.reliable_delay(CELL, scheduler.name, now), scheduler, event
+        self._host.post(
+            now + self._links.reliable_delay(CELL, scheduler.name, now), scheduler, event
         )
 
     def _send(self, scheduler: Scheduler, effect: Send, now: int) -> None:
@@ -374,14 +381,9 @@ class EffectRunner:
         for name in effect.peers:
             peer = self._receiver(scheduler, name)
             scheduler.messages_sent += 1
-            self._journal.detail(
-                now,
-                "sent",
-                scheduler=scheduler.name,
-                to=name,
-                message=type(effect.payload).__name__,
-            )
-            self._world.deliver(scheduler.name, peer, event, now)
+            message = type(effect.payload).__name__
+            self._decisions.detail(records.SentRecord(now, scheduler.name, name, message))
+            self._host.deliver(scheduler.name, peer, event, now)
 
     def _gossip(
         self, scheduler: Scheduler, peers: tuple[str, ...], update: WaitUpdate, now: int
@@ -390,50 +392,48 @@ class EffectRunner:
         scheduler.messages_sent += len(peers) * update.messages
         receivers = [self._receiver(scheduler, name) for name in peers]
         for name in peers:
-            self._journal.detail(
-                now, "sent", scheduler=scheduler.name, to=name, message=WaitUpdate.__name__
+            self._decisions.detail(
+                records.SentRecord(now, scheduler.name, name, WaitUpdate.__name__)
             )
-        hop = self._network.plain_hop
+        hop = self._links.plain_hop
         if hop >= 0:
-            self._network.counts["sent"] += len(peers) * update.messages
+            self._links.counts["sent"] += len(peers) * update.messages
             owners = [peer.index for peer in receivers]
-            self._simulator.gossip(owners, now + hop, *_columns(update, update.spacing))
+            self._runtime.gossip(owners, now + hop, *_columns(update, update.spacing))
             return
         rows = [slice(i, i + 1) for i in range(len(update.tasks))]
         for peer in receivers:
             for part in rows if update.is_per_task else [slice(None)]:
                 leaves = now + (part.start or 0) * update.spacing
-                for delay in self._network.deliveries(scheduler.name, peer.name, leaves):
+                for delay in self._links.deliveries(scheduler.name, peer.name, leaves):
                     columns = _columns(update, 0, part)
-                    self._simulator.gossip([peer.index], leaves + delay, *columns)
+                    self._runtime.gossip([peer.index], leaves + delay, *columns)
 
     def _receiver(self, scheduler: Scheduler, name: str) -> Scheduler:
-        peer = self._world.scheduler(name)
+        peer = self._host.scheduler(name)
         if peer is None:
             raise EngineFault(f"{scheduler.name} sends to {name!r}, which is no scheduler")
         return peer
 
     def _wake_me(self, scheduler: Scheduler, effect: WakeMe, now: int) -> None:
-        self._journal.detail(
-            now, "timer", scheduler=scheduler.name, name=effect.name, due=effect.at
-        )
-        self._world.post(max(effect.at, now), scheduler, TimerFired(effect.name))
+        self._decisions.detail(records.TimerRecord(now, scheduler.name, effect.name, effect.at))
+        self._host.post(max(effect.at, now), scheduler, TimerFired(effect.name))
 
     def _explain(self, scheduler: Scheduler, effect: Explain, now: int) -> None:
-        self._journal.tasks(
+        self._decisions.tasks(
             now,
-            "explained",
+            records.ExplainedRecord,
             effect.tasks,
             scheduler=scheduler.name,
             explanation=effect.explanation,
         )
 
     def _abandon(self, scheduler: Scheduler, effect: Abandon, now: int) -> None:
-        self._simulator.set_abandoned(effect.tasks)
-        self._world.note_abandoned(effect.tasks)
-        self._journal.tasks(
+        self._runtime.set_abandoned(effect.tasks)
+        self._host.note_given_up(effect.tasks)
+        self._decisions.tasks(
             now,
-            "abandoned",
+            records.AbandonedRecord,
             effect.tasks,
             scheduler=scheduler.name,
             explanation=effect.explanation,

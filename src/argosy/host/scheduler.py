@@ -1,4 +1,4 @@
-"""The schedulers of a simulated run, and which of them gets which job."""
+"""The schedulers of a fleet, and which of them gets which job."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import msgspec
 
 from argosy.cell.waits import WaitView
 from argosy.engines.api import Context, Engine, Finishes, ReportsMetrics, Settings, WaitKeeper
+from argosy.host.busy_time import BusyTime
 from argosy.model.constraints import Constraint
 from argosy.model.errors import EngineFault, SettingError
 from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.scenario import FleetEntry, Measured
-from argosy.worlds.sim.busy import BusyTime
 
 
 class Scheduler:
@@ -26,6 +26,7 @@ class Scheduler:
 
     def __init__(
         self,
+        *,
         index: int,
         name: str,
         entry: FleetEntry,
