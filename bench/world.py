@@ -77,7 +77,7 @@ def run(
     begin = time.perf_counter()
     world.run()
     seconds = time.perf_counter() - begin
-    return seconds, world.events, int(world.simulator.counts()[3])
+    return seconds, world.events, int(world.simulator.board.counts()[3])
 
 
 def small_jobs(count: int) -> list[Job]:

@@ -231,6 +231,6 @@ def _what_happened(trial: Trial) -> tuple[Any, ...]:
         if line["what"] in ("placed", "lost", "abandoned", "finished")
     ]
     simulator = trial.world.simulator
-    _, first_attempt, _, _ = simulator.job_columns()
+    _, first_attempt, _, _ = simulator.board.job_columns()
     busy = [scheduler.lanes[""].total(simulator.now) for scheduler in trial.world.schedulers]
-    return lines, first_attempt.tolist(), simulator.thought_by_job().tolist(), busy
+    return lines, first_attempt.tolist(), simulator.board.thought_by_job().tolist(), busy

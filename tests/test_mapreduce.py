@@ -330,5 +330,5 @@ def test_only_a_malleable_engine_may_claim_workers_nobody_asked_for() -> None:
     trial = run(shared_job("j", 1, (4,), (1,), memory=GIB))
     simulator = trial.world.simulator
     extra = np.array([7], np.int64)
-    assert simulator.first_misplaced(extra, -1, False) == 0
-    assert simulator.first_misplaced(extra, -1, False, True) == -1
+    assert simulator.board.first_misplaced(extra, -1, False) == 0
+    assert simulator.board.first_misplaced(extra, -1, False, True) == -1

@@ -65,7 +65,7 @@ def run(jobs: list, *faults: Fault, delay: int = 0, **fields: object) -> Simulat
 
 def test_every_task_is_bound_to_a_slot_that_came_up() -> None:
     world = run(conformance.workload(60, spacing=0.05), replicas=3, delay=500)
-    counts = world.simulator.counts().tolist()
+    counts = world.simulator.board.counts().tolist()
     assert counts[3] == sum(counts)
     assert world.cell.claims() == 0
     assert world.cell.audit() == []
@@ -83,7 +83,7 @@ def test_a_crashed_scheduler_leaves_no_slot_held() -> None:
     crash = SchedulerCrash(at=SECOND + 1, scheduler="s", down=5 * SECOND)
     world = run(jobs, crash, delay=SECOND, cell=cell(2))
     # Tasks as large as the machines: a slot that stayed held would have stopped a machine for good.
-    assert world.simulator.counts().tolist() == [0, 0, 0, 12, 0]
+    assert world.simulator.board.counts().tolist() == [0, 0, 0, 12, 0, 0, 0]
 
 
 def test_a_task_bound_to_a_slot_on_a_lost_machine_comes_back() -> None:
@@ -91,7 +91,7 @@ def test_a_task_bound_to_a_slot_on_a_lost_machine_comes_back() -> None:
     crash = MachineCrash(at=int(2.5 * SECOND), machine="m0", down=2 * SECOND)
     world = run(jobs, crash, delay=SECOND, cell=cell(1))
     assert world.losses == 1
-    assert world.simulator.counts().tolist() == [0, 0, 0, 1, 0]
+    assert world.simulator.board.counts().tolist() == [0, 0, 0, 1, 0, 0, 0]
 
 
 class Asker(LateBinder):

@@ -80,7 +80,7 @@ def run(
     world = SimulatedWorld(spec, {**ENGINES, Recorded.name: Recorded}, log)
     world.run()
     log.flush()
-    submit, _, _, done = world.simulator.job_columns()
+    submit, _, _, done = world.simulator.board.job_columns()
     lines = [msgspec.json.decode(line) for line in stream.getvalue().splitlines()]
     return (done - submit).tolist(), lines
 

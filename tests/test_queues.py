@@ -144,7 +144,7 @@ def test_a_full_queue_hands_tasks_back_and_their_scheduler_places_them_elsewhere
 def test_murmuration_finishes_with_queues_of_one() -> None:
     jobs = [whole(f"j{i}", 1 + i % 3, tasks=4, submit=i * 0.2) for i in range(12)]
     world = run(jobs, MachineModel(limit=1), machines=3, engine=Murmuration)
-    assert world.simulator.counts().tolist() == [0, 0, 0, 48, 0]
+    assert world.simulator.board.counts().tolist() == [0, 0, 0, 48, 0, 0, 0]
     assert world.losses > 0
 
 
@@ -244,7 +244,7 @@ def test_tasks_whose_probes_went_with_a_machine_come_back() -> None:
     world = run(
         [whole("a", 5, tasks=3)], MachineModel(), machines=2, engine=Dealer, faults=(crash,)
     )
-    assert world.simulator.counts().tolist() == [0, 0, 0, 3, 0]
+    assert world.simulator.board.counts().tolist() == [0, 0, 0, 3, 0, 0, 0]
     assert world.cell.claims() == 0
 
 
@@ -253,12 +253,12 @@ def test_a_dealt_job_survives_its_scheduler() -> None:
     world = run(
         [whole("a", 5, tasks=4)], MachineModel(), machines=2, engine=Dealer, faults=(crash,)
     )
-    assert world.simulator.counts().tolist() == [0, 0, 0, 4, 0]
+    assert world.simulator.board.counts().tolist() == [0, 0, 0, 4, 0, 0, 0]
 
 
 def test_a_probe_waits_for_its_scheduler_while_a_partition_holds() -> None:
     cut = Partition(at=4 * SECOND, lasts=4 * SECOND, isolated=("s",))
     world = run([whole("a", 5, tasks=4)], MachineModel(), machines=2, engine=Dealer, faults=(cut,))
-    _, _, _, done = world.simulator.job_columns()
+    _, _, _, done = world.simulator.board.job_columns()
     # The first two tasks end after 5 s; the machines learn at 8 s what they run next.
     assert done.tolist() == [13 * SECOND]

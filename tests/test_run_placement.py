@@ -33,7 +33,7 @@ def judged(world: SimulatedWorld) -> tuple[int, int, float]:
     """By the reference, over all that runs and all constraints of jobs with a task left."""
     spec = world.scenario
     tasks, machines, *_ = world.simulator.running_columns()
-    _, _, _, done = world.simulator.job_columns()
+    _, _, _, done = world.simulator.board.job_columns()
     containers = []
     for task, machine in zip(tasks.tolist(), machines.tolist(), strict=True):
         mine = spec.jobs[task >> 32]

@@ -189,7 +189,7 @@ def test_two_slow_deciders_conflict_and_the_loser_tries_again() -> None:
     assert [Why(line["whys"][0]) for line in refused] == [Why.NO_ROOM]
     assert refused[0]["amounts"] == [2_000]
     assert sum(s.conflicts for s in world.schedulers) == 1
-    assert world.simulator.counts().tolist() == [0, 0, 0, 2, 0]
+    assert world.simulator.board.counts().tolist() == [0, 0, 0, 2, 0, 0, 0]
 
 
 def test_coarse_detection_refuses_what_fine_detection_takes() -> None:
@@ -199,7 +199,7 @@ def test_coarse_detection_refuses_what_fine_detection_takes() -> None:
         spec = scenario("omega", jobs, cell=cell(1), replicas=4, settings={"detection": detection})
         world, _ = run_log(spec)
         conflicts[detection] = sum(s.conflicts for s in world.schedulers)
-        assert world.simulator.counts().tolist()[3] == 8
+        assert world.simulator.board.counts().tolist()[3] == 8
     assert conflicts["fine"] == 0
     assert conflicts["coarse"] > 0
 
@@ -215,7 +215,7 @@ def test_a_precedent_job_preempts_and_its_victims_come_back() -> None:
         ("low", "preempted", 2)
     ]
     assert world.preemptions == 2
-    assert world.simulator.counts().tolist() == [0, 0, 0, 10, 0]
+    assert world.simulator.board.counts().tolist() == [0, 0, 0, 10, 0, 0, 0]
 
 
 def test_a_scheduler_stays_within_its_limits() -> None:
@@ -286,7 +286,7 @@ def test_a_lost_machine_gives_back_what_ran_and_what_waited() -> None:
     assert (2 * SECOND, MachineLost) in events
     assert (5 * SECOND, MachineJoined) in events
     assert world.losses == 2
-    assert world.simulator.counts().tolist() == [0, 0, 0, 2, 0]
+    assert world.simulator.board.counts().tolist() == [0, 0, 0, 2, 0, 0, 0]
 
 
 def test_tasks_that_arrive_at_a_lost_machine_come_back() -> None:
@@ -319,7 +319,7 @@ def test_a_machine_that_shrinks_gives_back_what_no_longer_fits() -> None:
         "runs": (2, Why.NO_ROOM),
         "waits": (1, Why.NO_ROOM),
     }
-    assert world.simulator.counts().tolist() == [0, 0, 0, 5, 0]
+    assert world.simulator.board.counts().tolist() == [0, 0, 0, 5, 0, 0, 0]
 
 
 def test_a_task_sent_to_a_machine_too_small_for_it_comes_back() -> None:
@@ -333,7 +333,7 @@ def test_a_task_sent_to_a_machine_too_small_for_it_comes_back() -> None:
 
     world, heard = world_of(script, [job("giant", 1, cpu=64_000)])
     assert [event.why for _, _, event in heard if isinstance(event, TasksLost)] == [Why.NO_ROOM]
-    assert world.simulator.counts().tolist() == [0, 0, 0, 0, 1]
+    assert world.simulator.board.counts().tolist() == [0, 0, 0, 0, 1, 0, 0]
 
 
 def test_a_crashed_schedulers_tasks_go_to_its_peers_after_the_failover_time() -> None:
@@ -353,7 +353,7 @@ def test_a_crashed_schedulers_tasks_go_to_its_peers_after_the_failover_time() ->
     handed = {j for at, name, j in given if name == "s-1" and at == 3 * SECOND}
     assert first["s-0"]
     assert handed == first["s-0"]
-    assert world.simulator.counts().tolist() == [0, 0, 0, 6, 0]
+    assert world.simulator.board.counts().tolist() == [0, 0, 0, 6, 0, 0, 0]
 
 
 def test_a_restarted_scheduler_remembers_nothing_and_is_told_of_its_tasks_again() -> None:
@@ -372,7 +372,7 @@ def test_a_restarted_scheduler_remembers_nothing_and_is_told_of_its_tasks_again(
         (2 * SECOND, "JobSubmitted"),
     ]
     assert [event.again for _, _, event in heard if isinstance(event, Started)] == [False, True]
-    assert world.simulator.counts().tolist() == [0, 0, 0, 2, 0]
+    assert world.simulator.board.counts().tolist() == [0, 0, 0, 2, 0, 0, 0]
 
 
 def greet(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
@@ -496,7 +496,7 @@ def test_a_scheduler_can_release_and_place_again() -> None:
 def test_a_run_ends_at_its_horizon() -> None:
     world, _ = world_of(to_machine(0), [job("a", 1, seconds=100)], horizon=7 * SECOND)
     assert world.simulator.now == 7 * SECOND
-    assert world.simulator.counts().tolist() == [0, 0, 1, 0, 0]
+    assert world.simulator.board.counts().tolist() == [0, 0, 1, 0, 0, 0, 0]
 
 
 def test_utilisation_is_what_ran_over_what_there_was() -> None:
@@ -516,7 +516,7 @@ def test_tasks_lost_after_their_scheduler_was_given_up_go_to_a_peer() -> None:
     world, _ = world_of(to_machine(0, after_loss=1), jobs, replicas=2, faults=faults)
     assert world.losses >= 12
     # The heir hears of inherited tasks as a submission, and sends them to the dead machine once more.
-    assert world.simulator.counts().tolist() == [0, 0, 0, 12, 0]
+    assert world.simulator.board.counts().tolist() == [0, 0, 0, 12, 0, 0, 0]
 
 
 def test_jobs_that_come_while_all_are_down_go_to_the_first_that_returns() -> None:
@@ -526,7 +526,7 @@ def test_jobs_that_come_while_all_are_down_go_to_the_first_that_returns() -> Non
         SchedulerCrash(at=SECOND, scheduler="s-1", down=20 * SECOND),
     )
     world, heard = world_of(to_machine(0), jobs, replicas=2, faults=faults)
-    assert world.simulator.counts().tolist() == [0, 0, 0, 6, 0]
+    assert world.simulator.board.counts().tolist() == [0, 0, 0, 6, 0, 0, 0]
     assert {name for now, name, e in heard if isinstance(e, JobSubmitted)} == {"s-1"}
 
 
@@ -545,7 +545,7 @@ def test_room_that_a_release_frees_wakes_the_queue() -> None:
 
     jobs = [job("holds", 1, cpu=4_000, seconds=None), job("waits", 1, cpu=4_000, submit=1)]
     world, _ = world_of(script, jobs)
-    assert world.simulator.counts().tolist() == [0, 0, 0, 1, 1]
+    assert world.simulator.board.counts().tolist() == [0, 0, 0, 1, 1, 0, 0]
     assert world.simulator.task_columns()[3].tolist() == [2 * SECOND]
 
 
@@ -593,7 +593,7 @@ def test_a_move_that_comes_after_its_task_ended_is_refused(atomic: bool) -> None
     refused = answer.outcome.refusals(answer.transaction.claims)
     whys = [Why.ENDED, Why.TOGETHER] if atomic else [Why.ENDED]
     assert [refusal.why for refusal in refused] == whys
-    assert world.simulator.counts().tolist() == [0, 0, 0, 2, 0]
+    assert world.simulator.board.counts().tolist() == [0, 0, 0, 2, 0, 0, 0]
     moved = world.simulator.task_columns()[1].tolist()
     assert moved == ([0, 1] if atomic else [0, 2])
 

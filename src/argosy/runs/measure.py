@@ -26,10 +26,10 @@ from argosy.worlds.sim.schedulers import Scheduler
 
 def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None) -> Summary:
     simulator, scenario = world.simulator, world.scenario
-    submit, first_attempt, all_placed, done = simulator.job_columns()
-    abandoned_tasks = simulator.abandoned_by_job()
+    submit, first_attempt, all_placed, done = simulator.board.job_columns()
+    abandoned_tasks = simulator.board.abandoned_by_job()
     tasks, _, placed, started, finished = simulator.task_columns()
-    pending, queued, running, ended, abandoned = simulator.counts().tolist()
+    pending, queued, running, ended, abandoned, *_ = simulator.board.counts().tolist()
     successes = sum(scheduler.successes for scheduler in world.schedulers)
     conflicts = sum(scheduler.conflicts for scheduler in world.schedulers)
     used, capacity = simulator.integrals()
@@ -61,7 +61,7 @@ def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None
         response_time=distribution(finished - submit[tasks >> 32]),
         timeline=timeline(
             task_times(
-                tasks, placed, started, finished, submit, first_attempt, simulator.thought_by_job()
+                tasks, placed, started, finished, submit, first_attempt, simulator.board.thought_by_job()
             )
         ),
         kinds=_kinds(world, submit, first_attempt, all_placed, done, abandoned_tasks),

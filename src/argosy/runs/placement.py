@@ -81,7 +81,7 @@ class Watch:
             **{name: self._sums[name] / time for name in _NUMBERS},
             imbalance={name: value / time for name, value in self._imbalance.items()},
         )
-        submit, _, all_placed, _ = simulator.job_columns()
+        submit, _, all_placed, _ = simulator.board.job_columns()
         numbers = np.array(self._world.constrained, np.int64)
         waited = all_placed[numbers] - submit[numbers]
         return Placement(

@@ -60,7 +60,7 @@ class Trial:
         self.lines: list[dict[str, Any]] = [
             msgspec.json.decode(line) for line in self.log.splitlines()
         ]
-        self.counts = self.world.simulator.counts().tolist()
+        self.counts = self.world.simulator.board.counts().tolist()
 
     def require_all_finished(self) -> None:
         total = sum(self.counts)
@@ -86,7 +86,7 @@ class Trial:
         for number in range(len(self.world.workbook)):
             name = self.world.workbook.name(number)
             for state in (PENDING, ABANDONED):
-                for task in self.world.simulator.tasks_in(number, state).tolist():
+                for task in self.world.simulator.board.tasks_in(number, state).tolist():
                     index = task & 0xFFFFFFFF
                     assert (name, index) in explained, f"{name}/{index} waits and nobody says why"
 
@@ -140,7 +140,7 @@ def what_cannot_be_placed_is_explained(engine: type[Engine]) -> None:
     placed = [
         task
         for state in (QUEUED, RUNNING, FINISHED)
-        for task in trial.world.simulator.tasks_in(giant, state).tolist()
+        for task in trial.world.simulator.board.tasks_in(giant, state).tolist()
     ]
     assert not placed, "a task larger than every machine was placed"
     trial.require_accounted_for()

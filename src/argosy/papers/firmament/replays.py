@@ -85,7 +85,7 @@ def _graph(world: MeasuredWorld) -> Graph:
 def _locality(world: MeasuredWorld, data: dict[str, Any]) -> float:
     """The share of input bytes that batch tasks that arrived find on their own machine."""
     where = LocalData(DataSettings(**data), Cluster(world.view).racks)
-    submit = world.simulator.job_columns()[0]
+    submit = world.simulator.board.job_columns()[0]
     graph = _graph(world)
     rows = np.flatnonzero(graph.tasks["state"] == RUNNING)
     tasks, machines = graph.tasks["number"][rows], graph.tasks["machine"][rows]
@@ -129,7 +129,7 @@ def short_tasks(point: Point) -> Result:
     }
     world = measured_world(load, settings, "firmament", jobs(), begin)
     world.run()
-    submit, _, _, done = world.simulator.job_columns()
+    submit, _, _, done = world.simulator.board.job_columns()
     ended = np.where(done < 0, world.simulator.now, done)
     # The first jobs find an empty cluster.
     response = (ended - submit)[count // 4 :] / duration

@@ -222,7 +222,7 @@ def replay(load: Load, settings: dict[str, Any], engine: str = "firmament") -> R
     world = measured_world(load, settings, engine, chain(found(load), arriving(load)), begin)
     world.run()
     end = begin + int(load.seconds * MICROS_PER_SECOND)
-    submit, _, placed, _ = world.simulator.job_columns()
+    submit, _, placed, _ = world.simulator.board.job_columns()
     sizes = np.array(world.workbook.counts, np.int64)
     mine = submit >= begin
     arrived = int(sizes[mine].sum())

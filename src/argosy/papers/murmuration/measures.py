@@ -23,10 +23,10 @@ Times = NDArray[np.int64]
 
 def measured(world: SimulatedWorld, point: Point) -> Result:
     simulator, told = world.simulator, point.parameters
-    submit, first_attempt, _, done = simulator.job_columns()
+    submit, first_attempt, _, done = simulator.board.job_columns()
     tasks, _, placed, started, finished = simulator.task_columns()
     times = task_times(
-        tasks, placed, started, finished, submit, first_attempt, simulator.thought_by_job()
+        tasks, placed, started, finished, submit, first_attempt, simulator.board.thought_by_job()
     )
     jct = (done - submit) / _SECOND
     counted = np.ones(len(submit), bool)
@@ -55,7 +55,7 @@ def measured(world: SimulatedWorld, point: Point) -> Result:
     for stage in STAGES:
         values[f"spread.{stage}"] = float(by_job[f"spread_{stage}"].mean())
     if "restart" in told:
-        is_new = np.array([simulator.owner(job) == 0 for job in range(len(submit))])
+        is_new = np.array([simulator.board.owner(job) == 0 for job in range(len(submit))])
         later = submit >= int(float(told["restart"]) * _SECOND)
         series["new"] = _quantiles(jct[is_new & later])
         series["others"] = _quantiles(jct[~is_new & later])

@@ -140,7 +140,7 @@ def _measured(world: SimulatedWorld, told: dict[str, Parameter]) -> dict[str, fl
     """By kind of job, all times in seconds. Busyness and conflicts are medians of days, averaged over
     the schedulers of the kind."""
     summary = summarise(world, "")
-    submit, begun, _, _ = world.simulator.job_columns()
+    submit, begun, _, _ = world.simulator.board.job_columns()
     kinds = np.array(world.workbook.kinds)
     tasks = np.array(world.workbook.counts)
     values: dict[str, float] = {

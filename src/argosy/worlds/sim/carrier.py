@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy._core import Hand, PlacementNews, ProbeTerms, QueueRows, TaskState
 from argosy.cell import Rule
 from argosy.model.effects import (
     Abandon,
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
 
 CELL: Final = "cell"
 MACHINES: Final = "machines"
-#: A state of the job board, as in core/sim/board.hpp.
-_FINISHED: Final = 3
 _CONFLICTS: Final = frozenset(map(int, CONFLICTS))
 
 
@@ -151,7 +150,7 @@ class Carrier:
 
     def _ended(self, scheduler: Scheduler, tasks: TaskArray) -> NDArray[np.bool_] | None:
         """Which of the scheduler's tasks ended before the claims that would move them arrived."""
-        first = self._simulator.first_misplaced(tasks, scheduler.index, True, True)
+        first = self._simulator.board.first_misplaced(tasks, scheduler.index, True, True)
         if first < 0:
             return None
         is_over = np.zeros(len(tasks), np.bool_)
@@ -161,8 +160,8 @@ class Carrier:
             is_over[row] = (
                 is_known
                 and index_of(task) < self._workbook.counts[job_of(task)]
-                and self._simulator.owner(job_of(task)) == scheduler.index
-                and self._simulator.state(task) == _FINISHED
+                and self._simulator.board.owner(job_of(task)) == scheduler.index
+                and self._simulator.board.state(task) == TaskState.FINISHED
             )
         return is_over if is_over.any() else None
 
@@ -226,11 +225,7 @@ class Carrier:
         self._simulator.enqueue(
             at,
             scheduler.number,
-            tasks,
-            machines,
-            shapes,
-            durations,
-            estimates,
+            QueueRows(tasks, machines, shapes, durations, estimates),
             effect.first,
             effect.spacing,
         )
@@ -240,7 +235,7 @@ class Carrier:
         self, scheduler: Scheduler, tasks: TaskArray, *, may_run: bool, extras: bool = False
     ) -> None:
         """`extras` are workers beyond those a job asked for."""
-        bad = self._simulator.first_misplaced(tasks, scheduler.index, may_run, extras)
+        bad = self._simulator.board.first_misplaced(tasks, scheduler.index, may_run, extras)
         if bad >= 0:
             task = int(tasks[bad])
             known = 0 <= job_of(task) < len(self._workbook)
@@ -257,15 +252,7 @@ class Carrier:
         if effect.tasks is not None:
             self._deal(scheduler, effect, effect.tasks, shape, at, now)
             return
-        self._simulator.probe(
-            at,
-            effect.job,
-            scheduler.index,
-            scheduler.number,
-            shape,
-            effect.estimate,
-            effect.machines,
-        )
+        self._simulator.probe(at, _terms(scheduler, effect, shape), effect.machines)
 
     def _deal(
         self,
@@ -280,16 +267,9 @@ class Carrier:
         _, durations, _ = self._workbook.rows(tasks)
         self._simulator.deal(
             at,
-            effect.job,
-            scheduler.index,
-            scheduler.number,
-            shape,
-            effect.estimate,
+            _terms(scheduler, effect, shape),
             effect.machines,
-            tasks,
-            durations,
-            effect.sticky,
-            effect.cancel,
+            Hand(tasks, durations, effect.sticky, effect.cancel),
         )
         self._journal.tasks(
             now, "probed", tasks, scheduler=scheduler.name, machines=effect.machines.tolist()
@@ -395,15 +375,15 @@ class Carrier:
         if hop >= 0:
             self._network.counts["sent"] += len(peers) * update.messages
             owners = [peer.index for peer in receivers]
-            self._simulator.gossip(owners, now + hop, *_columns(update, update.spacing))
+            self._simulator.gossip(owners, now + hop, _news(update, update.spacing))
             return
         rows = [slice(i, i + 1) for i in range(len(update.tasks))]
         for peer in receivers:
             for part in rows if update.is_per_task else [slice(None)]:
                 leaves = now + (part.start or 0) * update.spacing
                 for delay in self._network.deliveries(scheduler.name, peer.name, leaves):
-                    columns = _columns(update, 0, part)
-                    self._simulator.gossip([peer.index], leaves + delay, *columns)
+                    news = _news(update, 0, part)
+                    self._simulator.gossip([peer.index], leaves + delay, news)
 
     def _receiver(self, scheduler: Scheduler, name: str) -> Scheduler:
         peer = self._world.scheduler(name)
@@ -438,8 +418,12 @@ class Carrier:
         )
 
 
-def _columns(update: WaitUpdate, spacing: int, part: slice = slice(None)) -> tuple[Any, ...]:
-    return (
+def _terms(scheduler: Scheduler, effect: Probe, shape: int) -> ProbeTerms:
+    return ProbeTerms(effect.job, scheduler.index, scheduler.number, shape, effect.estimate)
+
+
+def _news(update: WaitUpdate, spacing: int, part: slice = slice(None)) -> PlacementNews:
+    return PlacementNews(
         update.tasks[part],
         update.versions[part],
         update.machines[part],

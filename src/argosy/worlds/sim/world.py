@@ -1,6 +1,6 @@
 """The simulated world: hands events to engines in virtual time and carries out their effects.
 
-The native half (`_core.Simulator`) keeps the clock, the event heap, the job board and the machines and
+The native half (`_core.TaskRuntime`) keeps the clock, the event heap, the job board and the machines and
 handles what happens per task. This half handles what happens per job, per decision and per message.
 `handle` is called with the cell as it is at that instant; a transaction is judged against the cell as
 it is when it arrives: conflicts are real, and no copy of the cell is made.
@@ -8,15 +8,14 @@ it is when it arrives: conflicts are real, and no copy of the cell is made.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import process_time_ns
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy._core import Simulator
+from argosy._core import QueueOrder, QueueRules, RuntimeEvent, TaskRuntime, TaskState
 from argosy.cell import Cell
 from argosy.engines.api import Engine, Finishes
 from argosy.model.effects import Effect
@@ -54,27 +53,20 @@ from argosy.worlds.sim.network import SimulatedNetwork
 from argosy.worlds.sim.schedulers import Router, Scheduler, make_settings
 from argosy.worlds.sim.workbook import TaskFacts, Workbook, by_job
 
-FINISHED_REPORT: Final = 2
-LOST_REPORT: Final = 3
-PROBE_REPORT: Final = 4
-PHASE_REPORT: Final = 5
+#: The runtime's reports, as plain numbers: they are compared with once an event.
+FINISHED_REPORT: Final = int(RuntimeEvent.FINISHED)
+LOST_REPORT: Final = int(RuntimeEvent.LOST)
+PROBE_REPORT: Final = int(RuntimeEvent.PROBES)
+PHASE_REPORT: Final = int(RuntimeEvent.PHASES)
 #: Kinds of events that come back from the native heap; the rest of each is in `_payloads`.
 ARRIVE: Final = 16
 SUBMIT: Final = 17
 FAULT: Final = 18
 
-#: States of the job board, as in core/sim/board.hpp.
-PENDING: Final = 0
-QUEUED: Final = 1
-RUNNING: Final = 2
 FOREVER: Final = 2**62
-#: As in core/sim/machine_queue.hpp.
-_QUEUE_ORDERS: Final = ("fcfs", "shortest-first", "shortest-remaining")
+_QUEUE_ORDERS: Final = {order.name.lower().replace("_", "-"): order for order in QueueOrder}
 #: How many jobs are submitted between two times that done ones are forgotten.
 _CLEAR_EVERY: Final = 1_024
-
-
-_Arrival: TypeAlias = tuple[Scheduler, int, Callable[[Scheduler, Any, int], None], Any]
 
 
 class SimulatedWorld:
@@ -91,16 +83,10 @@ class SimulatedWorld:
         self.random = Random(scenario.seed)
         self.cell = build_cell(scenario)
         self.view = self.cell.view()
-        rules = scenario.machines
-        self.simulator = Simulator(
+        self.simulator = TaskRuntime(
             self.cell.native,
-            _QUEUE_ORDERS.index(rules.queue),
-            rules.slack,
-            rules.limit,
-            rules.start_delay,
-            rules.long_above,
-            *_stealing(rules, len(scenario.cell.machines)),
-            scenario.output.tasks,
+            queue_rules(scenario.machines, len(scenario.cell.machines)),
+            record_tasks=scenario.output.tasks,
         )
         partitions = tuple(fault for fault in scenario.faults if isinstance(fault, Partition))
         self.network = SimulatedNetwork(scenario.network, partitions, self.random.child("network"))
@@ -129,8 +115,6 @@ class SimulatedWorld:
         self._job_count = len(scenario.jobs) if jobs is None else 0
         self._payloads: dict[int, tuple[Any, ...]] = {}
         self._token = 0
-        #: What needs no heap because it would come next in any case: most of what follows at once.
-        self._at_once: deque[_Arrival] = deque()
         self._look_at = FOREVER
         self._watcher: Callable[[int], int] | None = None
         #: Jobs with placement constraints.
@@ -185,22 +169,20 @@ class SimulatedWorld:
         self.faults.schedule()
         self._schedule_next_job()
         horizon = FOREVER if self.scenario.horizon is None else self.scenario.horizon
-        simulator, payloads, at_once = self.simulator, self._payloads, self._at_once
+        simulator, payloads = self.simulator, self._payloads
         limit = min(horizon, self._look_at)
         while True:
-            kind, now, token = ARRIVE, simulator.now, 0
-            if not at_once:
-                item = simulator.next(limit)
-                if item is None:
-                    if limit == horizon or not simulator.has_events:
-                        break
-                    # Nothing happens until then: the cell is what it will be.
-                    assert self._watcher is not None
-                    limit = min(horizon, self._watcher(limit))
-                    continue
-                kind, now, _, token = item
+            item = simulator.next(limit)
+            if item is None:
+                if limit == horizon or not simulator.has_events:
+                    break
+                # Nothing happens until then: the cell is what it will be.
+                assert self._watcher is not None
+                limit = min(horizon, self._watcher(limit))
+                continue
+            kind, now, _, token = item
             if kind == ARRIVE:
-                scheduler, epoch, action, what = payloads.pop(token) if token else at_once.popleft()
+                scheduler, epoch, action, what = payloads.pop(token)
                 if scheduler.epoch == epoch:
                     action(scheduler, what, now)
             elif kind == SUBMIT:
@@ -263,7 +245,7 @@ class SimulatedWorld:
     def post_fault(self, at: int, *what: Any) -> None:
         self._token = token = self._token + 1
         self._payloads[token] = what
-        self.simulator.push(at, FAULT, 0, token)
+        self.simulator.push(at, FAULT, 0, token, False)
 
     def request(
         self,
@@ -273,18 +255,14 @@ class SimulatedWorld:
         what: Any,
     ) -> None:
         """Calls `action` at time `at`, unless the scheduler has crashed by then."""
-        payload = (scheduler, scheduler.epoch, action, what)
-        if self.simulator.comes_next(at):
-            self._at_once.append(payload)
-            return
         self._token = token = self._token + 1
-        self._payloads[token] = payload
+        self._payloads[token] = (scheduler, scheduler.epoch, action, what)
         self.simulator.push(at, ARRIVE, 0, token)
 
     def _schedule_next_job(self) -> None:
         self._next_job = next(self._jobs, None)
         if self._next_job is not None:
-            self.simulator.push(self._next_job.submit, SUBMIT, 0, 0)
+            self.simulator.push(self._next_job.submit, SUBMIT, 0, 0, False)
 
     def _submit_next(self, now: int) -> None:
         job = self._next_job
@@ -296,7 +274,7 @@ class SimulatedWorld:
                 hint="add the kind to a fleet entry's `takes`",
             )
         count = job.tasks
-        number = self.simulator.add_job(now, count, scheduler.index)
+        number = self.simulator.board.add_job(now, count, scheduler.index)
         self.workbook.add(TaskFacts(job, self.cell))
         if number % _CLEAR_EVERY == 0:
             self.retire_done()
@@ -318,17 +296,13 @@ class SimulatedWorld:
 
     def retire_done(self) -> None:
         """Constraints of applications that are over hold no more."""
-        done = self.simulator.take_done().tolist()
+        done = self.simulator.board.take_done().tolist()
         self._done += done
         for number in done:
             self.cell.retire(number)
-        for number in [n for n in self._given_up if not self._is_open(n)]:
+        for number in [n for n in self._given_up if self.simulator.board.is_over(n)]:
             self._given_up.discard(number)
             self.cell.retire(number)
-
-    def _is_open(self, number: int) -> bool:
-        states = (PENDING, QUEUED, RUNNING)
-        return any(len(self.simulator.tasks_in(number, state)) for state in states)
 
     def note_abandoned(self, tasks: TaskArray) -> None:
         """An application of which tasks were abandoned is over when the others are."""
@@ -339,19 +313,19 @@ class SimulatedWorld:
         """A scheduler is given up: its pending tasks go to living ones that take their jobs, now and
         whenever such a one returns."""
         scheduler.is_given_up = True
-        for number in self.simulator.jobs_with_pending(scheduler.index).tolist():
+        for number in self.simulator.board.jobs_with_pending(scheduler.index).tolist():
             self._inherit(number, now)
 
     def _inherit(self, number: int, now: int) -> None:
         heir = self._router.route(self.workbook.job(number))
         if heir is not None and heir.is_alive:
-            self.simulator.set_owner(number, heir.index)
+            self.simulator.board.set_owner(number, heir.index)
             heir.jobs += 1
             self._resubmit(heir, number, now)
 
     def _resubmit(self, scheduler: Scheduler, number: int, now: int) -> None:
         job = self.workbook.job(number)
-        tasks = self.simulator.tasks_in(number, PENDING)
+        tasks = self.simulator.board.tasks_in(number, TaskState.PENDING)
         self.journal.tasks(now, "resubmitted", tasks, scheduler=scheduler.name)
         self.post(now, scheduler, JobSubmitted(job, number, tasks))
 
@@ -367,7 +341,7 @@ class SimulatedWorld:
     def restart(self, scheduler: Scheduler, now: int) -> None:
         """The scheduler is back, and is told of all pending tasks that are its own or nobody's."""
         self._start(scheduler, again=True)
-        for number in self.simulator.jobs_with_pending(scheduler.index).tolist():
+        for number in self.simulator.board.jobs_with_pending(scheduler.index).tolist():
             self._resubmit(scheduler, number, now)
         for other in self.schedulers:
             if other.is_given_up:
@@ -421,7 +395,7 @@ class SimulatedWorld:
             self.journal.lost(now, number, lost, where_from, why)
             if self.workbook.is_done(number):
                 continue
-            job, owner = self.workbook.job(number), self.schedulers[self.simulator.owner(number)]
+            job, owner = self.workbook.job(number), self.schedulers[self.simulator.board.owner(number)]
             if job.phases and not (owner.is_alive and owner.capabilities.malleable):
                 # Workers that nobody asked for are not missed.
                 is_own = job.is_own(lost)
@@ -455,7 +429,7 @@ class SimulatedWorld:
         if not self._any_hears_own:
             return
         owners = np.fromiter(
-            (self.simulator.owner(job) for job in (tasks >> 32).tolist()), np.int64, len(tasks)
+            (self.simulator.board.owner(job) for job in (tasks >> 32).tolist()), np.int64, len(tasks)
         )
         for index in np.unique(owners).tolist():
             scheduler = self.schedulers[index]
@@ -465,16 +439,15 @@ class SimulatedWorld:
                 self.post(now, scheduler, event)
 
     def _report_phases(self, now: int) -> None:
-        for number, phase in self.simulator.take_phases():
-            owner = self.schedulers[self.simulator.owner(number)]
+        for number, phase, duration in self.simulator.take_phases():
+            owner = self.schedulers[self.simulator.board.owner(number)]
             if owner.is_alive and owner.capabilities.malleable:
-                duration = self.workbook.job(number).phases[phase].duration
                 self.post(now, owner, PhaseFinished(number, phase, duration))
 
     def _tell_keepers(self, now: int, ends: tuple[NDArray[Any], ...]) -> None:
         """Into each wait view, over the network; of a scheduler's own tasks for sure."""
         owners = np.fromiter(
-            (self.simulator.owner(job) for job in (ends[0] >> 32).tolist()), np.int64, len(ends[0])
+            (self.simulator.board.owner(job) for job in (ends[0] >> 32).tolist()), np.int64, len(ends[0])
         )
         for keeper in self._keepers:
             if not keeper.is_alive:
@@ -495,11 +468,18 @@ class SimulatedWorld:
             self.post(now + delay, receiver, event)
 
 
-def _stealing(rules: MachineModel, machines: int) -> tuple[int, int, int]:
-    """Attempts, the first machine that is asked, and how much is taken at most."""
-    if rules.steal is None:
-        return 0, 0, 0
-    return rules.steal.attempts, int(rules.steal.after * machines), rules.steal.most
+def queue_rules(rules: MachineModel, machines: int) -> QueueRules:
+    steal = rules.steal
+    return QueueRules(
+        order=_QUEUE_ORDERS[rules.queue],
+        slack=rules.slack,
+        limit=rules.limit,
+        start_delay=rules.start_delay,
+        long_above=rules.long_above,
+        steal_attempts=steal.attempts if steal else 0,
+        steal_from=int(steal.after * machines) if steal else 0,
+        steal_limit=steal.most if steal else 0,
+    )
 
 
 def build_cell(scenario: Scenario) -> Cell:
