@@ -71,7 +71,7 @@ def run(
     begin = time.process_time()
     world.run()
     seconds = time.process_time() - begin
-    submit, _, _, done = world.simulator.job_columns()
+    submit, _, _, done = world.host.board.job_columns()
     return seconds, float(np.median(done - submit)) / 1e6
 
 

@@ -55,7 +55,7 @@ def median(form: str, jobs: tuple[Job, ...], machines: int, seed: int) -> float:
     )
     world = SimulatedWorld(as_published(scenario, form), {engine: ENGINES[engine]})
     world.run()
-    submit, _, _, done = world.simulator.job_columns()
+    submit, _, _, done = world.host.board.job_columns()
     return float(np.median(done - submit)) / 1e6
 
 

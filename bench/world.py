@@ -21,13 +21,13 @@ from typing import ClassVar
 from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, Engine, Settings
 from argosy.engines.registry import ENGINES
+from argosy.host.journal import Journal
 from argosy.model.effects import Effect, Send
 from argosy.model.events import Event, MessageReceived, Started
 from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.scenario import FleetEntry, Scenario
 from argosy.testing.builders import GIB, cell, job
-from argosy.worlds.log import DecisionLog
 from argosy.worlds.sim import SimulatedWorld
 
 TARGET = 200_000
@@ -73,11 +73,11 @@ def run(
         fleet=fleet,
         horizon=horizon,
     )
-    world = SimulatedWorld(scenario, {engine.name: engine}, DecisionLog())
+    world = SimulatedWorld(scenario, {engine.name: engine}, Journal())
     begin = time.perf_counter()
     world.run()
     seconds = time.perf_counter() - begin
-    return seconds, world.events, int(world.simulator.counts()[3])
+    return seconds, world.host.events, int(world.host.board.counts()[3])
 
 
 def small_jobs(count: int) -> list[Job]:

@@ -3,12 +3,13 @@
 
 NB_MODULE(_core, module) {
   module.doc() =
-      "Argosy's native core: random streams, the cell's columns, flow, the simulated machines.";
+      "Argosy's native core: random streams, the cell's columns, flow, the runtime of tasks.";
   bind_random(module);
   bind_cell(module);
   bind_flow(module);
   bind_roster(module);
   bind_waits(module);
   bind_place(module);
-  bind_sim(module);
+  bind_board(module);
+  bind_runtime(module);
 }

@@ -127,10 +127,10 @@ def test_dominant_shares_are_equal_where_different_resources_are_wanted() -> Non
 
 def test_an_idle_cell_is_not_limited() -> None:
     jobs = backlog("a", 256)
-    alone = trial({"a": 0}, jobs).world.simulator.now
+    alone = trial({"a": 0}, jobs).world.host.runtime.now
     fair = trial({"a": 1, "b": 9}, jobs)
     fair.require_all_finished()
-    assert fair.world.simulator.now == alone
+    assert fair.world.host.runtime.now == alone
 
 
 def test_what_one_does_not_want_is_for_the_others() -> None:

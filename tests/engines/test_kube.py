@@ -129,8 +129,8 @@ def test_a_task_that_never_fits_is_explained_and_given_up_after_its_attempts() -
     [given_up] = [line for line in trial.lines if line["what"] == "abandoned"]
     assert "even if empty" in given_up["explanation"]["remedy"]
     assert given_up["at"] == 20 * 5_000 + 19 * SECOND
-    [one] = trial.world.schedulers
-    assert one.lanes[""].total(trial.world.simulator.now) == 20 * 5_000
+    [one] = trial.world.host.schedulers
+    assert one.lanes[""].total(trial.world.host.runtime.now) == 20 * 5_000
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def _what_happened(trial: ConformanceRun) -> tuple[Any, ...]:
         for line in trial.lines
         if line["what"] in ("placed", "lost", "abandoned", "finished")
     ]
-    simulator = trial.world.simulator
-    _, first_attempt, _, _ = simulator.job_columns()
-    busy = [scheduler.lanes[""].total(simulator.now) for scheduler in trial.world.schedulers]
-    return lines, first_attempt.tolist(), simulator.thought_by_job().tolist(), busy
+    simulator = trial.world.host.runtime
+    _, first_attempt, _, _ = simulator.board.job_columns()
+    busy = [scheduler.lanes[""].total(simulator.now) for scheduler in trial.world.host.schedulers]
+    return lines, first_attempt.tolist(), simulator.board.thought_by_job().tolist(), busy

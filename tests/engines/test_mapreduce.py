@@ -30,8 +30,8 @@ AT_ONCE = {"t_job": 0, "t_task": 0}
 
 def pools(trial: ConformanceRun) -> dict[str, tuple[int, int]]:
     """When each job's first worker began and its last activity ended."""
-    workbook = trial.world.workbook
-    columns = trial.world.simulator.pool_columns()[:3]
+    workbook = trial.world.host.jobs
+    columns = trial.world.host.runtime.pool_columns()[:3]
     return {
         workbook.name(number): (began, ended)
         for number, began, ended in zip(*(column.tolist() for column in columns), strict=True)
@@ -84,7 +84,7 @@ def test_a_worker_that_comes_too_late_ends_at_once() -> None:
     trial = run(blocker, shared, engine="omega", machines=1)
     trial.require_all_finished()
     assert seconds(trial, "j") == 20
-    tasks, _, _, started, finished = trial.world.simulator.task_columns()
+    tasks, _, _, started, finished = trial.world.host.runtime.task_columns()
     ran = dict(zip(tasks.tolist(), ((finished - started) / SECOND).tolist(), strict=True))
     assert sorted(ran.values()) == [0, 20, 60]
 
@@ -123,7 +123,7 @@ def test_global_cap_leaves_the_cell_as_full_as_the_cap() -> None:
     first, second, trial = twice(policy="global-cap")
     assert first == 205
     assert second == pytest.approx(400 / 38 + 5, abs=1)
-    busiest = max(row[1] for row in trial.world.simulator.samples().tolist())
+    busiest = max(row[1] for row in trial.world.host.runtime.samples().tolist())
     assert busiest <= 0.6 * 32_000
 
 
@@ -152,7 +152,7 @@ def test_adding_takes_decision_time_and_is_not_done_where_it_would_not_pay() -> 
 def test_extra_workers_are_beyond_the_tasks_that_are_counted() -> None:
     trial = twice()[2]
     assert sum(trial.counts) == 4
-    assert trial.world.simulator.task_columns()[0].size == 4
+    assert trial.world.host.runtime.task_columns()[0].size == 4
 
 
 def test_extra_workers_make_way_for_workers_that_were_asked_for() -> None:
@@ -328,7 +328,7 @@ def test_an_estimate_follows_from_the_phases() -> None:
 
 def test_only_a_malleable_engine_may_claim_workers_nobody_asked_for() -> None:
     trial = run(shared_job("j", 1, (4,), (1,), memory=GIB))
-    simulator = trial.world.simulator
+    simulator = trial.world.host.runtime
     extra = np.array([7], np.int64)
-    assert simulator.first_misplaced(extra, -1, False) == 0
-    assert simulator.first_misplaced(extra, -1, False, True) == -1
+    assert simulator.board.first_misplaced(extra, -1, False) == 0
+    assert simulator.board.first_misplaced(extra, -1, False, True) == -1

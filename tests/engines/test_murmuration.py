@@ -323,7 +323,7 @@ def test_messages_per_job_are_as_the_paper_counts_them() -> None:
         )
         world = SimulatedWorld(spec, {"murmuration": Murmuration})
         world.run()
-        assert world.network.counts["sent"] == expected
+        assert world.host.links.counts["sent"] == expected
 
 
 def test_running_times_are_learnt_from_jobs_of_the_same_name() -> None:

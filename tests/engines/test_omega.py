@@ -183,6 +183,6 @@ def test_schedulers_with_regions_of_their_own_collide_less() -> None:
         )
         world = SimulatedWorld(spec, {"omega": Omega})
         world.run()
-        assert world.simulator.counts().tolist()[3] == 360
-        conflicts[regions] = sum(scheduler.conflicts for scheduler in world.schedulers)
+        assert world.host.board.counts().tolist()[3] == 360
+        conflicts[regions] = sum(scheduler.conflicts for scheduler in world.host.schedulers)
     assert conflicts[4] < conflicts[1] / 2

@@ -65,17 +65,17 @@ def run(jobs: list, *faults: Fault, delay: int = 0, **fields: object) -> Simulat
 
 def test_every_task_is_bound_to_a_slot_that_came_up() -> None:
     world = run(conformance.workload(60, spacing=0.05), replicas=3, delay=500)
-    counts = world.simulator.counts().tolist()
+    counts = world.host.board.counts().tolist()
     assert counts[3] == sum(counts)
-    assert world.cell.claims() == 0
-    assert world.cell.audit() == []
+    assert world.host.cell.claims() == 0
+    assert world.host.cell.audit() == []
 
 
 def test_a_slot_is_held_while_its_scheduler_is_asked() -> None:
     jobs = [job("a", 1, cpu=4_000, seconds=1), job("b", 1, cpu=4_000, seconds=1)]
     world = run(jobs, delay=SECOND, cell=cell(1))
     # Probes arrive at 1 s and are asked about one by one: two hops, then a second of running, or none.
-    assert world.simulator.task_columns()[3].tolist() == [3 * SECOND, 8 * SECOND]
+    assert world.host.runtime.task_columns()[3].tolist() == [3 * SECOND, 8 * SECOND]
 
 
 def test_a_crashed_scheduler_leaves_no_slot_held() -> None:
@@ -83,15 +83,15 @@ def test_a_crashed_scheduler_leaves_no_slot_held() -> None:
     crash = SchedulerCrash(at=SECOND + 1, scheduler="s", down=5 * SECOND)
     world = run(jobs, crash, delay=SECOND, cell=cell(2))
     # Tasks as large as the machines: a slot that stayed held would have stopped a machine for good.
-    assert world.simulator.counts().tolist() == [0, 0, 0, 12, 0]
+    assert world.host.board.counts().tolist() == [0, 0, 0, 12, 0, 0, 0]
 
 
 def test_a_task_bound_to_a_slot_on_a_lost_machine_comes_back() -> None:
     jobs = [job("a", 1, cpu=4_000, seconds=3)]
     crash = MachineCrash(at=int(2.5 * SECOND), machine="m0", down=2 * SECOND)
     world = run(jobs, crash, delay=SECOND, cell=cell(1))
-    assert world.losses == 1
-    assert world.simulator.counts().tolist() == [0, 0, 0, 1, 0]
+    assert world.host.membership.losses == 1
+    assert world.host.board.counts().tolist() == [0, 0, 0, 1, 0, 0, 0]
 
 
 class Asker(LateBinder):

@@ -17,6 +17,7 @@ from argosy.engines.murmuration import Murmuration
 from argosy.engines.registry import ENGINES, find_published
 from argosy.engines.sparrow import Sparrow
 from argosy.engines.yaq_d import YaqD
+from argosy.host.journal import Journal
 from argosy.model.effects import Effect, Probe
 from argosy.model.events import Event
 from argosy.model.jobs import Job, TaskGroup
@@ -31,7 +32,6 @@ from argosy.model.scenario import (
     Network,
     Scenario,
 )
-from argosy.worlds.log import DecisionLog
 from argosy.worlds.sim import SimulatedWorld
 
 SLOT = Resources(cpu=1000)
@@ -76,11 +76,11 @@ def run(
         machines=model,
     )
     stream = io.BytesIO()
-    log = DecisionLog(stream)
+    log = Journal(stream)
     world = SimulatedWorld(spec, {**ENGINES, Recorded.name: Recorded}, log)
     world.run()
     log.flush()
-    submit, _, _, done = world.simulator.job_columns()
+    submit, _, _, done = world.host.board.job_columns()
     lines = [msgspec.json.decode(line) for line in stream.getvalue().splitlines()]
     return (done - submit).tolist(), lines
 

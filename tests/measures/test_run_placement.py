@@ -32,8 +32,8 @@ GIB = 2**30
 def judged(world: SimulatedWorld) -> tuple[int, int, float]:
     """By the reference, over all that runs and all constraints of jobs with a task left."""
     spec = world.scenario
-    tasks, machines, *_ = world.simulator.running_columns()
-    _, _, _, done = world.simulator.job_columns()
+    tasks, machines, *_ = world.host.runtime.running_columns()
+    _, _, _, done = world.host.board.job_columns()
     containers = []
     for task, machine in zip(tasks.tolist(), machines.tolist(), strict=True):
         mine = spec.jobs[task >> 32]
@@ -136,9 +136,9 @@ def test_looking_changes_nothing_that_happens() -> None:
     watch = Watch(watched)
     watched.run()
     assert watch.placement().looks > 10
-    assert watched.events == world.events
+    assert watched.events == world.host.events
     for mine, other in zip(
-        watched.simulator.task_columns(), world.simulator.task_columns(), strict=True
+        watched.host.runtime.task_columns(), world.host.runtime.task_columns(), strict=True
     ):
         assert (mine == other).all()
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 import argosy
 from argosy.engines.api import Engine
 from argosy.engines.registry import all_engines
+from argosy.host.journal import Journal
 from argosy.measures.measure import summarise
 from argosy.measures.placement import Watch
 from argosy.model.errors import UnknownEngine
@@ -23,7 +24,6 @@ from argosy.records import directory as layout
 from argosy.records.summary import Provenance, Summary
 from argosy.scenarios.missing_extras import missing
 from argosy.scenarios.variants import scenario_digest
-from argosy.worlds.log import DecisionLog
 from argosy.worlds.sim import SimulatedWorld
 
 
@@ -76,10 +76,10 @@ def _run(
     if scenario.output.log == "none":
         log = None
     elif partial is None:
-        log = DecisionLog(everything=scenario.output.log == "everything")
+        log = Journal(everything=scenario.output.log == "everything")
     else:
         with open(partial / layout.LOG, "wb") as stream:
-            log = DecisionLog(stream, everything=scenario.output.log == "everything")
+            log = Journal(stream, everything=scenario.output.log == "everything")
             summary = _simulate(scenario, engines, log, progress, partial)
             log.flush()
         return summary
@@ -89,15 +89,15 @@ def _run(
 def _simulate(
     scenario: Scenario,
     engines: Mapping[str, type[Engine]],
-    log: DecisionLog | None,
+    log: Journal | None,
     progress: Callable[[float], None] | None,
     partial: Path | None,
 ) -> Summary:
     world = SimulatedWorld(scenario, engines, log)
     watch = Watch(world)
     world.run(progress)
-    ended: tuple[NDArray[Any], ...] = world.simulator.task_columns()
-    running: tuple[NDArray[Any], ...] = world.simulator.running_columns()
+    ended: tuple[NDArray[Any], ...] = world.host.runtime.task_columns()
+    running: tuple[NDArray[Any], ...] = world.host.runtime.running_columns()
     columns = {
         name: np.concatenate([done, under_way])
         for name, done, under_way in zip(layout.TASK_COLUMNS, ended, running, strict=True)

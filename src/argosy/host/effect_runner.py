@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy._core import TaskState
+from argosy._core import Hand, PlacementNews, ProbeTerms, QueueRows, TaskState
 from argosy.cell import Rule
 from argosy.host import ended_moves, records
 from argosy.host.busy_time import DAY
@@ -33,7 +33,6 @@ from argosy.model.events import (
     Committed,
     DecisionDue,
     MessageReceived,
-    ProbeReady,
     QueuesReported,
     SampleReturned,
     TimerFired,
@@ -102,12 +101,12 @@ class EffectRunner:
                 share = scheduler.decision_random.uniform()
                 duration = int(duration * (low + (high - low) * share))
             case Measured(factor=factor):
-                duration = int(scheduler.take_computed() * factor)
+                duration = self._host.measured(scheduler, factor)
                 self._decisions.input(records.MeasuredRecord(now, scheduler.name, duration))
         duration = min(duration, LARGEST)
         scheduler.lanes[effect.lane].think(now, duration, effect.untold)
         if effect.job >= 0:
-            self._board.attempt(effect.job, duration + effect.untold_on_job)
+            self._runtime.attempt(effect.job, duration + effect.untold_on_job)
             self._decisions.attempt(now, effect.job, scheduler.name, duration)
         self._host.post(now + duration, scheduler, DecisionDue(effect.token))
 
@@ -238,11 +237,7 @@ class EffectRunner:
         self._runtime.enqueue(
             at,
             scheduler.number,
-            tasks,
-            machines,
-            shapes,
-            self._machines.running_times(tasks),
-            estimates,
+            QueueRows(tasks, machines, shapes, self._machines.running_times(tasks), estimates),
             effect.first,
             effect.spacing,
         )
@@ -271,15 +266,7 @@ class EffectRunner:
         if effect.tasks is not None:
             self._deal(scheduler, effect, effect.tasks, shape, at, now)
             return
-        self._runtime.probe(
-            at,
-            effect.job,
-            scheduler.index,
-            scheduler.number,
-            shape,
-            effect.estimate,
-            effect.machines,
-        )
+        self._runtime.probe(at, _terms(scheduler, effect, shape), effect.machines)
 
     def _deal(
         self,
@@ -293,16 +280,9 @@ class EffectRunner:
         self._check_placeable(scheduler, tasks, may_run=False)
         self._runtime.deal(
             at,
-            effect.job,
-            scheduler.index,
-            scheduler.number,
-            shape,
-            effect.estimate,
+            _terms(scheduler, effect, shape),
             effect.machines,
-            tasks,
-            self._machines.running_times(tasks),
-            effect.sticky,
-            effect.cancel,
+            Hand(tasks, self._machines.running_times(tasks), effect.sticky, effect.cancel),
         )
         self._decisions.tasks(
             now,
@@ -331,9 +311,7 @@ class EffectRunner:
         if self._runtime.bind(effect.probe, effect.task, duration, estimate):
             machine = self._host.cell.machine_of(effect.task)
             machines = np.array([machine], np.int32)
-            self._decisions.placed(
-                now, records.PlacedRecord, tasks, machines, scheduler.name, None
-            )
+            self._decisions.placed(now, records.PlacedRecord, tasks, machines, scheduler.name, None)
         else:
             self._host.membership.lose(tasks, np.full(1, -1, np.int32), Why.MACHINE_GONE, now)
 
@@ -399,15 +377,15 @@ class EffectRunner:
         if hop >= 0:
             self._links.counts["sent"] += len(peers) * update.messages
             owners = [peer.index for peer in receivers]
-            self._runtime.gossip(owners, now + hop, *_columns(update, update.spacing))
+            self._runtime.gossip(owners, now + hop, _news(update, update.spacing))
             return
         rows = [slice(i, i + 1) for i in range(len(update.tasks))]
         for peer in receivers:
             for part in rows if update.is_per_task else [slice(None)]:
                 leaves = now + (part.start or 0) * update.spacing
                 for delay in self._links.deliveries(scheduler.name, peer.name, leaves):
-                    columns = _columns(update, 0, part)
-                    self._runtime.gossip([peer.index], leaves + delay, *columns)
+                    news = _news(update, 0, part)
+                    self._runtime.gossip([peer.index], leaves + delay, news)
 
     def _receiver(self, scheduler: Scheduler, name: str) -> Scheduler:
         peer = self._host.scheduler(name)
@@ -440,8 +418,12 @@ class EffectRunner:
         )
 
 
-def _columns(update: WaitUpdate, spacing: int, part: slice = slice(None)) -> tuple[Any, ...]:
-    return (
+def _terms(scheduler: Scheduler, effect: Probe, shape: int) -> ProbeTerms:
+    return ProbeTerms(effect.job, scheduler.index, scheduler.number, shape, effect.estimate)
+
+
+def _news(update: WaitUpdate, spacing: int, part: slice = slice(None)) -> PlacementNews:
+    return PlacementNews(
         update.tasks[part],
         update.versions[part],
         update.machines[part],

@@ -13,7 +13,6 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from argosy._core import RuntimeEvent, TaskRuntime, TaskState
-from argosy.cell import Cell
 from argosy.engines.api import Engine, Finishes
 from argosy.host import records
 from argosy.host.effect_runner import EffectRunner
@@ -33,7 +32,7 @@ from argosy.model.random import Random
 from argosy.model.transactions import TaskArray
 
 #: What comes back from the clock is a call; who and what is in `_calls`.
-CALL: Final = RuntimeEvent.CALL
+CALL: Final = int(RuntimeEvent.CALL)
 #: How many jobs are submitted between two times that done ones are forgotten.
 _CLEAR_EVERY: Final = 1_024
 
@@ -181,6 +180,10 @@ class Host:
             scheduler.computed += self._stopwatch() - began
         if effects:
             self._effects.carry_out(scheduler, effects, now)
+
+    def measured(self, scheduler: Scheduler, factor: float) -> int:
+        """How long the decision that the scheduler announces has really taken, scaled."""
+        return int(scheduler.take_computed() * factor)
 
     def post(self, at: int, scheduler: Scheduler, event: Event) -> None:
         """Hands the event over at time `at`: after what is due before then, in order of posting."""

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from argosy.model.explanations import Why
 from argosy.model.transactions import MachineArray, TaskArray
 
-
 #: Parties beside the schedulers.
 CELL: Final = "cell"
 MACHINES: Final = "machines"

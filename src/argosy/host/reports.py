@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,12 @@ from argosy.model.explanations import Why
 
 if TYPE_CHECKING:
     from argosy.host.host import Host
+
+#: Plain numbers: they are compared with once an event.
+_FINISHED: Final = int(RuntimeEvent.FINISHED)
+_LOST: Final = int(RuntimeEvent.LOST)
+_PROBES: Final = int(RuntimeEvent.PROBES)
+_PHASES: Final = int(RuntimeEvent.PHASES)
 
 
 class Reports:
@@ -34,13 +40,13 @@ class Reports:
 
     def pass_on(self, kind: int, now: int) -> bool:
         """Whether it was a report."""
-        if kind == RuntimeEvent.FINISHED_REPORT:
+        if kind == _FINISHED:
             self._finished(now)
-        elif kind == RuntimeEvent.LOST_REPORT:
+        elif kind == _LOST:
             self._lost(now)
-        elif kind == RuntimeEvent.PROBE_REPORT:
+        elif kind == _PROBES:
             self._ready(now)
-        elif kind == RuntimeEvent.PHASE_REPORT:
+        elif kind == _PHASES:
             self._phases(now)
         else:
             return False

@@ -42,7 +42,7 @@ def build_runtime(setup: HostSetup, cell: Cell, links: Links, *, replayed: bool)
         steal_from=int(steal.after * len(setup.cell.machines)) if steal else 0,
         steal_limit=steal.most if steal else 0,
     )
-    runtime = TaskRuntime(cell.native, rules, setup.output.tasks, replayed)
+    runtime = TaskRuntime(cell.native, rules, record_tasks=setup.output.tasks, replayed=replayed)
     runtime.set_hop(links.plain_hop)
     runtime.set_round_trip(links.round_trip)
     return runtime

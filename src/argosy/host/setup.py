@@ -21,7 +21,8 @@ class HostSetup(msgspec.Struct, frozen=True, kw_only=True):
     cell: CellSpec
     fleet: tuple[FleetEntry, ...]
     machines: MachineModel
-    network: Network
+    #: None: everybody lives in one process, and what is sent is there at once.
+    network: Network | None
     partitions: tuple[Partition, ...]
     #: How long after a scheduler stops its unplaced tasks go to its peers.
     failover: int

@@ -241,8 +241,9 @@ class MachineModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
-    #: `decisions` logs what schedulers and the cell decided; `everything` also messages and timers.
-    log: Literal["none", "decisions", "everything"] = "decisions"
+    #: What the journal holds. `decisions`: what was submitted, changed and decided. `replayable`: every
+    #: input as well, so that the run can be replayed. `everything`: messages and timers, too.
+    log: Literal["none", "decisions", "replayable", "everything"] = "replayable"
     #: Keep the timeline of every task (40 bytes each).
     tasks: bool = True
 

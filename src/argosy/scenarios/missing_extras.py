@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from argosy.engines.api import Engine, NeedsExtra
+from argosy.host.scheduler import make_settings
 from argosy.model.errors import MissingExtra
 from argosy.model.scenario import Scenario, SchedulerLimits
-from argosy.worlds.sim.schedulers import make_settings
 
 
 def unmet(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> list[str]:

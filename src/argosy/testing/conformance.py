@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from argosy.engines.api import Engine
+from argosy.host.journal import Journal
 from argosy.model.constraints.meaning import Container, Meaning
 from argosy.model.constraints.parts import container_tags, of_job
 from argosy.model.constraints.text import parse_constraint
@@ -38,7 +39,6 @@ from argosy.model.scenario import (
     UniformLatency,
 )
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario, shared_job
-from argosy.worlds.log import DecisionLog
 from argosy.worlds.sim import SimulatedWorld
 
 PENDING, QUEUED, RUNNING, FINISHED, ABANDONED = range(5)
@@ -51,7 +51,7 @@ class ConformanceRun:
         self, engine: type[Engine], spec: Scenario, also: Sequence[type[Engine]] = ()
     ) -> None:
         stream = io.BytesIO()
-        log = DecisionLog(stream)
+        log = Journal(stream)
         engines = {known.name: known for known in (engine, *also)}
         self.world = SimulatedWorld(spec, engines, log)
         self.world.run()
@@ -60,7 +60,7 @@ class ConformanceRun:
         self.lines: list[dict[str, Any]] = [
             msgspec.json.decode(line) for line in self.log.splitlines()
         ]
-        self.counts = self.world.simulator.counts().tolist()
+        self.counts = self.world.host.board.counts().tolist()
 
     def require_all_finished(self) -> None:
         total = sum(self.counts)
@@ -71,9 +71,9 @@ class ConformanceRun:
         self.require_nothing_claimed()
 
     def require_nothing_claimed(self) -> None:
-        used = self.world.cell.used_total()
+        used = self.world.host.cell.used_total()
         assert not any(used.values()), f"the cell still holds {used} after every task ended"
-        assert self.world.cell.audit() == []
+        assert self.world.host.cell.audit() == []
 
     def require_accounted_for(self) -> None:
         """Every task is placed, queued or finished, or the log says why it is not: in the scheduler's
@@ -83,10 +83,10 @@ class ConformanceRun:
             if line["what"] in ("explained", "abandoned", "refused"):
                 assert line.get("explanation") or line.get("whys"), f"no reason: {line}"
                 explained.update((line["job"], index) for index in line["indices"])
-        for number in range(len(self.world.workbook)):
-            name = self.world.workbook.name(number)
+        for number in range(len(self.world.host.jobs)):
+            name = self.world.host.jobs.name(number)
             for state in (PENDING, ABANDONED):
-                for task in self.world.simulator.tasks_in(number, state).tolist():
+                for task in self.world.host.board.tasks_in(number, state).tolist():
                     index = task & 0xFFFFFFFF
                     assert (name, index) in explained, f"{name}/{index} waits and nobody says why"
 
@@ -135,12 +135,12 @@ def what_cannot_be_placed_is_explained(engine: type[Engine]) -> None:
     ]
     trial = ConformanceRun(engine, scenario(engine.name, jobs, horizon=60 * SECOND))
     giant = next(
-        number for number in range(len(jobs)) if trial.world.workbook.name(number) == "giant"
+        number for number in range(len(jobs)) if trial.world.host.jobs.name(number) == "giant"
     )
     placed = [
         task
         for state in (QUEUED, RUNNING, FINISHED)
-        for task in trial.world.simulator.tasks_in(giant, state).tolist()
+        for task in trial.world.host.board.tasks_in(giant, state).tolist()
     ]
     assert not placed, "a task larger than every machine was placed"
     trial.require_accounted_for()
@@ -167,7 +167,7 @@ def jobs_whose_tasks_share_work_are_done(engine: type[Engine]) -> None:
     spec = scenario(engine.name, [*workload(20), *shared], faults=(faults,))
     trial = ConformanceRun(engine, spec)
     trial.require_all_finished()
-    _, began, ended, _ = trial.world.simulator.pool_columns()
+    _, began, ended, _ = trial.world.host.runtime.pool_columns()
     # With as many workers as activities, a phase still takes as long as one.
     assert ((ended - began) >= 8 * SECOND).all(), "work was done faster than its activities take"
 
@@ -226,7 +226,7 @@ def hard_constraints_are_kept(engine: type[Engine]) -> None:
     )
     spec = scenario(engine.name, jobs, replicas=1, faults=faults, horizon=200 * SECOND)
     trial = ConformanceRun(engine, spec)
-    tasks, machines, *_ = trial.world.simulator.running_columns()
+    tasks, machines, *_ = trial.world.host.runtime.running_columns()
     running = [
         Container(
             frozenset(container_tags(spec.jobs[task >> 32], spec.jobs[task >> 32].groups[0])),

@@ -35,7 +35,7 @@ from argosy.model.resources import Resources
 from argosy.model.transactions import OPERATOR, AddMachine, Claims, Transaction
 from argosy.model.units import MICROS_PER_SECOND
 from argosy.papers.experiment import ExperimentPoint, Result
-from argosy.worlds.sim.schedulers import make_settings
+from argosy.host.scheduler import make_settings
 
 MACHINES: Final = 40
 SLOTS: Final = 12

@@ -77,15 +77,15 @@ def latency(point: ExperimentPoint) -> Result:
 
 
 def _graph(world: MeasuredWorld) -> Graph:
-    engine = world.schedulers[0].engine
+    engine = world.host.schedulers[0].engine
     assert isinstance(engine, FlowScheduler)
     return engine.graph
 
 
 def _locality(world: MeasuredWorld, data: dict[str, Any]) -> float:
     """The share of input bytes that batch tasks that arrived find on their own machine."""
-    where = LocalData(DataSettings(**data), MachineVertices(world.view).racks)
-    submit = world.simulator.job_columns()[0]
+    where = LocalData(DataSettings(**data), MachineVertices(world.host.view).racks)
+    submit = world.host.board.job_columns()[0]
     graph = _graph(world)
     rows = np.flatnonzero(graph.tasks["state"] == RUNNING)
     tasks, machines = graph.tasks["number"][rows], graph.tasks["machine"][rows]
@@ -129,8 +129,8 @@ def short_tasks(point: ExperimentPoint) -> Result:
     }
     world = measured_world(load, settings, "firmament", jobs(), begin)
     world.run()
-    submit, _, _, done = world.simulator.job_columns()
-    ended = np.where(done < 0, world.simulator.now, done)
+    submit, _, _, done = world.host.board.job_columns()
+    ended = np.where(done < 0, world.host.runtime.now, done)
     # The first jobs find an empty cluster.
     response = (ended - submit)[count // 4 :] / duration
     return Result({"p50": float(np.median(response)), "p99": float(np.percentile(response, 99))})

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 from argosy.engines.firmament import Firmament
 from argosy.engines.quincy import Quincy
+from argosy.host.host import Host
+from argosy.host.scheduler import Scheduler
 from argosy.model.events import DecisionDue, Event
 from argosy.model.jobs import BATCH, SERVICE, Job, TaskGroup
 from argosy.model.machines import Machine
@@ -39,7 +41,6 @@ from argosy.model.scenario import (
 )
 from argosy.model.units import MICROS_PER_SECOND
 from argosy.worlds.sim import SimulatedWorld
-from argosy.worlds.sim.schedulers import Scheduler
 
 GIB: Final = 2**30
 RACK: Final = 48
@@ -169,18 +170,38 @@ def _percentile(values: Sequence[float] | NDArray[np.float64], share: float) -> 
     return float(np.percentile(values, share)) if len(values) else 0.0
 
 
+class MeasuredHost(Host):
+    """Notes when its scheduler decides. Until `free_until` decisions take no time."""
+
+    free_until = 0
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        #: When each decision began, and how long it took.
+        self.decided: list[tuple[int, int]] = []
+
+    def post(self, at: int, scheduler: Scheduler, event: Event) -> None:
+        if isinstance(event, DecisionDue) and event.token >= 0:
+            now = self.runtime.now
+            self.decided.append((now, at - now))
+            at = at if now >= self.free_until else now
+        super().post(at, scheduler, event)
+
+
 class MeasuredWorld(SimulatedWorld):
-    """Notes when its scheduler decides, and how long its tasks are expected to run. Until `begin`
-    decisions take no time: the cluster is found as it is, and what runs there ends when it is to."""
+    """Notes how long its tasks are expected to run. Until `begin` decisions take no time: the cluster
+    is found as it is, and what runs there ends when it is to."""
+
+    host: MeasuredHost
+    host_type = MeasuredHost
 
     def __init__(self, scenario: Scenario, jobs: Iterator[Job], begin: int = 0) -> None:
-        self._begin = begin
-        self.decisions: list[tuple[int, int]] = []
         #: By job number.
         self.expected: list[int] = []
         super().__init__(
             scenario, {Firmament.name: Firmament, Quincy.name: Quincy}, jobs=self._noted(jobs)
         )
+        self.host.free_until = begin
 
     def _noted(self, jobs: Iterator[Job]) -> Iterator[Job]:
         for job in jobs:
@@ -191,13 +212,6 @@ class MeasuredWorld(SimulatedWorld):
         """Of the thread that decides: the race's other solver has a processor of its own, as in the
         paper, and either stops when the other has the answer."""
         return thread_time_ns()
-
-    def post(self, at: int, scheduler: Scheduler, event: Event) -> None:
-        if isinstance(event, DecisionDue) and event.token >= 0:
-            now = self.simulator.now
-            self.decisions.append((now, at - now))
-            at = at if now >= self._begin else now
-        super().post(at, scheduler, event)
 
 
 def measured_world(
@@ -222,17 +236,17 @@ def replay(load: Load, settings: dict[str, Any], engine: str = "firmament") -> R
     world = measured_world(load, settings, engine, chain(found(load), arriving(load)), begin)
     world.run()
     end = begin + int(load.seconds * MICROS_PER_SECOND)
-    submit, _, placed, _ = world.simulator.job_columns()
-    sizes = np.array(world.workbook.counts, np.int64)
+    submit, _, placed, _ = world.host.board.job_columns()
+    sizes = np.array(world.host.jobs.counts, np.int64)
     mine = submit >= begin
     arrived = int(sizes[mine].sum())
     # A job's tasks count as placed with the last of them; who is not yet, as placed at the end.
-    until = np.where(placed >= 0, placed, world.simulator.now)
+    until = np.where(placed >= 0, placed, world.host.runtime.now)
     latencies = np.repeat((until - submit)[mine], sizes[mine]) / MICROS_PER_SECOND
     there = int(sizes[mine & (placed >= 0)].sum())
     spent = [
         ((at - begin) / MICROS_PER_SECOND, took / MICROS_PER_SECOND)
-        for at, took in world.decisions
+        for at, took in world.host.decided
         if begin <= at < end
     ]
     busy = sum(took for _, took in spent) / load.seconds

@@ -55,8 +55,8 @@ def beside_applications(point: ExperimentPoint) -> Result:
     lras = list(_applications(load, int(EXTRA * count))) if engine == Medea.name else []
     world = _world(load, engine, chain(found(load), merge(tasks, lras, key=lambda job: job.submit)))
     world.run()
-    submit, _, placed, _ = world.simulator.job_columns()
-    sizes = np.array(world.workbook.counts, np.int64)
+    submit, _, placed, _ = world.host.board.job_columns()
+    sizes = np.array(world.host.jobs.counts, np.int64)
     is_lra = np.array([kind == KIND for kind in world.kinds])
     mine = (submit >= int(BEGIN * MICROS_PER_SECOND)) & ~is_lra
     there = mine & (placed >= 0)

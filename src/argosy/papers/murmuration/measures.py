@@ -22,21 +22,21 @@ Times = NDArray[np.int64]
 
 
 def measured(world: SimulatedWorld, point: ExperimentPoint) -> Result:
-    simulator, told = world.simulator, point.parameters
-    submit, first_attempt, _, done = simulator.job_columns()
+    simulator, told = world.host.runtime, point.parameters
+    submit, first_attempt, _, done = simulator.board.job_columns()
     tasks, _, placed, started, finished = simulator.task_columns()
     times = task_times(
-        tasks, placed, started, finished, submit, first_attempt, simulator.thought_by_job()
+        tasks, placed, started, finished, submit, first_attempt, simulator.board.thought_by_job()
     )
     jct = (done - submit) / _SECOND
     counted = np.ones(len(submit), bool)
     summary = summarise(world, "")
     values = {
-        "machines": float(world.view.machines),
+        "machines": float(world.host.view.machines),
         "tasks": float(len(tasks)),
         "utilisation": max(summary.utilisation.values()),
-        "schedulers": float(len(world.schedulers)),
-        "messages": float(world.network.counts["sent"]),
+        "schedulers": float(len(world.host.schedulers)),
+        "messages": float(world.host.links.counts["sent"]),
         # A machine tells all schedulers that keep a view of each task's end.
         "notices": float(len(tasks) * _keepers(world)),
     }
@@ -55,7 +55,7 @@ def measured(world: SimulatedWorld, point: ExperimentPoint) -> Result:
     for stage in STAGES:
         values[f"spread.{stage}"] = float(by_job[f"spread_{stage}"].mean())
     if "restart" in told:
-        is_new = np.array([simulator.owner(job) == 0 for job in range(len(submit))])
+        is_new = np.array([simulator.board.owner(job) == 0 for job in range(len(submit))])
         later = submit >= int(float(told["restart"]) * _SECOND)
         series["new"] = _quantiles(jct[is_new & later])
         series["others"] = _quantiles(jct[~is_new & later])
@@ -68,7 +68,9 @@ def measured(world: SimulatedWorld, point: ExperimentPoint) -> Result:
 
 
 def _keepers(world: SimulatedWorld) -> int:
-    return sum(scheduler.capabilities.finishes is Finishes.WAITS for scheduler in world.schedulers)
+    return sum(
+        scheduler.capabilities.finishes is Finishes.WAITS for scheduler in world.host.schedulers
+    )
 
 
 def _steady(
@@ -95,9 +97,11 @@ def _steady(
 
 def _slots(world: SimulatedWorld) -> NDArray[np.int64]:
     """How many pods each machine runs at most."""
-    asked = np.array(world.scenario.jobs[0].groups[0].request.vector(world.view.dimensions))
+    asked = np.array(world.scenario.jobs[0].groups[0].request.vector(world.host.view.dimensions))
     is_asked = asked > 0
-    slots: NDArray[np.int64] = (world.view.capacity()[:, is_asked] // asked[is_asked]).min(axis=1)
+    slots: NDArray[np.int64] = (world.host.view.capacity()[:, is_asked] // asked[is_asked]).min(
+        axis=1
+    )
     return slots
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from argosy.host.scheduler import Scheduler
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     MachineCrash,
@@ -19,7 +20,6 @@ from argosy.model.transactions import (
     ResizeMachine,
     ReviveMachine,
 )
-from argosy.host.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from argosy.worlds.sim.world import SimulatedWorld

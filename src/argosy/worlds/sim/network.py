@@ -15,6 +15,7 @@ from argosy.model.scenario import ConstantLatency, Network, PairLatency, Partiti
 class SimulatedNetwork:
     @staticmethod
     def of(setup: HostSetup) -> SimulatedNetwork:
+        assert setup.network is not None
         random = Random(setup.seed).child("network")
         return SimulatedNetwork(setup.network, setup.partitions, random)
 

@@ -1,14 +1,14 @@
 """The simulated world: virtual time, modelled machines and links, deterministic from one seed.
 
-Time jumps to whatever is due next. The host (`argosy.host`) does all that another world would do as well;
-this world submits the scenario's jobs, strikes with its faults, and knows how long tasks will run.
+Time jumps to whatever is due next. The host (`argosy.host`) does all that another world would do as
+well; this world submits the scenario's jobs, strikes with its faults, and knows how long tasks will run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import process_time_ns
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -24,10 +24,14 @@ from argosy.worlds.sim.ground_truth import SimulatedMachines
 from argosy.worlds.sim.network import SimulatedNetwork
 
 FOREVER: Final = 2**62
+_SUBMIT: Final = int(RuntimeEvent.SUBMIT)
+_FAULT: Final = int(RuntimeEvent.FAULT)
 
 
 class SimulatedWorld:
     """One run. `run()` may be called once; what it did is read from `host` and the journal."""
+
+    host_type: ClassVar[type[Host]] = Host
 
     def __init__(
         self,
@@ -39,7 +43,7 @@ class SimulatedWorld:
         self.scenario = scenario
         setup = HostSetup.of(scenario)
         self.machines = SimulatedMachines()
-        self.host = Host(
+        self.host = self.host_type(
             setup,
             engines,
             self.machines,
@@ -77,7 +81,7 @@ class SimulatedWorld:
                 limit = min(horizon, self._watcher(limit))
                 continue
             kind, now, _, token = item
-            if kind == RuntimeEvent.SUBMIT:
+            if kind == _SUBMIT:
                 self._submit_next()
                 if progress is not None:
                     progress(self._share_done(now))
@@ -103,13 +107,13 @@ class SimulatedWorld:
     def post_fault(self, at: int, *what: Any) -> None:
         self._posted += 1
         self._faults[self._posted] = what
-        self.runtime.push(at, RuntimeEvent.FAULT, 0, self._posted)
+        self.runtime.push(at, _FAULT, 0, self._posted)
 
     def _schedule_next_job(self) -> None:
         self._next_job = next(self._jobs, None)
         self.host.ends_when_idle = self._next_job is None
         if self._next_job is not None:
-            self.runtime.push(self._next_job.submit, RuntimeEvent.SUBMIT, 0, 0)
+            self.runtime.push(self._next_job.submit, _SUBMIT, 0, 0)
 
     def _submit_next(self) -> None:
         job = self._next_job

@@ -48,6 +48,8 @@ struct QueueRules {
   std::int64_t steal_attempts = 0;
   std::int32_t steal_from = 0;
   std::int64_t steal_limit = 0;
+  // Of the stream that draws whom to ask.
+  std::uint64_t steal_seed = 0x57EA1;
 };
 
 // What a queue knows of an entry; `item` is for its owner.
@@ -115,21 +117,27 @@ class MachineQueue {
   // Whether it is time to sweep.
   bool has_waste() const { return passed_over_ > 0 && passed_over_ >= size(); }
 
-  // Takes the entry out; those it overtakes have that much less slack.
+  // The entry's turn has come: those it overtakes have that much less slack.
   QueueEntry take(const QueueRules& rules, std::size_t at) {
+    const QueueEntry& entry = entries_[head_ + at];
+    if (!is_heap(rules) && !is_long(rules, entry)) charge(at, entry.estimate);
+    return remove(rules, at);
+  }
+
+  // Takes the entry out, at nobody's expense.
+  QueueEntry remove(const QueueRules& rules, std::size_t at) {
     const QueueEntry entry = entries_[head_ + at];
     if (is_heap(rules)) {
       if (at == 0) {
         std::pop_heap(entries_.begin(), entries_.end(), later);
         entries_.pop_back();
       } else {
-        // Only thieves take others than the first.
+        // Only thieves and cancellations take others than the first.
         entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(at));
         std::make_heap(entries_.begin(), entries_.end(), later);
       }
       return entry;
     }
-    if (!is_long(rules, entry)) charge(at, entry.estimate);
     const auto head = entries_.begin() + static_cast<std::ptrdiff_t>(head_);
     const auto here = head + static_cast<std::ptrdiff_t>(at);
     if (2 * at < size()) {

@@ -1,11 +1,18 @@
 // The job board: where every task is, and when each job reached its milestones.
 //
 // One byte of state per task of a job that is not done, and a row of columns per job. Counts per state are
-// kept as tasks move, so that "where is everything" is O(1), and a move from an unexpected state is
-// refused: this is how an engine that places a task twice is caught. Job numbers are dense and grow by one.
+// kept as tasks move, so that "where is everything" is O(1), and `first_misplaced` says which task is not
+// its scheduler's to place: this is how an engine that places a task twice is caught. Job numbers are dense
+// and grow by one.
+//
+// A task is open while it is pending, queued or running. A job is done when all its tasks have finished, and
+// over when none of them is open. Jobs that share work may have workers beyond their own tasks; of those
+// nothing is kept here.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -16,9 +23,11 @@ enum class TaskState : std::uint8_t {
   queued = 1,     // on the way to, or in the queue of, a machine
   running = 2,
   finished = 3,
-  abandoned = 4,
+  abandoned = 4,  // its scheduler gave up
+  failed = 5,     // its last try exited with a failure
+  cancelled = 6,
 };
-inline constexpr int task_states = 5;
+inline constexpr int task_states = 7;
 
 class Board {
  public:
@@ -34,6 +43,9 @@ class Board {
     pending_.push_back(static_cast<std::int32_t>(tasks));
     finished_.push_back(0);
     abandoned_.push_back(0);
+    failed_.push_back(0);
+    cancelled_.push_back(0);
+    shares_work_.push_back(0);
     placed_.push_back(0);
     unstarted_.push_back(static_cast<std::int32_t>(tasks));
     first_attempt_.push_back(-1);
@@ -80,14 +92,50 @@ class Board {
     pending_[job] += (to == TaskState::pending) - (from == TaskState::pending);
     placed_[job] += has_machine(to) - has_machine(from);
     unstarted_[job] += is_unstarted(to) - is_unstarted(from);
-    if (to == TaskState::finished) ++finished_[job];
-    if (to == TaskState::abandoned) ++abandoned_[job];
+    if (to == TaskState::finished) {
+      ++finished_[job];
+    } else if (to >= TaskState::abandoned) [[unlikely]] {
+      ++given_up(to)[job];
+    }
     if (all_placed_[job] < 0 && placed_[job] == total_[job]) all_placed_[job] = now;
     if (finished_[job] == total_[job]) {
       done_[job] = now;
       done_jobs_.push_back(job);
       std::vector<TaskState>().swap(states_[job]);
     }
+  }
+
+  // Whether none of the job's tasks is open.
+  bool is_over(std::int64_t job) const {
+    return finished_[job] + abandoned_[job] + failed_[job] + cancelled_[job] == total_[job];
+  }
+
+  // The job's workers share its work: there may be more of them than tasks.
+  void share_work(std::int64_t job) { shares_work_[job] = 1; }
+  bool shares_work(std::int64_t job) const { return shares_work_[job] != 0; }
+  // A worker beyond the tasks its job was submitted with.
+  bool is_extra(std::int64_t task) const {
+    const std::int64_t job = job_of(task);
+    return task >= 0 && has_job(job) && !has_task(task) && shares_work(job);
+  }
+
+  // The first row whose task may not be placed by `owner` (below zero: by anybody), or -1: a task may be
+  // placed when it is pending; moving one that runs is for migrations. `extras` lets workers beyond their
+  // job's tasks pass.
+  std::int64_t first_misplaced(std::span<const std::int64_t> tasks, std::int32_t owner, bool may_run,
+                               bool extras) const {
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      const std::int64_t task = tasks[i];
+      const bool is_known = has_task(task);
+      if (!is_known && !(extras && is_extra(task))) return static_cast<std::int64_t>(i);
+      if (owner >= 0 && this->owner(job_of(task)) != owner) return static_cast<std::int64_t>(i);
+      if (!is_known) continue;
+      const TaskState at = state(task);
+      if (at != TaskState::pending && !(may_run && at == TaskState::running)) {
+        return static_cast<std::int64_t>(i);
+      }
+    }
+    return -1;
   }
 
   // The jobs that were done since this was last asked.
@@ -116,7 +164,10 @@ class Board {
   const std::vector<std::int64_t>& thought() const { return thought_; }
   const std::vector<std::int64_t>& all_placed() const { return all_placed_; }
   const std::vector<std::int64_t>& done() const { return done_; }
+  // Per job, the tasks that are over without having finished: abandoned, failed or cancelled.
   const std::vector<std::int64_t>& abandoned() const { return abandoned_; }
+  const std::vector<std::int64_t>& failed() const { return failed_; }
+  const std::vector<std::int64_t>& cancelled() const { return cancelled_; }
 
  private:
   static int has_machine(TaskState state) {
@@ -126,12 +177,19 @@ class Board {
     return state == TaskState::pending || state == TaskState::queued;
   }
 
+  std::vector<std::int64_t>& given_up(TaskState state) {
+    if (state == TaskState::abandoned) return abandoned_;
+    return state == TaskState::failed ? failed_ : cancelled_;
+  }
+
   // Empty once all of a job's tasks have finished.
   std::vector<std::vector<TaskState>> states_;
   std::vector<std::int64_t> done_jobs_;
-  std::vector<std::int64_t> submit_, first_attempt_, thought_, all_placed_, done_, abandoned_;
+  std::vector<std::int64_t> submit_, first_attempt_, thought_, all_placed_, done_;
+  std::vector<std::int64_t> abandoned_, failed_, cancelled_;
+  std::vector<std::uint8_t> shares_work_;
   std::vector<std::int32_t> owner_, total_, pending_, finished_, placed_, unstarted_;
-  std::int64_t counts_[task_states] = {0, 0, 0, 0, 0};
+  std::int64_t counts_[task_states] = {};
 };
 
 }  // namespace argosy
