@@ -75,6 +75,12 @@ class RunDirectoryError(ArgosyError):
     code = "run-directory"
 
 
+class ReplayDiverged(ArgosyError):
+    """A replay did not lead to the decisions of the journal."""
+
+    code = "replay-diverged"
+
+
 class UnitError(ArgosyError):
     code = "unit"
 

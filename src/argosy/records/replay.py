@@ -127,9 +127,7 @@ class Replay:
             inputs += 1
             if progress is not None and not inputs & 0xFFF:
                 progress(position / len(data))
-        return ReplaySummary(
-            inputs=inputs, lines=data.count(b"\n"), ended_at=self._runtime.now
-        )
+        return ReplaySummary(inputs=inputs, lines=data.count(b"\n"), ended_at=self._runtime.now)
 
     def _compare(self, position: int, written: bytes) -> int:
         if self._file.data[position : position + len(written)] != written:

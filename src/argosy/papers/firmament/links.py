@@ -18,6 +18,7 @@ import numpy as np
 from argosy.cell import Cell
 from argosy.engines.api import Context, Finishes
 from argosy.engines.registry import ENGINES
+from argosy.host.scheduler import make_settings
 from argosy.model.effects import Commit, Effect, Probe, Think, WakeMe
 from argosy.model.events import (
     Committed,
@@ -35,7 +36,6 @@ from argosy.model.resources import Resources
 from argosy.model.transactions import OPERATOR, AddMachine, Claims, Transaction
 from argosy.model.units import MICROS_PER_SECOND
 from argosy.papers.experiment import ExperimentPoint, Result
-from argosy.host.scheduler import make_settings
 
 MACHINES: Final = 40
 SLOTS: Final = 12
