@@ -2,6 +2,7 @@
 //
 //   {"what":"due","at":N,"ticket":T}                         a timer came up (timers.hpp says which have tickets)
 //   {"what":"ended","at":N,"tasks":[...]}                    tasks ended, in this order
+//   {"what":"started","at":N,"tasks":[...],"machines":[...],"after":D}  tasks left a queue and run from N + D on
 //   {"what":"phase-ended","at":N,"job":J,"phase":K,"duration":D}
 //   {"what":"report","at":N,"kind":K}                        a report was handed out: finished, lost, probes, phases
 //
@@ -15,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace argosy {
 
@@ -58,7 +60,19 @@ class InputRecorder {
     buffer_->append(task);
   }
   void close_ended() {
-    if (std::exchange(is_open_, false)) buffer_->append("]}\n");
+    if (!std::exchange(is_open_, false)) return;
+    buffer_->append("]}\n");
+    write_started();
+  }
+
+  // Tasks of a queue begin to run, `after` from now. What an end makes room for comes after that end's line.
+  void started(std::int64_t at, std::int64_t task, std::int32_t machine, std::int64_t after) {
+    if (buffer_ == nullptr) return;
+    if (!started_.empty() && (started_at_ != at || started_after_ != after)) write_started();
+    started_at_ = at;
+    started_after_ = after;
+    started_.push_back({task, machine});
+    if (!is_open_) write_started();
   }
 
   void phase_ended(std::int64_t at, std::int64_t job, std::int64_t phase, std::int64_t duration) {
@@ -80,6 +94,32 @@ class InputRecorder {
   }
 
  private:
+  struct Start {
+    std::int64_t task;
+    std::int32_t machine;
+  };
+
+  void write_started() {
+    if (started_.empty()) return;
+    begin(started_at_, "started", ",\"tasks\":[");
+    for (std::size_t i = 0; i < started_.size(); ++i) {
+      if (i > 0) buffer_->append(",");
+      buffer_->append(started_[i].task);
+    }
+    buffer_->append("],\"machines\":[");
+    for (std::size_t i = 0; i < started_.size(); ++i) {
+      if (i > 0) buffer_->append(",");
+      buffer_->append(std::int64_t{started_[i].machine});
+    }
+    buffer_->append("]");
+    if (started_after_ > 0) {
+      buffer_->append(",\"after\":");
+      buffer_->append(started_after_);
+    }
+    buffer_->append("}\n");
+    started_.clear();
+  }
+
   void begin(std::int64_t at, std::string_view what, std::string_view first_field) {
     buffer_->append("{\"what\":\"");
     buffer_->append(what);
@@ -90,6 +130,10 @@ class InputRecorder {
 
   LineBuffer* buffer_ = nullptr;
   bool is_open_ = false;
+  // Not written yet, all of one instant.
+  std::vector<Start> started_;
+  std::int64_t started_at_ = 0;
+  std::int64_t started_after_ = 0;
 };
 
 }  // namespace argosy

@@ -86,6 +86,7 @@ inline Arrival TaskRuntime::take(std::int32_t machine, std::size_t at) {
 
 // A queued task that holds its claim by now, and runs from `delay` on.
 inline void TaskRuntime::start(const Arrival& item, std::int64_t delay) {
+  recorder_.started(now_, item.task, item.machine, delay);
   const std::int32_t run = add_run(item.task, item.estimate, item.placed, delay, item.duration);
   run_for(item.duration, item.task, run, delay);
 }

@@ -190,6 +190,14 @@ class AbandonedRecord(Record, frozen=True, tag="abandoned"):
     explanation: Explanation
 
 
+class StartedRecord(Record, frozen=True, tag="started"):
+    """Tasks left their machines' queues, and run `after` later."""
+
+    tasks: list[int]
+    machines: list[int]
+    after: int = 0
+
+
 class RetriedRecord(Record, frozen=True, tag="retried"):
     """A failed task is its scheduler's to place again, or has failed for good."""
 
@@ -241,6 +249,7 @@ DecisionRecord: TypeAlias = (
     | ResubmittedRecord
     | ExplainedRecord
     | AbandonedRecord
+    | StartedRecord
     | RetriedRecord
     | SentRecord
     | TimerRecord
