@@ -61,7 +61,13 @@ def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None
         response_time=distribution(finished - submit[tasks >> 32]),
         timeline=timeline(
             task_times(
-                tasks, placed, started, finished, submit, first_attempt, simulator.board.thought_by_job()
+                tasks,
+                placed,
+                started,
+                finished,
+                submit,
+                first_attempt,
+                simulator.board.thought_by_job(),
             )
         ),
         kinds=_kinds(world, submit, first_attempt, all_placed, done, abandoned_tasks),

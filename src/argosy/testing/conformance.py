@@ -39,9 +39,9 @@ from argosy.model.scenario import (
 )
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario, shared_job
 from argosy.worlds.log import DecisionLog
-from argosy.worlds.sim import SimulatedWorld
+from argosy.worlds.sim import SimulatedWorld, TaskState
 
-PENDING, QUEUED, RUNNING, FINISHED, ABANDONED = range(5)
+PENDING, QUEUED, RUNNING, FINISHED, ABANDONED, *_ = TaskState
 
 
 class Trial:

@@ -1,6 +1,6 @@
 """Min-cost flow: a network that is edited in place, exact solvers, and a checker of their answers."""
 
-from argosy.solvers.flow.network import Network, Rooms, Roster, Stop
+from argosy.solvers.flow.network import Network, Rooms, Roster, RosterState, Stop
 from argosy.solvers.flow.problem import Problem
 from argosy.solvers.flow.solution import Algorithm, Heuristics, Solution, Status, Way
 
@@ -11,6 +11,7 @@ __all__ = [
     "Problem",
     "Rooms",
     "Roster",
+    "RosterState",
     "Solution",
     "Status",
     "Stop",

@@ -395,7 +395,10 @@ class SimulatedWorld:
             self.journal.lost(now, number, lost, where_from, why)
             if self.workbook.is_done(number):
                 continue
-            job, owner = self.workbook.job(number), self.schedulers[self.simulator.board.owner(number)]
+            job, owner = (
+                self.workbook.job(number),
+                self.schedulers[self.simulator.board.owner(number)],
+            )
             if job.phases and not (owner.is_alive and owner.capabilities.malleable):
                 # Workers that nobody asked for are not missed.
                 is_own = job.is_own(lost)
@@ -429,7 +432,9 @@ class SimulatedWorld:
         if not self._any_hears_own:
             return
         owners = np.fromiter(
-            (self.simulator.board.owner(job) for job in (tasks >> 32).tolist()), np.int64, len(tasks)
+            (self.simulator.board.owner(job) for job in (tasks >> 32).tolist()),
+            np.int64,
+            len(tasks),
         )
         for index in np.unique(owners).tolist():
             scheduler = self.schedulers[index]
@@ -447,7 +452,9 @@ class SimulatedWorld:
     def _tell_keepers(self, now: int, ends: tuple[NDArray[Any], ...]) -> None:
         """Into each wait view, over the network; of a scheduler's own tasks for sure."""
         owners = np.fromiter(
-            (self.simulator.board.owner(job) for job in (ends[0] >> 32).tolist()), np.int64, len(ends[0])
+            (self.simulator.board.owner(job) for job in (ends[0] >> 32).tolist()),
+            np.int64,
+            len(ends[0]),
         )
         for keeper in self._keepers:
             if not keeper.is_alive:
