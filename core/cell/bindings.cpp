@@ -120,17 +120,16 @@ using FoundTuple =
                std::optional<std::tuple<std::int32_t, int, std::int64_t, bool>>,
                std::optional<std::tuple<std::int64_t, std::int32_t, std::int64_t>>>;
 
-FoundTuple find(const CellView& view, bool is_frozen, std::int64_t shape, std::int64_t count, int rule,
-                Random& random, const std::optional<Array<std::uint64_t>>& within,
+FoundTuple find(const CellView& view, bool is_frozen, std::int64_t shape, std::int64_t count,
+                argosy::Rule rule, Random& random, const std::optional<Array<std::uint64_t>>& within,
                 const std::optional<Array<std::int64_t>>& keys, std::int64_t step, bool needs_room,
                 std::int32_t per_machine, const std::optional<Array<std::int64_t>>& steps,
                 const std::optional<Table>& adjust) {
   require(view.shapes().knows(shape), "there is no such shape");
   require(count >= 0 && count <= (1 << 24), "a search is for 0 to 2^24 tasks");
-  require(rule >= 0 && rule <= static_cast<int>(argosy::Rule::sample), "there is no such rule");
   require(per_machine >= 0, "per_machine must not be negative");
   argosy::Query query;
-  query.rule = static_cast<argosy::Rule>(rule);
+  query.rule = rule;
   query.count = count;
   query.step = step;
   query.needs_room = needs_room;
@@ -273,7 +272,7 @@ template <class Class>
 void bind_find(Class& type, bool is_frozen) {
   type.def(
       "find",
-      [is_frozen](const CellView& self, std::int64_t shape, std::int64_t count, int rule,
+      [is_frozen](const CellView& self, std::int64_t shape, std::int64_t count, argosy::Rule rule,
                   Random& random, const std::optional<Array<std::uint64_t>>& within,
                   const std::optional<Array<std::int64_t>>& keys, std::int64_t step, bool needs_room,
                   std::int32_t per_machine, const std::optional<Array<std::int64_t>>& steps,
@@ -500,9 +499,41 @@ void bind_claims(nb::class_<Cell, CellView>& type) {
       .def("audit", &Cell::audit);
 }
 
+void bind_enums(nb::module_& module) {
+  using argosy::Rule;
+  using argosy::Why;
+  nb::enum_<Why>(module, "Why", nb::is_arithmetic())
+      .value("NONE", Why::none)
+      .value("NO_ROOM", Why::no_room)
+      .value("STALE", Why::stale)
+      .value("MACHINE_UNKNOWN", Why::machine_unknown)
+      .value("MACHINE_GONE", Why::machine_gone)
+      .value("MACHINE_DRAINING", Why::machine_draining)
+      .value("RESOURCE_LIMIT", Why::resource_limit)
+      .value("JOB_LIMIT", Why::job_limit)
+      .value("DUPLICATE", Why::duplicate)
+      .value("TOGETHER", Why::together)
+      .value("NOT_CLAIMED", Why::not_claimed)
+      .value("NOT_YOURS", Why::not_yours)
+      .value("FILTERED", Why::filtered)
+      .value("PREEMPTED", Why::preempted)
+      .value("ATTEMPTS", Why::attempts)
+      .value("SCHEDULER_LOST", Why::scheduler_lost)
+      .value("PRECEDENCE_LIMIT", Why::precedence_limit)
+      .value("ENDED", Why::ended)
+      .value("QUEUE_FULL", Why::queue_full);
+  nb::enum_<Rule>(module, "Rule", nb::is_arithmetic())
+      .value("FIRST", Rule::first)
+      .value("BEST", Rule::best)
+      .value("WORST", Rule::worst)
+      .value("SMALLEST_KEY", Rule::smallest_key)
+      .value("SAMPLE", Rule::sample);
+}
+
 }  // namespace
 
 void bind_cell(nb::module_& module) {
+  bind_enums(module);
   bind_view(module);
   nb::class_<Cell, CellView> type(module, "Cell");
   type.def("__init__",

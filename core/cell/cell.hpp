@@ -32,25 +32,9 @@
 #include "cell/claims.hpp"
 #include "cell/schedulers.hpp"
 #include "cell/view.hpp"
+#include "cell/why.hpp"
 
 namespace argosy {
-
-// Reason codes, as in argosy.model.explanations.Why.
-enum class Why : std::uint8_t {
-  none = 0,
-  no_room = 1,
-  stale = 2,
-  machine_unknown = 3,
-  machine_gone = 4,
-  machine_draining = 5,
-  resource_limit = 6,
-  job_limit = 7,
-  duplicate = 8,
-  together = 9,
-  not_claimed = 10,
-  not_yours = 11,
-  precedence_limit = 16,
-};
 
 // Parallel arrays, one row a claim; `gangs` may be null.
 struct ClaimRows {

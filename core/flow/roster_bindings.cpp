@@ -347,6 +347,10 @@ OutArray<std::int64_t> pool_column(const Roster& self, Get get) {
 void bind_roster(nb::module_& module) {
   using namespace argosy;
   using namespace argosy::flow;
+  nb::enum_<State>(module, "RosterState", nb::is_arithmetic())
+      .value("GONE", gone)
+      .value("PENDING", pending)
+      .value("RUNNING", running);
   nb::class_<Roster>(module, "FlowRoster")
       .def(
           "__init__",

@@ -9,7 +9,7 @@ searches, and what to do about a refusal, is the engines' affair.
 from argosy.cell.audit import AuditFailure, Usage
 from argosy.cell.cell import Cell
 from argosy.cell.draft import Draft
-from argosy.cell.search import Found, Rule
+from argosy.cell.search import Found, Rule, title_of
 from argosy.cell.view import Bitmap, Snapshot, View
 
 __all__ = [
@@ -22,4 +22,5 @@ __all__ = [
     "Snapshot",
     "Usage",
     "View",
+    "title_of",
 ]

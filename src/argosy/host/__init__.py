@@ -5,3 +5,7 @@ restarting, membership of machines, the table of jobs, the journal. Pure code ov
 `TaskRuntime`, driven by a world through two protocols (`protocols`): `Clock` and `Machines`. Knows no
 engine by name, reads no clock and starts nothing.
 """
+
+from argosy._core import TaskState
+
+__all__ = ["TaskState"]

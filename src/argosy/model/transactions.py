@@ -7,7 +7,6 @@ refusal is `Outcome.refusals()`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import TypeAlias
 
 import msgspec
@@ -116,13 +115,6 @@ class Transaction(msgspec.Struct, frozen=True, gc=False):
     preempt: bool = False
     move: bool = False
     wants: Wants | None = None
-
-
-class Verdict(IntEnum):
-    """What became of one claim; shared with the native core."""
-
-    REFUSED = 0
-    ACCEPTED = 1
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):

@@ -39,9 +39,10 @@ from argosy.model.scenario import (
     UniformLatency,
 )
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario, shared_job
+from argosy.host import TaskState
 from argosy.worlds.sim import SimulatedWorld
 
-PENDING, QUEUED, RUNNING, FINISHED, ABANDONED = range(5)
+PENDING, QUEUED, RUNNING, FINISHED, ABANDONED, *_ = TaskState
 
 
 class ConformanceRun:

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.cell import Rule, View
+from argosy.cell import Rule, View, title_of
 from argosy.cell.waits import WaitView
 from argosy.engines.api import Capabilities, Context, Finishes, PaperPreset, Settings
 from argosy.engines.murmuration.estimates import Learner
@@ -211,7 +211,7 @@ class Murmuration:
             explanation = Explanation(
                 looked_at=self._view.machines,
                 feasible=feasible,
-                rule=Rule.SMALLEST_KEY.title,
+                rule=title_of(Rule.SMALLEST_KEY),
                 score=score,
                 second=second if second >= 0 else None,
                 second_score=second_score if second >= 0 else None,

@@ -18,23 +18,20 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from argosy._core import FlowAlgorithm, FlowSolver, RosterState
 from argosy._core import FlowRooms as Rooms
 from argosy._core import FlowRoster as Roster
-from argosy._core import FlowSolver
 from argosy._core import FlowStop as Stop
 from argosy.solvers.flow.problem import FlowProblem
 from argosy.solvers.flow.solution import Algorithm, FlowSolution, Heuristics, Status, Way
 
-__all__ = ["FlowNetwork", "Rooms", "Roster", "Stop"]
+__all__ = ["FlowNetwork", "Rooms", "Roster", "RosterState", "Stop"]
 
 Handles = NDArray[np.int32]
 Numbers = NDArray[np.int64]
 
 #: No bound on the work.
 UNLIMITED: Final = -1
-#: In the order of the core's numbers.
-_ALGORITHMS: Final = tuple(Algorithm)
-_STATUSES: Final = tuple(Status)
 
 
 class FlowNetwork:
@@ -147,10 +144,9 @@ class FlowNetwork:
         `budget` bounds the arcs looked at; `stop` may be set from another thread. Both end the solve
         with `Status.STOPPED`, and the next one goes on.
         """
-        number = _ALGORITHMS.index(Algorithm(algorithm))
         chosen = heuristics or Heuristics()
         status, winner, seconds, scans = self._core.solve(
-            number,
+            FlowAlgorithm[Algorithm(algorithm).name],
             warm,
             budget,
             stop,
@@ -159,12 +155,12 @@ class FlowNetwork:
             chosen.fresh_prices,
             chosen.short_searches,
         )
-        found = _STATUSES[status]
+        found = Status[status.name]
         return FlowSolution(
             status=found,
             cost=int(self._core.cost()) if found is Status.OPTIMAL else None,
             seconds=seconds,
-            algorithm=_ALGORITHMS[winner],
+            algorithm=Algorithm[winner.name],
             scans=scans,
         )
 

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.jobs import Job
-from argosy.solvers.flow import Roster
+from argosy.solvers.flow import Roster, RosterState
 
 Numbers = NDArray[np.int64]
 
-#: Not this scheduler's, or over.
-GONE: Final = 0
-PENDING: Final = 1
-RUNNING: Final = 2
+#: As plain numbers, which whole columns are compared with.
+PENDING: Final = int(RosterState.PENDING)
+RUNNING: Final = int(RosterState.RUNNING)
 NOWHERE: Final = -1
 
 
