@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from argosy.engines.api import Engine
+from argosy.host import TaskState
 from argosy.host.journal import Journal
 from argosy.model.constraints.meaning import Container, Meaning
 from argosy.model.constraints.parts import container_tags, of_job
@@ -39,7 +40,6 @@ from argosy.model.scenario import (
     UniformLatency,
 )
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario, shared_job
-from argosy.host import TaskState
 from argosy.worlds.sim import SimulatedWorld
 
 PENDING, QUEUED, RUNNING, FINISHED, ABANDONED, *_ = TaskState
