@@ -115,7 +115,7 @@ def test_with_a_slack_of_one_a_task_is_overtaken_for_less_than_its_own_time() ->
 def test_no_task_waits_for_more_than_what_was_ahead_and_its_slack(
     times: list[tuple[int, int]], slack: int, queue: Any
 ) -> None:
-    """The bound that core/sim/machine_queue.hpp proves, for whatever arrives."""
+    """The bound that core/host/machine_queue.hpp proves, for whatever arrives."""
     jobs = [whole(f"j{i}", seconds, submit=at) for i, (seconds, at) in enumerate(times)]
     jobs.sort(key=lambda one: one.submit)
     world = run(jobs, MachineModel(queue=queue, slack=slack))
