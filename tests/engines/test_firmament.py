@@ -17,11 +17,11 @@ from argosy.engines.families.flow.tasks import PENDING, RUNNING
 from argosy.engines.firmament import Firmament
 from argosy.engines.quincy import Quincy
 from argosy.model.errors import ModelError
-from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, MachineCrash, Scenario
 from argosy.model.transactions import Claims, Transaction
+from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, cell, job, machines, scenario
 from argosy.testing.conformance import ConformanceRun
 
@@ -195,7 +195,7 @@ def linked(used: tuple[int, ...]) -> Bench:
     return bench
 
 
-def asking(name: str, count: int, bandwidth: int) -> Job:
+def asking(name: str, count: int, bandwidth: int) -> SimulatedJob:
     plain = job(name, count)
     group = msgspec.structs.replace(
         plain.groups[0], request=Resources(100, GIB, {"bandwidth": bandwidth})

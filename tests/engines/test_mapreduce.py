@@ -13,7 +13,7 @@ from argosy.engines.mapreduce.prediction import History, Workers, best_addition,
 from argosy.engines.registry import ENGINES
 from argosy.measures.measure import summarise
 from argosy.model.errors import ModelError
-from argosy.model.jobs import Job, Phase, TaskGroup
+from argosy.model.jobs import Phase, TaskGroup
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     FleetEntry,
@@ -22,6 +22,7 @@ from argosy.model.scenario import (
     SchedulerCrash,
     Takes,
 )
+from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario, shared_job
 from argosy.testing.conformance import ConformanceRun
 
@@ -43,7 +44,9 @@ def seconds(trial: ConformanceRun, name: str) -> float:
     return (ended - began) / SECOND
 
 
-def run(*jobs: Job, engine: str = "mapreduce", machines: int = 8, **fields: Any) -> ConformanceRun:
+def run(
+    *jobs: SimulatedJob, engine: str = "mapreduce", machines: int = 8, **fields: Any
+) -> ConformanceRun:
     fields.setdefault("settings", AT_ONCE)
     fields.setdefault("replicas", 1)
     fields.setdefault("cell", cell(machines))
@@ -89,7 +92,7 @@ def test_a_worker_that_comes_too_late_ends_at_once() -> None:
     assert sorted(ran.values()) == [0, 20, 60]
 
 
-def history_of(*runs: Job) -> list[Job]:
+def history_of(*runs: SimulatedJob) -> list[SimulatedJob]:
     """Runs of the same program one after the other: from the second on, it is known."""
     return [
         msgspec.structs.replace(run, id=f"{run.id}-{i}", submit=run.submit + i * 300 * SECOND)

@@ -19,7 +19,7 @@ from argosy.model.constraints.meaning import Container, Meaning
 from argosy.model.constraints.parts import container_tags, of_job
 from argosy.model.constraints.text import format_constraint, parse_constraint
 from argosy.model.errors import ModelError
-from argosy.model.jobs import Job, TaskGroup
+from argosy.model.jobs import TaskGroup
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
@@ -30,6 +30,7 @@ from argosy.model.scenario import (
     SchedulerCrash,
     Takes,
 )
+from argosy.model.truth import SimulatedJob
 from argosy.solvers.placement import Family, PlacementState
 from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.testing.conformance import RUNNING, ConformanceRun
@@ -38,7 +39,7 @@ AWARE = ["medea", "jkube", "jkube++", "kube-modern", "ilp-all"]
 EVERYONE = [*AWARE, "yarn"]
 
 
-def service(name: str, tasks: int, *constraints: str, **fields: Any) -> Job:
+def service(name: str, tasks: int, *constraints: str, **fields: Any) -> SimulatedJob:
     fields.setdefault("seconds", None)
     fields.setdefault("tags", ("w",))
     texts = tuple(map(parse_constraint, constraints))
@@ -46,7 +47,7 @@ def service(name: str, tasks: int, *constraints: str, **fields: Any) -> Job:
 
 
 def run(
-    engine: str, jobs: list[Job], settings: dict[str, Any] | None = None, **fields: Any
+    engine: str, jobs: list[SimulatedJob], settings: dict[str, Any] | None = None, **fields: Any
 ) -> ConformanceRun:
     fields.setdefault("horizon", 120 * SECOND)
     spec = scenario(engine, jobs, replicas=1, settings=settings or {}, **fields)
@@ -459,7 +460,7 @@ def test_what_running_containers_suffer_is_told_too() -> None:
     assert told.endswith("of host, by 2 in all")
 
 
-def task_job(name: str, groups: tuple[TaskGroup, ...], *texts: str, **fields: Any) -> Job:
+def task_job(name: str, groups: tuple[TaskGroup, ...], *texts: str, **fields: Any) -> SimulatedJob:
     constraints = tuple(map(parse_constraint, texts))
     return Job(name, groups, constraints=constraints, **fields)
 

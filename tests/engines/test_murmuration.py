@@ -27,11 +27,12 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import Why
-from argosy.model.jobs import Job, TaskGroup
+from argosy.model.jobs import TaskGroup
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.transactions import OPERATOR, AddMachine, Transaction
+from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, job, machines, scenario
 from argosy.worlds.sim import SimulatedWorld
 
@@ -49,7 +50,7 @@ def a_murmuration(peers: tuple[str, ...] = PEERS, **settings: Any) -> Murmuratio
     return Murmuration(MurmurationSettings(**settings), Context("s-0", peers, Random(1)))
 
 
-def submitted(submission: Job, number: int) -> JobSubmitted:
+def submitted(submission: SimulatedJob, number: int) -> JobSubmitted:
     tasks = np.arange(submission.tasks, dtype=np.int64) | (number << 32)
     return JobSubmitted(submission, number, tasks)
 
@@ -60,12 +61,12 @@ def only(effects: Any, kind: type[Effect]) -> Any:
     return found[0]
 
 
-def place(engine: Murmuration, cell: Cell, submission: Job, number: int) -> Any:
+def place(engine: Murmuration, cell: Cell, submission: SimulatedJob, number: int) -> Any:
     thinking = only(engine.handle(submitted(submission, number), cell, 0), Think)
     return engine.handle(DecisionDue(thinking.token), cell, 0)
 
 
-def whole(name: str, tasks: int, seconds: float) -> Job:
+def whole(name: str, tasks: int, seconds: float) -> SimulatedJob:
     """Each task takes a machine of the builders' size for itself."""
     return job(name, tasks, cpu=4_000, seconds=seconds)
 

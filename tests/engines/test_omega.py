@@ -12,10 +12,11 @@ from argosy.engines.omega import Omega, OmegaSettings
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import Committed, DecisionDue, JobSubmitted, TasksLost, TimerFired
 from argosy.model.explanations import Why
-from argosy.model.jobs import Job, task_number
+from argosy.model.jobs import task_number
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.transactions import OPERATOR, AddMachine, TaskArray, Transaction
+from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, job, machines, scenario
 from argosy.testing.builders import cell as build_cell
 from argosy.worlds.sim import SimulatedWorld
@@ -36,7 +37,7 @@ def tasks_of(number: int, *indices: int) -> TaskArray:
     return np.array([task_number(number, index) for index in indices], np.int64)
 
 
-def submitted(submission: Job, number: int, *indices: int) -> JobSubmitted:
+def submitted(submission: SimulatedJob, number: int, *indices: int) -> JobSubmitted:
     return JobSubmitted(submission, number, tasks_of(number, *indices or range(submission.tasks)))
 
 

@@ -19,7 +19,7 @@ from argosy.engines.sparrow import Sparrow
 from argosy.engines.yaq_d import YaqD
 from argosy.model.effects import Effect, Probe
 from argosy.model.events import Event
-from argosy.model.jobs import Job, TaskGroup
+from argosy.model.jobs import TaskGroup
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources

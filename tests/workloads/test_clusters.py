@@ -140,7 +140,7 @@ def test_jobs_are_those_of_the_parameters(name):
         assert {job.precedence for job in drawn if job.kind == kind} == {told.precedence}
     batch = [job.groups[0] for job in drawn if job.kind == "batch"]
     told = spec.kinds["batch"]
-    assert all(len(job.groups) == 1 and len(job.groups[0].durations) == 1 for job in drawn)
+    assert all(len(job.groups) == 1 and len(job.truth[0].durations) == 1 for job in drawn)
     times = [group.durations[0] for group in batch]
     assert sum(times) / len(times) == pytest.approx(told.duration.average, rel=0.05)
     asked = sum(group.count * group.request.cpu for group in batch) / span * SECOND
@@ -163,7 +163,7 @@ def test_attributes_of_a_job_are_drawn_independently():
     stream = jobs(cluster("lightweight"), WEEK, Random(3), rate={"service": 0})
     drawn = list(islice(stream, 10_000))
     rows = [
-        (after.submit - job.submit, job.tasks, job.groups[0].durations[0])
+        (after.submit - job.submit, job.tasks, job.truth[0].durations[0])
         for job, after in pairwise(drawn)
     ]
     for first, second in ((0, 1), (0, 2), (1, 2)):
@@ -255,7 +255,7 @@ def test_a_fill_that_turns_over_stays_at_its_share():
         used = sum(
             job.groups[0].count * job.groups[0].request.cpu
             for job in found
-            if job.submit <= at < job.submit + job.groups[0].durations[0]
+            if job.submit <= at < job.submit + job.truth[0].durations[0]
         )
         assert used / whole == pytest.approx(0.6, abs=0.1)
     with pytest.raises(ModelError, match="turnover"):

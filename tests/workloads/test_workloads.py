@@ -176,7 +176,7 @@ def test_jobs_are_what_their_kind_says():
     assert len({job.id for job in jobs}) == len(jobs)
     assert [job.id for job in batch] == sorted(job.id for job in batch)
     assert {job.submit for job in service} == {0}
-    assert all(not job.groups[0].durations and job.precedence == 10 for job in service)
+    assert all(not job.truth[0].durations and job.precedence == 10 for job in service)
     assert 0.1 < sum(job.gang for job in batch) / len(batch) < 0.4
     light = sum(job.groups[0].request.cpu == 500 for job in batch)
     assert light / len(batch) == pytest.approx(0.75, abs=0.1)
@@ -330,8 +330,8 @@ def test_times_in_a_trace_are_microseconds_or_text(tmp_path):
         '{"id": "b", "submit": "1s", "request": {"cpu": 1}, "count": 2, "durations": [1, "1ms"]}\n'
     )
     first, second = read_trace(path)
-    assert (first.submit, first.groups[0].durations) == (5, (2000,))
-    assert (second.submit, second.groups[0].durations) == (SECOND, (1, 1000))
+    assert (first.submit, first.truth[0].durations) == (5, (2000,))
+    assert (second.submit, second.truth[0].durations) == (SECOND, (1, 1000))
 
 
 def test_a_trace_is_read_one_job_at_a_time(tmp_path):

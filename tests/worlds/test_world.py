@@ -31,7 +31,6 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import Explanation, Why
-from argosy.model.jobs import Job
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     ConstantLatency,
@@ -52,6 +51,7 @@ from argosy.model.scenario import (
     UniformLatency,
 )
 from argosy.model.transactions import Claims, Transaction
+from argosy.model.truth import SimulatedJob
 from argosy.testing import conformance
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.worlds.log import DecisionLog
@@ -80,7 +80,7 @@ class Scripted:
 
 
 def world_of(
-    script: Script, jobs: list[Job], *, finishes: Finishes = Finishes.NONE, **fields: Any
+    script: Script, jobs: list[SimulatedJob], *, finishes: Finishes = Finishes.NONE, **fields: Any
 ) -> tuple[SimulatedWorld, list[tuple[int, str, Event]]]:
     heard: list[tuple[int, str, Event]] = []
     engine = type(
@@ -259,7 +259,7 @@ def test_nothing_overtakes_the_head_of_a_queue() -> None:
 
 
 def test_shortest_first_goes_by_the_estimate_and_tasks_run_their_true_duration() -> None:
-    def guessed(name: str, seconds: float, estimate: float, submit: float) -> Job:
+    def guessed(name: str, seconds: float, estimate: float, submit: float) -> SimulatedJob:
         made = job(name, 1, cpu=4_000, seconds=seconds, submit=submit)
         group = msgspec.structs.replace(made.groups[0], estimate=int(estimate * SECOND))
         return msgspec.structs.replace(made, groups=(group,))
@@ -758,7 +758,9 @@ def test_an_engine_that_breaks_the_contract_is_named(script: Script, says: str) 
 
 def test_another_seed_gives_another_log() -> None:
     first = conformance.ConformanceRun(ENGINES["omega"], scenario("omega", conformance.workload()))
-    other = conformance.ConformanceRun(ENGINES["omega"], scenario("omega", conformance.workload(), seed=2))
+    other = conformance.ConformanceRun(
+        ENGINES["omega"], scenario("omega", conformance.workload(), seed=2)
+    )
     assert first.log != other.log
 
 

@@ -22,7 +22,6 @@ from argosy.engines.api import Engine
 from argosy.model.constraints.meaning import Container, Meaning
 from argosy.model.constraints.parts import container_tags, of_job
 from argosy.model.constraints.text import parse_constraint
-from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
@@ -37,6 +36,7 @@ from argosy.model.scenario import (
     SchedulerCrash,
     UniformLatency,
 )
+from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario, shared_job
 from argosy.worlds.log import DecisionLog
 from argosy.worlds.sim import SimulatedWorld
@@ -91,7 +91,7 @@ class ConformanceRun:
                     assert (name, index) in explained, f"{name}/{index} waits and nobody says why"
 
 
-def workload(jobs: int = 40, seed: int = 7, spacing: float = 0.4) -> list[Job]:
+def workload(jobs: int = 40, seed: int = 7, spacing: float = 0.4) -> list[SimulatedJob]:
     """A small mixed load that needs about two thirds of the builders' default cell."""
     random = Random(seed)
     return [
@@ -154,9 +154,11 @@ def endless_services_stay_up(engine: type[Engine]) -> None:
 
 
 def jobs_with_several_groups_are_placed(engine: type[Engine]) -> None:
-    mixed = job("mixed", 2, cpu=2_000, submit=0)
-    small = job("small", 5, cpu=500).groups[0]
-    jobs = [msgspec.structs.replace(mixed, groups=(*mixed.groups, small)), *workload(10)]
+    large, small = (
+        group_with_truth(count, Resources(cpu, GIB), (10 * SECOND,))
+        for count, cpu in ((2, 2_000), (5, 500))
+    )
+    jobs = [simulated_job("mixed", large, small), *workload(10)]
     ConformanceRun(engine, scenario(engine.name, jobs)).require_all_finished()
 
 
@@ -178,10 +180,8 @@ def required_attributes_are_obeyed(engine: type[Engine]) -> None:
         msgspec.structs.replace(machine, attributes={"gpu": "yes"}) if i >= 6 else machine
         for i, machine in enumerate(spec.machines)
     )
-    picky = job("picky", 5)
-    picky = msgspec.structs.replace(
-        picky, groups=(msgspec.structs.replace(picky.groups[0], requires={"gpu": "yes"}),)
-    )
+    group = group_with_truth(5, Resources(1_000, GIB), (10 * SECOND,), requires={"gpu": "yes"})
+    picky = simulated_job("picky", group)
     # One scheduler: an engine that partitions the machines may give a second none that qualifies.
     built = scenario(
         engine.name,
@@ -229,14 +229,14 @@ def hard_constraints_are_kept(engine: type[Engine]) -> None:
     tasks, machines, *_ = trial.world.simulator.running_columns()
     running = [
         Container(
-            frozenset(container_tags(spec.jobs[task >> 32], spec.jobs[task >> 32].groups[0])),
+            frozenset(container_tags(spec.jobs[task >> 32].job, spec.jobs[task >> 32].groups[0])),
             spec.cell.machines[machine].name,
         )
         for task, machine in zip(tasks.tolist(), machines.tolist(), strict=True)
     ]
     # The host may be in both racks, and then the guest has no place.
     assert len(running) >= 8, "applications were not placed"
-    constraints = [c for each in spec.jobs for c in of_job(each.id, each.constraints)]
+    constraints = [c for each in spec.jobs for c in of_job(each.id, each.job.constraints)]
     judged = Meaning(spec.cell.machines).judge(constraints, running)
     assert not judged.violations, "a hard constraint is broken"
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from argosy.cell import Cell
 from argosy.model.jobs import Job
 from argosy.model.transactions import TaskArray
+from argosy.model.truth import SimulatedJob
 
 _INDEX_MASK = 0xFFFFFFFF
 #: A task that runs until it is stopped.
@@ -19,26 +20,25 @@ _ENDLESS = -1
 class GroundTruth:
     """One job, with each group's shape and running times; a column is kept only where tasks differ."""
 
-    __slots__ = ("_groups", "alike", "is_endless", "job")
+    __slots__ = ("_groups", "alike", "is_endless", "job", "phases")
 
-    def __init__(self, job: Job, cell: Cell) -> None:
-        self.job = job
+    def __init__(self, made: SimulatedJob, cell: Cell) -> None:
+        job = self.job = made.job
         #: Whether some of its tasks run until they are stopped.
-        self.is_endless = False
+        self.is_endless = made.is_endless
+        #: What one activity of each phase takes.
+        self.phases = made.truth[0].phases
         self._groups: list[tuple[int, int, int, NDArray[np.int64] | int, int]] = []
         start = 0
-        for group in job.groups:
+        for group, truth in zip(job.groups, made.truth, strict=True):
             shape = cell.shape(group.request, group.tags, job.precedence)
             durations: NDArray[np.int64] | int
-            if len(group.durations) > 1:
-                durations = np.array(group.durations, np.int64)
-            elif group.durations:
-                durations = group.durations[0]
+            if len(truth.durations) > 1:
+                durations = np.array(truth.durations, np.int64)
             else:
-                durations = _ENDLESS
-                self.is_endless = self.is_endless or not group.phases
+                durations = truth.durations[0] if truth.durations else _ENDLESS
             end = start + group.count
-            self._groups.append((start, end, shape, durations, group.expected or 0))
+            self._groups.append((start, end, shape, durations, group.estimate or 0))
             start = end
         #: Duration and estimate, where all tasks have the same.
         self.alike: tuple[int, int] | None = None
@@ -102,6 +102,10 @@ class JobTable:
     def job(self, number: int) -> Job:
         """A job that is not done."""
         return self._facts[number].job
+
+    def phases(self, number: int) -> tuple[int, ...]:
+        """What one activity of each phase takes, of a job that is not done."""
+        return self._facts[number].phases
 
     def alike(self, number: int) -> tuple[int, int] | None:
         """The duration and estimate that all tasks of a job have in common, if they do. A job that is

@@ -33,10 +33,10 @@ from argosy.model.events import (
     TasksLost,
 )
 from argosy.model.explanations import Why
-from argosy.model.jobs import Job
+from argosy.model.machine_model import MachineModel
 from argosy.model.random import Random
 from argosy.model.resources import dimensions_of
-from argosy.model.scenario import MachineModel, Partition, Scenario
+from argosy.model.scenario import Partition, Scenario
 from argosy.model.transactions import (
     OPERATOR,
     AddMachine,
@@ -46,6 +46,7 @@ from argosy.model.transactions import (
     TaskArray,
     Transaction,
 )
+from argosy.model.truth import SimulatedJob
 from argosy.worlds.log import DecisionLog
 from argosy.worlds.sim.carrier import CELL, MACHINES, EffectRunner
 from argosy.worlds.sim.faults import FaultPlan
@@ -85,7 +86,7 @@ class SimulatedWorld:
         scenario: Scenario,
         engines: Mapping[str, type[Engine]],
         log: DecisionLog | None = None,
-        jobs: Iterable[Job] | None = None,
+        jobs: Iterable[SimulatedJob] | None = None,
     ) -> None:
         self.scenario = scenario
         self.random = Random(scenario.seed)
@@ -124,8 +125,8 @@ class SimulatedWorld:
         self.workbook = JobTable()
         self.journal = Journal(log, self.workbook)
         self._carrier = EffectRunner(self)
-        self._jobs: Iterator[Job] = iter(scenario.jobs if jobs is None else jobs)
-        self._next_job: Job | None = None
+        self._jobs: Iterator[SimulatedJob] = iter(scenario.jobs if jobs is None else jobs)
+        self._next_job: SimulatedJob | None = None
         self._job_count = len(scenario.jobs) if jobs is None else 0
         self._payloads: dict[int, tuple[Any, ...]] = {}
         self._token = 0
@@ -287,8 +288,9 @@ class SimulatedWorld:
             self.simulator.push(self._next_job.submit, SUBMIT, 0, 0)
 
     def _submit_next(self, now: int) -> None:
-        job = self._next_job
-        assert job is not None
+        made = self._next_job
+        assert made is not None
+        job = made.job
         scheduler = self._router.route(job)
         if scheduler is None:
             raise ScenarioError(
@@ -297,14 +299,14 @@ class SimulatedWorld:
             )
         count = job.tasks
         number = self.simulator.add_job(now, count, scheduler.index)
-        self.workbook.add(GroundTruth(job, self.cell))
+        self.workbook.add(GroundTruth(made, self.cell))
         if number % _CLEAR_EVERY == 0:
             self.retire_done()
             self.workbook.forget(self._done)
             self._done = []
-        if job.phases:
-            activities = np.array([phase.activities for phase in job.phases], np.int64)
-            durations = np.array([phase.duration for phase in job.phases], np.int64)
+        if job.activities:
+            activities = np.array(job.activities, np.int64)
+            durations = np.array(made.truth[0].phases, np.int64)
             self.simulator.add_pool(number, activities, durations)
         if job.constraints:
             self.cell.admit(number, job)
@@ -422,7 +424,7 @@ class SimulatedWorld:
             if self.workbook.is_done(number):
                 continue
             job, owner = self.workbook.job(number), self.schedulers[self.simulator.owner(number)]
-            if job.phases and not (owner.is_alive and owner.capabilities.malleable):
+            if job.activities and not (owner.is_alive and owner.capabilities.malleable):
                 # Workers that nobody asked for are not missed.
                 is_own = job.is_own(lost)
                 lost, where_from = lost[is_own], where_from[is_own]
@@ -468,7 +470,7 @@ class SimulatedWorld:
         for number, phase in self.simulator.take_phases():
             owner = self.schedulers[self.simulator.owner(number)]
             if owner.is_alive and owner.capabilities.malleable:
-                duration = self.workbook.job(number).phases[phase].duration
+                duration = self.workbook.phases(number)[phase]
                 self.post(now, owner, PhaseFinished(number, phase, duration))
 
     def _tell_keepers(self, now: int, ends: tuple[NDArray[Any], ...]) -> None:
