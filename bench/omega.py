@@ -86,7 +86,7 @@ class Plain:
         self.at(now + T_JOB[kind] + T_TASK[kind] * left, "commit", (job, chosen))
 
     def commit(self, job: SimulatedJob, chosen: list[int], now: int) -> None:
-        left, durations = 0, job.groups[0].durations
+        left, durations = 0, job.truth[0].durations
         for machine in chosen:
             if self.free[machine] < 1:
                 left += 1

@@ -155,7 +155,7 @@ def test_only_what_is_placed_together_goes_beyond_the_share(gang: bool, claimed:
     spec.commit(Transaction("rival", wants=Wants(1.0, everything, LEASE)))
     engine = Omega(OmegaSettings(weight=1.0), Context("s", (), Random(1)))
     wide = job("wide", 20, gang=gang)
-    thinking, told = engine.handle(JobSubmitted(wide, 0, np.arange(20)), spec, 0)
+    thinking, told = engine.handle(JobSubmitted(wide.job, 0, np.arange(20)), spec, 0)
     assert thinking.duration == 100_000 + claimed * 5_000
     assert told.transaction.wants.amounts == (20_000, 20 * GIB)
     (commit,) = engine.handle(DecisionDue(thinking.token), spec, SECOND)

@@ -38,7 +38,8 @@ def tasks_of(number: int, *indices: int) -> TaskArray:
 
 
 def submitted(submission: SimulatedJob, number: int, *indices: int) -> JobSubmitted:
-    return JobSubmitted(submission, number, tasks_of(number, *indices or range(submission.tasks)))
+    tasks = tasks_of(number, *indices or range(submission.tasks))
+    return JobSubmitted(submission.job, number, tasks)
 
 
 def only(effects: Any, kind: type[Effect]) -> Any:
@@ -126,7 +127,7 @@ def test_lost_tasks_join_what_still_waits_of_their_job() -> None:
     engine.handle(submitted(job("busy", 1), 0), cell, 0)
     late = job("late", 3)
     engine.handle(submitted(late, 1, 0, 1), cell, 0)
-    lost = TasksLost(late, 1, tasks_of(1, 2), np.zeros(1, np.int32), Why.MACHINE_GONE)
+    lost = TasksLost(late.job, 1, tasks_of(1, 2), np.zeros(1, np.int32), Why.MACHINE_GONE)
     assert engine.handle(lost, cell, 0) == ()
     thinking = only(attempt(engine, cell, Think(0, 1), 0), Think)
     commit = only(engine.handle(DecisionDue(thinking.token), cell, 0), Commit)

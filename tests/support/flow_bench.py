@@ -36,7 +36,7 @@ class Bench:
     def add(self, submitted: SimulatedJob) -> int:
         number, self.jobs = self.jobs, self.jobs + 1
         tasks = np.arange(submitted.tasks, dtype=np.int64) + (number << 32)
-        self.graph.add([(submitted, number, tasks)], self.view, self.now)
+        self.graph.add([(submitted.job, number, tasks)], self.view, self.now)
         return number
 
     def solve(self) -> int:

@@ -89,10 +89,10 @@ def test_a_job_runs_for_as_long_as_its_tasks_did(tmp_path, compressed):
     trace_2011(tmp_path, simple_jobs(7), tasks, compressed=compressed)
     notes = Notes()
     (job,) = google2011.jobs(tmp_path, whole=WHOLE, notes=notes)
-    assert (job.id, job.submit, job.owner, job.kind) == ("7", 100 * SECOND, "kim", "batch")
+    assert (job.id, job.submit, job.job.owner, job.kind) == ("7", 100 * SECOND, "kim", "batch")
     (group,) = job.groups
     assert group.request == Resources(2500, 1250)
-    assert sorted(group.durations) == [50 * SECOND, 100 * SECOND]
+    assert sorted(job.truth[0].durations) == [50 * SECOND, 100 * SECOND]
     assert (notes.jobs, notes.tasks, notes.not_expressible) == (1, 2, {})
 
 
@@ -100,7 +100,7 @@ def test_a_job_runs_for_as_long_as_its_tasks_did(tmp_path, compressed):
 def test_priorities_up_to_eight_are_batch(tmp_path, priority, kind):
     trace_2011(tmp_path, simple_jobs(1), simple_tasks(1, priority=priority))
     (job,) = google2011.jobs(tmp_path)
-    assert (job.kind, job.precedence) == (kind, priority)
+    assert (job.kind, job.job.precedence) == (kind, priority)
 
 
 def test_only_the_last_run_of_an_evicted_task_counts(tmp_path):
@@ -336,8 +336,8 @@ def test_a_collection_is_a_job(tmp_path, end):
     ]
     trace_2019(tmp_path, collections, life(9, priority=200), end=end)
     (job,) = google2019.jobs(tmp_path, whole=WHOLE)
-    assert (job.id, job.submit, job.owner) == ("9", 100 * SECOND, "lee")
-    assert (job.kind, job.precedence) == ("service", 200)
+    assert (job.id, job.submit, job.job.owner) == ("9", 100 * SECOND, "lee")
+    assert (job.kind, job.job.precedence) == ("service", 200)
     assert job.groups[0].request == Resources(2500, 5000)
     assert job.truth[0].durations == (59 * SECOND,)
 

@@ -16,14 +16,13 @@ from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.murmuration import Murmuration
 from argosy.model.effects import Effect, Enqueue, Probe
 from argosy.model.events import Event, JobSubmitted, TasksLost
+from argosy.model.machine_model import MachineModel, Steal
 from argosy.model.scenario import (
     ConstantLatency,
     MachineCrash,
-    MachineModel,
     Network,
     Partition,
     SchedulerCrash,
-    Steal,
 )
 from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import SECOND, cell, job, scenario

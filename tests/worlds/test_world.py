@@ -31,6 +31,7 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import Explanation, Why
+from argosy.model.machine_model import MachineModel
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     ConstantLatency,
@@ -38,7 +39,6 @@ from argosy.model.scenario import (
     Jittered,
     MachineCrash,
     MachineDrain,
-    MachineModel,
     MachineResize,
     Measured,
     Network,
@@ -260,9 +260,8 @@ def test_nothing_overtakes_the_head_of_a_queue() -> None:
 
 def test_shortest_first_goes_by_the_estimate_and_tasks_run_their_true_duration() -> None:
     def guessed(name: str, seconds: float, estimate: float, submit: float) -> SimulatedJob:
-        made = job(name, 1, cpu=4_000, seconds=seconds, submit=submit)
-        group = msgspec.structs.replace(made.groups[0], estimate=int(estimate * SECOND))
-        return msgspec.structs.replace(made, groups=(group,))
+        told = int(estimate * SECOND)
+        return job(name, 1, cpu=4_000, seconds=seconds, submit=submit, estimate=told)
 
     jobs = [guessed("a", 5, 5, 0), guessed("b", 9, 1, 0.1), guessed("c", 2, 8, 0.2)]
     world, _ = world_of(to_machine(0), jobs, machines=MachineModel(queue="shortest-first"))
