@@ -38,6 +38,7 @@ from argosy.model.scenario import (
 )
 from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario, shared_job
+from argosy.testing.hidden_truth import watched
 from argosy.worlds.log import DecisionLog
 from argosy.worlds.sim import SimulatedWorld
 
@@ -172,6 +173,37 @@ def jobs_whose_tasks_share_work_are_done(engine: type[Engine]) -> None:
     _, began, ended, _ = trial.world.simulator.pool_columns()
     # With as many workers as activities, a phase still takes as long as one.
     assert ((ended - began) >= 8 * SECOND).all(), "work was done faster than its activities take"
+
+
+def nobody_sees_how_long_tasks_really_run(engine: type[Engine]) -> None:
+    """Durations that no other number is equal to, and estimates far from them."""
+    plain = [
+        job(
+            f"j{i}",
+            1 + i % 4,
+            seconds=1.234567 + 0.007919 * i,
+            estimate=2 * SECOND + i,
+            submit=0.3 * i,
+            constraints=(parse_constraint("appID:self -> {guest, 0, 0} in rack"),) * (i % 2),
+        )
+        for i in range(30)
+    ]
+    shared = [
+        shared_job(f"s{i}", 2, (6, 3), (1.357911, 0.753197), estimate=9 * SECOND, submit=2 * i)
+        for i in range(3)
+    ]
+    jobs = [*plain, *shared, job("web", 2, seconds=None, kind="service")]
+    truths = [truth for made in jobs for truth in made.truth]
+    durations = {time for truth in truths for time in (*truth.durations, *truth.phases)}
+    faults = (
+        MachineCrash(at=3 * SECOND, machine="m2", down=2 * SECOND),
+        SchedulerCrash(at=5 * SECOND, scheduler="s-1", down=SECOND),
+    )
+    leaks: list[str] = []
+    spec = scenario(engine.name, jobs, faults=faults, horizon=60 * SECOND)
+    trial = ConformanceRun(watched(engine, durations, leaks), spec)
+    assert trial.counts[FINISHED] == sum(trial.counts) - 2
+    assert not leaks, leaks[0]
 
 
 def required_attributes_are_obeyed(engine: type[Engine]) -> None:
@@ -340,6 +372,7 @@ CHECKS: Final[tuple[Callable[[type[Engine]], None], ...]] = (
     endless_services_stay_up,
     jobs_with_several_groups_are_placed,
     jobs_whose_tasks_share_work_are_done,
+    nobody_sees_how_long_tasks_really_run,
     required_attributes_are_obeyed,
     gangs_start_together,
     hard_constraints_are_kept,
