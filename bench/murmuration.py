@@ -20,11 +20,12 @@ import numpy as np
 
 from argosy.cell.waits import WaitView
 from argosy.engines.registry import ENGINES, find_published
-from argosy.model.jobs import Job
+from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
-from argosy.model.scenario import CellSpec, FleetEntry, MachineModel, Output, Scenario
+from argosy.model.scenario import CellSpec, FleetEntry, Output, Scenario
+from argosy.model.truth import SimulatedJob
 from argosy.workloads import eagle, fanout
 from argosy.worlds.sim import SimulatedWorld
 
@@ -34,7 +35,7 @@ FCFS = MachineModel(start_delay=HOPS)
 SRJF = MachineModel(queue="shortest-first", start_delay=HOPS)
 
 
-def jobs_of(directory: Path | None, name: str) -> tuple[Job, ...]:
+def jobs_of(directory: Path | None, name: str) -> tuple[SimulatedJob, ...]:
     random = Random(1)
     if directory is not None:
         file = {"yahoo": "yahoo-10k", "cloudera": "cloudera-c-10k"}[name]
@@ -44,7 +45,7 @@ def jobs_of(directory: Path | None, name: str) -> tuple[Job, ...]:
 
 def run(
     engine: str,
-    jobs: tuple[Job, ...],
+    jobs: tuple[SimulatedJob, ...],
     machines: int,
     model: MachineModel,
     schedulers: int = 10,

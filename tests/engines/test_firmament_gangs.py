@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from flow_bench import DATA, Bench
@@ -142,9 +141,7 @@ def test_machines_that_join_later_take_tasks(options: dict[str, Any]) -> None:
 
 def test_a_machine_that_joins_later_has_arcs_only_from_those_whose_attributes_it_has() -> None:
     bench = Bench(cell(2), policy="load-spreading")
-    plain = job("picky", 2)
-    group = msgspec.structs.replace(plain.groups[0], requires={"gpu": "yes"})
-    picky = bench.add(msgspec.structs.replace(plain, groups=(group,)))
+    picky = bench.add(job("picky", 2, requires={"gpu": "yes"}))
     bench.round()
     add_machine(bench, "m2", "r0")
     bench.round()
@@ -173,7 +170,7 @@ def test_the_scheduler_uses_a_machine_that_joins() -> None:
                     placed.update(zip(claims.tasks.tolist(), claims.machines.tolist(), strict=True))
                     tell(Committed(transaction, outcome))
 
-    tell(JobSubmitted(submitted, 0, tasks))
+    tell(JobSubmitted(submitted.job, 0, tasks))
     assert len(placed) == 4
     machine = Machine("new", Resources(4_000, 16 * GIB), joins={"rack": ("r0",)})
     bench.cell.commit(Transaction(OPERATOR, machines=(AddMachine(machine),)))

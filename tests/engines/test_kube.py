@@ -16,7 +16,6 @@ from argosy.engines.kube.queues import TaskKind
 from argosy.engines.kube.room import Room
 from argosy.engines.omega import Omega
 from argosy.model.explanations import Explanation
-from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
@@ -28,6 +27,7 @@ from argosy.model.scenario import (
     Network,
     Takes,
 )
+from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
 
@@ -49,7 +49,7 @@ class _Unknown(Room):
 AT_ONCE = Network(latency=ConstantLatency(delay=0))
 
 
-def run(jobs: list[Job], machines: int = 1, **fields: Any) -> ConformanceRun:
+def run(jobs: list[SimulatedJob], machines: int = 1, **fields: Any) -> ConformanceRun:
     fields.setdefault("cell", cell(machines, cpu=1_000))
     return ConformanceRun(Kube, scenario("kube", jobs, replicas=1, network=AT_ONCE, **fields))
 

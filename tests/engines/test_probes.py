@@ -46,7 +46,7 @@ class LateBinder:
                 machines = [random.below(view.machines) for _ in range(2 * len(tasks))]
                 group = submission.groups[0]
                 return [
-                    Probe(number, np.array(machines, np.int32), group.request, group.expected or 0),
+                    Probe(number, np.array(machines, np.int32), group.request, group.estimate or 0),
                     WakeMe(now + 30 * SECOND, str(number)),
                 ]
             case ProbeReady(probe, number):

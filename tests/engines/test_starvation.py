@@ -93,7 +93,7 @@ def play(engine: Omega, cell: Cell, first: Any, moves: Any) -> tuple[int, bool]:
 def submission(tasks: int, cores: int, precedence: int, gang: bool) -> JobSubmitted:
     wanted = job("starved", tasks, cpu=cores * 1_000, precedence=precedence, gang=gang)
     numbers = np.array([task_number(0, index) for index in range(tasks)], np.int64)
-    return JobSubmitted(wanted, 0, numbers)
+    return JobSubmitted(wanted.job, 0, numbers)
 
 
 @settings(max_examples=150, deadline=None)

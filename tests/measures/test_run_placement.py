@@ -36,13 +36,13 @@ def judged(world: SimulatedWorld) -> tuple[int, int, float]:
     _, _, _, done = world.host.board.job_columns()
     containers = []
     for task, machine in zip(tasks.tolist(), machines.tolist(), strict=True):
-        mine = spec.jobs[task >> 32]
+        mine = spec.jobs[task >> 32].job
         ((group, _),) = mine.tasks_by_group(np.array([task]))
         tags = frozenset(container_tags(mine, group))
         containers.append(Container(tags, spec.cell.machines[machine].name))
     live = [each for number, each in enumerate(spec.jobs[: len(done)]) if done[number] < 0]
     constraints = [*spec.cell.constraints]
-    constraints += [c for each in live for c in of_job(each.id, each.constraints)]
+    constraints += [c for each in live for c in of_job(each.id, each.job.constraints)]
     meaning = Meaning(spec.cell.machines)
     found = meaning.judge(constraints, containers)
     concerned = sum(

@@ -11,9 +11,9 @@ from argosy.engines.families.flow.gangs import decide, gang_numbers
 from argosy.engines.families.flow.graph import Graph
 from argosy.engines.families.flow.tasks import PENDING, RUNNING
 from argosy.engines.firmament import FirmamentSettings
-from argosy.model.jobs import Job
 from argosy.model.scenario import CellSpec
 from argosy.model.transactions import Claims, Transaction
+from argosy.model.truth import SimulatedJob
 from argosy.solvers.flow.checker import faults
 from argosy.testing.builders import cell, scenario
 from argosy.worlds.sim.world import build_cell
@@ -33,10 +33,10 @@ class Bench:
         self.jobs = 0
         self.now = 0
 
-    def add(self, submitted: Job) -> int:
+    def add(self, submitted: SimulatedJob) -> int:
         number, self.jobs = self.jobs, self.jobs + 1
         tasks = np.arange(submitted.tasks, dtype=np.int64) + (number << 32)
-        self.graph.add([(submitted, number, tasks)], self.view, self.now)
+        self.graph.add([(submitted.job, number, tasks)], self.view, self.now)
         return number
 
     def solve(self) -> int:

@@ -16,16 +16,15 @@ from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.murmuration import Murmuration
 from argosy.model.effects import Effect, Enqueue, Probe
 from argosy.model.events import Event, JobSubmitted, TasksLost
-from argosy.model.jobs import Job
+from argosy.model.machine_model import MachineModel, Steal
 from argosy.model.scenario import (
     ConstantLatency,
     MachineCrash,
-    MachineModel,
     Network,
     Partition,
     SchedulerCrash,
-    Steal,
 )
+from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.worlds.sim import SimulatedWorld
 
@@ -54,7 +53,11 @@ class Filler:
 
 
 def run(
-    jobs: list[Job], model: MachineModel, machines: int = 1, engine: Any = Filler, **fields: Any
+    jobs: list[SimulatedJob],
+    model: MachineModel,
+    machines: int = 1,
+    engine: Any = Filler,
+    **fields: Any,
 ) -> SimulatedWorld:
     spec = scenario(
         engine.name,
@@ -70,7 +73,7 @@ def run(
     return world
 
 
-def whole(name: str, seconds: float, tasks: int = 1, submit: float = 0) -> Job:
+def whole(name: str, seconds: float, tasks: int = 1, submit: float = 0) -> SimulatedJob:
     return job(name, tasks, cpu=4_000, seconds=seconds, submit=submit)
 
 

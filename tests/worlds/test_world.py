@@ -32,7 +32,7 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import Explanation, Why
-from argosy.model.jobs import Job
+from argosy.model.machine_model import MachineModel
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     ConstantLatency,
@@ -40,7 +40,6 @@ from argosy.model.scenario import (
     Jittered,
     MachineCrash,
     MachineDrain,
-    MachineModel,
     MachineResize,
     Measured,
     Network,
@@ -53,6 +52,7 @@ from argosy.model.scenario import (
     UniformLatency,
 )
 from argosy.model.transactions import Claims, Transaction
+from argosy.model.truth import SimulatedJob
 from argosy.testing import conformance
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.worlds.sim import SimulatedWorld
@@ -80,7 +80,7 @@ class Scripted:
 
 
 def world_of(
-    script: Script, jobs: list[Job], *, finishes: Finishes = Finishes.NONE, **fields: Any
+    script: Script, jobs: list[SimulatedJob], *, finishes: Finishes = Finishes.NONE, **fields: Any
 ) -> tuple[SimulatedWorld, list[tuple[int, str, Event]]]:
     heard: list[tuple[int, str, Event]] = []
     engine = type(
@@ -263,10 +263,9 @@ def test_nothing_overtakes_the_head_of_a_queue() -> None:
 
 
 def test_shortest_first_goes_by_the_estimate_and_tasks_run_their_true_duration() -> None:
-    def guessed(name: str, seconds: float, estimate: float, submit: float) -> Job:
-        made = job(name, 1, cpu=4_000, seconds=seconds, submit=submit)
-        group = msgspec.structs.replace(made.groups[0], estimate=int(estimate * SECOND))
-        return msgspec.structs.replace(made, groups=(group,))
+    def guessed(name: str, seconds: float, estimate: float, submit: float) -> SimulatedJob:
+        told = int(estimate * SECOND)
+        return job(name, 1, cpu=4_000, seconds=seconds, submit=submit, estimate=told)
 
     jobs = [guessed("a", 5, 5, 0), guessed("b", 9, 1, 0.1), guessed("c", 2, 8, 0.2)]
     world, _ = world_of(to_machine(0), jobs, machines=MachineModel(queue="shortest-first"))

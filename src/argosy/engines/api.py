@@ -25,8 +25,8 @@ from argosy.cell.waits import WaitView
 from argosy.model.constraints import Constraint
 from argosy.model.effects import Effect
 from argosy.model.events import Event
+from argosy.model.machine_model import MachineModel
 from argosy.model.random import Random
-from argosy.model.scenario import MachineModel
 
 
 class Finishes(Enum):

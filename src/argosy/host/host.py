@@ -227,7 +227,7 @@ class Host:
         self.jobs.add(JobEntry(job, self.cell))
         if number % _CLEAR_EVERY == 0:
             self.forget_done()
-        if job.phases:
+        if job.activities:
             self.runtime.share_work(number)
         if job.constraints:
             self.cell.admit(number, job)

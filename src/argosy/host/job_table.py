@@ -22,13 +22,13 @@ class JobEntry:
     def __init__(self, job: Job, cell: Cell) -> None:
         self.job = job
         #: Whether some of its tasks run until they are stopped.
-        self.is_endless = any(not (group.durations or group.phases) for group in job.groups)
+        self.is_endless = any(group.endless for group in job.groups)
         self._groups: list[tuple[int, int, int, int]] = []
         start = 0
         for group in job.groups:
             shape = cell.shape(group.request, group.tags, job.precedence)
             end = start + group.count
-            self._groups.append((start, end, shape, group.expected or 0))
+            self._groups.append((start, end, shape, group.estimate or 0))
             start = end
         #: The estimate of every task, if there is but one group.
         self.common_estimate = self._groups[0][3] if len(self._groups) == 1 else None

@@ -27,7 +27,7 @@ class Tries:
         tasks, machines, incarnations, _ = self._runtime.take_starts()
         if not len(tasks):
             return
-        self.stop(tasks, Why.MOVED)
+        self.stop(tasks, Why.NONE)
         tries = zip(machines.tolist(), incarnations.tolist(), strict=True)
         self._running.update(zip(tasks.tolist(), tries, strict=True))
         self._machines.start(tasks, machines, incarnations)
@@ -38,7 +38,9 @@ class Tries:
             (task, *self._running.pop(task)) for task in tasks.tolist() if task in self._running
         ]
         if stopped:
-            numbers, machines, incarnations = (np.array(column) for column in zip(*stopped))
+            numbers, machines, incarnations = (
+                np.array(column) for column in zip(*stopped, strict=True)
+            )
             self._machines.stop(
                 numbers.astype(np.int64),
                 machines.astype(np.int32),

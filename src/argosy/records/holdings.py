@@ -50,7 +50,7 @@ class HoldingsRecount:
         #: Per group of tasks, in the order of jobs: its first task, and what its tasks ask for.
         self._first: list[int] = []
         self._requests: list[tuple[int, ...]] = []
-        self._jobs = {job.id: job for job in scenario.jobs}
+        self._jobs = {made.id: made.job for made in scenario.jobs}
         self._dimensions = dimensions
         self._numbers: dict[str, int] = {}
         self._schedulers: dict[str, int] = {}

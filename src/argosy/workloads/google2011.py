@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
+from argosy.model.truth import SimulatedJob
 from argosy.workloads.google_jobs import (
     LARGEST_MACHINE,
     TRACE_START,
@@ -139,7 +139,7 @@ def jobs(
     whole: Resources = LARGEST_MACHINE,
     notes: Notes | None = None,
     in_order: bool = True,
-) -> Iterator[Job]:
+) -> Iterator[SimulatedJob]:
     """The jobs that run at `start` or are submitted within `span` of it, in order of submission,
     with times counted from `start`. `notes` counts what was read and what could not be expressed.
     The tables are in order of time as published; `in_order=False` sorts them in memory."""

@@ -19,9 +19,9 @@ from typing import Any, Final
 import msgspec
 
 from argosy.model.errors import excerpt
-from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
+from argosy.model.truth import SimulatedJob
 from argosy.workloads.google_jobs import (
     LARGEST_MACHINE,
     TRACE_START,
@@ -130,7 +130,7 @@ def jobs(
     whole: Resources = LARGEST_MACHINE,
     notes: Notes | None = None,
     in_order: bool = True,
-) -> Iterator[Job]:
+) -> Iterator[SimulatedJob]:
     """The jobs that run at `start` or are submitted within `span` of it, in order of submission,
     with times counted from `start`. `notes` counts what was read and what could not be expressed.
     `in_order=False` sorts tables in memory that are not in order of time."""

@@ -63,9 +63,9 @@ class MapReduce(SerialScheduler):
                 effects = super().handle(event, view, now)
                 placed = transaction.claims.tasks[outcome.accepted]
                 return (*effects, *scaling.placed(placed, view, now))
-            case JobSubmitted(job, number, tasks) if job.phases:
+            case JobSubmitted(job, number, tasks) if job.activities:
                 scaling.take(job, number, len(tasks))
-            case TasksLost(job, number, tasks) if job.phases:
+            case TasksLost(job, number, tasks) if job.activities:
                 scaling.lose(number, tasks, now)
                 is_own = job.is_own(tasks)
                 if not is_own.any():

@@ -95,7 +95,7 @@ class Scaling:
         if workers is None:
             return ()
         self._history.learn(workers.job, phase, duration)
-        if phase + 1 == len(workers.job.phases):
+        if phase + 1 == len(workers.job.activities):
             del self._jobs[number]
             self._starved.discard(number)
             return ()

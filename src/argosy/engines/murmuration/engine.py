@@ -29,7 +29,7 @@ from argosy.model.events import (
 from argosy.model.explanations import Explanation, Why
 from argosy.model.gossip import WaitUpdate
 from argosy.model.jobs import Job, TaskGroup
-from argosy.model.scenario import MachineModel
+from argosy.model.machine_model import MachineModel
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.units import LARGEST
 
@@ -142,8 +142,8 @@ class Murmuration:
         heapq.heappush(self._queue, RankedTasks(rank, self._arrivals, job, number, tasks))
 
     def _estimate(self, job: Job, number: int, group: TaskGroup) -> int:
-        known = group.expected
-        if self._learner is not None and (group.durations or group.estimate is not None):
+        known = group.estimate
+        if self._learner is not None and not (group.endless or group.activities):
             self._learner.learn(*self._view.take_times())
             known = self._learner.estimate(job, number)
         return self._settings.unknown_estimate if known is None else known

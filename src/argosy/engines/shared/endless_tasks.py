@@ -33,13 +33,12 @@ class EndlessTasks:
 
     @staticmethod
     def split(job: Job, tasks: TaskArray) -> tuple[TaskArray, TaskArray]:
-        """Those of `tasks` that run until stopped, and the others."""
-        if all(group.durations or group.estimate is not None for group in job.groups):
+        """Those of `tasks` that run until stopped, and the others. Workers count among the former: one
+        that waited in a queue would leave its work to the others."""
+        if not any(group.endless or group.activities for group in job.groups):
             return tasks[:0], tasks
         standing = [
-            mine
-            for group, mine in job.tasks_by_group(tasks)
-            if not group.durations and group.estimate is None
+            mine for group, mine in job.tasks_by_group(tasks) if group.endless or group.activities
         ]
         endless = np.concatenate([tasks[:0], *standing])
         return endless, np.setdiff1d(tasks, endless)

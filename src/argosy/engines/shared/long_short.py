@@ -101,7 +101,7 @@ class HybridScheduler:
         self._apart.forget()
 
     def _is_long(self, group: TaskGroup) -> bool:
-        return (group.expected or 0) > self._hybrid.cutoff
+        return (group.estimate or 0) > self._hybrid.cutoff
 
     def _begin(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
         if not len(tasks):
@@ -139,7 +139,7 @@ class HybridScheduler:
                         number,
                         probed,
                         group.request,
-                        group.expected or 0,
+                        group.estimate or 0,
                         mine,
                         sticky=self.is_sticky,
                         cancel=True,
@@ -168,7 +168,7 @@ class HybridScheduler:
             self._context.random,
             within=within,
             keys=waits,
-            step=group.expected or 0,
+            step=group.estimate or 0,
             needs_room=False,
         )
         if not len(found.machines):

@@ -141,7 +141,7 @@ class QueueingScheduler:
             self._context.random,
             within=within,
             keys=keys,
-            step=group.expected or 0,
+            step=group.estimate or 0,
             needs_room=False,
         )
         if len(found.machines):

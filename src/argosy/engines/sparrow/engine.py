@@ -22,7 +22,7 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.jobs import Job
-from argosy.model.scenario import MachineModel
+from argosy.model.machine_model import MachineModel
 from argosy.model.transactions import TaskArray
 from argosy.model.units import Micros
 
@@ -107,7 +107,7 @@ class Sparrow:
                 continue
             count = max(settings.ratio * len(mine), settings.least)
             probed = draw(machines, count, random, repeated=settings.repeated)
-            estimate = group.expected or 0
+            estimate = group.estimate or 0
             effects.append(
                 Probe(number, probed, group.request, estimate, mine, cancel=settings.cancel)
             )

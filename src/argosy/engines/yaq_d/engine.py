@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from argosy.engines.api import Capabilities, Context, PaperPreset, Settings
 from argosy.engines.shared.queueing import QueueingScheduler, QueueingSettings
-from argosy.model.scenario import MachineModel
+from argosy.model.machine_model import MachineModel
 from argosy.model.units import Micros
 
 

@@ -98,7 +98,8 @@ class LinkWorld:
         self._heap: list[tuple[int, int, Event | Job]] = []
         self._count = 0
         self.now = 0
-        self._jobs: list[Job] = []
+        #: When each job was submitted.
+        self._submitted: list[int] = []
         #: Bytes that running tasks still have to read, by machine and task.
         self._reading: defaultdict[int, dict[int, float]] = defaultdict(dict)
         self._updated = [0] * MACHINES
@@ -126,12 +127,11 @@ class LinkWorld:
             extras = {"bandwidth": self._wants} if self._wants else {}
             request = Resources(1_000, 4 * GIB, extras)
             estimate = int(mean * MICROS_PER_SECOND)
-            group = TaskGroup(TASKS, request, (estimate,), estimate=estimate)
-            job = Job(f"j{number}", (group,), submit=int(at * MICROS_PER_SECOND))
+            job = Job(f"j{number}", (TaskGroup(TASKS, request, estimate),))
             for index in range(TASKS):
                 alone = ALONE[0] + (ALONE[1] - ALONE[0]) * random.uniform()
                 self._sizes[number << 32 | index] = alone * LINK
-            self._push(job.submit, job)
+            self._push(int(at * MICROS_PER_SECOND), job)
         self._push(0, Started())
         while True:
             ending = min((self._next_end(m) for m in range(MACHINES)), default=(1 << 62, -1, -1))
@@ -144,8 +144,8 @@ class LinkWorld:
                 continue
             self.now, _, what = heapq.heappop(self._heap)
             if isinstance(what, Job):
-                number = len(self._jobs)
-                self._jobs.append(what)
+                number = len(self._submitted)
+                self._submitted.append(self.now)
                 tasks = np.arange(TASKS, dtype=np.int64) + (number << 32)
                 self._tell(JobSubmitted(what, number, tasks))
             else:
@@ -227,7 +227,7 @@ class LinkWorld:
         self._read(machine)
         del self._reading[machine][task]
         number = task >> 32
-        self.responses.append((self.now - self._jobs[number].submit) / MICROS_PER_SECOND)
+        self.responses.append((self.now - self._submitted[number]) / MICROS_PER_SECOND)
         tasks = np.array([task], np.int64)
         self.cell.commit(Transaction(OPERATOR, releases=tasks))
         self._answer_probes()

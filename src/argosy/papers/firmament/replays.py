@@ -14,8 +14,8 @@ from argosy.engines.families.flow.local_data import LocalData
 from argosy.engines.families.flow.scheduler import FlowScheduler
 from argosy.engines.families.flow.settings import DataSettings
 from argosy.engines.families.flow.tasks import RUNNING
-from argosy.model.jobs import Job, TaskGroup
 from argosy.model.random import Random
+from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import MICROS_PER_SECOND
 from argosy.papers.experiment import ExperimentPoint, Result
 from argosy.papers.firmament.world import DATA, SLOT, Load, MeasuredWorld, measured_world, replay
@@ -112,14 +112,14 @@ def short_tasks(point: ExperimentPoint) -> Result:
     seconds = (1.5 * count * gap + 20 * duration) / MICROS_PER_SECOND
     load = Load(machines=machines, slots=float(slots), seconds=seconds, seed=point.seed)
 
-    def jobs() -> Iterator[Job]:
+    def jobs() -> Iterator[SimulatedJob]:
         # One before the beginning, for a scheduler that has not run before is no measure.
-        yield Job("early", (TaskGroup(10, SLOT, (duration,), estimate=duration),))
+        yield simulated_job("early", group_with_truth(10, SLOT, (duration,)))
         random, at = Random(point.seed).child("short"), float(begin)
         for number in range(count):
             at += random.exponential() * gap
-            group = TaskGroup(10, SLOT, (duration,), estimate=duration)
-            yield Job(f"j{number}", (group,), submit=int(at))
+            group = group_with_truth(10, SLOT, (duration,))
+            yield simulated_job(f"j{number}", group, submit=int(at))
 
     settings = {
         "policy": "load-spreading",
