@@ -26,19 +26,98 @@ std::span<const T> span_of(const std::optional<InArray<T>>& array) {
   return array ? span_of(*array) : std::span<const T>{};
 }
 
+// A report about a machine that the view has not learnt of is left out when it is due, unless the view has
+// learnt of it by then. Only a view that keeps tasks can hear that one is nowhere (-1).
 void check_machines(const WaitView& view, std::span<const std::int32_t> machines) {
   for (const std::int32_t machine : machines) {
-    if (machine < -1 || machine >= view.machines()) {
+    if (machine < (view.is_published() ? 0 : -1)) {
       throw nb::value_error("unknown machine number");
     }
   }
+}
+
+// What a view tells another as flat arrays, so that it can leave the process: `counts` tasks of each job
+// follow one another in the last columns but one. Epochs are each view's own and stay behind.
+auto columns_of(const WaitView::State& state) {
+  std::vector<std::int64_t> jobs, totals, counts, work;
+  std::vector<std::uint8_t> over, versions;
+  std::vector<std::uint32_t> indices;
+  std::vector<std::int32_t> machines, task_shapes;
+  for (const WaitView::JobState& job : state.jobs) {
+    jobs.push_back(job.job);
+    totals.push_back(job.total);
+    over.push_back(job.is_over ? 1 : 0);
+    counts.push_back(static_cast<std::int64_t>(job.entries.size()));
+    indices.insert(indices.end(), job.indices.begin(), job.indices.end());
+    for (const Placing& entry : job.entries) {
+      versions.push_back(entry.version);
+      machines.push_back(entry.machine);
+      task_shapes.push_back(entry.shape);
+      work.push_back(entry.work);
+    }
+  }
+  return std::make_tuple(
+      to_numpy(std::vector(state.shapes)), to_numpy(std::vector(state.requests)),
+      to_numpy(std::move(jobs)), to_numpy(std::move(totals)), to_numpy(std::move(over)),
+      to_numpy(std::move(counts)), to_numpy(std::move(indices)), to_numpy(std::move(versions)),
+      to_numpy(std::move(machines)), to_numpy(std::move(task_shapes)), to_numpy(std::move(work)),
+      to_numpy(std::vector(state.busy)));
+}
+
+WaitView::State state_of(InArray<std::int32_t> shapes, InArray<std::int64_t> requests,
+                         InArray<std::int64_t> jobs, InArray<std::int64_t> totals,
+                         InArray<std::uint8_t> over, InArray<std::int64_t> counts,
+                         InArray<std::uint32_t> indices, InArray<std::uint8_t> versions,
+                         InArray<std::int32_t> machines, InArray<std::int32_t> task_shapes,
+                         InArray<std::int64_t> work, InArray<std::int64_t> busy) {
+  constexpr std::int64_t most_tasks = std::int64_t{1} << 24;
+  const std::size_t rows = indices.size();
+  if (totals.size() != jobs.size() || over.size() != jobs.size() || counts.size() != jobs.size() ||
+      versions.size() != rows || machines.size() != rows || task_shapes.size() != rows ||
+      work.size() != rows) {
+    throw nb::value_error("columns of different lengths");
+  }
+  if (shapes.size() == 0 ? requests.size() != 0 : requests.size() % shapes.size() != 0) {
+    throw nb::value_error("an amount for each dimension of each shape");
+  }
+  WaitView::State state;
+  state.shapes.assign(shapes.data(), shapes.data() + shapes.size());
+  state.requests.assign(requests.data(), requests.data() + requests.size());
+  state.busy.assign(busy.data(), busy.data() + busy.size());
+  std::size_t row = 0;
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    const std::int64_t total = totals.data()[j], count = counts.data()[j];
+    if (jobs.data()[j] < 0 || jobs.data()[j] >= std::int64_t{1} << 31 || total < 0 ||
+        total > most_tasks || count < 0 || static_cast<std::size_t>(count) > rows - row) {
+      throw nb::value_error("no such job, or not so many tasks");
+    }
+    WaitView::JobState job{jobs.data()[j], total, over.data()[j] != 0, {}, {}};
+    for (const std::size_t end = row + static_cast<std::size_t>(count); row < end; ++row) {
+      const std::int32_t shape = task_shapes.data()[row];
+      if (indices.data()[row] >= most_tasks) throw nb::value_error("no such task");
+      if (shape < 0 || (shape > 0 && static_cast<std::size_t>(shape) >= shapes.size())) {
+        throw nb::value_error("a shape that is not in the list");
+      }
+      job.indices.push_back(indices.data()[row]);
+      job.entries.push_back({work.data()[row], machines.data()[row],
+                             static_cast<std::uint16_t>(shape), versions.data()[row], 0});
+    }
+    state.jobs.push_back(std::move(job));
+  }
+  if (row != rows) throw nb::value_error("more tasks than the jobs have");
+  return state;
 }
 
 }  // namespace
 
 void bind_waits(nb::module_& module) {
   nb::class_<WaitView::State>(module, "WaitState")
-      .def_prop_ro("jobs", [](const WaitView::State& self) { return self.jobs.size(); });
+      .def_prop_ro("jobs", [](const WaitView::State& self) { return self.jobs.size(); })
+      .def("columns", &columns_of)
+      .def_static("from_columns", &state_of, nb::arg("shapes"), nb::arg("requests"),
+                  nb::arg("jobs"), nb::arg("totals"), nb::arg("over"), nb::arg("counts"),
+                  nb::arg("indices"), nb::arg("versions"), nb::arg("machines"),
+                  nb::arg("task_shapes"), nb::arg("work"), nb::arg("busy"));
   nb::class_<WaitView>(module, "WaitView")
       .def(nb::init<bool, std::int64_t>(), nb::arg("published") = false, nb::arg("lag") = 0)
       .def_prop_ro("machines", &WaitView::machines)
@@ -103,6 +182,7 @@ void bind_waits(nb::module_& module) {
           },
           nb::arg("due"), nb::arg("now"), nb::arg("tasks"), nb::arg("machines"),
           nb::arg("estimates"), nb::arg("shapes"), nb::arg("started"))
+      .def("expect", &WaitView::expect, nb::arg("job"), nb::arg("total"))
       .def("settle", &WaitView::settle, nb::arg("now"))
       .def("record_times", &WaitView::record_times)
       .def("take_times",
@@ -155,5 +235,21 @@ void bind_waits(nb::module_& module) {
             return jobs ? self.state(span_of(*jobs)) : self.whole_state();
           },
           nb::arg("jobs") = nb::none())
-      .def("join", &WaitView::join, nb::arg("state"));
+      .def(
+          "join",
+          [](WaitView& self, const WaitView::State& state) {
+            if (state.requests.size() !=
+                state.shapes.size() * static_cast<std::size_t>(self.dimensions())) {
+              throw nb::value_error("an amount for each dimension of each shape");
+            }
+            for (const auto& job : state.jobs) {
+              for (const Placing& entry : job.entries) {
+                if (entry.is_placed() && entry.shape >= state.shapes.size()) {
+                  throw nb::value_error("a shape that is not in the list");
+                }
+              }
+            }
+            self.join(state);
+          },
+          nb::arg("state"));
 }

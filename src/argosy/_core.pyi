@@ -222,6 +222,37 @@ _Notices: TypeAlias = tuple[
 class WaitState:
     @property
     def jobs(self) -> int: ...
+    def columns(
+        self,
+    ) -> tuple[
+        NDArray[np.int32],
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.uint8],
+        NDArray[np.int64],
+        NDArray[np.uint32],
+        NDArray[np.uint8],
+        NDArray[np.int32],
+        NDArray[np.int32],
+        NDArray[np.int64],
+        NDArray[np.int64],
+    ]: ...
+    @staticmethod
+    def from_columns(
+        shapes: NDArray[np.int32],
+        requests: NDArray[np.int64],
+        jobs: NDArray[np.int64],
+        totals: NDArray[np.int64],
+        over: NDArray[np.uint8],
+        counts: NDArray[np.int64],
+        indices: NDArray[np.uint32],
+        versions: NDArray[np.uint8],
+        machines: NDArray[np.int32],
+        task_shapes: NDArray[np.int32],
+        work: NDArray[np.int64],
+        busy: NDArray[np.int64],
+    ) -> WaitState: ...
 
 class WaitView:
     def __init__(self, published: bool = False, lag: int = 0) -> None: ...
@@ -268,6 +299,7 @@ class WaitView:
         shapes: NDArray[np.int32],
         started: NDArray[np.int64],
     ) -> None: ...
+    def expect(self, job: int, total: int) -> None: ...
     def settle(self, now: int) -> None: ...
     def record_times(self) -> None: ...
     def take_times(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...

@@ -14,9 +14,11 @@ from argosy.model.effects import (
     AnswerProbe,
     AskQueues,
     Commit,
+    EarlierTime,
     Effect,
     Enqueue,
     Explain,
+    Pace,
     Probe,
     Sample,
     Send,
@@ -34,8 +36,8 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import CONFLICTS, Explanation, Why
-from argosy.model.gossip import WaitUpdate
 from argosy.model.jobs import index_of, job_of, task_name
+from argosy.model.messages import WaitUpdate
 from argosy.model.scenario import Jittered, Measured, Scaled
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import LARGEST
@@ -51,6 +53,8 @@ MACHINES: Final = "machines"
 #: A state of the job board, as in core/sim/board.hpp.
 _FINISHED: Final = 3
 _CONFLICTS: Final = frozenset(map(int, CONFLICTS))
+_NO_TIME: Final = EarlierTime(0)
+_AT_ONCE: Final = Pace()
 
 
 class EffectRunner:
@@ -104,9 +108,10 @@ class EffectRunner:
             case Measured(factor=factor):
                 duration = int(scheduler.take_computed() * factor)
         duration = min(duration, LARGEST)
-        scheduler.lanes[effect.lane].think(now, duration, effect.untold)
+        earlier = effect.earlier or _NO_TIME
+        scheduler.lanes[effect.lane].think(now, duration, earlier.total)
         if effect.job >= 0:
-            self._simulator.attempt(effect.job, duration + effect.untold_on_job)
+            self._simulator.attempt(effect.job, duration + earlier.on_job)
             self._journal.attempt(now, effect.job, scheduler.name, duration)
         self._world.post(now + duration, scheduler, DecisionDue(effect.token))
 
@@ -147,7 +152,7 @@ class EffectRunner:
         for machine in vacated:
             self._simulator.pump(machine)
         delay = self._network.reliable_delay(CELL, scheduler.name, now)
-        self._world.post(now + delay, scheduler, Committed(transaction, outcome))
+        self._world.post(now + delay, scheduler, Committed(effect.token, outcome))
 
     def _ended(self, scheduler: Scheduler, tasks: TaskArray) -> NDArray[np.bool_] | None:
         """Which of the scheduler's tasks ended before the claims that would move them arrived."""
@@ -223,6 +228,7 @@ class EffectRunner:
         if effect.estimate is not None:
             estimates = np.full(len(tasks), effect.estimate, np.int64)
         at = now + self._network.reliable_delay(scheduler.name, MACHINES, now)
+        pace = effect.pace or _AT_ONCE
         self._simulator.enqueue(
             at,
             scheduler.number,
@@ -231,8 +237,8 @@ class EffectRunner:
             shapes,
             durations,
             estimates,
-            effect.first,
-            effect.spacing,
+            pace.first,
+            pace.every,
         )
         self._journal.placed(now, "enqueued", tasks, machines, scheduler.name, effect.explanation)
 
@@ -331,16 +337,20 @@ class EffectRunner:
             self._world.lose(tasks, np.full(1, -1, np.int32), Why.MACHINE_GONE, now)
 
     def _ask_queues(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
-        if effect.heartbeat:
-            self._simulator.beat_every(effect.heartbeat, effect.sent)
-            lengths, waits = self._simulator.queue_state(effect.only_long, as_of_beat=True)
+        if effect.latest:
+            rules = self._world.scenario.machines
+            if rules.heartbeat:
+                self._simulator.beat_every(rules.heartbeat, rules.heartbeat_counts_sent)
+            lengths, waits = self._simulator.queue_state(
+                effect.which == "long", as_of_beat=rules.heartbeat > 0
+            )
             self._world.post(now, scheduler, QueuesReported(effect.token, lengths, waits))
             return
         delay = self._network.reliable_delay(scheduler.name, MACHINES, now)
         self._world.request(now + delay, scheduler, self._arrive_ask_queues, effect)
 
     def _arrive_ask_queues(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
-        lengths, waits = self._simulator.queue_state(effect.only_long)
+        lengths, waits = self._simulator.queue_state(effect.which == "long")
         hop = self._network.reliable_delay(MACHINES, scheduler.name, now)
         self._world.post(now + hop, scheduler, QueuesReported(effect.token, lengths, waits))
 
@@ -397,15 +407,13 @@ class EffectRunner:
         if hop >= 0:
             self._network.counts["sent"] += len(peers) * update.messages
             owners = [peer.index for peer in receivers]
-            self._simulator.gossip(owners, now + hop, *_columns(update, update.spacing))
+            self._simulator.gossip(owners, now + hop, *_columns(update))
             return
         rows = [slice(i, i + 1) for i in range(len(update.tasks))]
         for peer in receivers:
             for part in rows if update.is_per_task else [slice(None)]:
-                leaves = now + (part.start or 0) * update.spacing
-                for delay in self._network.deliveries(scheduler.name, peer.name, leaves):
-                    columns = _columns(update, 0, part)
-                    self._simulator.gossip([peer.index], leaves + delay, *columns)
+                for delay in self._network.deliveries(scheduler.name, peer.name, now):
+                    self._simulator.gossip([peer.index], now + delay, *_columns(update, part))
 
     def _receiver(self, scheduler: Scheduler, name: str) -> Scheduler:
         peer = self._world.scheduler(name)
@@ -440,7 +448,7 @@ class EffectRunner:
         )
 
 
-def _columns(update: WaitUpdate, spacing: int, part: slice = slice(None)) -> tuple[Any, ...]:
+def _columns(update: WaitUpdate, part: slice = slice(None)) -> tuple[Any, ...]:
     return (
         update.tasks[part],
         update.versions[part],
@@ -449,5 +457,5 @@ def _columns(update: WaitUpdate, spacing: int, part: slice = slice(None)) -> tup
         update.shape,
         update.total,
         update.since,
-        spacing,
+        0,
     )

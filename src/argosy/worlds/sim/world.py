@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from argosy._core import Simulator
 from argosy.cell import Cell
+from argosy.cell.waits import feed
 from argosy.engines.api import Engine, Finishes
 from argosy.model.effects import Effect
 from argosy.model.errors import EngineFault, ScenarioError
@@ -34,6 +35,7 @@ from argosy.model.events import (
 )
 from argosy.model.explanations import Why
 from argosy.model.jobs import Job
+from argosy.model.messages import EndsReported
 from argosy.model.random import Random
 from argosy.model.resources import dimensions_of
 from argosy.model.scenario import MachineModel, Partition, Scenario
@@ -360,7 +362,7 @@ class SimulatedWorld:
             scheduler.start()
         except Exception as error:
             raise EngineFault(f"{scheduler.name} did not start: {error}") from error
-        if scheduler.capabilities.finishes is Finishes.WAITS:
+        if scheduler.waits is not None:
             self.simulator.listen(scheduler.index, scheduler.waits)
         self.post(self.simulator.now, scheduler, Started(again))
 
@@ -477,18 +479,18 @@ class SimulatedWorld:
             (self.simulator.owner(job) for job in (ends[0] >> 32).tolist()), np.int64, len(ends[0])
         )
         for keeper in self._keepers:
-            if not keeper.is_alive:
+            if keeper.waits is None:
                 continue
             for is_own in (True, False):
                 rows = (owners == keeper.index) == is_own
                 if not rows.any():
                     continue
-                part = [column[rows] for column in ends]
+                part = EndsReported(*(column[rows] for column in ends))
                 delays: tuple[int, ...] = (self.network.reliable_delay(MACHINES, keeper.name, now),)
                 if not is_own:
                     delays = self.network.deliveries(MACHINES, keeper.name, now)
                 for delay in delays:
-                    keeper.waits.post_ended(now + delay, now, *part)
+                    feed(keeper.waits, part, now + delay, now)
 
     def deliver(self, sender: str, receiver: Scheduler, event: Event, now: int) -> None:
         for delay in self.network.deliveries(sender, receiver.name, now):
