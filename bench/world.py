@@ -24,6 +24,7 @@ from argosy.engines.registry import ENGINES
 from argosy.host.journal import Journal
 from argosy.model.effects import Effect, Send
 from argosy.model.events import Event, MessageReceived, Started
+from argosy.model.messages import Note
 from argosy.model.random import Random
 from argosy.model.scenario import FleetEntry, Scenario
 from argosy.model.truth import SimulatedJob
@@ -54,10 +55,10 @@ class Relay:
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
             case Started():
-                return (Send(self._next, 0),)
-            case MessageReceived(_, hops):
+                return (Send(self._next, Note("hops", 0)),)
+            case MessageReceived(_, Note(_, hops)):
                 self._left -= 1
-                return (Send(self._next, hops + 1),) if self._left > 0 else ()
+                return (Send(self._next, Note("hops", hops + 1)),) if self._left > 0 else ()
         return ()
 
 

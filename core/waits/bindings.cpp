@@ -26,9 +26,11 @@ std::span<const T> span_of(const std::optional<InArray<T>>& array) {
   return array ? span_of(*array) : std::span<const T>{};
 }
 
+// A report about a machine that the view has not learnt of is left out when it is due, unless the view has
+// learnt of it by then. Only a view that keeps tasks can hear that one is nowhere (-1).
 void check_machines(const WaitView& view, std::span<const std::int32_t> machines) {
   for (const std::int32_t machine : machines) {
-    if (machine < -1 || machine >= view.machines()) {
+    if (machine < (view.is_published() ? 0 : -1)) {
       throw nb::value_error("unknown machine number");
     }
   }
@@ -144,6 +146,7 @@ void bind_waits(nb::module_& module) {
           },
           nb::arg("due"), nb::arg("now"), nb::arg("tasks"), nb::arg("machines"),
           nb::arg("estimates"), nb::arg("shapes"), nb::arg("started"))
+      .def("expect", &WaitView::expect, nb::arg("job"), nb::arg("total"))
       .def("settle", &WaitView::settle, nb::arg("now"))
       .def("record_times", &WaitView::record_times)
       .def("take_times",
@@ -196,5 +199,21 @@ void bind_waits(nb::module_& module) {
             return jobs ? self.state(span_of(*jobs)) : self.whole_state();
           },
           nb::arg("jobs") = nb::none())
-      .def("join", &WaitView::join, nb::arg("state"));
+      .def(
+          "join",
+          [](WaitView& self, const WaitView::State& state) {
+            if (state.requests.size() !=
+                state.shapes.size() * static_cast<std::size_t>(self.dimensions())) {
+              throw nb::value_error("an amount for each dimension of each shape");
+            }
+            for (const auto& job : state.jobs) {
+              for (const Placing& entry : job.entries) {
+                if (entry.is_placed() && entry.shape >= state.shapes.size()) {
+                  throw nb::value_error("a shape that is not in the list");
+                }
+              }
+            }
+            self.join(state);
+          },
+          nb::arg("state"));
 }

@@ -24,15 +24,18 @@ class Roomiest:
     def __init__(self, settings, context):
         self.settings, self.context = settings, context
         self.waiting = {}  # job number -> (job, tasks without a machine)
+        self.asked = {}  # token -> claims that the cell has not answered
+        self.token = 0
 
     def handle(self, event, view, now):
         match event:
             case JobSubmitted(job, number, tasks) | TasksLost(job, number, tasks):
                 return self.place(job, number, tasks, view, now)
-            case Committed(transaction, outcome) if outcome.has_conflict:
-                refused = transaction.claims.tasks[~outcome.accepted]
-                number = int(refused[0]) >> 32
-                return self.place(self.waiting[number][0], number, refused, view, now)
+            case Committed(token, outcome):
+                refused = self.asked.pop(token).tasks[~outcome.accepted]
+                if len(refused):
+                    number = int(refused[0]) >> 32
+                    return self.place(self.waiting[number][0], number, refused, view, now)
             case TimerFired(name) if len(self.waiting[int(name)][1]):
                 return self.place(self.waiting[int(name)][0], int(name), [], view, now)
         return ()
@@ -49,5 +52,7 @@ class Roomiest:
                 effects.append(Explain(left, found.explanation()))
         self.waiting[number] = (job, draft.unplaced())
         if draft.count:
-            effects.append(Commit(Transaction(self.context.name, draft.claims())))
+            self.token += 1
+            claims = self.asked[self.token] = draft.claims()
+            effects.append(Commit(self.token, Transaction(self.context.name, claims)))
         return effects

@@ -163,12 +163,12 @@ def test_the_scheduler_uses_a_machine_that_joins() -> None:
             match effect:
                 case Think(_, token) if token >= 0:
                     tell(DecisionDue(token))
-                case Commit(transaction):
+                case Commit(token, transaction):
                     outcome = bench.cell.commit(transaction)
                     claims = transaction.claims
                     assert claims is not None
                     placed.update(zip(claims.tasks.tolist(), claims.machines.tolist(), strict=True))
-                    tell(Committed(transaction, outcome))
+                    tell(Committed(token, outcome))
 
     tell(JobSubmitted(submitted.job, 0, tasks))
     assert len(placed) == 4

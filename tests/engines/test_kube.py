@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from argosy.engines.api import Context, Settings
-from argosy.engines.kube import Kube
+from argosy.engines.kube import Kube, KubeSettings
 from argosy.engines.kube.engine import looks_at
 from argosy.engines.kube.queues import TaskKind
 from argosy.engines.kube.room import Room
@@ -36,8 +37,8 @@ class OneByOne(Kube):
     """The same scheduler, which makes and looks at every single attempt."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
-        super().__init__(settings, context)
-        self._is_punctual = False
+        assert isinstance(settings, KubeSettings)
+        super().__init__(structs.replace(settings, skip_hopeless_attempts=False), context)
         self._room = _Unknown()
 
 

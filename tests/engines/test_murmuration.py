@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.cell import Cell
-from argosy.engines.api import Context
+from argosy.cell.waits import feed
+from argosy.engines.api import Context, wait_view_for
 from argosy.engines.murmuration import Murmuration, MurmurationSettings
 from argosy.engines.murmuration.estimates import Learner
-from argosy.engines.murmuration.peers import AskWaits
 from argosy.experiments.execute import execute
 from argosy.model.effects import Effect, Enqueue, Explain, Send, Think, WakeMe
 from argosy.model.events import (
@@ -28,6 +28,7 @@ from argosy.model.events import (
 )
 from argosy.model.explanations import Why
 from argosy.model.machines import Machine
+from argosy.model.messages import AskWaits, EndsReported, WaitUpdate
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.transactions import OPERATOR, AddMachine, Transaction
@@ -45,8 +46,18 @@ def a_cell(count: int) -> Cell:
     return cell
 
 
-def a_murmuration(peers: tuple[str, ...] = PEERS, **settings: Any) -> Murmuration:
-    return Murmuration(MurmurationSettings(**settings), Context("s-0", peers, Random(1)))
+class Told(Murmuration):
+    """Shows its wait view, which the host has made and feeds."""
+
+    def __init__(self, settings: MurmurationSettings, peers: tuple[str, ...]) -> None:
+        waits = wait_view_for(Murmuration, settings)
+        assert waits is not None
+        self.waits = waits
+        super().__init__(settings, Context("s-0", peers, Random(1), waits=waits))
+
+
+def a_murmuration(peers: tuple[str, ...] = PEERS, **settings: Any) -> Told:
+    return Told(MurmurationSettings(**settings), peers)
 
 
 def submitted(submission: SimulatedJob, number: int) -> JobSubmitted:
@@ -96,27 +107,22 @@ def test_placements_are_told_to_every_peer_in_one_message_and_they_avoid_them() 
     assert set(chosen).isdisjoint(taken)
 
 
-def tell(engine: Murmuration, update: Any, cell: Cell) -> None:
+def tell(engine: Told, update: WaitUpdate, cell: Cell) -> None:
     """What a world does with gossip."""
     engine.handle(Started(), cell, 0)
-    request = np.array(cell.shape_request(update.shape), np.int64)
-    engine.waits.know_shape(update.shape, request)
-    engine.waits.post_placed(
-        0, 0, update.tasks, update.versions, update.machines, update.estimate, update.shape, 0
-    )
+    feed(engine.waits, update, 0, 0)
 
 
-def end(engine: Murmuration, effect: Enqueue, count: int, shape: int, seconds: int) -> None:
+def end(engine: Told, effect: Enqueue, count: int, shape: int, seconds: int) -> None:
     """The first `count` of what was enqueued has ended."""
-    engine.waits.post_ended(
-        0,
-        0,
+    ends = EndsReported(
         effect.tasks[:count],
         effect.machines[:count],
         np.full(count, seconds * SECOND, np.int64),
         np.full(count, shape, np.int32),
         np.zeros(count, np.int64),
     )
+    feed(engine.waits, ends, 0, 0)
 
 
 def test_a_machine_whose_task_ended_is_chosen_again() -> None:

@@ -54,7 +54,7 @@ def attempt(engine: Omega, cell: Cell, thinking: Think, now: int) -> Any:
     for effect in effects:
         if isinstance(effect, Commit):
             outcome = cell.commit(effect.transaction)
-            return engine.handle(Committed(effect.transaction, outcome), cell, now)
+            return engine.handle(Committed(effect.token, outcome), cell, now)
     return effects
 
 

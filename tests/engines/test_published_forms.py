@@ -98,8 +98,8 @@ def test_a_scenario_that_is_as_published_says_which_form_by_its_settings(tmp_pat
 
 
 def test_what_a_scenario_spells_out_stays_as_it_is(tmp_path: Path) -> None:
-    scenario = load(write(tmp_path, "yaq-d", 'heartbeat = "8s"'))
-    assert scenario.fleet[0].settings["heartbeat"] == 8_000_000
+    scenario = load(write(tmp_path, "yaq-d", 'jitter = "1s"'))
+    assert scenario.fleet[0].settings["jitter"] == 1_000_000
     assert scenario.fleet[0].settings["share"] == 0.98
 
 

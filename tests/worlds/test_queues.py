@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.murmuration import Murmuration
-from argosy.model.effects import Effect, Enqueue, Probe
+from argosy.model.effects import Effect, Enqueue, Pace, Probe
 from argosy.model.events import Event, JobSubmitted, TasksLost
 from argosy.model.machine_model import MachineModel, Steal
 from argosy.model.scenario import (
@@ -46,7 +46,7 @@ class Filler:
         match event:
             case JobSubmitted(_, _, tasks):
                 machines = np.zeros(len(tasks), np.int32)
-                return [Enqueue(tasks, machines, None, self.first, self.spacing)]
+                return [Enqueue(tasks, machines, pace=Pace(self.first, self.spacing))]
             case TasksLost(_, _, tasks, machines):
                 return [Enqueue(tasks, machines + 1)]
         return ()

@@ -33,6 +33,7 @@ from argosy.model.events import (
 )
 from argosy.model.explanations import Explanation, Why
 from argosy.model.machine_model import MachineModel
+from argosy.model.messages import Note
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     ConstantLatency,
@@ -57,6 +58,8 @@ from argosy.testing import conformance
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.worlds.sim import SimulatedWorld
 
+#: The token of a release.
+RELEASE = 1
 NO_LATENCY = Network(latency=ConstantLatency(delay=0))
 Script = Callable[["Scripted", Event, View, int], Sequence[Effect]]
 
@@ -119,7 +122,7 @@ def first_fit(engine: Scripted, event: Event, view: View, now: int) -> Sequence[
         return ()
     draft, group = Draft(view), event.job.groups[0]
     draft.place(event.tasks, view.shape(group.request), Rule.FIRST, engine.context.random)
-    return [Commit(Transaction(engine.context.name, draft.claims()))]
+    return [Commit(0, Transaction(engine.context.name, draft.claims()))]
 
 
 def claim(view: View, event: JobSubmitted, machine: int, scheduler: str) -> Commit:
@@ -128,7 +131,7 @@ def claim(view: View, event: JobSubmitted, machine: int, scheduler: str) -> Comm
     machines = np.full(count, machine, np.int32)
     shape = view.shape(group.request, group.tags, event.job.precedence)
     claims = Claims(event.tasks, machines, np.full(count, shape, np.int32), view.versions(machines))
-    return Commit(Transaction(scheduler, claims))
+    return Commit(0, Transaction(scheduler, claims))
 
 
 def run_log(spec: Any) -> tuple[SimulatedWorld, list[dict[str, Any]]]:
@@ -386,7 +389,7 @@ def greet(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effe
         case Started() if engine.context.name == "s-0":
             return [WakeMe(i * SECOND, str(i)) for i in range(10)]
         case TimerFired(name):
-            return [Send(engine.context.peers, name)]
+            return [Send(engine.context.peers, Note(name))]
         case JobSubmitted(_, _, tasks):
             return [Enqueue(tasks, np.zeros(len(tasks), np.int32))]
     return ()
@@ -396,7 +399,7 @@ def greetings(**fields: Any) -> tuple[SimulatedWorld, list[tuple[int, str]]]:
     long_job = [job("keeps-the-world-going", 1, seconds=60)]
     world, heard = world_of(greet, long_job, replicas=2, **fields)
     return world, [
-        (now, event.payload) for now, _, event in heard if isinstance(event, MessageReceived)
+        (now, event.payload.kind) for now, _, event in heard if isinstance(event, MessageReceived)
     ]
 
 
@@ -488,8 +491,8 @@ def test_a_scheduler_can_release_and_place_again() -> None:
             case JobSubmitted():
                 return [claim(view, event, 0, "s"), WakeMe(2 * SECOND, "release")]
             case TimerFired("release"):
-                return [Commit(Transaction("s", releases=np.zeros(1, np.int64)))]
-            case Committed(transaction) if transaction.releases is not None:
+                return [Commit(RELEASE, Transaction("s", releases=np.zeros(1, np.int64)))]
+            case Committed(token) if token == RELEASE:
                 return [Enqueue(np.zeros(1, np.int64), np.ones(1, np.int32))]
         return ()
 
@@ -543,9 +546,9 @@ def test_room_that_a_release_frees_wakes_the_queue() -> None:
             case JobSubmitted(_, _, tasks):
                 return [Enqueue(tasks, np.zeros(1, np.int32))]
             case TimerFired("release"):
-                return [Commit(Transaction("s", releases=np.zeros(1, np.int64)))]
-            case Committed(transaction) if transaction.releases is not None:
-                return [Abandon(transaction.releases, Explanation(remedy="none wanted"))]
+                return [Commit(RELEASE, Transaction("s", releases=np.zeros(1, np.int64)))]
+            case Committed(token) if token == RELEASE:
+                return [Abandon(np.zeros(1, np.int64), Explanation(remedy="none wanted"))]
         return ()
 
     jobs = [job("holds", 1, cpu=4_000, seconds=None), job("waits", 1, cpu=4_000, submit=1)]
@@ -565,7 +568,7 @@ def test_room_that_a_move_frees_wakes_the_queue() -> None:
                 shape = view.shape(Resources(4_000, GIB))
                 one = np.ones(1, np.int32)
                 claims = Claims(np.zeros(1, np.int64), one, one * shape, view.versions(one))
-                return [Commit(Transaction("s", claims, move=True))]
+                return [Commit(0, Transaction("s", claims, move=True))]
         return ()
 
     jobs = [job("moves", 1, cpu=4_000, seconds=10), job("waits", 1, cpu=4_000, submit=1)]
@@ -578,6 +581,8 @@ def test_room_that_a_move_frees_wakes_the_queue() -> None:
 
 @pytest.mark.parametrize("atomic", [False, True])
 def test_a_move_that_comes_after_its_task_ended_is_refused(atomic: bool) -> None:
+    asked: list[Claims] = []
+
     def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
             case JobSubmitted(submission, _, _) if submission.id == "short":
@@ -589,15 +594,15 @@ def test_a_move_that_comes_after_its_task_ended_is_refused(atomic: bool) -> None
                 shapes = np.full(2, view.shape(Resources(1_000, GIB)), np.int32)
                 machines = np.full(2, 2, np.int32)
                 tasks = np.array([0, 1 << 32], np.int64)
-                claims = Claims(tasks, machines, shapes, view.versions(machines))
-                return [Commit(Transaction("s", claims, move=True, atomic=atomic))]
+                asked.append(Claims(tasks, machines, shapes, view.versions(machines)))
+                return [Commit(0, Transaction("s", asked[0], move=True, atomic=atomic))]
         return ()
 
     network = Network(latency=ConstantLatency(delay=300))
     jobs = [job("short", 1, seconds=1.9996), job("long", 1, seconds=9)]
     world, heard = world_of(script, jobs, network=network)
     answer = [event for _, _, event in heard if isinstance(event, Committed)][-1]
-    refused = answer.outcome.refusals(answer.transaction.claims)
+    refused = answer.outcome.refusals(asked[0])
     whys = [Why.ENDED, Why.TOGETHER] if atomic else [Why.ENDED]
     assert [refusal.why for refusal in refused] == whys
     assert world.host.board.counts().tolist() == [0, 0, 0, 2, 0, 0, 0]
@@ -661,9 +666,10 @@ def place_what_another_was_given(
     engine: Scripted, event: Event, view: View, now: int
 ) -> Sequence[Effect]:
     if isinstance(event, JobSubmitted):
-        return [Send(engine.context.peers, event.tasks)]
-    if isinstance(event, MessageReceived):
-        return [Enqueue(event.payload, np.zeros(len(event.payload), np.int32))]
+        return [Send(engine.context.peers, Note("tasks", event.tasks.tolist()))]
+    if isinstance(event, MessageReceived) and isinstance(event.payload, Note):
+        tasks = np.array(event.payload.data, np.int64)
+        return [Enqueue(tasks, np.zeros(len(tasks), np.int32))]
     return ()
 
 
@@ -718,7 +724,7 @@ def think_backwards(engine: Scripted, event: Event, view: View, now: int) -> Seq
 
 
 def send_into_the_void(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-    return [Send(("nobody",), None)]
+    return [Send(("nobody",), Note("hello"))]
 
 
 def return_nonsense(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Any]:
@@ -733,9 +739,8 @@ def abandon_what_runs(engine: Scripted, event: Event, view: View, now: int) -> S
     match event:
         case JobSubmitted():
             return [claim(view, event, 0, engine.context.name)]
-        case Committed(transaction):
-            assert transaction.claims is not None
-            return [Abandon(transaction.claims.tasks, Explanation())]
+        case Committed():
+            return [Abandon(np.zeros(1, np.int64), Explanation())]
     return ()
 
 

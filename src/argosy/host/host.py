@@ -298,7 +298,7 @@ class Host:
             scheduler.start()
         except Exception as error:
             raise EngineFault(f"{scheduler.name} did not start: {error}") from error
-        if scheduler.capabilities.finishes is Finishes.WAITS:
+        if scheduler.waits is not None:
             self.runtime.listen(scheduler.index, scheduler.waits)
         self.post(self.runtime.now, scheduler, Started(again))
 

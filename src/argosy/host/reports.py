@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy._core import RuntimeEvent
+from argosy.cell.waits import feed
 from argosy.engines.api import Finishes
 from argosy.host.protocols import MACHINES
 from argosy.model.events import PhaseFinished, ProbeReady, TaskFinished
 from argosy.model.explanations import Why
+from argosy.model.messages import EndsReported
 
 if TYPE_CHECKING:
     from argosy.host.host import Host
@@ -110,15 +112,15 @@ class Reports:
         """Into each wait view, over the network; of a scheduler's own tasks for sure."""
         owners = self._owners(ends[0])
         for keeper in self._keepers:
-            if not keeper.is_alive:
+            if keeper.waits is None:
                 continue
             for is_own in (True, False):
                 rows = (owners == keeper.index) == is_own
                 if not rows.any():
                     continue
-                part = [column[rows] for column in ends]
+                part = EndsReported(*(column[rows] for column in ends))
                 delays: tuple[int, ...] = (self._links.reliable_delay(MACHINES, keeper.name, now),)
                 if not is_own:
                     delays = self._links.deliveries(MACHINES, keeper.name, now)
                 for delay in delays:
-                    keeper.waits.post_ended(now + delay, now, *part)
+                    feed(keeper.waits, part, now + delay, now)

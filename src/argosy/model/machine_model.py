@@ -34,4 +34,9 @@ class MachineModel(msgspec.Struct, frozen=True, kw_only=True):
     start_delay: Time = 0
     #: Tasks with an estimate above this are long, and stand apart; 0 means that none is.
     long_above: Time = 0
+    #: How often each machine reports its queue to schedulers that go by the latest report (`yaq-d`); 0
+    #: means at every change.
+    heartbeat: Time = 8_000_000
+    #: Whether such a report counts what is on its way to the machine as well.
+    heartbeat_counts_sent: bool = False
     steal: Steal | None = None

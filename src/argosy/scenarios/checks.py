@@ -11,7 +11,7 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from argosy.model.errors import ScenarioError, UnknownName, excerpt
+from argosy.model.errors import ScenarioError, SettingError, UnknownName, excerpt
 from argosy.model.jobs import is_name
 from argosy.model.machines import GROUP_NAME, MACHINE_GROUP, Machine
 from argosy.model.resources import dimensions_of
@@ -234,6 +234,18 @@ def check_group_settings(
         name = settings.get(field.name)
         if name and GROUP_NAME in get_args(field.type):
             check_known("node group", name, groups, (*path, field.name))
+
+
+def check_moved_settings(entry: FleetEntry, moved: Mapping[str, str], path: Path) -> None:
+    for name in entry.settings:
+        if name in moved:
+            raise Misfit(
+                SettingError(
+                    f"{name} is not a setting of {entry.engine} any more",
+                    hint=f"say it as {moved[name]}",
+                ),
+                (*path, name),
+            )
 
 
 def check_known(kind: str, name: str, known: Collection[str], path: Path) -> None:

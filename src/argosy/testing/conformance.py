@@ -7,7 +7,8 @@
         check(MyEngine)
 
 Each check runs the engine in the simulated world, with the cell audited after every commit, and raises
-AssertionError with what went wrong.
+AssertionError with what went wrong. Every event and effect goes through both wire formats on its way
+(`argosy.testing.wired`), so an engine that conforms can run in another process than its world.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from argosy.model.scenario import (
 from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario, shared_job
 from argosy.testing.hidden_truth import watched
+from argosy.testing.wired import wired
 from argosy.worlds.sim import SimulatedWorld
 
 PENDING, QUEUED, RUNNING, FINISHED, ABANDONED, *_ = TaskState
@@ -50,11 +52,16 @@ class ConformanceRun:
     """One finished run: the world and its decision log."""
 
     def __init__(
-        self, engine: type[Engine], spec: Scenario, also: Sequence[type[Engine]] = ()
+        self,
+        engine: type[Engine],
+        spec: Scenario,
+        also: Sequence[type[Engine]] = (),
+        *,
+        is_wired: bool = True,
     ) -> None:
         stream = io.BytesIO()
         log = Journal(stream)
-        engines = {known.name: known for known in (engine, *also)}
+        engines = {known.name: wired(known) if is_wired else known for known in (engine, *also)}
         self.world = SimulatedWorld(spec, engines, log)
         self.world.run()
         self.digest = log.digest()
@@ -127,6 +134,20 @@ def the_same_seed_gives_the_same_log(engine: type[Engine]) -> None:
     first, again = (ConformanceRun(engine, scenario(engine.name, workload())) for _ in range(2))
     assert first.log == again.log, "the decision log differs between two runs of one seed"
     assert first.digest == again.digest
+
+
+def events_that_were_written_and_read_give_the_same_decisions(engine: type[Engine]) -> None:
+    faults = (
+        MachineCrash(at=SECOND, machine="m2", down=5 * SECOND),
+        SchedulerCrash(at=2 * SECOND, scheduler="s-1", down=5 * SECOND),
+    )
+    shared = shared_job("shared", 3, (12, 4), (3, 5), submit=0.5)
+    jobs = [*workload(30, spacing=0.02), shared, job("gang", 6, gang=True, submit=1)]
+    spec = scenario(engine.name, jobs, replicas=3, faults=faults)
+    direct, over_wire = (
+        ConformanceRun(engine, spec, is_wired=is_wired) for is_wired in (False, True)
+    )
+    assert direct.log == over_wire.log, "decisions depend on more than the values of events"
 
 
 def what_cannot_be_placed_is_explained(engine: type[Engine]) -> None:
@@ -369,6 +390,7 @@ CHECKS: Final[tuple[Callable[[type[Engine]], None], ...]] = (
     one_scheduler_alone_works,
     many_schedulers_work,
     the_same_seed_gives_the_same_log,
+    events_that_were_written_and_read_give_the_same_decisions,
     what_cannot_be_placed_is_explained,
     endless_services_stay_up,
     jobs_with_several_groups_are_placed,

@@ -30,7 +30,7 @@ from argosy.model.units import Micros
 
 _RETRY: Final = "retry"
 _NEVER: Final = 2**62
-#: Attempts are passed over for so long at most, for what they cost is told afterwards.
+#: Attempts are passed over for so long at most, for their time is reported afterwards.
 _LONGEST: Final = 60_000_000
 
 
@@ -51,6 +51,10 @@ class KubeSettings(Settings, frozen=True):
     preempt: bool = True
     #: A task is abandoned after so many attempts. Kubernetes itself never gives up.
     attempts: Annotated[int, Meta(ge=1, le=1_000_000_000)] = 100_000
+    #: Pass over attempts that are bound to find no room, and report their time afterwards, instead of
+    #: making each: a simulation of a full cell is then fast, with the same placements. It happens only
+    #: while every decision takes exactly t_task, so never on real clocks.
+    skip_hopeless_attempts: bool = True
 
 
 class Kube:
@@ -90,7 +94,7 @@ class Kube:
         match event:
             case DecisionDue(token):
                 return self._decided(view, now) if token == self._decision else ()
-            case Committed(transaction, outcome) if transaction.claims is self._claims:
+            case Committed(token, outcome) if token == self._decision:
                 return self._bound(outcome, view, now)
             case TimerFired(name) if name == _RETRY and now >= self._timer:
                 self._timer = _NEVER
@@ -144,8 +148,7 @@ class Kube:
     def _think(self, pod: Pod, duration: int, now: int) -> Sequence[Effect]:
         self._decision += 1
         self._due = now + duration
-        earlier, on_job = self._vain.take_untold(pod.job)
-        return (Think(duration, self._decision, pod.job, "", earlier, on_job),)
+        return (Think(duration, self._decision, pod.job, "", self._vain.take_unreported(pod.job)),)
 
     def _choose(self, pod: Pod, view: View) -> None:
         kind = pod.kind
@@ -188,7 +191,7 @@ class Kube:
         if self._claims is None:
             return self._found_none(view, now)
         transaction = Transaction(self._context.name, self._claims, preempt=self._settings.preempt)
-        return (Commit(transaction, self._explanation),)
+        return (Commit(self._decision, transaction, self._explanation),)
 
     def _bound(self, outcome: Outcome, view: View, now: int) -> Sequence[Effect]:
         """A machine that was taken meanwhile is no lack of room: the task is ready again at once."""
@@ -242,7 +245,8 @@ class Kube:
         last attempt at a task are made in any case, for something is said about these."""
         head = self._ready.head
         return (
-            self._is_punctual
+            self._settings.skip_hopeless_attempts
+            and self._is_punctual
             and self._room.is_short()
             and (head is not None or len(self._waiting) > 0)
             and not (isinstance(head, Batch) and head.is_fresh)

@@ -55,13 +55,13 @@ class MapReduce(SerialScheduler):
                 return scaling.look_again(view, now)
             case DecisionDue(token) if token < 0:
                 return scaling.commit(token, view, now)
-            case Committed(transaction, outcome) if scaling.is_mine(transaction):
+            case Committed(token, outcome) if scaling.is_mine(token):
                 return scaling.added(outcome, view, now)
-            case Committed(transaction, outcome):
-                if transaction.claims is None:
+            case Committed(token, outcome):
+                if (claims := self._claims_of(token)) is None:
                     return ()
                 effects = super().handle(event, view, now)
-                placed = transaction.claims.tasks[outcome.accepted]
+                placed = claims.tasks[outcome.accepted]
                 return (*effects, *scaling.placed(placed, view, now))
             case JobSubmitted(job, number, tasks) if job.activities:
                 scaling.take(job, number, len(tasks))

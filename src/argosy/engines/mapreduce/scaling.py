@@ -27,6 +27,8 @@ from argosy.model.units import Micros
 
 LANE: Final = "scaling"
 TIMER: Final = "look again"
+#: The token of releases, whose answers nobody waits for.
+_RELEASES: Final = 0
 
 
 class ScalingSettings(SerialSettings, frozen=True):
@@ -111,10 +113,9 @@ class Scaling:
         self._starved.clear()
         return self._decide(view, now)
 
-    def is_mine(self, transaction: Transaction) -> bool:
-        if self._adding is None or transaction.claims is None:
-            return False
-        return transaction.claims is self._adding[1]
+    def is_mine(self, token: int) -> bool:
+        """Whether the cell answers the decision under way."""
+        return self._adding is not None and token == self._token
 
     def commit(self, token: int, view: View, now: int) -> Sequence[Effect]:
         """The decision time has passed; a job that ended meanwhile needs nothing more."""
@@ -124,7 +125,7 @@ class Scaling:
         if number not in self._jobs:
             self._adding = None
             return self._decide(view, now)
-        return (Commit(Transaction(self._context.name, claims)),)
+        return (Commit(token, Transaction(self._context.name, claims)),)
 
     def added(self, outcome: Outcome, view: View, now: int) -> Sequence[Effect]:
         assert self._adding is not None
@@ -153,7 +154,7 @@ class Scaling:
         workers.settle(now)
         going = np.array(workers.extras[-surplus:], np.int64)
         del workers.extras[-surplus:]
-        return (Commit(Transaction(self._context.name, releases=going)),)
+        return (Commit(_RELEASES, Transaction(self._context.name, releases=going)),)
 
     def _decide(self, view: View, now: int) -> Sequence[Effect]:
         """Begins with the next job that gains from more workers, if there is one."""

@@ -69,7 +69,7 @@ class Mesos:
         self._frameworks: dict[str, Framework] = {}
         #: Whether the allocator is busy making an offer.
         self._is_offering = False
-        #: Decisions under way, by token.
+        #: Decisions under way, by token, until they are over or the cell has answered.
         self._decisions: dict[int, Framework] = {}
         self._token = 0
 
@@ -82,10 +82,9 @@ class Mesos:
                 self._is_offering = False
                 return self._offer(view, now)
             case DecisionDue(token) if token in self._decisions:
-                return self._decided(self._decisions.pop(token), view, now)
-            case Committed(transaction, outcome):
-                framework = self._frameworks[transaction.scheduler.split(":")[1]]
-                return self._committed(framework, outcome.accepted, now)
+                return self._decided(token, view, now)
+            case Committed(token, outcome):
+                return self._committed(self._decisions.pop(token), outcome.accepted, now)
         return ()
 
     def _framework(self, kind: str) -> Framework:
@@ -181,7 +180,8 @@ class Mesos:
         framework.unplaced = draft.unplaced()
         framework.claims = draft.claims() if draft.count else None
 
-    def _decided(self, framework: Framework, view: View, now: int) -> Sequence[Effect]:
+    def _decided(self, token: int, view: View, now: int) -> Sequence[Effect]:
+        framework = self._decisions.pop(token)
         work = framework.deciding
         assert work is not None
         if work.job.gang and framework.claims is not None:
@@ -193,8 +193,9 @@ class Mesos:
             framework.claims = Claims.joined(work.hoard)
         if framework.claims is None:
             return self._conclude(framework, now)
+        self._decisions[token] = framework
         transaction = Transaction(self._name(framework), framework.claims, atomic=work.job.gang)
-        return (Commit(transaction),)
+        return (Commit(token, transaction),)
 
     def _committed(
         self, framework: Framework, accepted: NDArray[np.bool_], now: int

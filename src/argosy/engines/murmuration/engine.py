@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.cell import Rule, View, title_of
-from argosy.cell.waits import WaitView
+from argosy.cell.waits import WaitRules
 from argosy.engines.api import Capabilities, Context, Finishes, PaperPreset, Settings
 from argosy.engines.murmuration.estimates import Learner
 from argosy.engines.murmuration.peers import Peers
 from argosy.engines.murmuration.settings import MurmurationSettings
-from argosy.model.effects import Effect, Enqueue, Explain, Send, Think, WakeMe
+from argosy.model.effects import Effect, Enqueue, Explain, Pace, Send, Think, WakeMe
 from argosy.model.events import (
     DecisionDue,
     Event,
@@ -27,9 +27,9 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import Explanation, Why
-from argosy.model.gossip import WaitUpdate
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.machine_model import MachineModel
+from argosy.model.messages import WaitUpdate
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.units import LARGEST
 
@@ -69,9 +69,10 @@ class Murmuration:
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, MurmurationSettings)
+        assert context.waits is not None
         self._settings = settings
         self._context = context
-        self._view = WaitView(settings.as_published, settings.update_delay)
+        self._view = context.waits
         self._peers = Peers(settings, context, self._view)
         self._learner: Learner | None = None
         if settings.estimates == "learnt":
@@ -87,15 +88,18 @@ class Murmuration:
         self._deciding: RankedTasks | None = None
         #: As published: gossip about the decision under way, sent when it is over.
         self._gossip: list[Effect] = []
+        #: What tasks of each shape ask for; the view knows these.
+        self._requests: dict[int, tuple[int, ...]] = {}
         #: Numbers for the view of what tasks require and prefer.
         self._sets: dict[
             tuple[tuple[tuple[str, str], ...], ...],
             tuple[int, NDArray[np.uint8] | None, NDArray[np.uint8] | None],
         ] = {}
 
-    @property
-    def waits(self) -> WaitView:
-        return self._view
+    @classmethod
+    def wait_rules(cls, settings: Settings) -> WaitRules:
+        assert isinstance(settings, MurmurationSettings)
+        return WaitRules(settings.as_published, settings.update_delay)
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         if self._view.machines < view.machines:
@@ -224,6 +228,7 @@ class Murmuration:
                     machines,
                     estimate,
                     shape,
+                    self._requests[shape],
                     total,
                     now,
                     self._settings.gossip == "task",
@@ -240,13 +245,14 @@ class Murmuration:
         told = None if self._learner is None else estimate
         if not settings.as_published:
             return Enqueue(tasks, machines, explanation, estimate=told)
-        first = settings.t_job + settings.t_task
-        return Enqueue(tasks, machines, explanation, first, settings.t_task, told)
+        pace = Pace(settings.t_job + settings.t_task, settings.t_task)
+        return Enqueue(tasks, machines, explanation, pace, told)
 
     def _shape(self, job: Job, group: TaskGroup, view: View) -> int:
         shape = view.shape(group.request, group.tags, job.precedence)
-        if not self._view.knows_shape(shape):
-            self._view.know_shape(shape, np.array(view.shape_request(shape), np.int64))
+        if shape not in self._requests:
+            request = self._requests[shape] = view.shape_request(shape)
+            self._view.know_shape(shape, np.array(request, np.int64))
         return shape
 
     def _eligible(
@@ -318,7 +324,8 @@ class Murmuration:
             if self._context.peers:
                 nowhere = np.full(len(mine), -1, np.int32)
                 shape = self._shape(job, group, view)
-                update = WaitUpdate(mine, versions, nowhere, 0, shape, job.tasks, now)
+                request = self._requests[shape]
+                update = WaitUpdate(mine, versions, nowhere, 0, shape, request, job.tasks, now)
                 effects.append(Send(self._context.peers, update))
         return effects
 

@@ -18,6 +18,8 @@ from argosy.model.transactions import TaskArray, Transaction
 
 #: How long a scheduler that has its share waits until it looks again, where it has no time of its own.
 SHORTEST_REST: Final = 1_000
+#: The token of what is only said; decisions have tokens from 1 on.
+_WANTS: Final = 0
 
 
 class OmegaSettings(SerialSettings, frozen=True):
@@ -76,10 +78,10 @@ class Omega(SerialScheduler):
         match event:
             case JobSubmitted(job, _, tasks) | TasksLost(job, _, tasks):
                 fair.want(job, tasks, view)
-            case Committed(transaction, outcome):
-                if transaction.claims is None:
+            case Committed(token, outcome):
+                if (claims := self._claims_of(token)) is None:
                     return ()
-                fair.got(transaction.claims, outcome.accepted, view)
+                fair.got(claims, outcome.accepted, view)
             case TimerFired("rest"):
                 self._rests = False
                 effects = self._begin(view) if self._deciding is None else ()
@@ -90,7 +92,9 @@ class Omega(SerialScheduler):
         if self._deciding is None and not self._queue and not self._waiting:
             fair.want_nothing()
         wants = fair.to_say(now)
-        return () if wants is None else (Commit(Transaction(self._context.name, wants=wants)),)
+        if wants is None:
+            return ()
+        return (Commit(_WANTS, Transaction(self._context.name, wants=wants)),)
 
     def _begin(self, view: View) -> Sequence[Effect]:
         if self._fair is not None and self._queue:

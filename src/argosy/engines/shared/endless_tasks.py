@@ -16,7 +16,7 @@ from argosy.engines.api import Context
 from argosy.model.effects import Commit, Effect, Explain, WakeMe
 from argosy.model.events import Committed
 from argosy.model.jobs import Job
-from argosy.model.transactions import TaskArray, Transaction
+from argosy.model.transactions import Claims, TaskArray, Transaction
 
 TIMER: Final = "standing"
 _RETRY: Final = 1_000_000
@@ -29,6 +29,9 @@ class EndlessTasks:
         self._context = context
         #: Tasks without a machine, by job number.
         self._waiting: dict[int, tuple[Job, TaskArray]] = {}
+        #: Claims that the cell has not answered, by token.
+        self._asked: dict[int, Claims] = {}
+        self._token = 0
         self._will_retry = False
 
     @staticmethod
@@ -57,7 +60,9 @@ class EndlessTasks:
                 effects.append(Explain(left, found.explanation()))
                 effects.extend(self._wait(job, number, left, now))
         if draft.count:
-            effects.append(Commit(Transaction(self._context.name, draft.claims())))
+            self._token += 1
+            claims = self._asked[self._token] = draft.claims()
+            effects.append(Commit(self._token, Transaction(self._context.name, claims)))
             # Should some be refused, their job is known.
             self._waiting.setdefault(number, (job, tasks[:0]))
         return effects
@@ -71,8 +76,8 @@ class EndlessTasks:
         return (WakeMe(now + _RETRY, TIMER),)
 
     def committed(self, event: Committed, now: int) -> Sequence[Effect]:
-        claims, outcome = event.transaction.claims, event.outcome
-        if claims is None or outcome.all_accepted:
+        claims, outcome = self._asked.pop(event.token), event.outcome
+        if outcome.all_accepted:
             return ()
         refused = claims.tasks[~outcome.accepted]
         effects: list[Effect] = []

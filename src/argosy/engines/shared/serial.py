@@ -160,7 +160,7 @@ class SerialScheduler:
             case DecisionDue():
                 return self._decided(now, view) if event.token == self._decision else ()
             case Committed():
-                is_mine = event.transaction.claims is self._claims
+                is_mine = self._claims_of(event.token) is not None
                 return self._committed(event.outcome, now, view) if is_mine else ()
             case JobSubmitted():
                 return self._accept(PendingJob(event.job, event.number, event.tasks), view)
@@ -169,6 +169,10 @@ class SerialScheduler:
             case TimerFired(name) if name in self._waiting:
                 return self._accept(self._waiting.pop(name), view)
         return ()
+
+    def _claims_of(self, token: int) -> Claims | None:
+        """What the answer with this token is about, if it is the decision under way."""
+        return self._claims if token == self._decision else None
 
     def _accept(self, work: PendingJob, view: View) -> Sequence[Effect]:
         self._queue.append(work)
@@ -244,7 +248,7 @@ class SerialScheduler:
             coarse=terms.coarse,
             preempt=terms.preempt,
         )
-        return (Commit(transaction, self._explanation),)
+        return (Commit(self._decision, transaction, self._explanation),)
 
     def _committed(self, outcome: Outcome, now: int, view: View) -> Sequence[Effect]:
         work, claims = self._deciding, self._claims

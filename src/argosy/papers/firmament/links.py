@@ -166,7 +166,7 @@ class LinkWorld:
                 case WakeMe(at, name):
                     if len(self.responses) < len(self._sizes):
                         self._push(at, TimerFired(name))
-                case Commit(transaction):
+                case Commit(token, transaction):
                     outcome = self.cell.commit(transaction)
                     if transaction.claims is not None:
                         for task, machine, taken in zip(
@@ -177,7 +177,7 @@ class LinkWorld:
                         ):
                             if taken:
                                 self._start(task, machine)
-                    self._push(self.now, Committed(transaction, outcome))
+                    self._push(self.now, Committed(token, outcome))
                 case Probe(_, machines, request, _, tasks) if tasks is not None:
                     shape = self.view.shape(request)
                     self._probed.append((tasks.tolist(), machines.tolist(), shape))

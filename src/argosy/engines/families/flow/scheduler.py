@@ -84,8 +84,8 @@ class FlowScheduler:
                 return ()
             case DecisionDue(token):
                 return self._decided(view, now) if token == self._round else ()
-            case Committed(transaction, outcome):
-                if transaction.claims is not self._claims:
+            case Committed(token, outcome):
+                if token != self._round:
                     return ()
                 self._committed(outcome, view, now)
                 self._plan = None
@@ -174,7 +174,7 @@ class FlowScheduler:
         name = self._context.name
         transaction = Transaction(name, self._claims, releases=releases, move=True)
         waiting = self._waiting(view, now)
-        return (*self._explainer.placed(graph, plan), Commit(transaction), *waiting)
+        return (*self._explainer.placed(graph, plan), Commit(self._round, transaction), *waiting)
 
     def _waiting(self, view: View, now: int) -> Sequence[Effect]:
         """Say why tasks have no machine, and come back to them."""

@@ -73,6 +73,7 @@ class LraScheduler(SerialScheduler, ABC):
         #: LRAs that wait for the next interval, by number.
         self._pending: dict[int, Application] = {}
         self._plan: BatchPlan | None = None
+        #: Of plans; below 0 in questions, where the task scheduler has those above.
         self._token = 0
         self._timer = -1
         #: Jobs that have not ended, and how many of their tasks.
@@ -104,12 +105,10 @@ class LraScheduler(SerialScheduler, ABC):
                 return self._plan_batch(view)
             case DecisionDue(token) if token < 0:
                 return self._allocate(view, now) if -token == self._token else ()
-            case Committed(transaction, outcome) if (
-                self._plan is not None and transaction.claims is self._plan.claims
-            ):
-                return self._allocated(outcome, view, now)
-            case Committed(transaction, outcome) if transaction.claims is not None:
-                self._hold(transaction.claims, outcome.accepted, view)
+            case Committed(token, outcome) if token < 0:
+                return self._allocated(outcome, view, now) if -token == self._token else ()
+            case Committed(token, outcome) if (claims := self._claims_of(token)) is not None:
+                self._hold(claims, outcome.accepted, view)
         return super().handle(event, view, now)
 
     def _known(self, view: View) -> Memory:
@@ -223,7 +222,7 @@ class LraScheduler(SerialScheduler, ABC):
             preempt=self._lra.conflict == "kill",
             move=plan.moves,
         )
-        return [*effects, Commit(transaction, plan.explanation)]
+        return [*effects, Commit(-self._token, transaction, plan.explanation)]
 
     def _not_placed(self, application: Application, view: View) -> Sequence[Effect]:
         memory, planner = self._known(view), self._planner
