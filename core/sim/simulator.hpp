@@ -108,6 +108,8 @@ class Simulator {
         used_integral_(static_cast<std::size_t>(cell.dimensions()), 0.0),
         capacity_integral_(static_cast<std::size_t>(cell.dimensions()), 0.0) {
     loads_.cut_at(rules.long_above);
+    // Integrals and samples are as wide as the cell is now.
+    cell.keep_dimensions();
   }
 
   std::int64_t now() const { return now_; }
@@ -860,6 +862,7 @@ class Simulator {
   }
 
   bool could_ever_fit(std::int32_t machine, std::int32_t shape) const {
+    if (!cell_.is_within_reach(shape)) return false;
     const std::int64_t* request = cell_.request(shape);
     const std::int64_t* capacity = cell_.columns().capacity(machine);
     for (int d = 0; d < cell_.dimensions(); ++d) {

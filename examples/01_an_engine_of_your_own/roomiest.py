@@ -29,7 +29,7 @@ class Roomiest:
         match event:
             case JobSubmitted(job, number, tasks) | TasksLost(job, number, tasks):
                 return self.place(job, number, tasks, view, now)
-            case Committed(transaction, outcome) if outcome.has_conflict:
+            case Committed(transaction, outcome) if not outcome.all_accepted:
                 refused = transaction.claims.tasks[~outcome.accepted]
                 number = int(refused[0]) >> 32
                 return self.place(self.waiting[number][0], number, refused, view, now)

@@ -184,7 +184,7 @@ class Carrier:
         explanation: Explanation | None,
         now: int,
     ) -> None:
-        tasks, machines = claims.tasks, claims.machines
+        tasks, machines = claims.tasks, outcome.machines
         if outcome.all_accepted:
             scheduler.successes += 1
             scheduler.success_days[now // DAY] += 1

@@ -88,7 +88,7 @@ class Journal:
                     "refused",
                     job=self._workbook.name(number),
                     indices=indices_of(claims.tasks[mine]),
-                    machines=claims.machines[mine].tolist(),
+                    machines=outcome.machines[mine].tolist(),
                     scheduler=scheduler,
                     whys=outcome.whys[mine].tolist(),
                     details=outcome.details[mine].tolist(),
