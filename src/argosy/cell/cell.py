@@ -209,7 +209,7 @@ class Cell(View):
         return self.commit(Transaction(OPERATOR, confirms=tasks))
 
     def forget(self, tasks: TaskArray) -> Outcome:
-        """The truth does not have these tasks where they were assumed to be: their room is free again."""
+        """The truth does not have these tasks where they were assumed: their room is free again."""
         return self.commit(Transaction(OPERATOR, forgets=tasks))
 
     def assumed(self) -> TaskArray:
@@ -220,7 +220,7 @@ class Cell(View):
         return self._native.is_assumed(task)
 
     def end(self, tasks: TaskArray) -> tuple[Refusal, ...]:
-        """These tasks ended, whoever's they were: one transaction. Those that hold no claim come back."""
+        """These tasks ended, whoever's they were: one transaction. Those without a claim come back."""
         try:
             unknown = self._native.end(tasks)
         except TypeError as error:

@@ -1,4 +1,4 @@
-"""Names of machines, resources, node sets, attributes, tags and schedulers, and the core's numbers for them.
+"""Names of machines, resources, node sets, attributes, tags and schedulers, and their numbers.
 
 One `Names` is shared by a cell and all its views. A number once given keeps its meaning. What a snapshot
 must not see change is in `Known`, which is copied before the first change after a snapshot was made.

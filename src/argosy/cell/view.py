@@ -107,8 +107,8 @@ class View:
         return dict(zip(self.dimensions, self._columns.capacity_total(), strict=True))
 
     def shape(self, request: Resources, tags: Sequence[str] = (), precedence: int = 0) -> int:
-        """The number for what a task asks for; the same question gets the same number. A resource that no
-        machine has may be asked for: such a task fits nowhere until there is one."""
+        """The number for what a task asks for; the same question gets the same number. A resource that
+        no machine has may be asked for: such a task fits nowhere until there is one."""
         if request.extras:
             return self._intern(request, tags, precedence)
         key = (request.cpu, request.memory, precedence, tuple(tags))
