@@ -189,7 +189,7 @@ class EffectRunner:
         explanation: Explanation | None,
         now: int,
     ) -> None:
-        tasks, machines = claims.tasks, claims.machines
+        tasks, machines = claims.tasks, outcome.machines
         if outcome.all_accepted:
             scheduler.successes += 1
             scheduler.success_days[now // DAY] += 1

@@ -129,7 +129,7 @@ class DecisionWriter:
                         at=now,
                         job=self._jobs.name(number),
                         indices=indices_of(claims.tasks[mine]),
-                        machines=claims.machines[mine].tolist(),
+                        machines=outcome.machines[mine].tolist(),
                         scheduler=scheduler,
                         whys=outcome.whys[mine].tolist(),
                         details=outcome.details[mine].tolist(),

@@ -27,7 +27,7 @@ class Tries:
         tasks, machines, incarnations, _ = self._runtime.take_starts()
         if not len(tasks):
             return
-        self.stop(tasks, Why.NONE)
+        self.stop(tasks, Why.MOVED)
         tries = zip(machines.tolist(), incarnations.tolist(), strict=True)
         self._running.update(zip(tasks.tolist(), tries, strict=True))
         self._machines.start(tasks, machines, incarnations)

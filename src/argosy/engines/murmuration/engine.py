@@ -199,6 +199,10 @@ class Murmuration:
         now: int,
         effects: list[Effect],
     ) -> None:
+        shape = view.shape(group.request, group.tags, work.job.precedence)
+        if view.unknown_resource(shape) is not None:
+            effects.extend(self._get_stuck(work, group, tasks, shape, view, now))
+            return
         shape = self._shape(work.job, group, view)
         estimate, total = self._estimate(work.job, work.number, group), work.job.tasks
         machines, versions, feasible, score, second, second_score = self._view.choose(

@@ -35,6 +35,8 @@ class Candidates:
 
     def of(self, job: Job, group: TaskGroup, view: View) -> MachineArray:
         shape = view.shape(group.request, group.tags, job.precedence)
+        if view.unknown_resource(shape) is not None:
+            return np.empty(0, np.int32)
         key = (shape, view.machines, *sorted(group.requires.items()))
         found = self._known.get(key)
         if found is None:

@@ -23,6 +23,7 @@ from argosy.engines.families.flow.rooms import set_rooms
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.statistics import ClusterStatistics
 from argosy.engines.families.flow.tasks import Columns, Jobs, OwnArcs
+from argosy.model.errors import ModelError
 from argosy.model.transactions import TaskArray
 from argosy.solvers.flow import FlowNetwork, FlowSolution, Rooms
 
@@ -43,6 +44,7 @@ class Graph:
         self.sink_arcs = np.empty(0, np.int32)
         self.sink_terms = (np.zeros(0, np.int64),) * 3
         self._nothing = np.zeros((0, dimensions), np.int64)
+        self._labels = view.labels_version
         self._add_machines()
         self.policy = make_policy(settings, self.cluster, view.dimensions)
         self.pools = Pools(
@@ -68,7 +70,16 @@ class Graph:
     # Machines come; those that go are still known.
 
     def grow(self, view: View) -> None:
-        """Take in machines that joined since the last time."""
+        """Take in machines that joined since the last time, and labels that changed."""
+        if len(view.dimensions) != self._nothing.shape[1]:
+            raise ModelError(
+                "the flow network was made for other resources than " + ", ".join(view.dimensions),
+                hint="start the scheduler again: it makes a network for all of them",
+            )
+        if self._labels != view.labels_version:
+            self._labels = view.labels_version
+            self.pools.relabel(view)
+            self.rooms.forget()
         if view.machines == self.cluster.machines:
             return
         self.cluster.grow(view)

@@ -105,9 +105,14 @@ class Pools:
             matrix = getattr(self, name)
             more = np.full((len(matrix), count), blank, matrix.dtype)
             setattr(self, name, np.concatenate([matrix, more], axis=1))
+        self.relabel(view)
+        for pool in self.by_number.values():
+            self._add_racks(pool)
+
+    def relabel(self, view: View) -> None:
+        """Attributes of machines changed. Racks stay as they were: they are preferences."""
         for pool in self.by_number.values():
             self.allowed[pool.number] = self._allowed(dict(pool.key[1]), view)
-            self._add_racks(pool)
 
     def _allowed(self, requires: Mapping[str, str], view: View) -> NDArray[np.bool_]:
         width = self._cluster.machines

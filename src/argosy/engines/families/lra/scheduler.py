@@ -113,7 +113,7 @@ class LraScheduler(SerialScheduler, ABC):
 
     def _known(self, view: View) -> Memory:
         """The memory, of the cell as it is now."""
-        if self._memory is None or self._memory.machines != view.machines:
+        if self._memory is None or self._memory.is_outgrown(view):
             operator = (*self._context.constraints, *self._lra.operator)
             self._memory = Memory(view, self._context.name, operator, self.sight())
         else:
