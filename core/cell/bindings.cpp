@@ -3,6 +3,7 @@
 // The global interpreter lock is the live cell's lock: its operations are short and keep it. Everything
 // that comes from Python is checked here or in the cell; what is wrong becomes a ValueError or TypeError
 // and leaves the cell sound.
+#include "cell/query.hpp"
 #include "cell/reading.hpp"
 
 namespace {

@@ -199,21 +199,5 @@ void bind_waits(nb::module_& module) {
             return jobs ? self.state(span_of(*jobs)) : self.whole_state();
           },
           nb::arg("jobs") = nb::none())
-      .def(
-          "join",
-          [](WaitView& self, const WaitView::State& state) {
-            if (state.requests.size() !=
-                state.shapes.size() * static_cast<std::size_t>(self.dimensions())) {
-              throw nb::value_error("an amount for each dimension of each shape");
-            }
-            for (const auto& job : state.jobs) {
-              for (const Placing& entry : job.entries) {
-                if (entry.is_placed() && entry.shape >= state.shapes.size()) {
-                  throw nb::value_error("a shape that is not in the list");
-                }
-              }
-            }
-            self.join(state);
-          },
-          nb::arg("state"));
+      .def("join", &WaitView::join, nb::arg("state"));
 }
