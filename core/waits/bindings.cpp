@@ -138,6 +138,10 @@ void bind_waits(nb::module_& module) {
              InArray<std::int32_t> machines, InArray<std::int64_t> estimates,
              InArray<std::int32_t> shapes, InArray<std::int64_t> started) {
             check_machines(self, span_of(machines));
+            for (const std::size_t size :
+                 {machines.size(), estimates.size(), shapes.size(), started.size()}) {
+              if (size != tasks.size()) throw nb::value_error("columns of different lengths");
+            }
             for (std::size_t i = 0; i < tasks.size(); ++i) {
               self.post({due, tasks.data()[i], estimates.data()[i], started.data()[i],
                          machines.data()[i], shapes.data()[i], Ledger::ended},

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from argosy.engines.api import Context, Settings
 from argosy.engines.omega import Omega, OmegaSettings
 from argosy.engines.omega.fairness import LEASE, fair_shares
+from argosy.host.runtime import build_cell
+from argosy.host.setup import HostSetup
 from argosy.model.events import DecisionDue, JobSubmitted
 from argosy.model.random import Random
 from argosy.model.scenario import FleetEntry, SchedulerCrash, Takes
@@ -21,7 +23,6 @@ from argosy.model.truth import SimulatedJob
 from argosy.testing import conformance
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
-from argosy.worlds.sim.world import build_cell
 
 CORES = 32
 
@@ -150,7 +151,7 @@ def test_a_latecomer_gets_its_share_as_tasks_end() -> None:
 
 @pytest.mark.parametrize(("gang", "claimed"), [(False, CORES // 2), (True, 20)])
 def test_only_what_is_placed_together_goes_beyond_the_share(gang: bool, claimed: int) -> None:
-    spec = build_cell(scenario("omega", []))
+    spec = build_cell(HostSetup.of(scenario("omega", [])))
     everything = tuple(spec.capacity_total().values())
     spec.commit(Transaction("rival", wants=Wants(1.0, everything, LEASE)))
     engine = Omega(OmegaSettings(weight=1.0), Context("s", (), Random(1)))

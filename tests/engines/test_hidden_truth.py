@@ -4,15 +4,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from argosy.worlds.sim.schedulers import make_settings
 
 from argosy.engines.api import Context
 from argosy.engines.registry import ENGINES
+from argosy.host.runtime import build_cell
+from argosy.host.scheduler import make_settings
+from argosy.host.setup import HostSetup
 from argosy.model.events import JobSubmitted, MessageReceived, PhaseFinished
 from argosy.model.random import Random
 from argosy.testing.builders import cell, job, scenario
 from argosy.testing.hidden_truth import reachable, watched
-from argosy.worlds.sim.world import build_cell
 
 MADE = job("a", 2, seconds=1.234567, estimate=5)
 
@@ -47,7 +48,7 @@ def test_a_truth_that_an_engine_is_told_is_noticed(payload: Any) -> None:
     engine = watched(omega, {1_234_567}, leaks)(
         make_settings(omega, {}), Context("s", (), Random(1))
     )
-    view = build_cell(scenario("omega", [], cell=cell(2))).view()
+    view = build_cell(HostSetup.of(scenario("omega", [], cell=cell(2)))).view()
     engine.handle(JobSubmitted(MADE.job, 0, np.arange(2)), view, 0)
     engine.handle(PhaseFinished(0, 0, 1_234_567), view, 0)
     assert not leaks

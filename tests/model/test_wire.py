@@ -47,7 +47,7 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import Explanation, Price, Refusal, Why
-from argosy.model.jobs import Job, Phase, TaskGroup
+from argosy.model.jobs import Job, TaskGroup
 from argosy.model.machines import Machine
 from argosy.model.messages import (
     AskWaits,
@@ -111,7 +111,7 @@ JOB = Job(
         parse_constraint("front -> spread {2, 3} over rack"),
     ),
 )
-PHASED = Job("map", (TaskGroup(2, SIZE, phases=(Phase(8, 10), Phase(2, 0))),), program="count")
+PHASED = Job("map", (TaskGroup(2, SIZE, activities=(8, 2)),), program="count")
 CLAIMS = Claims(
     ints(1 << 32, 2**62), places(0, 9), places(1, 1), np.array([7, 2**32 - 1], np.uint32)
 )

@@ -11,12 +11,13 @@ from argosy.engines.families.flow.gangs import decide, gang_numbers
 from argosy.engines.families.flow.graph import Graph
 from argosy.engines.families.flow.tasks import PENDING, RUNNING
 from argosy.engines.firmament import FirmamentSettings
+from argosy.host.runtime import build_cell
+from argosy.host.setup import HostSetup
 from argosy.model.scenario import CellSpec
 from argosy.model.transactions import Claims, Transaction
 from argosy.model.truth import SimulatedJob
 from argosy.solvers.flow.checker import faults
 from argosy.testing.builders import cell, scenario
-from argosy.worlds.sim.world import build_cell
 
 DATA = {"rate": 64 * 2**20, "block": 2**28, "spread": 0.5}
 
@@ -26,7 +27,7 @@ class Bench:
 
     def __init__(self, spec: CellSpec | None = None, **options: Any) -> None:
         built = scenario("firmament", [], cell=spec or cell())
-        self.cell = build_cell(built)
+        self.cell = build_cell(HostSetup.of(built))
         self.view = self.cell.view()
         self.settings = msgspec.convert(options, FirmamentSettings)
         self.graph = Graph(self.settings, self.view)

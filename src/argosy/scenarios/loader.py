@@ -258,7 +258,8 @@ def _settings(
             ("fleet", index, "replicas"),
         )
     place: Place = ("fleet", index, "settings")
-    checks.check_moved_settings(entry, engine.settings_type.moved, place)
+    # Engines from elsewhere may have settings of another base.
+    checks.check_moved_settings(entry, getattr(engine.settings_type, "moved", {}), place)
     settings = _SETTINGS.convert(entry.settings, engine.settings_type, place)
     checks.check_group_settings(entry.settings, engine.settings_type, cell, place)
     plain: Mapping[str, Any] = msgspec.to_builtins(settings)
