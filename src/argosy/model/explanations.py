@@ -48,6 +48,8 @@ class Why(IntEnum):
     ENDED = 17
     #: The machine's queue was full.
     QUEUE_FULL = 18
+    #: The task ended with an error.
+    FAILED = 19
 
 
 #: Refusals that come from others having changed the cell, and those that come from a scheduler's limits.
@@ -105,6 +107,8 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 return "the scheduler that held it stopped"
             case Why.QUEUE_FULL:
                 return f"the queue of {where} was full"
+            case Why.FAILED:
+                return f"the task failed on {where}"
         return "no reason was recorded"
 
     def remedy(self) -> str:

@@ -48,11 +48,12 @@ def watched(engine: type[Engine], durations: Set[int], leaks: list[str]) -> type
     class Watched(engine):  # type: ignore[misc, valid-type]
         def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
             told = [view.applications()] if isinstance(event, PhaseFinished) else []
-            for value in reachable(told or [event, view.applications()]):
-                if isinstance(value, SimulatedJob | GroupTruth) or (
-                    isinstance(value, int) and value in durations
-                ):
-                    leaks.append(f"{type(event).__name__} leads to {value!r}")
+            leaks.extend(
+                f"{type(event).__name__} leads to {value!r}"
+                for value in reachable(told or [event, view.applications()])
+                if isinstance(value, SimulatedJob | GroupTruth)
+                or (isinstance(value, int) and value in durations)
+            )
             effects: Sequence[Effect] = super().handle(event, view, now)
             return effects
 

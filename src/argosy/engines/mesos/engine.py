@@ -12,12 +12,16 @@ from argosy.cell import Draft, View
 from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.mesos.framework import Framework, FrameworkSettings, HoardedJob
 from argosy.engines.shared.serial import RULES, over_domains
+from argosy.engines.shared.withdrawal import added, failed, left
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
     Committed,
     DecisionDue,
     Event,
+    JobCancelled,
+    JobChanged,
     JobSubmitted,
+    TaskFailed,
     TasksLost,
     TimerFired,
 )
@@ -86,6 +90,13 @@ class Mesos:
             case Committed(transaction, outcome):
                 framework = self._frameworks[transaction.scheduler.split(":")[1]]
                 return self._committed(framework, outcome.accepted, now)
+            case JobCancelled() | JobChanged():
+                for framework in self._frameworks.values():
+                    framework.withdraw(event)
+                more = added(event)
+                return () if more is None else self.handle(more, view, now)
+            case TaskFailed():
+                return self.handle(failed(event, view), view, now)
         return ()
 
     def _framework(self, kind: str) -> Framework:
@@ -193,6 +204,7 @@ class Mesos:
             framework.claims = Claims.joined(work.hoard)
         if framework.claims is None:
             return self._conclude(framework, now)
+        framework.is_committing = True
         transaction = Transaction(self._name(framework), framework.claims, atomic=work.job.gang)
         return (Commit(transaction),)
 
@@ -205,6 +217,10 @@ class Mesos:
         work.tasks = np.sort(np.concatenate([framework.unplaced, claims.tasks[~accepted]]))
         work.hoard.clear()
         work.held = None
+        framework.is_committing = False
+        for event in framework.withdrawals:
+            work.job, work.tasks = event.job, left(work.tasks, event)
+        framework.withdrawals.clear()
         return self._conclude(framework, now)
 
     def _conclude(self, framework: Framework, now: int) -> Sequence[Effect]:

@@ -1,7 +1,7 @@
 """Tasks that run until they are stopped, for engines that queue at machines.
 
-They are claimed, not queued: one that waited behind another would wait for ever. This module is no
-engine; it is what several are made of.
+They are claimed, not queued: one that waited behind another would wait for ever. Shared by
+engines that probe and engines that read queues.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import numpy as np
 
 from argosy.cell import Draft, Rule, View
 from argosy.engines.api import Context
+from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, update
 from argosy.model.effects import Commit, Effect, Explain, WakeMe
 from argosy.model.events import Committed
 from argosy.model.jobs import Job
-from argosy.model.transactions import TaskArray, Transaction
+from argosy.model.transactions import Claims, TaskArray, Transaction
 
 TIMER: Final = "standing"
 _RETRY: Final = 1_000_000
@@ -29,6 +30,8 @@ class EndlessTasks:
         self._context = context
         #: Tasks without a machine, by job number.
         self._waiting: dict[int, tuple[Job, TaskArray]] = {}
+        #: Claims that the cell has not answered, and their tasks that are still wanted.
+        self._claiming: list[tuple[Claims, WaitingTasks]] = []
         self._will_retry = False
 
     @staticmethod
@@ -57,8 +60,10 @@ class EndlessTasks:
                 effects.append(Explain(left, found.explanation()))
                 effects.extend(self._wait(job, number, left, now))
         if draft.count:
-            effects.append(Commit(Transaction(self._context.name, draft.claims())))
-            # Should some be refused, their job is known.
+            claims = draft.claims()
+            effects.append(Commit(Transaction(self._context.name, claims)))
+            self._claiming.append((claims, (job, number, claims.tasks)))
+            # Should some be refused, it is their turn before that of jobs that come later.
             self._waiting.setdefault(number, (job, tasks[:0]))
         return effects
 
@@ -71,15 +76,22 @@ class EndlessTasks:
         return (WakeMe(now + _RETRY, TIMER),)
 
     def committed(self, event: Committed, now: int) -> Sequence[Effect]:
+        mine = [work for claims, work in self._claiming if claims is event.transaction.claims]
+        if not mine:
+            return ()
         claims, outcome = event.transaction.claims, event.outcome
+        self._claiming = [entry for entry in self._claiming if entry[0] is not claims]
         if claims is None or outcome.all_accepted:
             return ()
-        refused = claims.tasks[~outcome.accepted]
-        effects: list[Effect] = []
-        for number in np.unique(refused >> 32).tolist():
-            job, _ = self._waiting[number]
-            effects.extend(self._wait(job, number, refused[refused >> 32 == number], now))
-        return effects
+        [(job, number, wanted)] = mine
+        refused = np.intersect1d(claims.tasks[~outcome.accepted], wanted)
+        return self._wait(job, number, refused, now) if len(refused) else ()
+
+    def withdraw(self, event: Withdrawal) -> None:
+        if event.number in self._waiting:
+            job, _, tasks = update((event.job, event.number, self._waiting[event.number][1]), event)
+            self._waiting[event.number] = (job, tasks)
+        self._claiming = [(claims, update(work, event)) for claims, work in self._claiming]
 
     def retry(self, view: View, now: int) -> Sequence[Effect]:
         self._will_retry = False

@@ -19,15 +19,19 @@ from argosy.cell import Rule, View
 from argosy.engines.api import Context, Settings
 from argosy.engines.shared.endless_tasks import EndlessTasks
 from argosy.engines.shared.probing import Candidates, Stuck, draw, share_of
+from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, added, failed, update
 from argosy.model.effects import AskQueues, Effect, Enqueue, Probe
 from argosy.model.events import (
     Committed,
     Event,
+    JobCancelled,
+    JobChanged,
     JobSubmitted,
     MachineChanged,
     MachineJoined,
     MachineLost,
     QueuesReported,
+    TaskFailed,
     TasksLost,
     TimerFired,
 )
@@ -63,7 +67,7 @@ class HybridScheduler:
         self._stuck = Stuck()
         self._standing = EndlessTasks(context)
         #: Jobs that wait for machines to say where long tasks are, by token.
-        self._asking: dict[int, tuple[Job, int, TaskArray]] = {}
+        self._asking: dict[int, WaitingTasks] = {}
         self._asked = 0
 
     def probed(
@@ -94,7 +98,18 @@ class HybridScheduler:
                 self._forget_machines()
                 again = self._stuck.take()
                 return [effect for stuck in again for effect in self._begin(*stuck, view)]
+            case JobCancelled() | JobChanged():
+                self._withdraw(event)
+                more = added(event)
+                return () if more is None else self.handle(more, view, now)
+            case TaskFailed():
+                return self.handle(failed(event, view), view, now)
         return ()
+
+    def _withdraw(self, event: Withdrawal) -> None:
+        self._standing.withdraw(event)
+        self._stuck.withdraw(event)
+        self._asking = {token: update(work, event) for token, work in self._asking.items()}
 
     def _forget_machines(self) -> None:
         self._everywhere.forget()

@@ -18,14 +18,18 @@ from argosy.cell import Rule, View
 from argosy.engines.api import Context, Settings
 from argosy.engines.shared.endless_tasks import TIMER, EndlessTasks
 from argosy.engines.shared.probing import share_of
+from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, added, failed, update
 from argosy.model.effects import AskQueues, Effect, Enqueue, Explain, WakeMe
 from argosy.model.events import (
     Committed,
     Event,
+    JobCancelled,
+    JobChanged,
     JobSubmitted,
     MachineChanged,
     MachineJoined,
     QueuesReported,
+    TaskFailed,
     TasksLost,
     TimerFired,
 )
@@ -55,9 +59,9 @@ class QueueingScheduler:
         self._queueing = settings
         self._context = context
         #: Jobs that wait for an answer, by token.
-        self._asking: dict[int, tuple[Job, int, TaskArray]] = {}
+        self._asking: dict[int, WaitingTasks] = {}
         self._asked = 0
-        self._waiting: list[tuple[Job, int, TaskArray]] = []
+        self._waiting: list[WaitingTasks] = []
         self._will_retry = False
         self._standing = EndlessTasks(context)
 
@@ -82,7 +86,18 @@ class QueueingScheduler:
                 return self._retry()
             case MachineJoined() | MachineChanged():
                 return self._retry()
+            case JobCancelled() | JobChanged():
+                self._withdraw(event)
+                more = added(event)
+                return () if more is None else self.handle(more, view, now)
+            case TaskFailed():
+                return self.handle(failed(event, view), view, now)
         return ()
+
+    def _withdraw(self, event: Withdrawal) -> None:
+        self._standing.withdraw(event)
+        self._asking = {token: update(work, event) for token, work in self._asking.items()}
+        self._waiting = [update(work, event) for work in self._waiting]
 
     def _ask(self, job: Job, number: int, tasks: TaskArray) -> Sequence[Effect]:
         if not len(tasks):

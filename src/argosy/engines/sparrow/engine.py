@@ -9,15 +9,19 @@ from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, PaperPreset, Settings
 from argosy.engines.shared.endless_tasks import EndlessTasks
 from argosy.engines.shared.probing import Candidates, Stuck, draw
+from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, added, failed, update
 from argosy.model.effects import Effect, Probe, Think
 from argosy.model.events import (
     Committed,
     DecisionDue,
     Event,
+    JobCancelled,
+    JobChanged,
     JobSubmitted,
     MachineChanged,
     MachineJoined,
     MachineLost,
+    TaskFailed,
     TasksLost,
     TimerFired,
 )
@@ -64,7 +68,7 @@ class Sparrow:
         self._stuck = Stuck()
         self._standing = EndlessTasks(context)
         #: Decisions under way, by token: they do not wait for each other.
-        self._deciding: dict[int, tuple[Job, int, TaskArray]] = {}
+        self._deciding: dict[int, WaitingTasks] = {}
         self._decisions = 0
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
@@ -85,7 +89,18 @@ class Sparrow:
                 self._candidates.forget()
                 again = self._stuck.take()
                 return [effect for stuck in again for effect in self._probe(*stuck, view)]
+            case JobCancelled() | JobChanged():
+                self._withdraw(event)
+                more = added(event)
+                return () if more is None else self.handle(more, view, now)
+            case TaskFailed():
+                return self.handle(failed(event, view), view, now)
         return ()
+
+    def _withdraw(self, event: Withdrawal) -> None:
+        self._standing.withdraw(event)
+        self._stuck.withdraw(event)
+        self._deciding = {token: update(work, event) for token, work in self._deciding.items()}
 
     def _decide(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
         if not len(tasks):
