@@ -38,7 +38,7 @@ class Slotted:
     ids=str,
 )
 def test_a_number_is_found_wherever_it_hides(value: Any) -> None:
-    assert 7 in list(reachable(value))
+    assert any(isinstance(found, int) and found == 7 for found in reachable(value))
 
 
 @pytest.mark.parametrize("payload", [MADE, MADE.truth, [1_234_567], np.array([1_234_567])], ids=str)

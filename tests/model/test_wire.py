@@ -97,10 +97,9 @@ SIZE = Resources(500, 2**31, {"gpu": 1})
 JOB = Job(
     "web",
     (
-        TaskGroup(2, SIZE, (5, 7), 6, ("front", "a:b"), {"disk": "ssd"}, prefers={"rack": "r1"}),
+        TaskGroup(2, SIZE, 6, ("front", "a:b"), {"disk": "ssd"}, prefers={"rack": "r1"}),
         TaskGroup(1, Resources(1)),
     ),
-    submit=3,
     kind="service",
     precedence=-4,
     gang=True,

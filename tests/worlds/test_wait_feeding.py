@@ -6,19 +6,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from argosy.worlds.log import DecisionLog
-from argosy.worlds.sim.schedulers import Scheduler
 
 from argosy.cell.waits import WaitView, columns_of, feed, state_of
 from argosy.engines.api import wait_view_for
 from argosy.engines.murmuration import Murmuration, MurmurationSettings
 from argosy.engines.omega import Omega, OmegaSettings
+from argosy.host.journal import Journal
+from argosy.host.scheduler import Scheduler
 from argosy.model.messages import EndsReported, WaitUpdate
 from argosy.model.random import Random
 from argosy.model.scenario import (
     ConstantLatency,
     MachineCrash,
     Network,
+    Output,
     Scenario,
     SchedulerCrash,
 )
@@ -33,19 +34,19 @@ HOP = 500
 class FedWorld(SimulatedWorld):
     """Nothing reaches a wait view but through `feed`, each report written and read on its way."""
 
-    def __init__(self, spec: Scenario, log: DecisionLog) -> None:
+    def __init__(self, spec: Scenario, log: Journal) -> None:
         super().__init__(spec, {"murmuration": Murmuration}, log)
-        self.network.plain_hop = -1
-        self.simulator.set_hop(-1)
-        self.simulator.hear_all()
-        self._carrier._gossip = self.gossip  # type: ignore[method-assign]
+        self.host.links.plain_hop = -1
+        self.runtime.set_hop(-1)
+        self.runtime.hear_all()
+        self.host._effects._gossip = self.gossip  # type: ignore[method-assign]
 
     def gossip(
         self, scheduler: Scheduler, peers: tuple[str, ...], update: WaitUpdate, now: int
     ) -> None:
         report = decode_wait_report(encode(update, "msgpack"), "msgpack")
         for name in peers:
-            peer = self.scheduler(name)
+            peer = self.host.scheduler(name)
             assert peer is not None
             if peer.waits is not None:
                 feed(peer.waits, report, now + HOP, now)
@@ -81,14 +82,15 @@ def test_a_view_fed_with_values_is_the_view_that_the_core_keeps(settings: dict[s
         settings=settings,
         network=Network(latency=ConstantLatency(delay=HOP)),
         faults=faults,
+        output=Output(log="decisions"),
     )
-    logs = DecisionLog(), DecisionLog()
+    logs = Journal(), Journal()
     native = SimulatedWorld(spec, {"murmuration": Murmuration}, logs[0])
     fed = FedWorld(spec, logs[1])
     native.run()
     fed.run()
     assert logs[0].digest() == logs[1].digest()
-    for one, other in zip(native.schedulers, fed.schedulers, strict=True):
+    for one, other in zip(native.host.schedulers, fed.host.schedulers, strict=True):
         assert one.waits is not None
         assert other.waits is not None
         for waits in (one.waits, other.waits):
@@ -150,9 +152,9 @@ def a_busy_view() -> WaitView:
     view, random = a_view(4), Random(1)
     view.know_shape(7, np.array([250], np.int64))
     view.know_shape(9, np.array([1_000], np.int64))
-    for job in range(5):
-        tasks = np.arange(3, dtype=np.int64) | (job << 32)
-        view.choose(tasks, 3, 7 if job % 2 else 9, 100 + job, 0, random)
+    for number in range(5):
+        tasks = np.arange(3, dtype=np.int64) | (number << 32)
+        view.choose(tasks, 3, 7 if number % 2 else 9, 100 + number, 0, random)
     view.undo(np.array([1 << 32], np.int64))
     done = np.arange(3, dtype=np.int64) | (2 << 32)
     zeros = np.zeros(3, np.int64)

@@ -68,6 +68,8 @@ class TasksLost(msgspec.Struct, frozen=True, gc=False, tag=True):
     tasks: TaskArray
     machines: MachineArray
     why: Why
+    #: How often each was started before, if the world counts that.
+    incarnations: NDArray[np.int64] | None = None
 
 
 class MachineJoined(msgspec.Struct, frozen=True, gc=False, tag=True):
@@ -132,6 +134,47 @@ class DecisionDue(msgspec.Struct, frozen=True, gc=False, tag=True):
     token: int
 
 
+class TaskFailed(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """Tasks of `job` ended with an error, all with the same. With `again` they are this scheduler's to
+    place once more, as lost ones are; otherwise they are over, and no `TaskFinished` follows."""
+
+    job: Job
+    number: int
+    tasks: TaskArray
+    machines: MachineArray
+    #: How often each was started before.
+    incarnations: NDArray[np.int64]
+    #: What the command returned; below 0, the signal that ended it.
+    exit_status: int
+    #: In words.
+    reason: str
+    again: bool
+
+
+class JobCancelled(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """Nobody wants the tasks of `job` any more; `tasks` are all that are not over. Those that wait here
+    are to be forgotten. The world stops those that run or are queued at machines, and refuses claims
+    that are under way; what it stops is told as `TaskFinished`, as every end is."""
+
+    job: Job
+    number: int
+    tasks: TaskArray
+
+
+class JobChanged(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """The job is larger or smaller than before. Tasks in `added` are this scheduler's to place; those in
+    `removed` are as if cancelled. `job` is as it is now.
+
+    An index names the same task for ever: the last group grows and shrinks at its end, and another group
+    grows by a new one like it at the end of the job. A job whose tasks are workers does not grow: its
+    scheduler has given the next indices to workers of its own."""
+
+    job: Job
+    number: int
+    added: TaskArray
+    removed: TaskArray
+
+
 Event: TypeAlias = (
     Started
     | JobSubmitted
@@ -148,4 +191,7 @@ Event: TypeAlias = (
     | MessageReceived
     | TimerFired
     | DecisionDue
+    | TaskFailed
+    | JobCancelled
+    | JobChanged
 )

@@ -14,8 +14,11 @@ from argosy.model.events import (
     Committed,
     DecisionDue,
     Event,
+    JobCancelled,
+    JobChanged,
     JobSubmitted,
     PhaseFinished,
+    TaskFailed,
     TasksLost,
     TimerFired,
 )
@@ -71,4 +74,10 @@ class MapReduce(SerialScheduler):
                 if not is_own.any():
                     return ()
                 event = structs.replace(event, tasks=tasks[is_own], machines=event.machines[is_own])
+            case TaskFailed(job, number, tasks, again=False) if job.activities:
+                scaling.lose(number, tasks, now)
+            case JobCancelled(_, number):
+                scaling.forget(number)
+            case JobChanged(job, number):
+                scaling.change(job, number)
         return super().handle(event, view, now)

@@ -98,13 +98,21 @@ class Scaling:
             return ()
         self._history.learn(workers.job, phase, duration)
         if phase + 1 == len(workers.job.activities):
-            del self._jobs[number]
-            self._starved.discard(number)
+            self.forget(number)
             return ()
         workers.phase = phase
         workers.next_phase(now)
         self._want(number)
         return (*self._release(workers, now), *self._decide(view, now))
+
+    def forget(self, number: int) -> None:
+        """The job is over."""
+        self._jobs.pop(number, None)
+        self._starved.discard(number)
+
+    def change(self, job: Job, number: int) -> None:
+        if number in self._jobs:
+            self._jobs[number].job = job
 
     def look_again(self, view: View, now: int) -> Sequence[Effect]:
         self._is_timed = False

@@ -12,12 +12,16 @@ from argosy.cell import Draft, View
 from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.mesos.framework import Framework, FrameworkSettings, HoardedJob
 from argosy.engines.shared.serial import RULES, over_domains
+from argosy.engines.shared.withdrawal import added, failed, left
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
     Committed,
     DecisionDue,
     Event,
+    JobCancelled,
+    JobChanged,
     JobSubmitted,
+    TaskFailed,
     TasksLost,
     TimerFired,
 )
@@ -85,6 +89,13 @@ class Mesos:
                 return self._decided(token, view, now)
             case Committed(token, outcome):
                 return self._committed(self._decisions.pop(token), outcome.accepted, now)
+            case JobCancelled() | JobChanged():
+                for framework in self._frameworks.values():
+                    framework.withdraw(event)
+                more = added(event)
+                return () if more is None else self.handle(more, view, now)
+            case TaskFailed():
+                return self.handle(failed(event, view), view, now)
         return ()
 
     def _framework(self, kind: str) -> Framework:
@@ -194,6 +205,7 @@ class Mesos:
         if framework.claims is None:
             return self._conclude(framework, now)
         self._decisions[token] = framework
+        framework.is_committing = True
         transaction = Transaction(self._name(framework), framework.claims, atomic=work.job.gang)
         return (Commit(token, transaction),)
 
@@ -206,6 +218,10 @@ class Mesos:
         work.tasks = np.sort(np.concatenate([framework.unplaced, claims.tasks[~accepted]]))
         work.hoard.clear()
         work.held = None
+        framework.is_committing = False
+        for event in framework.withdrawals:
+            work.job, work.tasks = event.job, left(work.tasks, event)
+        framework.withdrawals.clear()
         return self._conclude(framework, now)
 
     def _conclude(self, framework: Framework, now: int) -> Sequence[Effect]:

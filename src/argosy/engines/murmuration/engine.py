@@ -13,16 +13,20 @@ from argosy.engines.api import Capabilities, Context, Finishes, PaperPreset, Set
 from argosy.engines.murmuration.estimates import Learner
 from argosy.engines.murmuration.peers import Peers
 from argosy.engines.murmuration.settings import MurmurationSettings
+from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, added, failed, update
 from argosy.model.effects import Effect, Enqueue, Explain, Pace, Send, Think, WakeMe
 from argosy.model.events import (
     DecisionDue,
     Event,
+    JobCancelled,
+    JobChanged,
     JobSubmitted,
     MachineChanged,
     MachineJoined,
     MachineLost,
     MessageReceived,
     Started,
+    TaskFailed,
     TasksLost,
     TimerFired,
 )
@@ -83,7 +87,7 @@ class Murmuration:
         #: The work of all jobs that have come.
         self._pushed = 0
         #: Tasks for which there is no machine: none is large enough, or all queues are full.
-        self._stuck: list[tuple[Job, int, TaskArray]] = []
+        self._stuck: list[WaitingTasks] = []
         self._will_retry = False
         self._deciding: RankedTasks | None = None
         #: As published: gossip about the decision under way, sent when it is over.
@@ -129,7 +133,27 @@ class Murmuration:
                 return self._retry_stuck(view, now)
             case TimerFired(name):
                 return [*self._peers.fire(name, now), *self._begin(view, now)]
+            case JobCancelled() | JobChanged():
+                self._withdraw(event)
+                more = added(event)
+                return () if more is None else self.handle(more, view, now)
+            case TaskFailed():
+                return self.handle(failed(event, view), view, now)
         return ()
+
+    def _withdraw(self, event: Withdrawal) -> None:
+        """Ranks stay as they were: what a job is still to bring would change them little."""
+        self._stuck = [work for work in (update(w, event) for w in self._stuck) if len(work[2])]
+        queue = (self._updated(work, event) for work in self._queue)
+        self._queue = [work for work in queue if len(work.tasks)]
+        heapq.heapify(self._queue)
+        if self._deciding is not None:
+            self._deciding = self._updated(self._deciding, event)
+
+    @staticmethod
+    def _updated(work: RankedTasks, event: Withdrawal) -> RankedTasks:
+        job, number, tasks = update((work.job, work.number, work.tasks), event)
+        return RankedTasks(work.rank, work.arrival, job, number, tasks)
 
     def _learn_machines(self, view: View) -> None:
         self._view.learn(view.capacity().reshape(-1), view.takes_claims())

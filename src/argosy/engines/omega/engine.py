@@ -14,6 +14,7 @@ from argosy.engines.shared.serial import CommitTerms, PendingJob, SerialSchedule
 from argosy.model.effects import Abandon, Commit, Effect, Explain, WakeMe
 from argosy.model.events import Committed, Event, JobSubmitted, TasksLost, TimerFired
 from argosy.model.explanations import Explanation
+from argosy.model.jobs import Job
 from argosy.model.transactions import TaskArray, Transaction
 
 #: How long a scheduler that has its share waits until it looks again, where it has no time of its own.
@@ -118,6 +119,10 @@ class Omega(SerialScheduler):
         remedy = "raise the scheduler's weight, or wait until others want less"
         why = Explanation(refused=share.refusal(request, view), remedy=remedy)
         return (Explain(work.tasks, why), wake)
+
+    def withdrawn(self, job: Job, tasks: TaskArray) -> None:
+        if self._fair is not None:
+            self._fair.forget(job, tasks)
 
     def _put_back(self, work: PendingJob, now: int, *, should_wait: bool) -> Sequence[Effect]:
         effects = super()._put_back(work, now, should_wait=should_wait)

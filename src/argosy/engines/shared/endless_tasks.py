@@ -1,7 +1,7 @@
 """Tasks that run until they are stopped, for engines that queue at machines.
 
-They are claimed, not queued: one that waited behind another would wait for ever. This module is no
-engine; it is what several are made of.
+They are claimed, not queued: one that waited behind another would wait for ever. Shared by
+engines that probe and engines that read queues.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from argosy.cell import Draft, Rule, View
 from argosy.engines.api import Context
+from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, update
 from argosy.model.effects import Commit, Effect, Explain, WakeMe
 from argosy.model.events import Committed
 from argosy.model.jobs import Job
@@ -29,8 +30,8 @@ class EndlessTasks:
         self._context = context
         #: Tasks without a machine, by job number.
         self._waiting: dict[int, tuple[Job, TaskArray]] = {}
-        #: Claims that the cell has not answered, by token.
-        self._asked: dict[int, Claims] = {}
+        #: Claims that the cell has not answered, by token, and their tasks that are still wanted.
+        self._asked: dict[int, tuple[Claims, WaitingTasks]] = {}
         self._token = 0
         self._will_retry = False
 
@@ -61,9 +62,10 @@ class EndlessTasks:
                 effects.extend(self._wait(job, number, left, now))
         if draft.count:
             self._token += 1
-            claims = self._asked[self._token] = draft.claims()
+            claims = draft.claims()
+            self._asked[self._token] = (claims, (job, number, claims.tasks))
             effects.append(Commit(self._token, Transaction(self._context.name, claims)))
-            # Should some be refused, their job is known.
+            # Should some be refused, it is their turn before that of jobs that come later.
             self._waiting.setdefault(number, (job, tasks[:0]))
         return effects
 
@@ -76,15 +78,19 @@ class EndlessTasks:
         return (WakeMe(now + _RETRY, TIMER),)
 
     def committed(self, event: Committed, now: int) -> Sequence[Effect]:
-        claims, outcome = self._asked.pop(event.token), event.outcome
+        (claims, (job, number, wanted)), outcome = self._asked.pop(event.token), event.outcome
         if outcome.all_accepted:
             return ()
-        refused = claims.tasks[~outcome.accepted]
-        effects: list[Effect] = []
-        for number in np.unique(refused >> 32).tolist():
-            job, _ = self._waiting[number]
-            effects.extend(self._wait(job, number, refused[refused >> 32 == number], now))
-        return effects
+        refused = np.intersect1d(claims.tasks[~outcome.accepted], wanted)
+        return self._wait(job, number, refused, now) if len(refused) else ()
+
+    def withdraw(self, event: Withdrawal) -> None:
+        if event.number in self._waiting:
+            job, _, tasks = update((event.job, event.number, self._waiting[event.number][1]), event)
+            self._waiting[event.number] = (job, tasks)
+        self._asked = {
+            token: (claims, update(work, event)) for token, (claims, work) in self._asked.items()
+        }
 
     def retry(self, view: View, now: int) -> Sequence[Effect]:
         self._will_retry = False

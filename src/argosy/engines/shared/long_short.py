@@ -19,6 +19,7 @@ from argosy.cell import View
 from argosy.engines.api import Context, Settings
 from argosy.engines.shared.machine_queues import MachineQueueScheduler
 from argosy.engines.shared.probing import Candidates, Stuck, draw
+from argosy.engines.shared.withdrawal import Withdrawal
 from argosy.model.effects import Effect, Enqueue, Probe
 from argosy.model.events import Event, MachineChanged, MachineJoined, MachineLost
 from argosy.model.jobs import Job, TaskGroup
@@ -72,6 +73,10 @@ class HybridScheduler(MachineQueueScheduler):
                 again = self._stuck.take()
                 return [effect for stuck in again for effect in self.begin(*stuck, view)]
         return super().handle(event, view, now)
+
+    def withdraw(self, event: Withdrawal) -> None:
+        super().withdraw(event)
+        self._stuck.withdraw(event)
 
     def _forget_machines(self) -> None:
         self._everywhere.forget()

@@ -17,12 +17,16 @@ from argosy.cell import Bitmap, Found, Rule, View
 from argosy.engines.api import Context
 from argosy.engines.shared.endless_tasks import TIMER, EndlessTasks
 from argosy.engines.shared.probing import share_of
+from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, added, failed, update
 from argosy.model.effects import AskQueues, Effect
 from argosy.model.events import (
     Committed,
     Event,
+    JobCancelled,
+    JobChanged,
     JobSubmitted,
     QueuesReported,
+    TaskFailed,
     TasksLost,
     TimerFired,
 )
@@ -37,7 +41,7 @@ class MachineQueueScheduler(ABC):
         self._context = context
         self._standing = EndlessTasks(context)
         #: Jobs that wait for an answer, by token.
-        self._asking: dict[int, tuple[Job, int, TaskArray]] = {}
+        self._asking: dict[int, WaitingTasks] = {}
         self._asked = 0
 
     @abstractmethod
@@ -69,7 +73,18 @@ class MachineQueueScheduler(ABC):
                 return self._standing.retry(view, now)
             case QueuesReported(token, lengths, waits) if token in self._asking:
                 return self.place(*self._asking.pop(token), view, lengths, waits, now)
+            case JobCancelled() | JobChanged():
+                self.withdraw(event)
+                more = added(event)
+                return () if more is None else self.handle(more, view, now)
+            case TaskFailed():
+                return self.handle(failed(event, view), view, now)
         return ()
+
+    def withdraw(self, event: Withdrawal) -> None:
+        """Forgets tasks that nobody wants any more."""
+        self._standing.withdraw(event)
+        self._asking = {token: update(work, event) for token, work in self._asking.items()}
 
     def ask(
         self,

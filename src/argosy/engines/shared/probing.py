@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.cell import Rule, View
+from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, update
 from argosy.model.effects import Effect, Explain
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.random import Random
@@ -74,7 +75,7 @@ class Stuck:
     """Tasks that no machine can take; they are tried again when machines join or change."""
 
     def __init__(self) -> None:
-        self._tasks: list[tuple[Job, int, TaskArray]] = []
+        self._tasks: list[WaitingTasks] = []
 
     def add(
         self, job: Job, number: int, group: TaskGroup, tasks: TaskArray, view: View, random: Random
@@ -85,6 +86,9 @@ class Stuck:
         seen = view.find(shape, 1, Rule.FIRST, random, within=within, needs_room=False)
         return Explain(tasks, seen.explanation())
 
-    def take(self) -> Sequence[tuple[Job, int, TaskArray]]:
+    def withdraw(self, event: Withdrawal) -> None:
+        self._tasks = [update(work, event) for work in self._tasks]
+
+    def take(self) -> Sequence[WaitingTasks]:
         tasks, self._tasks = self._tasks, []
         return tasks

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from argosy.cell import Bitmap, View
 from argosy.engines.api import Context, Settings
 from argosy.engines.shared.machine_queues import MachineQueueScheduler
+from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, update
 from argosy.model.effects import Effect, Enqueue, Explain, WakeMe
 from argosy.model.events import Event, MachineChanged, MachineJoined, TimerFired
 from argosy.model.jobs import Job, TaskGroup
@@ -46,7 +47,7 @@ class QueueingScheduler(MachineQueueScheduler):
     def __init__(self, settings: QueueingSettings, context: Context) -> None:
         super().__init__(context)
         self._queueing = settings
-        self._waiting: list[tuple[Job, int, TaskArray]] = []
+        self._waiting: list[WaitingTasks] = []
         self._will_retry = False
 
     def noise(self, machines: int) -> NDArray[np.int64] | None:
@@ -61,6 +62,10 @@ class QueueingScheduler(MachineQueueScheduler):
             case MachineJoined() | MachineChanged():
                 return self._retry(view)
         return super().handle(event, view, now)
+
+    def withdraw(self, event: Withdrawal) -> None:
+        super().withdraw(event)
+        self._waiting = [update(work, event) for work in self._waiting]
 
     def begin(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
         return self.ask(job, number, tasks, latest=self.asks_latest)

@@ -9,6 +9,7 @@ from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, PaperPreset, Settings
 from argosy.engines.shared.machine_queues import MachineQueueScheduler
 from argosy.engines.shared.probing import Candidates, Stuck, draw
+from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, update
 from argosy.model.effects import Effect, Probe, Think
 from argosy.model.events import DecisionDue, Event, MachineChanged, MachineJoined, MachineLost
 from argosy.model.jobs import Job
@@ -53,7 +54,7 @@ class Sparrow(MachineQueueScheduler):
         self._candidates = Candidates()
         self._stuck = Stuck()
         #: Decisions under way, by token: they do not wait for each other.
-        self._deciding: dict[int, tuple[Job, int, TaskArray]] = {}
+        self._deciding: dict[int, WaitingTasks] = {}
         self._decisions = 0
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
@@ -68,6 +69,11 @@ class Sparrow(MachineQueueScheduler):
                 again = self._stuck.take()
                 return [effect for stuck in again for effect in self._probe(*stuck, view)]
         return super().handle(event, view, now)
+
+    def withdraw(self, event: Withdrawal) -> None:
+        super().withdraw(event)
+        self._stuck.withdraw(event)
+        self._deciding = {token: update(work, event) for token, work in self._deciding.items()}
 
     def begin(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
         duration = self._settings.t_job + self._settings.t_task * len(tasks)

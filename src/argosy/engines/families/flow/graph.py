@@ -24,6 +24,7 @@ from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.statistics import ClusterStatistics
 from argosy.engines.families.flow.tasks import Columns, Jobs, OwnArcs
 from argosy.model.errors import ModelError
+from argosy.model.jobs import Job
 from argosy.model.transactions import TaskArray
 from argosy.solvers.flow import FlowNetwork, FlowSolution, Rooms
 
@@ -135,9 +136,21 @@ class Graph:
 
     def finish(self, tasks: TaskArray) -> None:
         """These ended, wherever they were."""
-        for number in self.roster.finish(tasks):
+        self._forget(self.roster.finish(tasks))
+
+    def drop(self, tasks: TaskArray) -> None:
+        """Those of them that wait are not to be placed any more."""
+        self._forget(self.roster.drop(tasks))
+
+    def _forget(self, numbers: Sequence[int]) -> None:
+        for number in numbers:
             self.jobs.drop(number)
             self.gangs.discard(number)
+
+    def change_job(self, job: Job, number: int) -> None:
+        """It has perhaps more tasks than before. Rows are others afterwards."""
+        self.jobs.add(number, job)
+        self.roster.grow_job(number, job.tasks)
 
     @property
     def waiting(self) -> int:
