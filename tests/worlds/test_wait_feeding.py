@@ -150,9 +150,9 @@ def a_busy_view() -> WaitView:
     view, random = a_view(4), Random(1)
     view.know_shape(7, np.array([250], np.int64))
     view.know_shape(9, np.array([1_000], np.int64))
-    for job in range(5):
-        tasks = np.arange(3, dtype=np.int64) | (job << 32)
-        view.choose(tasks, 3, 7 if job % 2 else 9, 100 + job, 0, random)
+    for number in range(5):
+        tasks = np.arange(3, dtype=np.int64) | (number << 32)
+        view.choose(tasks, 3, 7 if number % 2 else 9, 100 + number, 0, random)
     view.undo(np.array([1 << 32], np.int64))
     done = np.arange(3, dtype=np.int64) | (2 << 32)
     zeros = np.zeros(3, np.int64)
