@@ -55,10 +55,10 @@ class Relay:
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
             case Started():
-                return (Send(self._next, Note("hops", 0)),)
-            case MessageReceived(_, Note(_, hops)):
+                return (Send(self._next, Note("hello")),)
+            case MessageReceived(_, message):
                 self._left -= 1
-                return (Send(self._next, Note("hops", hops + 1)),) if self._left > 0 else ()
+                return (Send(self._next, message),) if self._left > 0 else ()
         return ()
 
 
