@@ -13,6 +13,7 @@ from argosy.engines.families.flow.tasks import PENDING, RUNNING
 from argosy.engines.firmament import FirmamentSettings
 from argosy.model.jobs import Job
 from argosy.model.scenario import CellSpec
+from argosy.model.tasks import first_tasks, jobs_of
 from argosy.model.transactions import Claims, Transaction
 from argosy.solvers.flow.checker import faults
 from argosy.testing.builders import cell, scenario
@@ -35,7 +36,7 @@ class Bench:
 
     def add(self, submitted: Job) -> int:
         number, self.jobs = self.jobs, self.jobs + 1
-        tasks = np.arange(submitted.tasks, dtype=np.int64) + (number << 32)
+        tasks = first_tasks(number, submitted.tasks)
         self.graph.add([(submitted, number, tasks)], self.view, self.now)
         return number
 
@@ -76,13 +77,13 @@ class Bench:
         self.graph.finish(ended)
 
     def where(self, number: int) -> list[int]:
-        rows = np.flatnonzero(self.graph.tasks["number"] >> 32 == number)
+        rows = np.flatnonzero(jobs_of(self.graph.tasks["number"]) == number)
         machines: list[int] = self.graph.tasks["machine"][rows].tolist()
         return machines
 
     def waiting(self, number: int) -> set[int]:
         """Tasks of a job that wait."""
-        mine = self.graph.tasks["number"] >> 32 == number
+        mine = jobs_of(self.graph.tasks["number"]) == number
         return {*self.graph.tasks["number"][mine & (self.graph.tasks["state"] == PENDING)].tolist()}
 
     def running(self) -> list[int]:

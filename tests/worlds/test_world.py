@@ -31,7 +31,7 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import Explanation, Why
-from argosy.model.jobs import Job
+from argosy.model.jobs import Job, job_of, task_number
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     ConstantLatency,
@@ -142,7 +142,7 @@ def run_log(spec: Any) -> tuple[SimulatedWorld, list[dict[str, Any]]]:
 
 def finish_order(world: SimulatedWorld) -> list[str]:
     tasks = world.simulator.task_columns()[0]
-    return [world.workbook.name(task >> 32) for task in tasks.tolist()]
+    return [world.workbook.name(job_of(task)) for task in tasks.tolist()]
 
 
 def test_a_decision_takes_its_time_and_the_wait_ends_when_it_begins() -> None:
@@ -581,7 +581,7 @@ def test_a_move_that_comes_after_its_task_ended_is_refused(atomic: bool) -> None
                 # The first task ends while this is on its way; the second goes on.
                 shapes = np.full(2, view.shape(Resources(1_000, GIB)), np.int32)
                 machines = np.full(2, 2, np.int32)
-                tasks = np.array([0, 1 << 32], np.int64)
+                tasks = np.array([0, task_number(1, 0)], np.int64)
                 claims = Claims(tasks, machines, shapes, view.versions(machines))
                 return [Commit(Transaction("s", claims, move=True, atomic=atomic))]
         return ()
@@ -693,7 +693,7 @@ def place_one_task_twice_at_once(
 def place_a_strangers_task(
     engine: Scripted, event: Event, view: View, now: int
 ) -> Sequence[Effect]:
-    return [Enqueue(np.array([99 << 32]), np.zeros(1, np.int32))]
+    return [Enqueue(np.array([task_number(99, 0)]), np.zeros(1, np.int32))]
 
 
 def place_nowhere(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
@@ -758,7 +758,9 @@ def test_an_engine_that_breaks_the_contract_is_named(script: Script, says: str) 
 
 def test_another_seed_gives_another_log() -> None:
     first = conformance.ConformanceRun(ENGINES["omega"], scenario("omega", conformance.workload()))
-    other = conformance.ConformanceRun(ENGINES["omega"], scenario("omega", conformance.workload(), seed=2))
+    other = conformance.ConformanceRun(
+        ENGINES["omega"], scenario("omega", conformance.workload(), seed=2)
+    )
     assert first.log != other.log
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import structs
 
 from argosy.model.explanations import Explanation, Price, Refusal, Why
-from argosy.model.jobs import index_of, job_of, task_name
+from argosy.model.jobs import index_of, job_of, task_name, task_number
 from argosy.model.units import format_duration
 from argosy.records.directory import RunDirectory
 
@@ -140,7 +140,7 @@ class TaskAnswers:
 
     def _timeline(self) -> list[StoryLine]:
         rows = self._run.task_rows()
-        mine = np.flatnonzero(rows["task"] == (self._number << 32 | self._index))
+        mine = np.flatnonzero(rows["task"] == task_number(self._number, self._index))
         lines = []
         for row in mine.tolist():
             name = self._name(int(rows["machine"][row]))

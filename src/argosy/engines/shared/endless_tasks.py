@@ -16,6 +16,7 @@ from argosy.engines.api import Context
 from argosy.model.effects import Commit, Effect, Explain, WakeMe
 from argosy.model.events import Committed
 from argosy.model.jobs import Job
+from argosy.model.tasks import by_job
 from argosy.model.transactions import TaskArray, Transaction
 
 TIMER: Final = "standing"
@@ -77,9 +78,9 @@ class EndlessTasks:
             return ()
         refused = claims.tasks[~outcome.accepted]
         effects: list[Effect] = []
-        for number in np.unique(refused >> 32).tolist():
+        for number, where in by_job(refused):
             job, _ = self._waiting[number]
-            effects.extend(self._wait(job, number, refused[refused >> 32 == number], now))
+            effects.extend(self._wait(job, number, refused[where], now))
         return effects
 
     def retry(self, view: View, now: int) -> Sequence[Effect]:

@@ -15,6 +15,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from argosy.cell import Rule, View
+from argosy.cell.bitmaps import to_bitmap
 from argosy.engines.api import Context, Settings
 from argosy.engines.shared.endless_tasks import TIMER, EndlessTasks
 from argosy.engines.shared.probing import share_of
@@ -129,10 +130,7 @@ class QueueingScheduler:
         if group.requires:
             within &= view.where(group.requires)
         if settings.limit:
-            is_short = np.packbits(lengths < settings.limit, bitorder="little")
-            within &= np.concatenate([is_short, np.zeros(-len(is_short) % 8, np.uint8)]).view(
-                np.uint64
-            )
+            within &= to_bitmap(lengths < settings.limit)
         shape = view.shape(group.request, group.tags, job.precedence)
         found = view.find(
             shape,

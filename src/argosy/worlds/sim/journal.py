@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.explanations import Explanation, Why
-from argosy.model.jobs import Job, indices_of
+from argosy.model.jobs import Job
+from argosy.model.tasks import by_job, indices_of
 from argosy.model.transactions import Claims, MachineArray, Outcome, TaskArray
 from argosy.worlds.log import DecisionLog
-from argosy.worlds.sim.workbook import JobTable, by_job
+from argosy.worlds.sim.workbook import JobTable
 
 
 class Journal:
@@ -40,7 +41,9 @@ class Journal:
         if self._log:
             for number, where in by_job(tasks):
                 name = self._workbook.name(number)
-                self._log.write(now, what, job=name, indices=indices_of(tasks[where]), **fields)
+                self._log.write(
+                    now, what, job=name, indices=indices_of(tasks[where]).tolist(), **fields
+                )
 
     def placed(
         self,
@@ -58,7 +61,7 @@ class Journal:
                     now,
                     what,
                     job=self._workbook.name(number),
-                    indices=indices_of(tasks[where]),
+                    indices=indices_of(tasks[where]).tolist(),
                     machines=machines[where].tolist(),
                     scheduler=scheduler,
                     **why,
@@ -72,7 +75,7 @@ class Journal:
                 now,
                 "lost",
                 job=self._workbook.name(number),
-                indices=indices_of(tasks),
+                indices=indices_of(tasks).tolist(),
                 machines=machines.tolist(),
                 why=why.name.lower(),
             )
@@ -87,7 +90,7 @@ class Journal:
                     now,
                     "refused",
                     job=self._workbook.name(number),
-                    indices=indices_of(claims.tasks[mine]),
+                    indices=indices_of(claims.tasks[mine]).tolist(),
                     machines=claims.machines[mine].tolist(),
                     scheduler=scheduler,
                     whys=outcome.whys[mine].tolist(),

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from argosy.cell import Cell
 from argosy.model.jobs import Job
+from argosy.model.tasks import by_job, indices_of
 from argosy.model.transactions import TaskArray
 
-_INDEX_MASK = 0xFFFFFFFF
 #: A task that runs until it is stopped.
 _ENDLESS = -1
 
@@ -58,7 +58,7 @@ class GroundTruth:
             if isinstance(times, int) and len(self._groups) == 1:
                 shapes[:], durations[:], estimates[:] = shape, times, estimate
                 return
-            indices = tasks & _INDEX_MASK
+            indices = indices_of(tasks)
             mine = (indices >= start) & (indices < end)
             shapes[mine], estimates[mine] = shape, estimate
             durations[mine] = times if isinstance(times, int) else times[indices[mine] - start]
@@ -124,14 +124,3 @@ class JobTable:
             self._facts[number].fill(tasks[where], *part)
             shapes[where], durations[where], estimates[where] = part
         return shapes, durations, estimates
-
-
-def by_job(tasks: TaskArray) -> list[tuple[int, slice | NDArray[np.intp]]]:
-    """The job numbers among `tasks`, each with the places of its tasks; usually there is just one."""
-    if not len(tasks):
-        return []
-    jobs = tasks >> 32
-    first = int(jobs[0])
-    if len(tasks) == 1 or (jobs == first).all():
-        return [(first, slice(None))]
-    return [(int(job), np.flatnonzero(jobs == job)) for job in np.unique(jobs)]

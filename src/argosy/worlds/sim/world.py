@@ -37,6 +37,7 @@ from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.resources import dimensions_of
 from argosy.model.scenario import MachineModel, Partition, Scenario
+from argosy.model.tasks import by_job, first_tasks, jobs_of
 from argosy.model.transactions import (
     OPERATOR,
     AddMachine,
@@ -52,7 +53,7 @@ from argosy.worlds.sim.faults import FaultPlan
 from argosy.worlds.sim.journal import Journal
 from argosy.worlds.sim.network import SimulatedNetwork
 from argosy.worlds.sim.schedulers import Router, Scheduler, make_settings
-from argosy.worlds.sim.workbook import GroundTruth, JobTable, by_job
+from argosy.worlds.sim.workbook import GroundTruth, JobTable
 
 FINISHED_REPORT: Final = 2
 LOST_REPORT: Final = 3
@@ -312,7 +313,7 @@ class SimulatedWorld:
         scheduler.jobs += 1
         self.journal.submitted(now, job, scheduler.name)
         if scheduler.is_alive:
-            tasks = np.arange(number << 32, (number << 32) + count, dtype=np.int64)
+            tasks = first_tasks(number, count)
             self.post(now, scheduler, JobSubmitted(job, number, tasks))
         self._schedule_next_job()
 
@@ -332,7 +333,7 @@ class SimulatedWorld:
 
     def note_abandoned(self, tasks: TaskArray) -> None:
         """An application of which tasks were abandoned is over when the others are."""
-        numbers = np.unique(tasks >> 32).tolist()
+        numbers = np.unique(jobs_of(tasks)).tolist()
         self._given_up.update(n for n in numbers if n in self.cell.applications())
 
     def hand_over(self, scheduler: Scheduler, now: int) -> None:
@@ -455,7 +456,7 @@ class SimulatedWorld:
         if not self._any_hears_own:
             return
         owners = np.fromiter(
-            (self.simulator.owner(job) for job in (tasks >> 32).tolist()), np.int64, len(tasks)
+            (self.simulator.owner(job) for job in jobs_of(tasks).tolist()), np.int64, len(tasks)
         )
         for index in np.unique(owners).tolist():
             scheduler = self.schedulers[index]
@@ -474,7 +475,7 @@ class SimulatedWorld:
     def _tell_keepers(self, now: int, ends: tuple[NDArray[Any], ...]) -> None:
         """Into each wait view, over the network; of a scheduler's own tasks for sure."""
         owners = np.fromiter(
-            (self.simulator.owner(job) for job in (ends[0] >> 32).tolist()), np.int64, len(ends[0])
+            (self.simulator.owner(job) for job in jobs_of(ends[0]).tolist()), np.int64, len(ends[0])
         )
         for keeper in self._keepers:
             if not keeper.is_alive:
