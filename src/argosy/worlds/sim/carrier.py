@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argosy.cell import Rule
+from argosy.engines import faults
 from argosy.model.effects import (
     Abandon,
     AnswerProbe,
@@ -76,20 +77,23 @@ class EffectRunner:
         }
 
     def carry_out(self, scheduler: Scheduler, effects: Sequence[Effect], now: int) -> None:
+        # Asking for the class is quick, asking whether it is iterable is not.
+        if type(effects) not in (list, tuple) and not isinstance(effects, Iterable):
+            raise EngineFault(
+                f"{scheduler.label} returned {type(effects).__name__}",
+                expected="a list or tuple of effects",
+            )
         for effect in effects:
             method = self._methods.get(type(effect))
             if method is None:
                 raise EngineFault(
-                    f"{scheduler.name} ({scheduler.entry.engine}) returned {type(effect).__name__}",
-                    expected="one of the effects of argosy.model.effects",
+                    f"{scheduler.label} returned {type(effect).__name__} among its effects",
+                    expected="one of the effects of argosy.engine",
                 )
             try:
                 method(scheduler, effect, now)
             except (TypeError, ValueError, AttributeError) as error:
-                raise EngineFault(
-                    f"{scheduler.name} ({scheduler.entry.engine}) returned a malformed "
-                    f"{type(effect).__name__}: {str(error).splitlines()[0]}"
-                ) from error
+                raise faults.malformed(scheduler.label, effect, error) from error
 
     def _think(self, scheduler: Scheduler, effect: Think, now: int) -> None:
         duration = effect.duration

@@ -72,6 +72,11 @@ class Scheduler:
         self.decision_random = random.child(f"decisions of {name}")
 
     @property
+    def label(self) -> str:
+        """Its name and its engine's, for messages."""
+        return f"{self.name} ({self.entry.engine})"
+
+    @property
     def is_alive(self) -> bool:
         return self.engine is not None
 
@@ -83,9 +88,7 @@ class Scheduler:
     def waits(self) -> WaitView:
         """The wait view that its engine keeps."""
         if not isinstance(self.engine, WaitKeeper):
-            raise EngineFault(
-                f"{self.name} ({self.entry.engine}) keeps no wait view", expected="one in `waits`"
-            )
+            raise EngineFault(f"{self.label} keeps no wait view", expected="one in `waits`")
         return self.engine.waits
 
     def take_computed(self) -> int:

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from argosy._core import Simulator
 from argosy.cell import Cell
+from argosy.engines import faults
 from argosy.engines.api import Engine, Finishes
 from argosy.model.effects import Effect
-from argosy.model.errors import EngineFault, ScenarioError
+from argosy.model.errors import ModelError, ScenarioError
 from argosy.model.events import (
     Event,
     JobSubmitted,
@@ -203,7 +204,13 @@ class SimulatedWorld:
             if kind == ARRIVE:
                 scheduler, epoch, action, what = payloads.pop(token) if token else at_once.popleft()
                 if scheduler.epoch == epoch:
-                    action(scheduler, what, now)
+                    try:
+                        action(scheduler, what, now)
+                    except (AttributeError, TypeError, ValueError, ModelError) as error:
+                        # What came over a hop may have been malformed when it left.
+                        if not isinstance(what, Effect) or faults.find_misfit(what) is None:
+                            raise
+                        raise faults.malformed(scheduler.label, what, error) from error
             elif kind == SUBMIT:
                 self._submit_next(now)
                 if progress is not None:
@@ -244,10 +251,8 @@ class SimulatedWorld:
         try:
             effects: Sequence[Effect] = engine.handle(event, self.view, now)
         except Exception as error:
-            raise EngineFault(
-                f"{scheduler.name} ({engine.name}) failed on {type(event).__name__} at {now} µs: "
-                f"{type(error).__name__}: {error}"
-            ) from error
+            doing = f"on {type(event).__name__} at {now} µs"
+            raise faults.failure(scheduler.label, doing, error, type(engine)) from error
         if scheduler.is_measured:
             scheduler.computed += self.computing_time() - began
         if effects:
@@ -360,7 +365,8 @@ class SimulatedWorld:
         try:
             scheduler.start()
         except Exception as error:
-            raise EngineFault(f"{scheduler.name} did not start: {error}") from error
+            engine = scheduler.engine_type
+            raise faults.failure(scheduler.label, "to start", error, engine) from error
         if scheduler.capabilities.finishes is Finishes.WAITS:
             self.simulator.listen(scheduler.index, scheduler.waits)
         self.post(self.simulator.now, scheduler, Started(again))
