@@ -220,10 +220,22 @@ class TestMistakes:
         monkeypatch.setattr(app, "_called", broken)
         result = argosy("engines")
         assert result.code == 1
-        assert "error[bug]: ZeroDivisionError: by zero; this is a bug" in result.complaint
+        assert result.complaint.endswith(
+            "error[bug]: ZeroDivisionError: by zero; this is a bug in Argosy; argosy --debug shows where"
+        )
         monkeypatch.setenv("ARGOSY_DEBUG", "1")
-        with pytest.raises(ZeroDivisionError):
-            cli.main(["engines"])
+        result = argosy("engines")
+        assert result.code == 1
+        assert result.err.startswith("Traceback (most recent call last)")
+        assert "in broken" in result.err
+        assert result.err.endswith("ZeroDivisionError: by zero; this is a bug in Argosy\n")
+
+    def test_debug_shows_where_a_mistake_was_found(self, argosy: Call) -> None:
+        plain = argosy("run", "nowhere.toml")
+        shown = argosy("--debug", "run", "nowhere.toml")
+        assert shown.code == plain.code == 2
+        assert shown.err.startswith("Traceback (most recent call last)")
+        assert shown.err.endswith(plain.complaint + "\n")
 
     def test_an_interrupt_ends_with_130(
         self, argosy: Call, monkeypatch: pytest.MonkeyPatch

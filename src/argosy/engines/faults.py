@@ -34,14 +34,13 @@ class Misfit(NamedTuple):
 
 def locate(error: BaseException, engine: type | None = None) -> str:
     """``file.py:123 in function``: the innermost line of the engine's own package that led to the error,
-    for the libraries it calls are rarely to blame. If there is none, the innermost line of all. Empty
-    for an error that was never raised."""
+    for the libraries it calls are rarely to blame. If there is none, or no engine, the innermost line of
+    all. Empty for an error that was never raised."""
     frames = list(traceback.walk_tb(error.__traceback__))
     if not frames:
         return ""
-    packages = [_ENGINES]
-    if engine is not None and (package := engine.__module__.partition(".")[0]) != _OWN:
-        packages.insert(0, package)
+    package = "" if engine is None else engine.__module__.partition(".")[0]
+    packages = {"": (), _OWN: (_ENGINES,)}.get(package, (package, _ENGINES))
     for package in packages:
         for frame, line in reversed(frames):
             module = frame.f_globals.get("__name__", "")

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 import argosy
 from argosy.engines.api import Engine
-from argosy.engines.registry import all_engines
+from argosy.engines.registry import engines_of
 from argosy.measures.measure import summarise
 from argosy.measures.placement import Watch
-from argosy.model.errors import UnknownEngine
 from argosy.model.scenario import Scenario
 from argosy.records import directory as layout
 from argosy.records.summary import Provenance, Summary
@@ -37,10 +36,7 @@ def execute(
 ) -> Summary:
     """Runs `scenario` in the simulated world. With a directory, all of it appears there at the end, or
     nothing does. `also` adds engines to the registered ones."""
-    engines = {**all_engines(), **(also or {})}
-    for entry in scenario.fleet:
-        if entry.engine not in engines:
-            raise UnknownEngine(entry.engine, engines)
+    engines = engines_of(scenario.fleet, also)
     if (error := missing(scenario, engines)) is not None:
         raise error
     if directory is None:

@@ -130,6 +130,12 @@ class UnknownEngine(UnknownName):
         super().__init__("engine", name, known, **place)
 
 
+class EngineNotFound(ArgosyError):
+    """A class that was named as an engine cannot be imported."""
+
+    code = "engine-not-found"
+
+
 class MissingExtra(ArgosyError):
     """Something needs an optional part of the installation."""
 
@@ -141,6 +147,12 @@ class MissingExtra(ArgosyError):
             f"{who} needs the extra {extra!r}, which is not installed",
             hint=f"{hint}, or {otherwise}" if otherwise else hint,
         )
+
+
+class MissingLibrary(ArgosyError):
+    """Something needs a library that Argosy does without."""
+
+    code = "missing-library"
 
 
 class UnknownForm(UnknownName):
