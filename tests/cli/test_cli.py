@@ -272,7 +272,7 @@ class TestMistakes:
             for _ in range(1000):  # A handler runs between two steps of the interpreter.
                 pass
 
-        monkeypatch.setattr(execution, "_run", told_to_stop)
+        monkeypatch.setattr(execution, "_simulate", told_to_stop)
         before = signal.getsignal(signal.SIGTERM)
         assert argosy("run", QUICKSTART, "--out", "kept") == Result(143, "", "argosy: terminated\n")
         assert signal.getsignal(signal.SIGTERM) is before
@@ -286,7 +286,7 @@ class TestMistakes:
         def full(*_: object) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        monkeypatch.setattr(execution, "_run", full)
+        monkeypatch.setattr(execution, "_simulate", full)
         result = argosy("run", QUICKSTART, "--out", "here")
         assert result.code == 2
         assert "the run cannot be kept in here: No space left on device" in result.complaint
@@ -373,7 +373,7 @@ class TestCompare:
     def test_a_failure_in_a_process_is_still_one_line(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from argosy.cli import sweep
+        from argosy.experiments import sweep
         from argosy.model.errors import ArgosyError
 
         points = [sweep.SweepPoint(tmp_path / "gone.toml", "omega", seed) for seed in (1, 2)]
@@ -384,7 +384,7 @@ class TestCompare:
     def test_the_failure_shown_is_the_first_in_order_whichever_came_first(self) -> None:
         from concurrent.futures import Future
 
-        from argosy.cli import sweep
+        from argosy.experiments import sweep
 
         early: Future[Any] = Future()
         late: Future[Any] = Future()
@@ -446,7 +446,7 @@ class TestCompare:
         assert running.stderr is not None
         # Verbose imports tell, without a clock, when a second process is about to execute.
         sightings = (
-            line for line in running.stderr if line.startswith("import 'argosy.cli.sweep'")
+            line for line in running.stderr if line.startswith("import 'argosy.experiments.sweep'")
         )
         assert len(list(itertools.islice(sightings, 2))) == 2
         os.killpg(running.pid, signal.SIGINT)

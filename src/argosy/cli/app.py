@@ -12,10 +12,10 @@ from typing import Final
 
 import click
 
-from argosy import __version__
 from argosy.cli import ended_by
 from argosy.cli.output import OutputError, flush
 from argosy.model.errors import ArgosyError, UnknownName
+from argosy.version import __version__
 
 #: Every command and its line in `argosy --help`; the module of the same name holds its `command`.
 COMMANDS: Final = {
@@ -38,7 +38,7 @@ READER_GONE: Final = 141
 class GlobalOptions:
     """What was asked of the command as a whole; known to `run` also once the command has failed."""
 
-    debug: bool
+    debug: bool = False
 
 
 class LazyGroup(click.Group):
@@ -73,7 +73,7 @@ class LazyGroup(click.Group):
 )
 @click.version_option(__version__, "-V", "--version", message="argosy %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-@click.pass_obj
+@click.make_pass_decorator(GlobalOptions, ensure=True)
 def app(options: GlobalOptions, debug: bool) -> None:
     """One cluster scheduler with a fleet of engines: replay a workload under each in a simulated
     cell, see which is best and why."""

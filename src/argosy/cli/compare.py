@@ -15,10 +15,10 @@ from argosy.cli.run import LARGEST_SEED
 from argosy.model.errors import ArgosyError, CommandError
 
 if TYPE_CHECKING:
-    from argosy.cli.sweep import SweepPoint
+    from argosy.experiments.sweep import SweepPoint
     from argosy.model.scenario import Scenario
     from argosy.records.summary import Summary
-    from argosy.report.comparison import Comparison
+    from argosy.report.comparison import Ranking
 
 DEFAULT_SEEDS: Final = 5
 #: Every run's summary is held until the end.
@@ -94,8 +94,8 @@ def command(
     if seeds is not None and chosen:
         raise CommandError("--seeds counts, --seed names", expected="one of them")
 
-    from argosy.cli.sweep import SweepPoint
     from argosy.engines.registry import engines_of, find_engine, find_published
+    from argosy.experiments.sweep import SweepPoint
     from argosy.report.comparison import compare
     from argosy.report.metrics import find_metric
     from argosy.scenarios.loader import load, with_engine
@@ -171,7 +171,7 @@ def _all_names(scenario: Scenario) -> tuple[list[str], dict[str, ArgosyError]]:
 
 
 def _runs(points: list[SweepPoint], engines: list[str], processes: int) -> dict[str, list[Summary]]:
-    from argosy.cli.sweep import run_all
+    from argosy.experiments.sweep import run_all
 
     seeds = len(points) // max(1, len(engines))
     with progress(f"comparing {len(engines)} engines x {seeds} seeds") as tell:
@@ -188,7 +188,7 @@ def _csv(runs: dict[str, list[Summary]]) -> str:
     return csv_text(rows, list(dict.fromkeys(name for row in rows for name in row)))
 
 
-def _sections(comparisons: list[Comparison], width: int | None) -> list[list[str]]:
+def _sections(comparisons: list[Ranking], width: int | None) -> list[list[str]]:
     from argosy.report import comparison as report
     from argosy.report import verdicts
     from argosy.report.metrics import find_metric

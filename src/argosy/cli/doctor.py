@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 
 import click
 
-from argosy import __version__
 from argosy.cli.output import emit, output_option, speaks_unicode
 from argosy.report.tables import Column, Table
+from argosy.version import __version__
 
 RUNS: Final = Path("runs")
 OLDEST_PYTHON: Final = (3, 11)

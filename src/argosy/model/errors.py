@@ -176,6 +176,14 @@ class EngineFault(ArgosyError):
     code = "engine-fault"
 
 
+def error_tree() -> list[type[ArgosyError]]:
+    """`ArgosyError` and all that derive from it, parents first."""
+    found: list[type[ArgosyError]] = [ArgosyError]
+    for kind in found:
+        found.extend(kind.__subclasses__())
+    return found
+
+
 def excerpt(text: str, around: int = 0) -> str:
     """`text` quoted; of a long one only what is near the position `around`."""
     if len(text) <= LONGEST_ECHO:

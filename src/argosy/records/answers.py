@@ -14,7 +14,7 @@ from msgspec import structs
 from argosy.model.explanations import Explanation, Price, Refusal, Why
 from argosy.model.jobs import index_of, job_of, task_name, task_number
 from argosy.model.units import format_duration
-from argosy.records.directory import RunDirectory
+from argosy.records.record import RunRecord
 
 
 class StoryLine(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class WhyAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskAnswers:
-    def __init__(self, run: RunDirectory, task: str) -> None:
+    def __init__(self, run: RunRecord, task: str) -> None:
         self._run = run
         self._job, self._index = run.resolve(task)
         self.task = task_name(self._job, self._index)
