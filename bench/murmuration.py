@@ -25,6 +25,7 @@ from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, FleetEntry, Output, Scenario
+from argosy.model.tasks import first_tasks
 from argosy.model.truth import SimulatedJob
 from argosy.workloads import eagle, fanout
 from argosy.worlds.sim import SimulatedWorld
@@ -91,7 +92,7 @@ def placement(machines: int, tasks: int = 400_000) -> float:
     shapes, times = np.zeros(40, np.int32), np.zeros(40, np.int64)
     begin = time.process_time()
     for job in range(tasks // 40):
-        numbers = np.arange(40, dtype=np.int64) | (job << 32)
+        numbers = first_tasks(job, 40)
         estimate = 1_000_000 + 37 * job
         chosen = view.choose(numbers, 40, 0, estimate, job, random)[0]
         view.post_ended(job, job, numbers[:30], chosen[:30], times[:30], shapes[:30], times[:30])

@@ -13,7 +13,7 @@ from argosy.cell.search import Rule
 from argosy.cell.view import View
 from argosy.model.errors import ModelError
 from argosy.model.explanations import CONFLICTS, Why
-from argosy.model.jobs import task_number
+from argosy.model.jobs import job_of, task_number
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -242,7 +242,7 @@ class Twins:
             own = twin.of(scheduler)
             assert list(usage.resources.values()) == twin.used(own)
             assert usage.tasks == len(own)
-            assert usage.jobs == len({claim.task >> 32 for claim in own})
+            assert usage.jobs == len({job_of(claim.task) for claim in own})
         for tag in TAGS:
             for number in numbers:
                 assert cell.tag_count(tag, number) == twin.tag_count(tag, number)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from argosy.cell.waits import WaitState, WaitView
 from argosy.model.random import Random
+from argosy.model.tasks import first_tasks
 
 ONE_SLOT = np.array([1000], np.int64)
 
@@ -24,7 +25,7 @@ def a_view(machines: int, capacity: int = 1000, **options: Any) -> WaitView:
 
 
 def tasks_of(job: int, count: int) -> np.ndarray:
-    return np.arange(count, dtype=np.int64) | (job << 32)
+    return first_tasks(job, count)
 
 
 def choose(view: WaitView, job: int, count: int, estimate: int = 100, now: int = 0, seed: int = 1):

@@ -17,6 +17,7 @@ from argosy.engines.families.flow.tasks import PENDING, RUNNING
 from argosy.engines.firmament import Firmament
 from argosy.engines.quincy import Quincy
 from argosy.model.errors import ModelError
+from argosy.model.jobs import task_number
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, MachineCrash, Scenario
@@ -184,7 +185,7 @@ def linked(used: tuple[int, ...]) -> Bench:
             shape = bench.view.shape(Resources(0, 0, {"bandwidth": amount}))
             there = np.array([machine], np.int32)
             claims = Claims(
-                np.array([machine + (99 << 32)]),
+                np.array([task_number(99, machine)]),
                 there,
                 np.array([shape], np.int32),
                 bench.view.versions(there),

@@ -15,9 +15,11 @@ from argosy.engines.families.flow.tasks import PENDING
 from argosy.engines.firmament import Firmament, FirmamentSettings
 from argosy.model.effects import Commit, Think
 from argosy.model.events import Committed, DecisionDue, JobSubmitted, MachineJoined
+from argosy.model.jobs import job_of
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
+from argosy.model.tasks import first_tasks
 from argosy.model.transactions import OPERATOR, AddMachine, Transaction
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
@@ -41,7 +43,7 @@ def test_a_gang_is_placed_in_the_round_in_which_it_fits() -> None:
     bench.round()
     gang = bench.add(job("gang", 6, gang=True))
     bench.round()
-    bench.finish([old << 32, old << 32 | 1])
+    bench.finish(first_tasks(old, 2).tolist())
     bench.round()
     assert -1 not in bench.where(gang)
     assert bench.graph.parked == {}
@@ -86,9 +88,9 @@ def test_no_gang_is_ever_placed_in_part(policy: str, data: st.DataObject) -> Non
             assert len(before & bench.waiting(number)) in (0, len(before))
         running = bench.running()
         ended = data.draw(st.lists(st.sampled_from(running), unique=True)) if running else []
-        bench.finish([task for task in ended if task >> 32 not in gangs])
+        bench.finish([task for task in ended if job_of(task) not in gangs])
         if step % 3 == 2:
-            bench.finish([task for task in bench.running() if task >> 32 in gangs])
+            bench.finish([task for task in bench.running() if job_of(task) in gangs])
 
 
 def test_a_gang_that_waits_says_for_how_many_there_is_room() -> None:

@@ -31,6 +31,7 @@ from argosy.model.machines import Machine
 from argosy.model.messages import AskWaits, EndsReported, WaitUpdate
 from argosy.model.random import Random
 from argosy.model.resources import Resources
+from argosy.model.tasks import first_tasks
 from argosy.model.transactions import OPERATOR, AddMachine, Transaction
 from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, job, machines, scenario
@@ -61,8 +62,7 @@ def a_murmuration(peers: tuple[str, ...] = PEERS, **settings: Any) -> Told:
 
 
 def submitted(submission: SimulatedJob, number: int) -> JobSubmitted:
-    tasks = np.arange(submission.tasks, dtype=np.int64) | (number << 32)
-    return JobSubmitted(submission.job, number, tasks)
+    return JobSubmitted(submission.job, number, first_tasks(number, submission.tasks))
 
 
 def only(effects: Any, kind: type[Effect]) -> Any:
@@ -338,13 +338,13 @@ def test_running_times_are_learnt_from_jobs_of_the_same_name() -> None:
     assert learner.estimate(short.job, 0) is None
     assert learner.estimate(long.job, 1) is None
     for number, time in ((0, 10), (1, 500)):
-        tasks = np.arange(6, dtype=np.int64) | (number << 32)
+        tasks = first_tasks(number, 6)
         learner.learn(tasks, np.full(6, time, np.int64))
     assert learner.estimate(job("short-2", 1).job, 2) == 10
     assert learner.estimate(job("long-2", 1).job, 3) == 500
     # Of another name there is only what all have in common.
     assert learner.estimate(job("new-1", 1).job, 4) in range(10, 501)
-    learner.learn(np.array([2 << 32], np.int64), np.array([20], np.int64))
+    learner.learn(first_tasks(2, 1), np.array([20], np.int64))
     assert learner.figures() == {
         "estimates": 1.0,
         "estimate_error_p50": 0.5,

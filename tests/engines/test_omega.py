@@ -15,6 +15,7 @@ from argosy.model.explanations import Why
 from argosy.model.jobs import task_number
 from argosy.model.random import Random
 from argosy.model.resources import Resources
+from argosy.model.tasks import indices_of
 from argosy.model.transactions import OPERATOR, AddMachine, TaskArray, Transaction
 from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, job, machines, scenario
@@ -90,7 +91,7 @@ def test_two_parts_of_one_job_can_wait_at_once() -> None:
     for timer in timers:
         thinking = only(engine.handle(TimerFired(timer), cell, 9 * SECOND), Think)
         explained = only(attempt(engine, cell, thinking, 9 * SECOND), Explain)
-        tried.extend(task & 0xFFFFFFFF for task in explained.tasks.tolist())
+        tried.extend(indices_of(explained.tasks).tolist())
     assert tried == [0, 1, 2, 3]
 
 

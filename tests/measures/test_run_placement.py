@@ -18,6 +18,7 @@ from argosy.model.constraints.meaning import Container, Meaning
 from argosy.model.constraints.parts import container_tags, of_job
 from argosy.model.constraints.text import parse_constraint
 from argosy.model.errors import ArgosyError
+from argosy.model.jobs import job_of
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -36,7 +37,7 @@ def judged(world: SimulatedWorld) -> tuple[int, int, float]:
     _, _, _, done = world.host.board.job_columns()
     containers = []
     for task, machine in zip(tasks.tolist(), machines.tolist(), strict=True):
-        mine = spec.jobs[task >> 32].job
+        mine = spec.jobs[job_of(task)].job
         ((group, _),) = mine.tasks_by_group(np.array([task]))
         tags = frozenset(container_tags(mine, group))
         containers.append(Container(tags, spec.cell.machines[machine].name))

@@ -14,6 +14,7 @@ from argosy.engines.firmament import FirmamentSettings
 from argosy.host.runtime import build_cell
 from argosy.host.setup import HostSetup
 from argosy.model.scenario import CellSpec
+from argosy.model.tasks import first_tasks, jobs_of
 from argosy.model.transactions import Claims, Transaction
 from argosy.model.truth import SimulatedJob
 from argosy.solvers.flow.checker import faults
@@ -36,7 +37,7 @@ class Bench:
 
     def add(self, submitted: SimulatedJob) -> int:
         number, self.jobs = self.jobs, self.jobs + 1
-        tasks = np.arange(submitted.tasks, dtype=np.int64) + (number << 32)
+        tasks = first_tasks(number, submitted.tasks)
         self.graph.add([(submitted.job, number, tasks)], self.view, self.now)
         return number
 
@@ -77,13 +78,13 @@ class Bench:
         self.graph.finish(ended)
 
     def where(self, number: int) -> list[int]:
-        rows = np.flatnonzero(self.graph.tasks["number"] >> 32 == number)
+        rows = np.flatnonzero(jobs_of(self.graph.tasks["number"]) == number)
         machines: list[int] = self.graph.tasks["machine"][rows].tolist()
         return machines
 
     def waiting(self, number: int) -> set[int]:
         """Tasks of a job that wait."""
-        mine = self.graph.tasks["number"] >> 32 == number
+        mine = jobs_of(self.graph.tasks["number"]) == number
         return {*self.graph.tasks["number"][mine & (self.graph.tasks["state"] == PENDING)].tolist()}
 
     def running(self) -> list[int]:

@@ -32,6 +32,7 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import Explanation, Why
+from argosy.model.jobs import job_of, task_number
 from argosy.model.machine_model import MachineModel
 from argosy.model.messages import Note
 from argosy.model.resources import Resources
@@ -145,7 +146,7 @@ def run_log(spec: Any) -> tuple[SimulatedWorld, list[dict[str, Any]]]:
 
 def finish_order(world: SimulatedWorld) -> list[str]:
     tasks = world.host.runtime.task_columns()[0]
-    return [world.host.jobs.name(task >> 32) for task in tasks.tolist()]
+    return [world.host.jobs.name(job_of(task)) for task in tasks.tolist()]
 
 
 def test_a_decision_takes_its_time_and_the_wait_ends_when_it_begins() -> None:
@@ -593,7 +594,7 @@ def test_a_move_that_comes_after_its_task_ended_is_refused(atomic: bool) -> None
                 # The first task ends while this is on its way; the second goes on.
                 shapes = np.full(2, view.shape(Resources(1_000, GIB)), np.int32)
                 machines = np.full(2, 2, np.int32)
-                tasks = np.array([0, 1 << 32], np.int64)
+                tasks = np.array([0, task_number(1, 0)], np.int64)
                 asked.append(Claims(tasks, machines, shapes, view.versions(machines)))
                 return [Commit(0, Transaction("s", asked[0], move=True, atomic=atomic))]
         return ()
@@ -706,7 +707,7 @@ def place_one_task_twice_at_once(
 def place_a_strangers_task(
     engine: Scripted, event: Event, view: View, now: int
 ) -> Sequence[Effect]:
-    return [Enqueue(np.array([99 << 32]), np.zeros(1, np.int32))]
+    return [Enqueue(np.array([task_number(99, 0)]), np.zeros(1, np.int32))]
 
 
 def place_nowhere(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:

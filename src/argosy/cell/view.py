@@ -7,13 +7,13 @@ the same questions. Arrays that come back are the caller's own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argosy._core import Cell as Columns
 from argosy._core import CellView
+from argosy.cell.bitmaps import Bitmap, to_bitmap
 from argosy.cell.dtypes import misfit
 from argosy.cell.names import Known, Names
 from argosy.cell.search import Found, Rule, miss
@@ -29,9 +29,6 @@ from argosy.model.transactions import (
     VersionArray,
     Wants,
 )
-
-#: One bit a machine in words of 64: machine m is bit m % 64 of word m // 64.
-Bitmap: TypeAlias = NDArray[np.uint64]
 
 _MOST = 2**62
 
@@ -203,9 +200,9 @@ class View:
 
     def between(self, first: int, last: int) -> Bitmap:
         """Machines numbered from `first` up to but not including `last`."""
-        bits = np.zeros((self.machines + 63) // 64 * 64, np.uint8)
-        bits[first:last] = 1
-        return np.packbits(bits, bitorder="little").view(np.uint64)
+        chosen = np.zeros(self.machines, np.bool_)
+        chosen[first:last] = True
+        return to_bitmap(chosen)
 
     def members(self, group: str, set_name: str) -> Bitmap:
         """The machines of one set of a node group, whether up or not."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from argosy._core import Hand, PlacementNews, ProbeTerms, QueueRows, TaskState
 from argosy.cell import Rule
+from argosy.engines import faults
 from argosy.host import ended_moves, records
 from argosy.host.busy_time import DAY
 from argosy.host.protocols import CELL, MACHINES
@@ -79,20 +80,23 @@ class EffectRunner:
         }
 
     def carry_out(self, scheduler: Scheduler, effects: Sequence[Effect], now: int) -> None:
+        # Asking for the class is quick, asking whether it is iterable is not.
+        if type(effects) not in (list, tuple) and not isinstance(effects, Iterable):
+            raise EngineFault(
+                f"{scheduler.label} returned {type(effects).__name__}",
+                expected="a list or tuple of effects",
+            )
         for effect in effects:
             method = self._methods.get(type(effect))
             if method is None:
                 raise EngineFault(
-                    f"{scheduler.name} ({scheduler.entry.engine}) returned {type(effect).__name__}",
-                    expected="one of the effects of argosy.model.effects",
+                    f"{scheduler.label} returned {type(effect).__name__} among its effects",
+                    expected="one of the effects of argosy.engine",
                 )
             try:
                 method(scheduler, effect, now)
             except (TypeError, ValueError, AttributeError) as error:
-                raise EngineFault(
-                    f"{scheduler.name} ({scheduler.entry.engine}) returned a malformed "
-                    f"{type(effect).__name__}: {str(error).splitlines()[0]}"
-                ) from error
+                raise faults.malformed(scheduler.label, effect, error) from error
 
     def _think(self, scheduler: Scheduler, effect: Think, now: int) -> None:
         duration = effect.duration

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from argosy.cell import Cell
 from argosy.model.jobs import Job
+from argosy.model.tasks import by_job
 from argosy.model.transactions import TaskArray
 
 _INDEX_MASK = 0xFFFFFFFF
@@ -102,14 +103,3 @@ class JobTable:
             self._entries[number].fill(tasks[where], *part)
             shapes[where], estimates[where] = part
         return shapes, estimates
-
-
-def by_job(tasks: TaskArray) -> list[tuple[int, slice | NDArray[np.intp]]]:
-    """The job numbers among `tasks`, each with the places of its tasks; usually there is just one."""
-    if not len(tasks):
-        return []
-    jobs = tasks >> 32
-    first = int(jobs[0])
-    if len(tasks) == 1 or (jobs == first).all():
-        return [(first, slice(None))]
-    return [(int(job), np.flatnonzero(jobs == job)) for job in np.unique(jobs)]

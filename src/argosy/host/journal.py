@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from argosy._core import LineBuffer
 from argosy.host import records
-from argosy.host.job_table import JobTable, by_job
+from argosy.host.job_table import JobTable
 from argosy.host.setup import HostSetup
 from argosy.model.explanations import Explanation, Why
-from argosy.model.jobs import indices_of
+from argosy.model.tasks import by_job, indices_of
 from argosy.model.transactions import Claims, MachineArray, Outcome, TaskArray
 
 _FLUSH_BYTES: Final = 1 << 16
@@ -91,7 +91,7 @@ class DecisionWriter:
             for number, where in by_job(tasks):
                 name = self._jobs.name(number)
                 self.journal.write(
-                    kind(at=now, job=name, indices=indices_of(tasks[where]), **fields)
+                    kind(at=now, job=name, indices=indices_of(tasks[where]).tolist(), **fields)
                 )
 
     def placed(
@@ -106,14 +106,14 @@ class DecisionWriter:
         if self.journal:
             for number, where in by_job(tasks):
                 name = self._jobs.name(number)
-                indices, where_to = indices_of(tasks[where]), machines[where].tolist()
+                indices, where_to = indices_of(tasks[where]).tolist(), machines[where].tolist()
                 self.journal.write(kind(now, name, indices, where_to, scheduler, explanation))
 
     def lost(
         self, now: int, number: int, tasks: TaskArray, machines: MachineArray, why: Why
     ) -> None:
         if self.journal:
-            name, indices = self._jobs.name(number), indices_of(tasks)
+            name, indices = self._jobs.name(number), indices_of(tasks).tolist()
             self.journal.write(
                 records.LostRecord(now, name, indices, machines.tolist(), why.name.lower())
             )
@@ -128,7 +128,7 @@ class DecisionWriter:
                     records.RefusedRecord(
                         at=now,
                         job=self._jobs.name(number),
-                        indices=indices_of(claims.tasks[mine]),
+                        indices=indices_of(claims.tasks[mine]).tolist(),
                         machines=outcome.machines[mine].tolist(),
                         scheduler=scheduler,
                         whys=outcome.whys[mine].tolist(),

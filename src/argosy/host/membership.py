@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from argosy.host import records
-from argosy.host.job_table import by_job
 from argosy.host.protocols import CELL
 from argosy.model.events import MachineChanged, MachineJoined, MachineLost, TasksLost
 from argosy.model.explanations import Why
+from argosy.model.tasks import by_job
 from argosy.model.transactions import (
     OPERATOR,
     AddMachine,

@@ -14,6 +14,7 @@ from argosy.host.protocols import MACHINES
 from argosy.model.events import PhaseFinished, ProbeReady, TaskFinished
 from argosy.model.explanations import Why
 from argosy.model.messages import EndsReported
+from argosy.model.tasks import jobs_of
 
 if TYPE_CHECKING:
     from argosy.host.host import Host
@@ -86,7 +87,7 @@ class Reports:
 
     def _owners(self, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
         owner = self._host.board.owner
-        return np.fromiter((owner(job) for job in (tasks >> 32).tolist()), np.int64, len(tasks))
+        return np.fromiter((owner(job) for job in jobs_of(tasks).tolist()), np.int64, len(tasks))
 
     def _phases(self, now: int) -> None:
         host = self._host

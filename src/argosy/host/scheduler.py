@@ -82,6 +82,11 @@ class Scheduler:
         self.decision_random = random.child(f"decisions of {name}")
 
     @property
+    def label(self) -> str:
+        """Its name and its engine's, for messages."""
+        return f"{self.name} ({self.entry.engine})"
+
+    @property
     def is_alive(self) -> bool:
         return self.engine is not None
 

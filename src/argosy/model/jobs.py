@@ -3,7 +3,8 @@
 How long tasks really run is no part of it: see `argosy.model.truth`.
 
 A task is known everywhere by one 64-bit number: its job's number and its index in the job. Arrays of
-such numbers travel through events, effects and the native core; `task_name` makes them readable.
+such numbers travel through events, effects and the native core (`argosy.model.tasks` takes them apart);
+`task_name` makes them readable.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ TaskNumber = NewType("TaskNumber", int)
 BATCH: Final = "batch"
 SERVICE: Final = "service"
 
-_INDEX_BITS: Final = 32
-_INDEX_MASK: Final = (1 << _INDEX_BITS) - 1
+#: A task number holds the task's index in its low bits and its job's number above them.
+INDEX_BITS: Final = 32
+INDEX_MASK: Final = (1 << INDEX_BITS) - 1
 #: Job numbers leave the sign bit alone.
 MOST_JOBS: Final = 2**31 - 1
 MOST_TASKS: Final = 2**24
@@ -41,20 +43,15 @@ PRECEDENCE_RANGE: Final = (-32_768, 32_767)
 
 
 def task_number(job: int, index: int) -> TaskNumber:
-    return TaskNumber(job << _INDEX_BITS | index)
+    return TaskNumber(job << INDEX_BITS | index)
 
 
 def job_of(task: int) -> JobNumber:
-    return JobNumber(task >> _INDEX_BITS)
+    return JobNumber(task >> INDEX_BITS)
 
 
 def index_of(task: int) -> int:
-    return task & _INDEX_MASK
-
-
-def indices_of(tasks: TaskArray) -> list[int]:
-    indices: list[int] = (tasks & _INDEX_MASK).tolist()
-    return indices
+    return task & INDEX_MASK
 
 
 def is_name(text: str) -> bool:
@@ -229,7 +226,7 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     def is_own(self, tasks: TaskArray) -> NDArray[np.bool_]:
         """Which of the job's tasks it was submitted with; others are workers that it did not ask for."""
-        return (tasks & _INDEX_MASK) < self.tasks
+        return (tasks & INDEX_MASK) < self.tasks
 
     def tasks_by_group(self, tasks: TaskArray) -> Iterator[tuple[TaskGroup, TaskArray]]:
         """Those of `tasks` that are in each group; groups without any are left out."""
@@ -237,7 +234,7 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             if len(tasks):
                 yield self.groups[0], tasks
             return
-        indices = tasks & _INDEX_MASK
+        indices = tasks & INDEX_MASK
         for start, group in zip(self.group_starts(), self.groups, strict=True):
             mine = tasks[(indices >= start) & (indices < start + group.count)]
             if len(mine):

@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import msgspec
 
-from argosy.model.errors import ArgosyError, ScenarioError, SettingError, UnknownEngine, excerpt
+from argosy.model.errors import (
+    ArgosyError,
+    EngineFault,
+    EngineNotFound,
+    ScenarioError,
+    SettingError,
+    UnknownEngine,
+    excerpt,
+)
 from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Machine
 from argosy.model.random import Random
@@ -246,7 +254,7 @@ def _settings(
 
     try:
         engine = find_engine(entry.engine, also)
-    except UnknownEngine as error:
+    except (EngineFault, EngineNotFound, UnknownEngine) as error:
         raise Misfit(error, ("fleet", index, "engine")) from None
     if engine.capabilities.alone and entry.replicas > 1:
         raise Misfit(

@@ -25,6 +25,7 @@ from argosy.host.journal import Journal
 from argosy.model.constraints.meaning import Container, Meaning
 from argosy.model.constraints.parts import container_tags, of_job
 from argosy.model.constraints.text import parse_constraint
+from argosy.model.jobs import index_of, job_of
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
@@ -96,7 +97,7 @@ class ConformanceRun:
             name = self.world.host.jobs.name(number)
             for state in (PENDING, ABANDONED):
                 for task in self.world.host.board.tasks_in(number, state).tolist():
-                    index = task & 0xFFFFFFFF
+                    index = index_of(task)
                     assert (name, index) in explained, f"{name}/{index} waits and nobody says why"
 
 
@@ -283,7 +284,9 @@ def hard_constraints_are_kept(engine: type[Engine]) -> None:
     tasks, machines, *_ = trial.world.host.runtime.running_columns()
     running = [
         Container(
-            frozenset(container_tags(spec.jobs[task >> 32].job, spec.jobs[task >> 32].groups[0])),
+            frozenset(
+                container_tags(spec.jobs[job_of(task)].job, spec.jobs[job_of(task)].groups[0])
+            ),
             spec.cell.machines[machine].name,
         )
         for task, machine in zip(tasks.tolist(), machines.tolist(), strict=True)

@@ -22,6 +22,7 @@ from argosy.engines.mapreduce.prediction import History, Workers, best_addition
 from argosy.engines.shared.serial import SerialSettings
 from argosy.model.effects import Commit, Effect, Think, WakeMe
 from argosy.model.jobs import MOST_TASKS, PRECEDENCE_RANGE, Job, task_number
+from argosy.model.tasks import jobs_of
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import Micros
 
@@ -71,7 +72,7 @@ class Scaling:
 
     def placed(self, tasks: TaskArray, view: View, now: int) -> Sequence[Effect]:
         """Workers that jobs asked for run; a job of which all do may get others."""
-        numbers, counts = np.unique(tasks >> 32, return_counts=True)
+        numbers, counts = np.unique(jobs_of(tasks), return_counts=True)
         for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
             workers = self._jobs.get(number)
             if workers is not None:

@@ -8,7 +8,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.cell import Bitmap, View
+from argosy.cell import View
+from argosy.cell.bitmaps import to_mask
 from argosy.engines.shared.serial import KindTime
 from argosy.engines.shared.withdrawal import Withdrawal, claims_left, left
 from argosy.model.effects import Explain
@@ -104,9 +105,9 @@ class Framework:
         """What of `available` passes the filters."""
         passes = np.ones(len(available), np.bool_)
         if self.settings.only:
-            passes &= _mask(view.where(self.settings.only), view)
+            passes &= to_mask(view.where(self.settings.only), view.machines)
         for name, value in self.settings.avoid.items():
-            passes &= ~_mask(view.where({name: value}), view)
+            passes &= ~to_mask(view.where({name: value}), view.machines)
         if len(self._until) == len(available):
             passes &= (self._until <= now) | (available > self._declined).any(axis=1)
         return available if passes.all() else np.where(passes[:, None], available, 0)
@@ -126,8 +127,3 @@ class Framework:
             unused[self.claims.machines] = False
         self._until[unused] = now + self._refuse
         self._declined[unused] = self.offer[unused]
-
-
-def _mask(bitmap: Bitmap, view: View) -> NDArray[np.bool_]:
-    bits = np.unpackbits(bitmap.view(np.uint8), bitorder="little")
-    return bits[: view.machines].astype(np.bool_)

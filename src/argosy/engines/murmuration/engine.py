@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.cell import Rule, View, title_of
+from argosy.cell.bitmaps import to_mask
 from argosy.cell.waits import WaitRules
 from argosy.engines.api import Capabilities, Context, Finishes, PaperPreset, Settings
 from argosy.engines.murmuration.estimates import Learner
@@ -359,5 +360,4 @@ class Murmuration:
 
 
 def _members(attributes: Mapping[str, str], view: View) -> NDArray[np.uint8]:
-    words = view.where(attributes).view(np.uint8)
-    return np.unpackbits(words, count=view.machines, bitorder="little")
+    return to_mask(view.where(attributes), view.machines).view(np.uint8)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.cell import Rule, View
+from argosy.cell.bitmaps import to_mask
 from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, update
 from argosy.model.effects import Effect, Explain
 from argosy.model.jobs import Job, TaskGroup
@@ -44,8 +45,7 @@ class Candidates:
             request = np.array(view.shape_request(shape), np.int64)
             able = (view.capacity() >= request).all(axis=1) & (view.takes_claims() != 0)
             if group.requires:
-                words = view.where(group.requires).view(np.uint8)
-                able &= np.unpackbits(words, count=view.machines, bitorder="little") != 0
+                able &= to_mask(view.where(group.requires), view.machines)
             able[view.machines - share_of(self._but_last, view.machines) :] = False
             found = self._known[key] = np.flatnonzero(able).astype(np.int32)
         return found

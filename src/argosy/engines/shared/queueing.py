@@ -14,7 +14,8 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from argosy.cell import Bitmap, View
+from argosy.cell import View
+from argosy.cell.bitmaps import to_bitmap
 from argosy.engines.api import Context, Settings
 from argosy.engines.shared.machine_queues import MachineQueueScheduler
 from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, update
@@ -103,7 +104,7 @@ class QueueingScheduler(MachineQueueScheduler):
         now: int,
     ) -> Sequence[Effect]:
         settings = self._queueing
-        short = _bitmap(lengths < settings.limit) if settings.limit else None
+        short = to_bitmap(lengths < settings.limit) if settings.limit else None
         found = self.least_busy(job, group, len(tasks), keys, settings.share, view, short)
         if len(found.machines):
             return (Enqueue(tasks, found.machines, found.explanation()),)
@@ -113,8 +114,3 @@ class QueueingScheduler(MachineQueueScheduler):
             self._will_retry = True
             effects.append(WakeMe(now + settings.retry, _RETRY))
         return effects
-
-
-def _bitmap(machines: NDArray[np.bool_]) -> Bitmap:
-    packed = np.packbits(machines, bitorder="little")
-    return np.concatenate([packed, np.zeros(-len(packed) % 8, np.uint8)]).view(np.uint64)

@@ -29,10 +29,11 @@ from argosy.model.events import (
     TaskFinished,
     TimerFired,
 )
-from argosy.model.jobs import Job, TaskGroup
+from argosy.model.jobs import Job, TaskGroup, job_of, task_number
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
+from argosy.model.tasks import first_tasks
 from argosy.model.transactions import OPERATOR, AddMachine, Claims, Transaction
 from argosy.model.units import MICROS_PER_SECOND
 from argosy.papers.experiment import ExperimentPoint, Result
@@ -130,7 +131,7 @@ class LinkWorld:
             job = Job(f"j{number}", (TaskGroup(TASKS, request, estimate),))
             for index in range(TASKS):
                 alone = ALONE[0] + (ALONE[1] - ALONE[0]) * random.uniform()
-                self._sizes[number << 32 | index] = alone * LINK
+                self._sizes[task_number(number, index)] = alone * LINK
             self._push(int(at * MICROS_PER_SECOND), job)
         self._push(0, Started())
         while True:
@@ -146,7 +147,7 @@ class LinkWorld:
             if isinstance(what, Job):
                 number = len(self._submitted)
                 self._submitted.append(self.now)
-                tasks = np.arange(TASKS, dtype=np.int64) + (number << 32)
+                tasks = first_tasks(number, TASKS)
                 self._tell(JobSubmitted(what, number, tasks))
             else:
                 self._tell(what)
@@ -226,7 +227,7 @@ class LinkWorld:
     def _end(self, machine: int, task: int) -> None:
         self._read(machine)
         del self._reading[machine][task]
-        number = task >> 32
+        number = job_of(task)
         self.responses.append((self.now - self._submitted[number]) / MICROS_PER_SECOND)
         tasks = np.array([task], np.int64)
         self.cell.commit(Transaction(OPERATOR, releases=tasks))

@@ -15,6 +15,7 @@ from argosy.engines.families.flow.scheduler import FlowScheduler
 from argosy.engines.families.flow.settings import DataSettings
 from argosy.engines.families.flow.tasks import RUNNING
 from argosy.model.random import Random
+from argosy.model.tasks import jobs_of
 from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import MICROS_PER_SECOND
 from argosy.papers.experiment import ExperimentPoint, Result
@@ -89,8 +90,8 @@ def _locality(world: MeasuredWorld, data: dict[str, Any]) -> float:
     graph = _graph(world)
     rows = np.flatnonzero(graph.tasks["state"] == RUNNING)
     tasks, machines = graph.tasks["number"][rows], graph.tasks["machine"][rows]
-    expected = np.array(world.expected, np.int64)[tasks >> 32]
-    mine = (submit[tasks >> 32] > 0) & (expected > 0)
+    expected = np.array(world.expected, np.int64)[jobs_of(tasks)]
+    mine = (submit[jobs_of(tasks)] > 0) & (expected > 0)
     if not mine.any():
         return 0.0
     found = where.of(tasks[mine], expected[mine])

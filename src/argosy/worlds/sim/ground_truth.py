@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.host.job_table import by_job
 from argosy.model.explanations import Why
+from argosy.model.tasks import by_job
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.truth import SimulatedJob
 

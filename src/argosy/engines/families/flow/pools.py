@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.cell import View
+from argosy.cell.bitmaps import to_mask
 from argosy.engines.families.flow.cluster import MachineVertices
 from argosy.engines.families.flow.policy import ArcCosts
 from argosy.model.resources import Resources
@@ -118,8 +119,7 @@ class Pools:
         width = self._cluster.machines
         if not requires:
             return np.ones(width, np.bool_)
-        bits = np.unpackbits(view.where(requires).view(np.uint8), bitorder="little")
-        return bits[:width].astype(np.bool_)
+        return to_mask(view.where(requires), width)
 
     def _add_racks(self, pool: Pool) -> None:
         """Vertices for racks that the pool has none for."""
