@@ -122,9 +122,10 @@ class ScriptedMachines:
         self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64], why: Why
     ) -> None:
         for task, incarnation in zip(tasks.tolist(), incarnations.tolist(), strict=True):
-            assert self.running.pop(task) == incarnation, (
-                "another try is stopped than the one that runs"
-            )
+            if task not in self.running:
+                # It has ended; its report is on the way.
+                continue
+            assert self.running.pop(task) == incarnation, "a try is stopped that does not run"
             shared = self._shared.get(job_of(task))
             if shared is not None:
                 shared.advance(self._world.now)
