@@ -11,6 +11,7 @@ from argosy.engines.families.flow.gangs import decide, gang_numbers
 from argosy.engines.families.flow.graph import Graph
 from argosy.engines.families.flow.tasks import PENDING, RUNNING
 from argosy.engines.firmament import FirmamentSettings
+from argosy.model.jobs import Job
 from argosy.model.scenario import CellSpec
 from argosy.model.transactions import Claims, Transaction
 from argosy.model.truth import SimulatedJob
@@ -38,6 +39,11 @@ class Bench:
         tasks = np.arange(submitted.tasks, dtype=np.int64) + (number << 32)
         self.graph.add([(submitted.job, number, tasks)], self.view, self.now)
         return number
+
+    def grow(self, larger: Job, number: int, by: int) -> None:
+        """The job is known to have `by` more tasks than before."""
+        tasks = np.arange(larger.tasks - by, larger.tasks, dtype=np.int64) + (number << 32)
+        self.graph.add([(larger, number, tasks)], self.view, self.now)
 
     def solve(self) -> int:
         self.graph.refresh(self.view, self.now)

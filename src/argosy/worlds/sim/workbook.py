@@ -25,7 +25,7 @@ class GroundTruth:
     def __init__(self, made: SimulatedJob, cell: Cell) -> None:
         job = self.job = made.job
         #: Whether some of its tasks run until they are stopped.
-        self.is_endless = made.is_endless
+        self.is_endless = False
         #: What one activity of each phase takes.
         self.phases = made.truth[0].phases
         self._groups: list[tuple[int, int, int, NDArray[np.int64] | int, int]] = []
@@ -35,8 +35,11 @@ class GroundTruth:
             durations: NDArray[np.int64] | int
             if len(truth.durations) > 1:
                 durations = np.array(truth.durations, np.int64)
+            elif truth.durations:
+                durations = truth.durations[0]
             else:
-                durations = truth.durations[0] if truth.durations else _ENDLESS
+                durations = _ENDLESS
+                self.is_endless = self.is_endless or not truth.phases
             end = start + group.count
             self._groups.append((start, end, shape, durations, group.estimate or 0))
             start = end
