@@ -6,7 +6,6 @@ from argosy.engines.api import Engine
 from argosy.engines.registry import ENGINES
 from argosy.testing import conformance
 
-
 WORLDS = {"simulated": conformance.SIMULATED, "scripted": conformance.SCRIPTED}
 
 
