@@ -1,7 +1,6 @@
 """Tasks that run until they are stopped, for engines that queue at machines.
 
-They are claimed, not queued: one that waited behind another would wait for ever. This module is no
-engine; it is what several are made of.
+They are claimed, not queued: one that waited behind another would wait for ever.
 """
 
 from __future__ import annotations
