@@ -20,8 +20,9 @@ class Roomiest:
         self.settings, self.context = settings, context
         self.jobs = {}  # job number -> job
         self.waiting = {}  # job number -> tasks that found no room
-        self.asked = {}  # token -> job number, claims that the cell has not answered
-        self.token = 0
+        self.asked = {}  # token -> job number, and claims that the cell has not answered
+        self.tokens = 0
+        self.gone = np.empty(0, np.int64)  # tasks that nobody wants any more
 
     def handle(self, event, view, now):
         match event:
@@ -34,11 +35,19 @@ class Roomiest:
                     return self.place(number, claims.tasks[~outcome.accepted], view, now)
             case engine.TimerFired(name) if int(name) in self.waiting:
                 return self.place(int(name), self.waiting[int(name)], view, now)
+            case engine.JobCancelled() | engine.JobChanged():
+                self.tokens = 0
+        self.gone = np.union1d(self.gone, engine.withdrawn(event))
+                more = engine.added(event)
+                return self.handle(more, view, now) if more else ()
+            case engine.TaskFailed():
+                return self.handle(engine.failed(event, view), view, now)
         return ()
 
     def place(self, number, tasks, view, now):
         job, draft, effects = self.jobs[number], engine.Draft(view), []
         tasks = np.union1d(tasks, self.waiting.pop(number, tasks))
+        tasks = np.setdiff1d(tasks, self.gone)
         for group, mine in job.tasks_by_group(tasks):
             shape = view.shape(group.request, group.tags, job.precedence)
             found, left = draft.place(
@@ -47,10 +56,10 @@ class Roomiest:
             if len(left):
                 effects.append(engine.Explain(left, found.explanation()))
         if draft.count:
-            self.token += 1
-            self.asked[self.token] = number, draft.claims()
-            transaction = engine.Transaction(self.context.name, self.asked[self.token][1])
-            effects.append(engine.Commit(self.token, transaction))
+            claims, self.tokens = draft.claims(), self.tokens + 1
+            self.asked[self.tokens] = number, claims
+            transaction = engine.Transaction(self.context.name, claims)
+            effects.append(engine.Commit(self.tokens, transaction))
         if len(left := draft.unplaced()):
             self.waiting[number] = left
             effects.append(engine.WakeMe(now + self.settings.retry, str(number)))
