@@ -102,7 +102,7 @@ class TaskAnswers:
         return Refusal(
             why=Why(line["whys"][row]),
             machine=line["machines"][row],
-            dimension=self._dimensions[detail] if detail >= 0 else "",
+            dimension=self._dimensions[detail] if 0 <= detail < len(self._dimensions) else "",
             lacking=line["amounts"][row],
         )
 

@@ -7,8 +7,8 @@
         check(MyEngine)
 
 Each check runs the engine with the cell audited after every commit, and raises AssertionError with what
-went wrong. There are two worlds to run it in, the check's second argument: `SIMULATED`, and `SCRIPTED`, where real time is a number
-that a script moves on and machines fail, answer late and lose reports (`argosy.testing.scripted_world`).
+went wrong. The check's second argument is the world to run it in: `SIMULATED`, or `SCRIPTED`, where time
+is moved on by a script and machines fail, answer late and lose reports (`argosy.testing.scripted_world`).
 Every event and effect goes through both wire formats on its way (`argosy.testing.wired`), so an engine
 that conforms can run in another process than its world. Every run is replayed from its journal, which
 must lead to the same decisions byte for byte.
