@@ -8,7 +8,7 @@
 
 Each check runs the engine with the cell audited after every commit, and raises AssertionError with what
 went wrong. The check's second argument is the world to run it in: `SIMULATED`, or `SCRIPTED`, where time
-is moved on by a script and machines fail, answer late and lose reports (`argosy.testing.scripted_world`).
+is moved on by a script and machines fail, answer late and lose reports (`testing.scripted_world`).
 Every event and effect goes through both wire formats on its way (`argosy.testing.wired`), so an engine
 that conforms can run in another process than its world. Every run is replayed from its journal, which
 must lead to the same decisions byte for byte.

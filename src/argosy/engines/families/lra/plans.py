@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from argosy.cell import View
+from argosy.cell import View, to_mask
 from argosy.engines.families.lra.memory import Memory
 from argosy.engines.families.lra.reasons import violated
 from argosy.engines.families.lra.settings import LraSettings
@@ -255,4 +255,4 @@ def _allowed(group: TaskGroup, view: View) -> NDArray[np.bool_] | None:
     """The machines that have what the group requires; None stands for all."""
     if any(n and name not in view.dimensions for name, n in group.request.items()):
         return np.zeros(view.machines, np.bool_)
-    return bits(view.where(group.requires), view.machines) if group.requires else None
+    return to_mask(view.where(group.requires), view.machines) if group.requires else None
