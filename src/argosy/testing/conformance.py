@@ -182,7 +182,7 @@ def the_same_seed_gives_the_same_log(engine: type[Engine], run: Runs = SIMULATED
 
 
 def events_that_were_written_and_read_give_the_same_decisions(
-    engine: type[Engine], run: Runs
+    engine: type[Engine], run: Runs = SIMULATED
 ) -> None:
     faults = (
         MachineCrash(at=SECOND, machine="m2", down=5 * SECOND),
