@@ -41,9 +41,12 @@ class Header(msgspec.Struct, frozen=True, tag_field="what", tag="journal"):
 
 
 class SubmittedRecord(InputRecord, frozen=True, tag="submitted"):
+    """A job, by its id; jobs are numbered in the order of submission."""
+
+    job: str
     number: int
-    job: Job
     scheduler: str
+    specification: Job
 
 
 class DueRecord(InputRecord, frozen=True, tag="due"):

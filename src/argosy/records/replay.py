@@ -176,7 +176,7 @@ class Replay:
 
     def _submitted(self, record: records.SubmittedRecord) -> None:
         self._runtime.advance(record.at)
-        self.host.submit(record.job)
+        self.host.submit(record.specification)
 
     def _machine(self, record: records.MachineRecord) -> None:
         self._runtime.advance(record.at)
