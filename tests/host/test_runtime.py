@@ -207,6 +207,8 @@ def test_a_task_is_cancelled_wherever_it_waits() -> None:
     for task in (pending, queued, under_way, in_hand):
         assert bench.runtime.cancel_task(int(task))
         assert bench.state(task) is TaskState.CANCELLED
+    assert bench.runtime.next(NEVER) == (RuntimeEvent.FINISHED, 0, 0, 0)
+    assert set(bench.runtime.take_finished()[0].tolist()) == {queued, under_way}
     assert bench.runtime.next(NEVER) is None
     assert not bench.runtime.cancel_task(int(others[0]))
     lengths, _ = bench.runtime.queue_state()
@@ -535,7 +537,7 @@ def replayed(
                 runtime.advance(line["at"])
                 runtime.end_phase(line["job"], line["phase"], line["duration"])
             case "report":
-                actor.lines.append(text)
+                actor.lines.append(text.rstrip(b"\n"))
                 actor.handle((RuntimeEvent[line["kind"].upper()], line["at"], 0, 0))
     runtime.advance(end)
     return actor.lines.take(), actor.outcome()

@@ -137,7 +137,7 @@ def test_looking_changes_nothing_that_happens() -> None:
     watch = Watch(watched)
     watched.run()
     assert watch.placement().looks > 10
-    assert watched.events == world.host.events
+    assert watched.host.events == world.host.events
     for mine, other in zip(
         watched.host.runtime.task_columns(), world.host.runtime.task_columns(), strict=True
     ):

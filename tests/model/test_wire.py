@@ -32,6 +32,8 @@ from argosy.model.events import (
     Committed,
     DecisionDue,
     Event,
+    JobCancelled,
+    JobChanged,
     JobSubmitted,
     MachineChanged,
     MachineJoined,
@@ -42,6 +44,7 @@ from argosy.model.events import (
     QueuesReported,
     SampleReturned,
     Started,
+    TaskFailed,
     TaskFinished,
     TasksLost,
     TimerFired,
@@ -155,10 +158,10 @@ COLUMNS = WaitColumns(
     np.array([0, 1], np.uint8),
     ints(2, 0),
     np.array([0, 1], np.uint32),
-    np.array([2, 255], np.uint8),
-    places(7, -1),
-    places(1, 0),
     ints(2**52, 0),
+    places(7, -1),
+    np.array([1, 0], np.uint16),
+    np.array([2, 255], np.uint8),
     ints(),
 )
 UPDATE = WaitUpdate(
@@ -191,6 +194,9 @@ EVENTS: list[Event] = [
     *(MessageReceived("s-1", message) for message in MESSAGES),
     TimerFired("interval"),
     DecisionDue(9),
+    TaskFailed(JOB, 4, ints(1), places(2), ints(3), -9, "killed", True),
+    JobCancelled(JOB, 4, ints(1, 2)),
+    JobChanged(JOB, 4, ints(3), ints()),
 ]
 EFFECTS: list[Effect] = [
     Think(5, 1, 2, "lra", EarlierTime(7, 3)),

@@ -86,7 +86,7 @@ def test_a_job_is_given_up_after_a_thousand_attempts(engine: str) -> None:
     assert story.count("attempt") == 1_000
     (given_up,) = (line for line in result.lines if line["what"] == "abandoned")
     # What was placed of it stays.
-    assert (len(given_up["indices"]), result.world.cell.claims()) == (1, 2)
+    assert (len(given_up["indices"]), result.world.host.cell.claims()) == (1, 2)
 
 
 def test_a_gang_pushes_out_what_is_below_it_once_all_of_it_fits() -> None:

@@ -93,7 +93,7 @@ class Result:
         return frame(self.jobs_columns())
 
     def _of_jobs(self, field: str) -> NDArray[Any]:
-        return np.array([getattr(job, field) for job in self.scenario.jobs])
+        return np.array([getattr(made.job, field) for made in self.scenario.jobs])
 
 
 def _since(milestone: NDArray[np.int64], submitted: NDArray[np.int64]) -> NDArray[np.int64]:
