@@ -90,6 +90,7 @@ class TestRun:
         loaded = argosy.load(drawn, published=True)
         assert argosy.run(loaded, "sparrow").summary.log_digest == shown["log_digest"]
 
+    @pytest.mark.usefixtures("fresh_modules")
     def test_an_engine_may_be_a_class(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.syspath_prepend(str(EXAMPLE))
         roomiest = find_engine("roomiest:Roomiest")
