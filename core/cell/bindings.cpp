@@ -15,6 +15,7 @@
 #include "bindings.hpp"
 #include "cell/cell.hpp"
 #include "cell/search.hpp"
+#include "cell/snapshot.hpp"
 
 namespace {
 
@@ -361,7 +362,7 @@ void bind_view(nb::module_& module) {
       }, "attributes"_a)
       .def("set_members", [](const CellView& self, std::int64_t set) {
         Bitmap bitmap = self.groups().members(checked_set(self, set));
-        bitmap.resize(argosy::bitmap_words(self.machines()));
+        argosy::trim(bitmap, self.machines());
         return to_numpy(std::move(bitmap));
       }, "set"_a)
       .def("with_tag", [](const CellView& self, std::int32_t tag, std::int64_t least,
@@ -483,7 +484,13 @@ void bind_claims(nb::class_<Cell, CellView>& type) {
         self.claims_on(checked_machine(self, machine), tasks);
         return to_numpy(std::move(tasks));
       }, "machine"_a)
-      .def("tagged_claims_on", [](const Cell& self, const Array<std::int32_t>& machines) {
+      .def("audit", &Cell::audit);
+}
+
+// Who holds what, of the live cell and of a snapshot.
+template <class View>
+void bind_holders(nb::class_<View, CellView>& type) {
+  type.def("tagged_claims_on", [](const View& self, const Array<std::int32_t>& machines) {
         Contiguous<std::int32_t> asked(machines);
         std::vector<std::int64_t> tasks;
         std::vector<std::int32_t> where, what, who;
@@ -491,19 +498,34 @@ void bind_claims(nb::class_<Cell, CellView>& type) {
         return std::tuple(to_numpy(std::move(tasks)), to_numpy(std::move(where)),
                           to_numpy(std::move(what)), to_numpy(std::move(who)));
       }, "machines"_a)
-      .def("evictable", [](const Cell& self, int precedence) {
+      .def("evictable", [](const View& self, int precedence) {
         std::vector<std::int64_t> amounts;
         self.evictable(precedence, amounts);
         return to_numpy(std::move(amounts), {static_cast<std::size_t>(self.machines()),
                                              static_cast<std::size_t>(self.dimensions())});
-      }, "precedence"_a)
-      .def("audit", &Cell::audit);
+      }, "precedence"_a);
+}
+
+void bind_snapshot(nb::module_& module) {
+  using argosy::Snapshot;
+  nb::class_<Snapshot, CellView> type(module, "CellSnapshot");
+  bind_holders(type);
+  type.def("most_precedence", [](const Snapshot& self, std::int64_t scheduler) {
+        require(self.knows_scheduler(scheduler), "unknown scheduler number");
+        return self.usage(scheduler).most_precedence;
+      }, "scheduler"_a)
+      .def("usage", [](const Snapshot& self, std::int64_t scheduler) {
+        require(self.knows_scheduler(scheduler), "unknown scheduler number");
+        const Snapshot::Usage& of = self.usage(scheduler);
+        return std::tuple(amounts_list(self, of.used), of.claims, of.jobs);
+      }, "scheduler"_a);
 }
 
 }  // namespace
 
 void bind_cell(nb::module_& module) {
   bind_view(module);
+  bind_snapshot(module);
   nb::class_<Cell, CellView> type(module, "Cell");
   type.def("__init__",
            [](Cell* self, int dimensions, std::int32_t sets) {
@@ -513,9 +535,10 @@ void bind_cell(nb::module_& module) {
              new (self) Cell(dimensions, sets);
            },
            "dimensions"_a, "sets"_a)
-      .def("snapshot", [](const Cell& self) { return CellView(self); });
+      .def("snapshot", [](const Cell& self) { return argosy::Snapshot(self); });
   bind_find(type, false);
   bind_changes(type);
   bind_commit(type);
   bind_claims(type);
+  bind_holders(type);
 }

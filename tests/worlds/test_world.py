@@ -758,7 +758,9 @@ def test_an_engine_that_breaks_the_contract_is_named(script: Script, says: str) 
 
 def test_another_seed_gives_another_log() -> None:
     first = conformance.ConformanceRun(ENGINES["omega"], scenario("omega", conformance.workload()))
-    other = conformance.ConformanceRun(ENGINES["omega"], scenario("omega", conformance.workload(), seed=2))
+    other = conformance.ConformanceRun(
+        ENGINES["omega"], scenario("omega", conformance.workload(), seed=2)
+    )
     assert first.log != other.log
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy._core import Cell as Columns
-from argosy._core import CellView
+from argosy._core import CellSnapshot
 from argosy.cell.names import Names
 from argosy.cell.search import DOWN, FILTERED, Found, Rule, miss
 from argosy.model.errors import ModelError, did_you_mean
@@ -38,7 +38,7 @@ _MOST = 2**62
 class View:
     """Reads of a cell. Machines are numbers from 0 to `machines` - 1, gone ones included."""
 
-    def __init__(self, columns: CellView, names: Names) -> None:
+    def __init__(self, columns: Columns | CellSnapshot, names: Names) -> None:
         self._columns = columns
         self._names = names
         self._ruled_out = (*names.dimensions, FILTERED, DOWN)
@@ -125,8 +125,6 @@ class View:
     ) -> tuple[TaskArray, MachineArray, ShapeArray, NDArray[np.bool_]]:
         """Containers with tags on some machines, whoever placed them: task, machine, shape, and
         whether it was this scheduler."""
-        if not isinstance(self._columns, Columns):
-            raise ModelError("a snapshot does not know who holds what", hint="ask the live view")
         tasks, where, shapes, who = self._columns.tagged_claims_on(machines)
         return tasks, where, shapes, who == self._names.schedulers.get(scheduler, -1)
 
@@ -257,8 +255,6 @@ class View:
 
     def held_by(self, scheduler: str) -> dict[str, int]:
         """What the claims of a scheduler hold, by dimension."""
-        if not isinstance(self._columns, Columns):
-            raise ModelError("a snapshot does not know who holds what", hint="ask the live view")
         number = self._names.schedulers.get(scheduler)
         if number is None:
             return dict.fromkeys(self.dimensions, 0)
@@ -270,15 +266,11 @@ class View:
 
     def highest_precedence(self, scheduler: str) -> int:
         """The highest precedence that the scheduler may claim with."""
-        if not isinstance(self._columns, Columns):
-            raise ModelError("a snapshot does not know who holds what", hint="ask the live view")
         number = self._names.schedulers.get(scheduler)
         return PRECEDENCE_RANGE[1] if number is None else self._columns.most_precedence(number)
 
     def evictable(self, precedence: int) -> NDArray[np.int64]:
         """What claims below `precedence` hold, a row per machine and a column per dimension."""
-        if not isinstance(self._columns, Columns):
-            raise ModelError("a snapshot does not know who holds what", hint="ask the live view")
         return self._columns.evictable(precedence)
 
     def _machine_range(self) -> str:
@@ -286,4 +278,18 @@ class View:
 
 
 class Snapshot(View):
-    """A view that no commit changes."""
+    """A view that no commit changes: the whole cell as it was, down to who held what. It may be read in
+    another thread while the cell goes on, if nothing is asked there about tags and shapes that the cell
+    has not met: those are numbered for all."""
+
+    def __init__(self, columns: CellSnapshot, names: Names) -> None:
+        super().__init__(columns, names)
+        self._wants = dict(names.wants)
+        self._attributes = names.attributes()
+
+    def wants(self) -> Mapping[str, Wants]:
+        return self._wants
+
+    @property
+    def attributes(self) -> tuple[tuple[str, str], ...]:
+        return self._attributes

@@ -128,6 +128,17 @@ class DecisionDue(msgspec.Struct, frozen=True, gc=False):
     token: int
 
 
+class Decision(msgspec.Struct, frozen=True):
+    """Base of what deliberations end in: plain values, as questions are."""
+
+
+class Deliberated(msgspec.Struct, frozen=True, gc=False):
+    """The answer to a `Deliberate`, decided on the cell as it was then."""
+
+    token: int
+    decision: Decision
+
+
 Event: TypeAlias = (
     Started
     | JobSubmitted
@@ -144,4 +155,5 @@ Event: TypeAlias = (
     | MessageReceived
     | TimerFired
     | DecisionDue
+    | Deliberated
 )

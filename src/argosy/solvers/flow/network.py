@@ -22,6 +22,7 @@ from argosy._core import FlowRooms as Rooms
 from argosy._core import FlowRoster as Roster
 from argosy._core import FlowSolver
 from argosy._core import FlowStop as Stop
+from argosy.model.budgets import Budget
 from argosy.solvers.flow.problem import FlowProblem
 from argosy.solvers.flow.solution import Algorithm, FlowSolution, Heuristics, Status, Way
 
@@ -30,8 +31,6 @@ __all__ = ["FlowNetwork", "Rooms", "Roster", "Stop"]
 Handles = NDArray[np.int32]
 Numbers = NDArray[np.int64]
 
-#: No bound on the work.
-UNLIMITED: Final = -1
 #: In the order of the core's numbers.
 _ALGORITHMS: Final = tuple(Algorithm)
 _STATUSES: Final = tuple(Status)
@@ -138,18 +137,19 @@ class FlowNetwork:
         algorithm: Algorithm | str = Algorithm.AUTO,
         *,
         warm: bool = True,
-        budget: int = UNLIMITED,
+        budget: Budget | None = None,
         stop: Stop | None = None,
         heuristics: Heuristics | None = None,
     ) -> FlowSolution:
         """Find a flow of least cost, from the last flow and prices unless told to be cold.
 
-        `budget` bounds the arcs looked at; `stop` may be set from another thread. Both end the solve
-        with `Status.STOPPED`, and the next one goes on.
+        `budget` is charged with the arcs looked at; `stop` may be set from another thread. Both end
+        the solve with `Status.STOPPED`, and the next one goes on.
         """
         number = _ALGORITHMS.index(Algorithm(algorithm))
         chosen = heuristics or Heuristics()
-        status, winner, seconds, scans = self._core.solve(
+        began = -1 if budget is None else budget.elapsed
+        status, winner, scans = self._core.solve(
             number,
             warm,
             budget,
@@ -163,7 +163,7 @@ class FlowNetwork:
         return FlowSolution(
             status=found,
             cost=int(self._core.cost()) if found is Status.OPTIMAL else None,
-            seconds=seconds,
+            seconds=None if budget is None or began < 0 else (budget.elapsed - began) / 1e6,
             algorithm=_ALGORITHMS[winner],
             scans=scans,
         )

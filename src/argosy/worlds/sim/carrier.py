@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.cell import Rule
+from argosy.engines.api import Deliberates
 from argosy.model.effects import (
     Abandon,
     AnswerProbe,
     AskQueues,
     Commit,
+    Deliberate,
     Effect,
     Enqueue,
     Explain,
@@ -27,6 +29,7 @@ from argosy.model.errors import EngineFault
 from argosy.model.events import (
     Committed,
     DecisionDue,
+    Deliberated,
     MessageReceived,
     ProbeReady,
     QueuesReported,
@@ -73,6 +76,7 @@ class EffectRunner:
             WakeMe: self._wake_me,
             Explain: self._explain,
             Abandon: self._abandon,
+            Deliberate: self._deliberate,
         }
 
     def carry_out(self, scheduler: Scheduler, effects: Sequence[Effect], now: int) -> None:
@@ -92,6 +96,31 @@ class EffectRunner:
                 ) from error
 
     def _think(self, scheduler: Scheduler, effect: Think, now: int) -> None:
+        duration = self._spend(scheduler, effect, now)
+        self._world.post(now + duration, scheduler, DecisionDue(effect.token))
+
+    def _deliberate(self, scheduler: Scheduler, effect: Deliberate, now: int) -> None:
+        """Decided at once, on the cell as it is; the answer comes when the time it takes has passed."""
+        engine: object = scheduler.engine
+        if not isinstance(engine, Deliberates):
+            raise EngineFault(f"{scheduler.name} ({scheduler.entry.engine}) cannot deliberate")
+        began = self._world.computing_time() if scheduler.is_measured else 0
+        snapshot, budget = self._world.cell.snapshot(), scheduler.budgets.start(effect.limit)
+        try:
+            decision = engine.deliberate(effect.question, snapshot, budget)
+        except Exception as error:
+            raise EngineFault(
+                f"{scheduler.name} ({scheduler.entry.engine}) failed to deliberate at {now} µs: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        if scheduler.is_measured:
+            scheduler.computed += self._world.computing_time() - began
+        thought = Think(effect.duration, effect.token, effect.job, effect.lane)
+        duration = self._spend(scheduler, thought, now)
+        self._world.post(now + duration, scheduler, Deliberated(effect.token, decision))
+
+    def _spend(self, scheduler: Scheduler, effect: Think, now: int) -> int:
+        """Notes the time a decision takes, and says how long that is."""
         duration = effect.duration
         if duration < 0:
             raise EngineFault(f"{scheduler.name} wants to think for {duration} µs")
@@ -108,7 +137,7 @@ class EffectRunner:
         if effect.job >= 0:
             self._simulator.attempt(effect.job, duration + effect.untold_on_job)
             self._journal.attempt(now, effect.job, scheduler.name, duration)
-        self._world.post(now + duration, scheduler, DecisionDue(effect.token))
+        return duration
 
     def _commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
         transaction = effect.transaction

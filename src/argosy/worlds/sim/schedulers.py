@@ -10,11 +10,13 @@ import msgspec
 
 from argosy.cell.waits import WaitView
 from argosy.engines.api import Context, Engine, Finishes, ReportsMetrics, Settings, WaitKeeper
+from argosy.model.budgets import Budgets
 from argosy.model.constraints import Constraint
 from argosy.model.errors import EngineFault, SettingError
 from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.scenario import FleetEntry, Measured
+from argosy.worlds.clocks import ClockBudgets
 from argosy.worlds.sim.busy import BusyTime
 
 
@@ -69,6 +71,8 @@ class Scheduler:
         #: The operator's.
         self._constraints = constraints
         self._random = random
+        #: Of real time: a stop for solvers that take too long, in virtual time as well.
+        self.budgets: Budgets = ClockBudgets()
         self.decision_random = random.child(f"decisions of {name}")
 
     @property
@@ -110,7 +114,7 @@ class Scheduler:
         """A fresh engine: nothing is remembered, and the random stream is the epoch's own."""
         self.is_given_up = False
         random = self._random.child(f"{self.name}, epoch {self.epoch}")
-        context = Context(self.name, self.peers, random, self._constraints)
+        context = Context(self.name, self.peers, random, self._constraints, self.budgets)
         self.engine = self.engine_type(self.settings, context)
 
     def crash(self, now: int) -> None:
