@@ -126,7 +126,7 @@ class View:
         """Containers with tags on some machines, whoever placed them: task, machine, shape, and
         whether it was this scheduler."""
         tasks, where, shapes, who = self._columns.tagged_claims_on(machines)
-        return tasks, where, shapes, who == self._names.schedulers.get(scheduler, -1)
+        return tasks, where, shapes, who == self._scheduler(scheduler)
 
     def applications(self) -> Mapping[int, Job]:
         """Jobs with placement constraints that are not over, by number, whoever schedules them."""
@@ -255,8 +255,8 @@ class View:
 
     def held_by(self, scheduler: str) -> dict[str, int]:
         """What the claims of a scheduler hold, by dimension."""
-        number = self._names.schedulers.get(scheduler)
-        if number is None:
+        number = self._scheduler(scheduler)
+        if number < 0:
             return dict.fromkeys(self.dimensions, 0)
         return dict(zip(self.dimensions, self._columns.usage(number)[0], strict=True))
 
@@ -266,12 +266,16 @@ class View:
 
     def highest_precedence(self, scheduler: str) -> int:
         """The highest precedence that the scheduler may claim with."""
-        number = self._names.schedulers.get(scheduler)
-        return PRECEDENCE_RANGE[1] if number is None else self._columns.most_precedence(number)
+        number = self._scheduler(scheduler)
+        return PRECEDENCE_RANGE[1] if number < 0 else self._columns.most_precedence(number)
 
     def evictable(self, precedence: int) -> NDArray[np.int64]:
         """What claims below `precedence` hold, a row per machine and a column per dimension."""
         return self._columns.evictable(precedence)
+
+    def _scheduler(self, name: str) -> int:
+        """Its number; -1 if the cell has not heard of it."""
+        return self._names.schedulers.get(name, -1)
 
     def _machine_range(self) -> str:
         return f"0 to {self.machines - 1}" if self.machines else "none yet: the cell is empty"
@@ -286,6 +290,7 @@ class Snapshot(View):
         super().__init__(columns, names)
         self._wants = dict(names.wants)
         self._attributes = names.attributes()
+        self._schedulers = dict(names.schedulers)
 
     def wants(self) -> Mapping[str, Wants]:
         return self._wants
@@ -293,3 +298,6 @@ class Snapshot(View):
     @property
     def attributes(self) -> tuple[tuple[str, str], ...]:
         return self._attributes
+
+    def _scheduler(self, name: str) -> int:
+        return self._schedulers.get(name, -1)
