@@ -174,6 +174,22 @@ def test_what_is_decided_on_a_snapshot_is_what_is_decided_on_the_cell() -> None:
     assert spots[0] == spots[1]
 
 
+def test_an_engine_that_has_decided_before_decides_as_a_new_one_does() -> None:
+    bench = Bench("medea", migrate=4)
+    bench.cell.commit(Transaction("s", bench.claims(60, 0)))
+    bench.submit(service("a", 3), service("b", 5))
+    asked = bench.question()
+    first = bench.cell.snapshot()
+    before = bench.decide(asked, first)
+    bench.cell.commit(
+        Transaction("s", releases=np.arange(20, dtype=np.int64) + task_number(900, 0))
+    )
+    bench.cell.commit(Transaction("other", bench.claims(30, 100)))
+    later = bench.cell.snapshot()
+    assert bench.decide(asked, later) == Bench("medea", migrate=4).decide(asked, later) != before
+    assert bench.decide(asked, first) == before
+
+
 @pytest.fixture
 def eager_threads() -> Iterator[None]:
     """Threads take turns as often as they can."""

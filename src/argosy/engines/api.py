@@ -99,8 +99,9 @@ class Deliberates(Protocol):
     """What an engine has besides whose decisions may run beside its loop.
 
     `deliberate` may run in another thread or process while `handle` goes on, several times at once. So
-    it reads nothing but its arguments and what the engine never changes (settings, name), and writes
-    nothing. Shapes and tags that are new to the cell are numbered in `handle`, not on a snapshot.
+    it reads nothing but its arguments and what the engine never changes (settings, name). What it keeps
+    to save the next one work changes no answer, and `handle` does not touch it. Shapes and tags that
+    are new to the cell are numbered in `handle`, not on a snapshot.
     """
 
     #: The plain values that `Deliberate` and `Deliberated` carry.

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from argosy.cell import Snapshot
 from argosy.engines.api import Context, MissingExtra, Settings
+from argosy.engines.families.lra.memory import Memory
 from argosy.engines.families.lra.plans import BatchDecision, BatchQuestion
 from argosy.engines.families.lra.scheduler import LraScheduler
 from argosy.engines.families.lra.settings import LraSettings
@@ -40,6 +41,9 @@ class ByProgram(LraScheduler):
         assert isinstance(settings, ProgramSettings)
         super().__init__(settings, context)
         self._program = settings
+        #: Memories of deliberations that are over, for the next ones: to bring one up to date takes a
+        #: hundredth of making it. `handle` never looks at them, and who takes one has it alone.
+        self._idle: list[Memory] = []
         self._limits = SolverLimits(machines=settings.candidates, nodes=settings.nodes)
 
     @property
@@ -51,10 +55,22 @@ class ByProgram(LraScheduler):
         return self._program.budget
 
     def deliberate(self, question: Question, snapshot: Snapshot, budget: Budget) -> Decision:
-        """The whole decision, from a memory made for it alone."""
         assert isinstance(question, BatchQuestion)
-        memory, random = self.remember(snapshot), Random(question.seed)
-        return self._planner.decide(question, memory, snapshot, random, budget)
+        memory = self._memory_of(snapshot)
+        stream = Random(question.seed)
+        decision = self._planner.decide(question, memory, snapshot, stream, budget)
+        self._idle.append(memory)
+        return decision
+
+    def _memory_of(self, snapshot: Snapshot) -> Memory:
+        try:
+            memory = self._idle.pop()
+        except IndexError:
+            return self.remember(snapshot)
+        if memory.machines != snapshot.machines:
+            return self.remember(snapshot)
+        memory.refresh(snapshot)
+        return memory
 
     @classmethod
     def lack(cls, settings: Settings) -> MissingExtra | None:
