@@ -4,7 +4,7 @@
 // (`is_over`). It never learns what is behind the answer: work that is counted, or a clock. Code under
 // engines reads no clock itself, so that the same inputs give the same decisions wherever that matters.
 //
-//   WorkBudget            counts steps, the same on every computer; without a limit it is never over
+//   WorkBudget              counts steps, the same on every computer; without a limit it is never over
 //   clock/clock_budget.hpp  real time, for worlds alone
 //
 // A step is what the algorithm at hand counts: an arc that was looked at, a machine that was scored.
@@ -36,7 +36,8 @@ class Budget {
 
   // The part of the limit that has been spent: above 1 when it is over.
   double share() const {
-    return limit() < 0 ? 0.0 : static_cast<double>(spent()) / static_cast<double>(std::max<std::int64_t>(1, limit()));
+    if (limit() < 0) return 0.0;
+    return static_cast<double>(spent()) / static_cast<double>(std::max<std::int64_t>(1, limit()));
   }
   // Real time until the given share is spent, for solvers that can only be told a time; infinite where
   // nobody measures it.

@@ -27,8 +27,8 @@ class Stop {
   std::atomic<bool> flag_{false};
 };
 
-// Counts looked-at arcs, charges them to a budget if there is one, and asks now and then whether it is over
-// or somebody wants an end.
+// Counts looked-at arcs, charges them to a budget if there is one, and asks now and then whether it is
+// over or somebody wants an end.
 class Control {
  public:
   Control(Budget* budget, const Stop* stop, const Stop* other = nullptr)
@@ -54,7 +54,10 @@ class Control {
   Control part(std::int64_t patience) {
     settle();
     Control part(budget_, stop_, other_);
-    part.patience_ = patience_ < 0 ? patience : std::min(patience, std::max<std::int64_t>(0, patience_ - scans_));
+    part.patience_ = patience;
+    if (patience_ >= 0) {
+      part.patience_ = std::min(patience, std::max<std::int64_t>(0, patience_ - scans_));
+    }
     return part;
   }
   // False when the work has to end.

@@ -9,7 +9,15 @@ import argosy
 
 PACKAGE = Path(argosy.__file__).parent
 #: The facades of the native core. Everything else goes through them.
-FACADES = ("model/random.py", "cell/", "solvers/", "worlds/sim/", "cli/doctor.py")
+FACADES = (
+    "model/random.py",
+    "model/budgets.py",
+    "cell/",
+    "solvers/",
+    "worlds/clocks.py",
+    "worlds/sim/",
+    "cli/doctor.py",
+)
 
 
 def modules_importing(name: str) -> set[str]:
