@@ -21,13 +21,14 @@ from typing import ClassVar
 from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, Engine, Settings
 from argosy.engines.registry import ENGINES
+from argosy.host.journal import Journal
 from argosy.model.effects import Effect, Send
 from argosy.model.events import Event, MessageReceived, Started
-from argosy.model.jobs import Job
+from argosy.model.messages import Note
 from argosy.model.random import Random
 from argosy.model.scenario import FleetEntry, Scenario
+from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, cell, job
-from argosy.worlds.log import DecisionLog
 from argosy.worlds.sim import SimulatedWorld
 
 TARGET = 200_000
@@ -54,15 +55,15 @@ class Relay:
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
             case Started():
-                return (Send(self._next, 0),)
-            case MessageReceived(_, hops):
+                return (Send(self._next, Note("hello")),)
+            case MessageReceived(_, message):
                 self._left -= 1
-                return (Send(self._next, hops + 1),) if self._left > 0 else ()
+                return (Send(self._next, message),) if self._left > 0 else ()
         return ()
 
 
 def run(
-    engine: type[Engine], jobs: list[Job], machines: int, horizon: int | None
+    engine: type[Engine], jobs: list[SimulatedJob], machines: int, horizon: int | None
 ) -> tuple[float, int, int]:
     fleet = (FleetEntry(name="s", engine=engine.name, replicas=SCHEDULERS),)
     scenario = Scenario(
@@ -73,14 +74,14 @@ def run(
         fleet=fleet,
         horizon=horizon,
     )
-    world = SimulatedWorld(scenario, {engine.name: engine}, DecisionLog())
+    world = SimulatedWorld(scenario, {engine.name: engine}, Journal())
     begin = time.perf_counter()
     world.run()
     seconds = time.perf_counter() - begin
-    return seconds, world.events, int(world.simulator.counts()[3])
+    return seconds, world.host.events, int(world.host.board.counts()[3])
 
 
-def small_jobs(count: int) -> list[Job]:
+def small_jobs(count: int) -> list[SimulatedJob]:
     random = Random(1)
     return [
         job(f"j{i}", 1 + random.below(4), seconds=1 + random.below(60), submit=i * 0.001)

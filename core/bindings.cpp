@@ -3,7 +3,7 @@
 
 NB_MODULE(_core, module) {
   module.doc() =
-      "Argosy's native core: random streams, budgets, the cell's columns, flow, the simulated machines.";
+      "Argosy's native core: random streams, budgets, the cell's columns, flow, the runtime of tasks.";
   bind_random(module);
   bind_budgets(module);
   bind_cell(module);
@@ -11,5 +11,6 @@ NB_MODULE(_core, module) {
   bind_roster(module);
   bind_waits(module);
   bind_place(module);
-  bind_sim(module);
+  bind_board(module);
+  bind_runtime(module);
 }

@@ -9,4 +9,5 @@ void bind_flow(nanobind::module_& module);
 void bind_roster(nanobind::module_& module);
 void bind_waits(nanobind::module_& module);
 void bind_place(nanobind::module_& module);
-void bind_sim(nanobind::module_& module);
+void bind_board(nanobind::module_& module);
+void bind_runtime(nanobind::module_& module);

@@ -186,15 +186,15 @@ void set_supplies(Solver& self, const Handles& vertices, const Numbers& supplies
   }
 }
 
-std::tuple<int, int, std::int64_t> solve(Solver& self, int algorithm, bool warm, Budget* budget,
-                                         const Stop* stop, bool arc_prioritisation,
-                                         bool price_refine, bool fresh_prices,
-                                         bool short_searches) {
+std::tuple<Status, Algorithm, std::int64_t> solve(Solver& self, Algorithm algorithm, bool warm,
+                                                  Budget* budget, const Stop* stop,
+                                                  bool arc_prioritisation, bool price_refine,
+                                                  bool fresh_prices, bool short_searches) {
   nb::gil_scoped_release unlocked;
-  const Outcome outcome = self.solve(static_cast<Algorithm>(algorithm), warm, budget, stop,
+  const Outcome outcome = self.solve(algorithm, warm, budget, stop,
                                      Heuristics{arc_prioritisation, price_refine, fresh_prices,
                                                 short_searches});
-  return {static_cast<int>(outcome.status), static_cast<int>(outcome.algorithm), outcome.scans};
+  return {outcome.status, outcome.algorithm, outcome.scans};
 }
 
 // The cheapest way to a target: whether there is one, its cost, the arcs looked at and its vertices.
@@ -236,6 +236,20 @@ std::string cost_text(const Solver& self) {
 void bind_flow(nb::module_& module) {
   using namespace argosy;
   using namespace argosy::flow;
+  nb::enum_<Algorithm>(module, "FlowAlgorithm", nb::is_arithmetic())
+      .value("AUTO", Algorithm::automatic)
+      .value("LOCAL", Algorithm::local)
+      .value("SHORTEST_PATHS", Algorithm::shortest_paths)
+      .value("RELAXATION", Algorithm::relaxation)
+      .value("COST_SCALING", Algorithm::cost_scaling)
+      .value("CYCLE_CANCELLING", Algorithm::cycle_cancelling)
+      .value("RACE", Algorithm::race);
+  nb::enum_<Status>(module, "FlowStatus", nb::is_arithmetic())
+      .value("OPTIMAL", Status::optimal)
+      .value("INFEASIBLE", Status::infeasible)
+      .value("UNBALANCED", Status::unbalanced)
+      .value("OVERFLOW", Status::overflow)
+      .value("STOPPED", Status::stopped);
   nb::class_<Stop>(module, "FlowStop")
       .def(nb::init<>())
       .def("set", &Stop::set)

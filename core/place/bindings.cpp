@@ -183,18 +183,17 @@ class Placer {
   }
 
   std::tuple<OutArray<std::int32_t>, OutArray<std::int32_t>> run(
-      const std::vector<std::int32_t>& sequence, std::uint8_t order, std::uint8_t rule,
+      const std::vector<std::int32_t>& sequence, Order order, Rule rule,
       const std::tuple<double, double, double, double>& weights, argosy::Random& random,
       argosy::Budget* budget, bool thorough) {
     for (const std::int32_t kind : sequence) require(kind >= 0 && kind < kind_count_, "known kinds");
-    require(order <= 1 && rule <= 3, "a known order and rule");
     const auto [violation, fragment, used, load] = weights;
     State& state = ready();
     Placed placed;
     {
       nb::gil_scoped_release release;
       Greedy greedy(state, {violation, fragment, used, load}, thorough);
-      placed = greedy.run(sequence, static_cast<Order>(order), static_cast<Rule>(rule), random);
+      placed = greedy.run(sequence, order, rule, random);
       for (std::size_t i = 0; i < placed.kinds.size(); ++i) state.change(placed.kinds[i], placed.machines[i], -1);
     }
     if (budget) budget->charge(placed.looks);
@@ -274,6 +273,14 @@ class Placer {
 }  // namespace
 
 void bind_place(nb::module_& module) {
+  nb::enum_<Order>(module, "PlacementOrder", nb::is_arithmetic())
+      .value("GIVEN", Order::given)
+      .value("CANDIDATES", Order::candidates);
+  nb::enum_<Rule>(module, "PlacementRule", nb::is_arithmetic())
+      .value("SCORED", Rule::scored)
+      .value("FIRST_FIT", Rule::first_fit)
+      .value("KUBE", Rule::kube)
+      .value("HEARTBEAT", Rule::heartbeat);
   nb::class_<Placer>(module, "Placer")
       .def(nb::init<const Array<std::int64_t>&, const Array<std::int64_t>&, const Array<std::int64_t>&,
                     const Array<std::int64_t>&, const Array<std::int32_t>&, const Array<std::int32_t>&,

@@ -139,4 +139,52 @@ class Pool {
   std::unordered_map<std::int64_t, Worker> workers_;
 };
 
+// All pools of a run, and which of them changed in this instant.
+class Pools {
+ public:
+  void add(std::int64_t job, std::vector<Phase> phases, std::int64_t asked) {
+    if (static_cast<std::size_t>(job) >= by_job_.size()) {
+      by_job_.resize(static_cast<std::size_t>(job) + 1, -1);
+    }
+    by_job_[static_cast<std::size_t>(job)] = static_cast<std::int32_t>(pools_.size());
+    pools_.emplace_back(job, std::move(phases), asked);
+  }
+
+  bool has(std::int64_t job) const {
+    return static_cast<std::size_t>(job) < by_job_.size() && by_job_[static_cast<std::size_t>(job)] >= 0;
+  }
+  // None if the job's tasks have running times of their own.
+  Pool* of(std::int64_t job) {
+    return has(job) ? &(*this)[by_job_[static_cast<std::size_t>(job)]] : nullptr;
+  }
+  Pool& operator[](std::int32_t number) { return pools_[static_cast<std::size_t>(number)]; }
+  const std::vector<Pool>& all() const { return pools_; }
+
+  // Its workers changed: when its phase ends is to be said anew.
+  void touch(Pool& pool) {
+    ++pool.version;
+    if (!std::exchange(pool.is_dirty, true)) {
+      dirty_.push_back(by_job_[static_cast<std::size_t>(pool.job())]);
+    }
+  }
+  bool has_dirty() const { return !dirty_.empty(); }
+
+  // push(at, version, number) for each that changed; once an instant, however many workers joined.
+  template <typename Push>
+  void schedule(Push push) {
+    for (const std::int32_t number : dirty_) {
+      Pool& pool = (*this)[number];
+      pool.is_dirty = false;
+      if (const auto at = pool.due()) push(*at, pool.version, number);
+    }
+    dirty_.clear();
+  }
+
+ private:
+  std::vector<Pool> pools_;
+  //: The number of each job's pool, or -1; short where no later job has one.
+  std::vector<std::int32_t> by_job_;
+  std::vector<std::int32_t> dirty_;
+};
+
 }  // namespace argosy

@@ -26,19 +26,62 @@ std::span<const T> span_of(const std::optional<InArray<T>>& array) {
   return array ? span_of(*array) : std::span<const T>{};
 }
 
+// A report about a machine that the view has not learnt of is left out when it is due, unless the view has
+// learnt of it by then. Only a view that keeps tasks can hear that one is nowhere (-1).
 void check_machines(const WaitView& view, std::span<const std::int32_t> machines) {
   for (const std::int32_t machine : machines) {
-    if (machine < -1 || machine >= view.machines()) {
+    if (machine < (view.is_published() ? 0 : -1)) {
       throw nb::value_error("unknown machine number");
     }
   }
 }
 
+// In the order of WaitState's members.
+using Columns =
+    std::tuple<InArray<std::int32_t>, InArray<std::int64_t>, InArray<std::int64_t>,
+               InArray<std::int64_t>, InArray<std::uint8_t>, InArray<std::int64_t>,
+               InArray<std::uint32_t>, InArray<std::int64_t>, InArray<std::int32_t>,
+               InArray<std::uint16_t>, InArray<std::uint8_t>, InArray<std::int64_t>>;
+
+template <typename T>
+std::vector<T> copy_of(const InArray<T>& array) {
+  return {array.data(), array.data() + array.size()};
+}
+
+void bind_state(nb::module_& module) {
+  nb::class_<WaitState>(module, "WaitState")
+      .def_prop_ro("jobs", [](const WaitState& self) { return self.jobs.size(); })
+      .def("__eq__", [](const WaitState& self, const WaitState& other) { return self == other; },
+           nb::arg("other"), nb::is_operator())
+      .def("columns",
+           [](const WaitState& self) {
+             WaitState copy = self;
+             return std::make_tuple(
+                 to_numpy(std::move(copy.shapes)), to_numpy(std::move(copy.requests)),
+                 to_numpy(std::move(copy.jobs)), to_numpy(std::move(copy.totals)),
+                 to_numpy(std::move(copy.over)), to_numpy(std::move(copy.entries)),
+                 to_numpy(std::move(copy.indices)), to_numpy(std::move(copy.work)),
+                 to_numpy(std::move(copy.machines)), to_numpy(std::move(copy.task_shapes)),
+                 to_numpy(std::move(copy.versions)), to_numpy(std::move(copy.busy)));
+           })
+      .def_static(
+          "from_columns",
+          [](const Columns& columns) {
+            return std::apply(
+                [](const auto&... column) {
+                  WaitState state{copy_of(column)...};
+                  if (!state.is_sound()) throw nb::value_error("these columns are no state");
+                  return state;
+                },
+                columns);
+          },
+          nb::arg("columns"));
+}
+
 }  // namespace
 
 void bind_waits(nb::module_& module) {
-  nb::class_<WaitView::State>(module, "WaitState")
-      .def_prop_ro("jobs", [](const WaitView::State& self) { return self.jobs.size(); });
+  bind_state(module);
   nb::class_<WaitView>(module, "WaitView")
       .def(nb::init<bool, std::int64_t>(), nb::arg("published") = false, nb::arg("lag") = 0)
       .def_prop_ro("machines", &WaitView::machines)
@@ -95,6 +138,10 @@ void bind_waits(nb::module_& module) {
              InArray<std::int32_t> machines, InArray<std::int64_t> estimates,
              InArray<std::int32_t> shapes, InArray<std::int64_t> started) {
             check_machines(self, span_of(machines));
+            for (const std::size_t size :
+                 {machines.size(), estimates.size(), shapes.size(), started.size()}) {
+              if (size != tasks.size()) throw nb::value_error("columns of different lengths");
+            }
             for (std::size_t i = 0; i < tasks.size(); ++i) {
               self.post({due, tasks.data()[i], estimates.data()[i], started.data()[i],
                          machines.data()[i], shapes.data()[i], Ledger::ended},
@@ -103,6 +150,7 @@ void bind_waits(nb::module_& module) {
           },
           nb::arg("due"), nb::arg("now"), nb::arg("tasks"), nb::arg("machines"),
           nb::arg("estimates"), nb::arg("shapes"), nb::arg("started"))
+      .def("expect", &WaitView::expect, nb::arg("job"), nb::arg("total"))
       .def("settle", &WaitView::settle, nb::arg("now"))
       .def("record_times", &WaitView::record_times)
       .def("take_times",

@@ -41,6 +41,7 @@
 #include "random.hpp"
 #include "waits/ledger.hpp"
 #include "waits/min_tree.hpp"
+#include "waits/wait_state.hpp"
 
 namespace argosy {
 
@@ -74,10 +75,10 @@ class WaitView {
     if (wide < 1 || wide > most_dimensions || capacity.size() != count * wide) {
       throw std::invalid_argument("a row of 1 to 8 amounts for each machine");
     }
-    if (count < static_cast<std::size_t>(machines_) || (dimensions_ > 0 && wide != width())) {
-      throw std::invalid_argument("fewer machines or dimensions than before");
+    if (count < static_cast<std::size_t>(machines_)) {
+      throw std::invalid_argument("fewer machines than before");
     }
-    dimensions_ = static_cast<int>(wide);
+    if (wide > width()) widen(wide);
     machines_ = static_cast<std::int32_t>(count);
     rows_.resize(count * stride(), 0);
     kinds_.clear();
@@ -90,10 +91,13 @@ class WaitView {
 
   void know_shape(std::int32_t shape, std::span<const std::int64_t> request) {
     if (shapes_.contains(shape)) return;
-    if (request.size() != width()) throw std::invalid_argument("an amount for each dimension");
+    if (request.size() > most_dimensions) throw std::invalid_argument("a request of 1 to 8 amounts");
+    // A peer may have heard of a dimension before.
+    if (request.size() > width()) widen(request.size());
     if (shapes_.size() >= 65'535) throw std::invalid_argument("more than 65,535 shapes");
     shapes_.emplace(shape, static_cast<std::uint16_t>(shapes_.size()));
     requests_.insert(requests_.end(), request.begin(), request.end());
+    requests_.resize(shapes_.size() * width(), 0);
   }
   bool knows_shape(std::int32_t shape) const { return shapes_.contains(shape); }
 
@@ -227,113 +231,17 @@ class WaitView {
   const Ledger& ledger() const { return ledger_; }
   std::int64_t waiting() const { return static_cast<std::int64_t>(inbox_.size() - read_ + early_.size()); }
 
-  // Jobs that are not over, each with its digest.
-  void digests(std::vector<std::int64_t>& jobs, std::vector<std::uint64_t>& digests) const {
-    for (std::int64_t job = 0; job < ledger_.jobs(); ++job) {
-      const auto& entries = ledger_.job(job);
-      if (entries.is_over || entries.digest == 0) continue;
-      jobs.push_back(job);
-      digests.push_back(entries.digest);
-    }
-  }
+  // What views tell each other; see exchange.hpp.
 
+  // Jobs that are not over, each with its digest.
+  void digests(std::vector<std::int64_t>& jobs, std::vector<std::uint64_t>& digests) const;
   // Of the jobs told, those that look otherwise here; and those known here alone.
   std::vector<std::int64_t> differing(std::span<const std::int64_t> jobs,
-                                      std::span<const std::uint64_t> digests) const {
-    std::vector<std::int64_t> found;
-    std::vector<std::uint8_t> is_told(static_cast<std::size_t>(ledger_.jobs()), 0);
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      if (!ledger_.knows(jobs[i])) {
-        found.push_back(jobs[i]);
-        continue;
-      }
-      is_told[static_cast<std::size_t>(jobs[i])] = 1;
-      const auto& entries = ledger_.job(jobs[i]);
-      if (entries.is_over || entries.digest != digests[i]) found.push_back(jobs[i]);
-    }
-    for (std::int64_t job = 0; job < ledger_.jobs(); ++job) {
-      const auto& entries = ledger_.job(job);
-      if (is_told[static_cast<std::size_t>(job)] || entries.is_over || entries.digest == 0) continue;
-      found.push_back(job);
-    }
-    return found;
-  }
-
-  struct JobState {
-    std::int64_t job;
-    std::int64_t total;
-    bool is_over;
-    // Of tasks with a version.
-    std::vector<std::uint32_t> indices;
-    std::vector<Placing> entries;
-  };
-
-  // What one view tells another: entries of jobs, with the shapes they speak of.
-  struct State {
-    std::vector<std::int32_t> shapes;
-    std::vector<std::int64_t> requests;
-    std::vector<JobState> jobs;
-    // Busy-until times, of a view that keeps those.
-    std::vector<std::int64_t> busy;
-  };
-
-  State state(std::span<const std::int64_t> jobs) const {
-    State state;
-    state.requests = requests_;
-    state.shapes.resize(shapes_.size());
-    for (const auto& [shape, own] : shapes_) state.shapes[own] = shape;
-    if (published_) state.busy = all_work();
-    for (const std::int64_t job : jobs) {
-      if (!ledger_.knows(job)) continue;
-      const auto& entries = ledger_.job(job);
-      JobState mine{job, entries.total, entries.is_over, {}, {}};
-      for (std::size_t i = 0; i < entries.tasks.size(); ++i) {
-        if (entries.tasks[i].version == 0) continue;
-        mine.indices.push_back(static_cast<std::uint32_t>(i));
-        mine.entries.push_back(entries.tasks[i]);
-      }
-      state.jobs.push_back(std::move(mine));
-    }
-    return state;
-  }
-
-  State whole_state() const {
-    std::vector<std::int64_t> jobs(static_cast<std::size_t>(ledger_.jobs()));
-    for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i] = static_cast<std::int64_t>(i);
-    return state(jobs);
-  }
-
-  // Whatever is news in the other's state. Of busy-until times the later one has heard more.
-  void join(const State& state) {
-    std::vector<std::uint16_t> renamed;
-    for (std::size_t i = 0; i < state.shapes.size(); ++i) {
-      know_shape(state.shapes[i], {state.requests.data() + i * width(), width()});
-      renamed.push_back(shapes_.at(state.shapes[i]));
-    }
-    const std::size_t count = std::min(size(), state.busy.size());
-    for (std::size_t m = 0; m < count; ++m) {
-      if (state.busy[m] <= work(m)) continue;
-      work(m) = state.busy[m];
-      touch(static_cast<std::int32_t>(m));
-    }
-    for (const JobState& job : state.jobs) {
-      if (job.is_over) {
-        end_job(job.job, job.total);
-        continue;
-      }
-      if (job.total > 0) ledger_.expect(job.job, job.total);
-      for (std::size_t i = 0; i < job.indices.size(); ++i) {
-        const std::int64_t task = job.job << 32 | job.indices[i];
-        Placing* entry = ledger_.find(task);
-        Placing told = job.entries[i];
-        if (entry == nullptr || !Ledger::is_news(*entry, told.version, told.machine)) continue;
-        take_off(*entry);
-        told.shape = told.is_placed() ? renamed[told.shape] : std::uint16_t{0};
-        put_on(told);
-        ledger_.change(task, *entry, told);
-      }
-    }
-  }
+                                      std::span<const std::uint64_t> digests) const;
+  WaitState state(std::span<const std::int64_t> jobs) const;
+  WaitState whole_state() const;
+  // Whatever is news in the other's state.
+  void join(const WaitState& state);
 
  private:
   static constexpr std::size_t most_indexes = 16;
@@ -393,6 +301,22 @@ class WaitView {
       kind.inverse[d] = capacity[d] > 0 ? 1.0 / static_cast<double>(capacity[d]) : 0.0;
     }
     return kinds_.size() - 1;
+  }
+
+  // Machines have nothing of a new dimension until `learn` says so, and known shapes ask nothing of it.
+  void widen(std::size_t wide) {
+    const std::size_t old = width(), old_stride = stride();
+    dimensions_ = static_cast<int>(wide);
+    const auto relay = [](std::vector<std::int64_t>& rows, std::size_t from, std::size_t to) {
+      if (from == 0 || from == to) return;
+      std::vector<std::int64_t> wider(rows.size() / from * to, 0);
+      for (std::size_t row = 0; row < rows.size() / from; ++row) {
+        std::copy_n(rows.data() + row * from, from, wider.data() + row * to);
+      }
+      rows = std::move(wider);
+    };
+    relay(rows_, old_stride, stride());
+    relay(requests_, old, wide);
   }
 
   void check(std::int32_t machine) const {
@@ -498,12 +422,7 @@ class WaitView {
     touch(entry.machine);
   }
 
-  void end_job(std::int64_t job, std::int64_t total) {
-    if (ledger_.knows(job)) {
-      for (const Placing& entry : ledger_.job(job).tasks) take_off(entry);
-    }
-    ledger_.end_job(job, total);
-  }
+  void end_job(std::int64_t job, std::int64_t total);
 
   void touch(std::int32_t machine) {
     std::int64_t& flag = flags(static_cast<std::size_t>(machine));
@@ -622,3 +541,5 @@ class WaitView {
 };
 
 }  // namespace argosy
+
+#include "waits/exchange.hpp"

@@ -15,6 +15,8 @@ from argosy.cell import Cell, Snapshot
 from argosy.engines.api import Context, Deliberates, Engine
 from argosy.engines.families.lra.plans import BatchDecision, BatchQuestion
 from argosy.engines.registry import ENGINES
+from argosy.host.runtime import build_cell
+from argosy.host.setup import HostSetup
 from argosy.model.budgets import Budget, WorkBudget
 from argosy.model.constraints.text import parse_constraint
 from argosy.model.effects import Commit, Deliberate, Effect, Question, Think
@@ -36,7 +38,6 @@ from argosy.model.scenario import FleetEntry, Measured, SchedulerCrash
 from argosy.model.transactions import Claims, Transaction
 from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
-from argosy.worlds.sim.world import build_cell
 
 PROGRAMS = ["medea", "ilp-all"]
 #: Each worker keeps away from others, and all of an application stay in one rack.
@@ -45,7 +46,7 @@ CONSTRAINTS = ("w -> {w, 0, 0} in machine", "w -> {w, 2, inf} in rack")
 
 def service(name: str, tasks: int) -> Job:
     texts = tuple(map(parse_constraint, CONSTRAINTS))
-    return job(name, tasks, seconds=None, kind="service", constraints=texts, tags=("w",))
+    return job(name, tasks, seconds=None, kind="service", constraints=texts, tags=("w",)).job
 
 
 class Bench:
@@ -55,7 +56,7 @@ class Bench:
         kind = ENGINES[engine]
         chosen = msgspec.convert(settings, kind.settings_type)
         self.engine: Engine = kind(chosen, Context("s", (), Random(1)))
-        self.cell: Cell = build_cell(scenario(engine, [], cell=cell(24)))
+        self.cell: Cell = build_cell(HostSetup.of(scenario(engine, [], cell=cell(24))))
         self.view = self.cell.view()
 
     def submit(self, *jobs: Job) -> None:
@@ -107,7 +108,7 @@ def test_an_answer_becomes_one_transaction(engine: str) -> None:
     outcome = bench.cell.commit(commit.transaction)
     assert outcome.all_accepted
     assert bench.engine.handle(event, bench.view, 11 * SECOND) == ()
-    bench.engine.handle(Committed(commit.transaction, outcome), bench.view, 11 * SECOND)
+    bench.engine.handle(Committed(commit.token, outcome), bench.view, 11 * SECOND)
     assert all(len(bench.cell.tasks_on(machine)) <= 1 for machine in range(24))
 
 
@@ -222,7 +223,7 @@ def test_a_deliberation_in_a_thread_does_not_notice_that_the_cell_goes_on(engine
         assert bench.cell.commit(Transaction("other", claims)).accepted.any()
         # The loop goes on: task jobs are placed beside the deliberation, and new shapes come up.
         number += 1
-        small = job(f"t{number}", 1, tags=(f"new-{number}",))
+        small = job(f"t{number}", 1, tags=(f"new-{number}",)).job
         tasks = np.array([task_number(number, 0)], np.int64)
         bench.engine.handle(JobSubmitted(small, number, tasks), bench.view, 10 * SECOND)
         releases = np.concatenate([claims.tasks, np.arange(3, dtype=np.int64) + 1])
@@ -285,10 +286,11 @@ def test_an_engine_that_asks_but_cannot_deliberate_is_named() -> None:
     class Mute:
         name, summary = Ponders.name, Ponders.summary
         settings_type, capabilities = Ponders.settings_type, Ponders.capabilities
+        question_type, decision_type = Ponders.question_type, Ponders.decision_type
         __init__, handle = Ponders.__init__, Ponders.handle
 
     with pytest.raises(EngineFault, match=r"s \(ponders\) cannot deliberate"):
-        world(Mute)
+        world(Mute, jobs=True)
 
 
 def test_an_engine_that_fails_to_deliberate_is_named() -> None:
@@ -297,4 +299,4 @@ def test_an_engine_that_fails_to_deliberate_is_named() -> None:
             raise KeyError("where was I")
 
     with pytest.raises(EngineFault, match=r"failed to deliberate.*where was I"):
-        world(Lost)
+        world(Lost, jobs=True)

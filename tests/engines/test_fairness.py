@@ -13,25 +13,26 @@ from hypothesis import strategies as st
 from argosy.engines.api import Context, Settings
 from argosy.engines.omega import Omega, OmegaSettings
 from argosy.engines.omega.fairness import LEASE, fair_shares
+from argosy.host.runtime import build_cell
+from argosy.host.setup import HostSetup
 from argosy.model.events import DecisionDue, JobSubmitted
-from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.scenario import FleetEntry, SchedulerCrash, Takes
 from argosy.model.transactions import Transaction, Wants
+from argosy.model.truth import SimulatedJob
 from argosy.testing import conformance
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
-from argosy.worlds.sim.world import build_cell
 
 CORES = 32
 
 
-def backlog(kind: str, tasks: int, *, each: int = 4, **fields: Any) -> list[Job]:
+def backlog(kind: str, tasks: int, *, each: int = 4, **fields: Any) -> list[SimulatedJob]:
     """Many small jobs at once, more than the cell can hold."""
     return [job(f"{kind}{i}", each, kind=kind, seconds=3, **fields) for i in range(tasks // each)]
 
 
-def trial(weights: dict[str, float], jobs: list[Job], **fields: Any) -> ConformanceRun:
+def trial(weights: dict[str, float], jobs: list[SimulatedJob], **fields: Any) -> ConformanceRun:
     fleet = tuple(
         FleetEntry(
             name=kind,
@@ -127,10 +128,10 @@ def test_dominant_shares_are_equal_where_different_resources_are_wanted() -> Non
 
 def test_an_idle_cell_is_not_limited() -> None:
     jobs = backlog("a", 256)
-    alone = trial({"a": 0}, jobs).world.simulator.now
+    alone = trial({"a": 0}, jobs).world.host.runtime.now
     fair = trial({"a": 1, "b": 9}, jobs)
     fair.require_all_finished()
-    assert fair.world.simulator.now == alone
+    assert fair.world.host.runtime.now == alone
 
 
 def test_what_one_does_not_want_is_for_the_others() -> None:
@@ -150,12 +151,12 @@ def test_a_latecomer_gets_its_share_as_tasks_end() -> None:
 
 @pytest.mark.parametrize(("gang", "claimed"), [(False, CORES // 2), (True, 20)])
 def test_only_what_is_placed_together_goes_beyond_the_share(gang: bool, claimed: int) -> None:
-    spec = build_cell(scenario("omega", []))
+    spec = build_cell(HostSetup.of(scenario("omega", [])))
     everything = tuple(spec.capacity_total().values())
     spec.commit(Transaction("rival", wants=Wants(1.0, everything, LEASE)))
     engine = Omega(OmegaSettings(weight=1.0), Context("s", (), Random(1)))
     wide = job("wide", 20, gang=gang)
-    thinking, told = engine.handle(JobSubmitted(wide, 0, np.arange(20)), spec, 0)
+    thinking, told = engine.handle(JobSubmitted(wide.job, 0, np.arange(20)), spec, 0)
     assert thinking.duration == 100_000 + claimed * 5_000
     assert told.transaction.wants.amounts == (20_000, 20 * GIB)
     (commit,) = engine.handle(DecisionDue(thinking.token), spec, SECOND)

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from argosy.engines.api import Context, Settings
-from argosy.engines.kube import Kube
+from argosy.engines.kube import Kube, KubeSettings
 from argosy.engines.kube.engine import looks_at
 from argosy.engines.kube.queues import TaskKind
 from argosy.engines.kube.room import Room
 from argosy.engines.omega import Omega
 from argosy.model.explanations import Explanation
-from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
@@ -28,6 +28,7 @@ from argosy.model.scenario import (
     Network,
     Takes,
 )
+from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
 
@@ -36,8 +37,8 @@ class OneByOne(Kube):
     """The same scheduler, which makes and looks at every single attempt."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
-        super().__init__(settings, context)
-        self._is_punctual = False
+        assert isinstance(settings, KubeSettings)
+        super().__init__(structs.replace(settings, skip_hopeless_attempts=False), context)
         self._room = _Unknown()
 
 
@@ -49,7 +50,7 @@ class _Unknown(Room):
 AT_ONCE = Network(latency=ConstantLatency(delay=0))
 
 
-def run(jobs: list[Job], machines: int = 1, **fields: Any) -> ConformanceRun:
+def run(jobs: list[SimulatedJob], machines: int = 1, **fields: Any) -> ConformanceRun:
     fields.setdefault("cell", cell(machines, cpu=1_000))
     return ConformanceRun(Kube, scenario("kube", jobs, replicas=1, network=AT_ONCE, **fields))
 
@@ -129,8 +130,8 @@ def test_a_task_that_never_fits_is_explained_and_given_up_after_its_attempts() -
     [given_up] = [line for line in trial.lines if line["what"] == "abandoned"]
     assert "even if empty" in given_up["explanation"]["remedy"]
     assert given_up["at"] == 20 * 5_000 + 19 * SECOND
-    [one] = trial.world.schedulers
-    assert one.lanes[""].total(trial.world.simulator.now) == 20 * 5_000
+    [one] = trial.world.host.schedulers
+    assert one.lanes[""].total(trial.world.host.runtime.now) == 20 * 5_000
 
 
 @pytest.mark.parametrize(
@@ -230,7 +231,7 @@ def _what_happened(trial: ConformanceRun) -> tuple[Any, ...]:
         for line in trial.lines
         if line["what"] in ("placed", "lost", "abandoned", "finished")
     ]
-    simulator = trial.world.simulator
-    _, first_attempt, _, _ = simulator.job_columns()
-    busy = [scheduler.lanes[""].total(simulator.now) for scheduler in trial.world.schedulers]
-    return lines, first_attempt.tolist(), simulator.thought_by_job().tolist(), busy
+    simulator = trial.world.host.runtime
+    _, first_attempt, _, _ = simulator.board.job_columns()
+    busy = [scheduler.lanes[""].total(simulator.now) for scheduler in trial.world.host.schedulers]
+    return lines, first_attempt.tolist(), simulator.board.thought_by_job().tolist(), busy

@@ -13,7 +13,7 @@ from argosy.engines.mapreduce.prediction import History, Workers, best_addition,
 from argosy.engines.registry import ENGINES
 from argosy.measures.measure import summarise
 from argosy.model.errors import ModelError
-from argosy.model.jobs import Job, Phase, TaskGroup
+from argosy.model.jobs import Job, TaskGroup
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     FleetEntry,
@@ -22,6 +22,7 @@ from argosy.model.scenario import (
     SchedulerCrash,
     Takes,
 )
+from argosy.model.truth import GroupTruth, SimulatedJob
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario, shared_job
 from argosy.testing.conformance import ConformanceRun
 
@@ -30,8 +31,8 @@ AT_ONCE = {"t_job": 0, "t_task": 0}
 
 def pools(trial: ConformanceRun) -> dict[str, tuple[int, int]]:
     """When each job's first worker began and its last activity ended."""
-    workbook = trial.world.workbook
-    columns = trial.world.simulator.pool_columns()[:3]
+    workbook = trial.world.host.jobs
+    columns = trial.world.host.runtime.pool_columns()[:3]
     return {
         workbook.name(number): (began, ended)
         for number, began, ended in zip(*(column.tolist() for column in columns), strict=True)
@@ -43,7 +44,9 @@ def seconds(trial: ConformanceRun, name: str) -> float:
     return (ended - began) / SECOND
 
 
-def run(*jobs: Job, engine: str = "mapreduce", machines: int = 8, **fields: Any) -> ConformanceRun:
+def run(
+    *jobs: SimulatedJob, engine: str = "mapreduce", machines: int = 8, **fields: Any
+) -> ConformanceRun:
     fields.setdefault("settings", AT_ONCE)
     fields.setdefault("replicas", 1)
     fields.setdefault("cell", cell(machines))
@@ -84,15 +87,19 @@ def test_a_worker_that_comes_too_late_ends_at_once() -> None:
     trial = run(blocker, shared, engine="omega", machines=1)
     trial.require_all_finished()
     assert seconds(trial, "j") == 20
-    tasks, _, _, started, finished = trial.world.simulator.task_columns()
+    tasks, _, _, started, finished = trial.world.host.runtime.task_columns()
     ran = dict(zip(tasks.tolist(), ((finished - started) / SECOND).tolist(), strict=True))
     assert sorted(ran.values()) == [0, 20, 60]
 
 
-def history_of(*runs: Job) -> list[Job]:
+def history_of(*runs: SimulatedJob) -> list[SimulatedJob]:
     """Runs of the same program one after the other: from the second on, it is known."""
     return [
-        msgspec.structs.replace(run, id=f"{run.id}-{i}", submit=run.submit + i * 300 * SECOND)
+        SimulatedJob(
+            msgspec.structs.replace(run.job, id=f"{run.id}-{i}"),
+            run.submit + i * 300 * SECOND,
+            run.truth,
+        )
         for i, run in enumerate(runs)
     ]
 
@@ -123,7 +130,7 @@ def test_global_cap_leaves_the_cell_as_full_as_the_cap() -> None:
     first, second, trial = twice(policy="global-cap")
     assert first == 205
     assert second == pytest.approx(400 / 38 + 5, abs=1)
-    busiest = max(row[1] for row in trial.world.simulator.samples().tolist())
+    busiest = max(row[1] for row in trial.world.host.runtime.samples().tolist())
     assert busiest <= 0.6 * 32_000
 
 
@@ -152,7 +159,7 @@ def test_adding_takes_decision_time_and_is_not_done_where_it_would_not_pay() -> 
 def test_extra_workers_are_beyond_the_tasks_that_are_counted() -> None:
     trial = twice()[2]
     assert sum(trial.counts) == 4
-    assert trial.world.simulator.task_columns()[0].size == 4
+    assert trial.world.host.runtime.task_columns()[0].size == 4
 
 
 def test_extra_workers_make_way_for_workers_that_were_asked_for() -> None:
@@ -202,8 +209,8 @@ def test_other_schedulers_go_on_beside_it() -> None:
 
 def test_history_is_the_mean_over_activities() -> None:
     history = History()
-    small, large = (shared_job("j", 1, (n,), (1,), program="p") for n in (1, 3))
-    unknown = shared_job("j", 1, (1,), (1,), program="q")
+    small, large = (shared_job("j", 1, (n,), (1,), program="p").job for n in (1, 3))
+    unknown = shared_job("j", 1, (1,), (1,), program="q").job
     assert history.average(small, 0) is None
     history.learn(small, 0, 8)
     history.learn(large, 0, 4)
@@ -212,7 +219,7 @@ def test_history_is_the_mean_over_activities() -> None:
 
 
 def test_a_prediction_counts_what_was_done() -> None:
-    history, one = History(), shared_job("j", 2, (10, 1), (1, 1))
+    history, one = History(), shared_job("j", 2, (10, 1), (1, 1)).job
     workers = Workers(one)
     workers.own = 2
     for phase in (0, 1):
@@ -245,34 +252,35 @@ def test_the_addition_chosen_is_never_worse_than_none(
         assert decision + after < time_with(left, workers)
 
 
-def replayed(trial: ConformanceRun, name: str, phases: tuple[Phase, ...]) -> int | None:
+def replayed(trial: ConformanceRun, made: SimulatedJob) -> int | None:
     """When the job's work ends, from the decision log alone and with exact sums."""
     joined: dict[int, int] = {}
-    phase, left, at, began = 0, phases[0].activities * phases[0].duration, 0, 0
-    lines = [line for line in trial.lines if line.get("job") == name]
+    activities, durations = made.job.activities, made.truth[0].phases
+    phase, left, at, began = 0, activities[0] * durations[0], 0, 0
+    lines = [line for line in trial.lines if line.get("job") == made.id]
     for line in [*lines, {"what": "end", "at": 2**60, "indices": []}]:
         if line["what"] not in ("placed", "lost", "released", "end"):
             continue
         while joined:
-            rate = min(len(joined), phases[phase].activities)
+            rate = min(len(joined), activities[phase])
             due = at + -(-left // rate)
             if due > line["at"]:
                 break
             phase, at, began = phase + 1, due, due
-            if phase == len(phases):
+            if phase == len(durations):
                 return due
-            left = phases[phase].activities * phases[phase].duration
+            left = activities[phase] * durations[phase]
         if joined:
-            left -= min(len(joined), phases[phase].activities) * (line["at"] - at)
+            left -= min(len(joined), activities[phase]) * (line["at"] - at)
         at = line["at"]
         for index in line["indices"]:
             if line["what"] == "placed":
                 joined[index] = at
             elif index in joined:
-                each = phases[phase].duration
-                if len(joined) <= phases[phase].activities:
+                each = durations[phase]
+                if len(joined) <= activities[phase]:
                     again = (at - max(joined[index], began)) % each
-                    left = min(left + again, phases[phase].activities * each)
+                    left = min(left + again, activities[phase] * each)
                 del joined[index]
     return None
 
@@ -309,26 +317,26 @@ def test_work_takes_as_long_as_its_workers_allow(seed: int, policy: str, schedul
     )
     trial.require_all_finished()
     for each in jobs:
-        assert pools(trial)[each.id][1] == replayed(trial, each.id, each.phases), each.id
+        assert pools(trial)[each.id][1] == replayed(trial, each), each.id
 
 
 def test_a_group_has_durations_or_phases() -> None:
     with pytest.raises(ModelError, match="both phases and durations"):
-        TaskGroup(1, Resources(1), (1,), phases=(Phase(1, 1),))
+        GroupTruth((1,), (1,))
     with pytest.raises(ModelError, match="0 activities"):
-        Phase(0, 1)
-    one = TaskGroup(1, Resources(1), phases=(Phase(1, 1),))
+        TaskGroup(1, Resources(1), activities=(0,))
+    one = TaskGroup(1, Resources(1), activities=(1,))
     with pytest.raises(ModelError, match="several groups"):
-        Job("j", (one, TaskGroup(1, Resources(1), (1,))))
+        Job("j", (one, TaskGroup(1, Resources(1))))
 
 
 def test_an_estimate_follows_from_the_phases() -> None:
-    assert shared_job("j", 4, (8, 2), (10, 5)).groups[0].expected == 25 * SECOND
+    assert shared_job("j", 4, (8, 2), (10, 5)).groups[0].estimate == 25 * SECOND
 
 
 def test_only_a_malleable_engine_may_claim_workers_nobody_asked_for() -> None:
     trial = run(shared_job("j", 1, (4,), (1,), memory=GIB))
-    simulator = trial.world.simulator
+    simulator = trial.world.host.runtime
     extra = np.array([7], np.int64)
-    assert simulator.first_misplaced(extra, -1, False) == 0
-    assert simulator.first_misplaced(extra, -1, False, True) == -1
+    assert simulator.board.first_misplaced(extra, -1, False) == 0
+    assert simulator.board.first_misplaced(extra, -1, False, True) == -1

@@ -17,9 +17,10 @@ from argosy.engines.murmuration import Murmuration
 from argosy.engines.registry import ENGINES, find_published
 from argosy.engines.sparrow import Sparrow
 from argosy.engines.yaq_d import YaqD
+from argosy.host.journal import Journal
 from argosy.model.effects import Effect, Probe
 from argosy.model.events import Event
-from argosy.model.jobs import Job, TaskGroup
+from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -27,11 +28,10 @@ from argosy.model.scenario import (
     CellSpec,
     ConstantLatency,
     FleetEntry,
-    MachineModel,
     Network,
     Scenario,
 )
-from argosy.worlds.log import DecisionLog
+from argosy.model.truth import group_with_truth, simulated_job
 from argosy.worlds.sim import SimulatedWorld
 
 SLOT = Resources(cpu=1000)
@@ -64,7 +64,11 @@ def run(
         seed=seed,
         cell=CellSpec(machines=tuple(Machine(f"m{i}", SLOT) for i in range(machines))),
         jobs=tuple(
-            Job(f"{i}", (TaskGroup(len(durations), SLOT, durations, estimate),), submit)
+            simulated_job(
+                f"{i}",
+                group_with_truth(len(durations), SLOT, durations, estimate),
+                submit=submit,
+            )
             for i, (submit, estimate, durations) in enumerate(jobs)
         ),
         fleet=(
@@ -76,11 +80,11 @@ def run(
         machines=model,
     )
     stream = io.BytesIO()
-    log = DecisionLog(stream)
+    log = Journal(stream)
     world = SimulatedWorld(spec, {**ENGINES, Recorded.name: Recorded}, log)
     world.run()
     log.flush()
-    submit, _, _, done = world.simulator.job_columns()
+    submit, _, _, done = world.host.board.job_columns()
     lines = [msgspec.json.decode(line) for line in stream.getvalue().splitlines()]
     return (done - submit).tolist(), lines
 

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from argosy.cli.app import app
 from argosy.experiments.execute import execute
 from argosy.model.errors import RunDirectoryError
+from argosy.model.jobs import task_number
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     FleetEntry,
@@ -94,7 +95,7 @@ class Recount:
                 case "refused":
                     self.refused[line["scheduler"]].update(line["whys"])
         for (name, index), (holder, begin) in open_claims.items():
-            done = ends.get(numbers[name] << 32 | index, -1)
+            done = ends.get(task_number(numbers[name], index), -1)
             self.claims.append((holder, name, index, begin, done if done >= 0 else end))
         self.requests: dict[tuple[str, int], dict[str, int]] = {}
         for _, name, index, _, _ in self.claims:

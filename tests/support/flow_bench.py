@@ -11,12 +11,15 @@ from argosy.engines.families.flow.gangs import decide, gang_numbers
 from argosy.engines.families.flow.graph import Graph
 from argosy.engines.families.flow.tasks import PENDING, RUNNING
 from argosy.engines.firmament import FirmamentSettings
+from argosy.host.runtime import build_cell
+from argosy.host.setup import HostSetup
 from argosy.model.jobs import Job
 from argosy.model.scenario import CellSpec
+from argosy.model.tasks import first_tasks, jobs_of
 from argosy.model.transactions import Claims, Transaction
+from argosy.model.truth import SimulatedJob
 from argosy.solvers.flow.checker import faults
 from argosy.testing.builders import cell, scenario
-from argosy.worlds.sim.world import build_cell
 
 DATA = {"rate": 64 * 2**20, "block": 2**28, "spread": 0.5}
 
@@ -26,18 +29,23 @@ class Bench:
 
     def __init__(self, spec: CellSpec | None = None, **options: Any) -> None:
         built = scenario("firmament", [], cell=spec or cell())
-        self.cell = build_cell(built)
+        self.cell = build_cell(HostSetup.of(built))
         self.view = self.cell.view()
         self.settings = msgspec.convert(options, FirmamentSettings)
         self.graph = Graph(self.settings, self.view)
         self.jobs = 0
         self.now = 0
 
-    def add(self, submitted: Job) -> int:
+    def add(self, submitted: SimulatedJob) -> int:
         number, self.jobs = self.jobs, self.jobs + 1
-        tasks = np.arange(submitted.tasks, dtype=np.int64) + (number << 32)
-        self.graph.add([(submitted, number, tasks)], self.view, self.now)
+        tasks = first_tasks(number, submitted.tasks)
+        self.graph.add([(submitted.job, number, tasks)], self.view, self.now)
         return number
+
+    def grow(self, larger: Job, number: int, by: int) -> None:
+        """The job is known to have `by` more tasks than before."""
+        tasks = np.arange(larger.tasks - by, larger.tasks, dtype=np.int64) + (number << 32)
+        self.graph.add([(larger, number, tasks)], self.view, self.now)
 
     def solve(self) -> int:
         self.graph.refresh(self.view, self.now)
@@ -76,13 +84,13 @@ class Bench:
         self.graph.finish(ended)
 
     def where(self, number: int) -> list[int]:
-        rows = np.flatnonzero(self.graph.tasks["number"] >> 32 == number)
+        rows = np.flatnonzero(jobs_of(self.graph.tasks["number"]) == number)
         machines: list[int] = self.graph.tasks["machine"][rows].tolist()
         return machines
 
     def waiting(self, number: int) -> set[int]:
         """Tasks of a job that wait."""
-        mine = self.graph.tasks["number"] >> 32 == number
+        mine = jobs_of(self.graph.tasks["number"]) == number
         return {*self.graph.tasks["number"][mine & (self.graph.tasks["state"] == PENDING)].tolist()}
 
     def running(self) -> list[int]:

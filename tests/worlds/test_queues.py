@@ -14,18 +14,19 @@ from hypothesis import strategies as st
 from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.murmuration import Murmuration
-from argosy.model.effects import Effect, Enqueue, Probe
+from argosy.model.effects import Effect, Enqueue, Pace, Probe
 from argosy.model.events import Event, JobSubmitted, TasksLost
-from argosy.model.jobs import Job
+from argosy.model.jobs import job_of
+from argosy.model.machine_model import MachineModel, Steal
 from argosy.model.scenario import (
     ConstantLatency,
     MachineCrash,
-    MachineModel,
     Network,
     Partition,
     SchedulerCrash,
-    Steal,
 )
+from argosy.model.tasks import jobs_of
+from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.worlds.sim import SimulatedWorld
 
@@ -47,14 +48,18 @@ class Filler:
         match event:
             case JobSubmitted(_, _, tasks):
                 machines = np.zeros(len(tasks), np.int32)
-                return [Enqueue(tasks, machines, None, self.first, self.spacing)]
+                return [Enqueue(tasks, machines, pace=Pace(self.first, self.spacing))]
             case TasksLost(_, _, tasks, machines):
                 return [Enqueue(tasks, machines + 1)]
         return ()
 
 
 def run(
-    jobs: list[Job], model: MachineModel, machines: int = 1, engine: Any = Filler, **fields: Any
+    jobs: list[SimulatedJob],
+    model: MachineModel,
+    machines: int = 1,
+    engine: Any = Filler,
+    **fields: Any,
 ) -> SimulatedWorld:
     spec = scenario(
         engine.name,
@@ -70,13 +75,13 @@ def run(
     return world
 
 
-def whole(name: str, seconds: float, tasks: int = 1, submit: float = 0) -> Job:
+def whole(name: str, seconds: float, tasks: int = 1, submit: float = 0) -> SimulatedJob:
     return job(name, tasks, cpu=4_000, seconds=seconds, submit=submit)
 
 
 def order_of(world: SimulatedWorld) -> list[int]:
     """Job numbers in the order in which their tasks ended."""
-    tasks: list[int] = (world.simulator.task_columns()[0] >> 32).tolist()
+    tasks: list[int] = jobs_of(world.host.runtime.task_columns()[0]).tolist()
     return tasks
 
 
@@ -115,13 +120,13 @@ def test_with_a_slack_of_one_a_task_is_overtaken_for_less_than_its_own_time() ->
 def test_no_task_waits_for_more_than_what_was_ahead_and_its_slack(
     times: list[tuple[int, int]], slack: int, queue: Any
 ) -> None:
-    """The bound that core/sim/machine_queue.hpp proves, for whatever arrives."""
+    """The bound that core/host/machine_queue.hpp proves, for whatever arrives."""
     jobs = [whole(f"j{i}", seconds, submit=at) for i, (seconds, at) in enumerate(times)]
     jobs.sort(key=lambda one: one.submit)
     world = run(jobs, MachineModel(queue=queue, slack=slack))
-    tasks, _, placed, started, finished = world.simulator.task_columns()
+    tasks, _, placed, started, finished = world.host.runtime.task_columns()
     rows = {
-        int(task) >> 32: (int(came), int(began), int(over))
+        job_of(int(task)): (int(came), int(began), int(over))
         for task, came, began, over in zip(tasks, placed, started, finished, strict=True)
     }
     for number, (came, began, over) in rows.items():
@@ -135,22 +140,22 @@ def test_no_task_waits_for_more_than_what_was_ahead_and_its_slack(
 
 def test_a_full_queue_hands_tasks_back_and_their_scheduler_places_them_elsewhere() -> None:
     world = run([whole("a", 5, tasks=5)], MachineModel(limit=1), machines=3)
-    machines = world.simulator.task_columns()[1]
+    machines = world.host.runtime.task_columns()[1]
     # One runs and one waits at each of the first two; the fifth is the third machine's.
     assert sorted(machines.tolist()) == [0, 0, 1, 1, 2]
-    assert world.losses == 4
+    assert world.host.membership.losses == 4
 
 
 def test_murmuration_finishes_with_queues_of_one() -> None:
     jobs = [whole(f"j{i}", 1 + i % 3, tasks=4, submit=i * 0.2) for i in range(12)]
     world = run(jobs, MachineModel(limit=1), machines=3, engine=Murmuration)
-    assert world.simulator.counts().tolist() == [0, 0, 0, 48, 0]
-    assert world.losses > 0
+    assert world.host.board.counts().tolist() == [0, 0, 0, 48, 0, 0, 0]
+    assert world.host.membership.losses > 0
 
 
 def test_a_started_task_pays_the_start_delay() -> None:
     world = run([whole("a", 5, tasks=2)], MachineModel(start_delay=SECOND))
-    _, _, _, started, finished = world.simulator.task_columns()
+    _, _, _, started, finished = world.host.runtime.task_columns()
     assert started.tolist() == [SECOND, 7 * SECOND]
     assert finished.tolist() == [6 * SECOND, 12 * SECOND]
 
@@ -159,7 +164,7 @@ def test_tasks_may_leave_one_after_the_other(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(Filler, "first", 2 * SECOND)
     monkeypatch.setattr(Filler, "spacing", SECOND)
     world = run([job("a", 3, cpu=1_000, seconds=1)], MachineModel())
-    _, _, placed, started, _ = world.simulator.task_columns()
+    _, _, placed, started, _ = world.host.runtime.task_columns()
     assert placed.tolist() == started.tolist() == [2 * SECOND, 3 * SECOND, 4 * SECOND]
 
 
@@ -179,9 +184,9 @@ def test_an_idle_machine_steals_half_of_a_queue() -> None:
 
     alone = run(jobs, MachineModel(), machines=2, engine=Two)
     helped = run(jobs, MachineModel(steal=Steal(attempts=10, most=100)), machines=2, engine=Two)
-    assert alone.simulator.stolen == 0
-    assert helped.simulator.stolen > 0
-    assert helped.simulator.now < 0.7 * alone.simulator.now
+    assert alone.host.runtime.stolen == 0
+    assert helped.host.runtime.stolen > 0
+    assert helped.host.runtime.now < 0.7 * alone.host.runtime.now
     assert helped.cell.audit() == []
 
 
@@ -200,9 +205,9 @@ def test_a_thief_leaves_the_task_that_is_next() -> None:
 
     model = MachineModel(queue="shortest-first", steal=Steal(attempts=10, most=1))
     world = run(jobs, model, machines=2, engine=LastElsewhere)
-    tasks, machines, _, _, _ = world.simulator.task_columns()
-    where = dict(zip((tasks >> 32).tolist(), machines.tolist(), strict=True))
-    assert world.simulator.stolen == 1
+    tasks, machines, _, _, _ = world.host.runtime.task_columns()
+    where = dict(zip(jobs_of(tasks).tolist(), machines.tolist(), strict=True))
+    assert world.host.runtime.stolen == 1
     assert where == {0: 0, 1: 0, 2: 1, 3: 1}
 
 
@@ -221,8 +226,8 @@ def test_only_short_tasks_behind_long_ones_are_stolen() -> None:
 
     model = MachineModel(long_above=10 * SECOND, steal=Steal(attempts=20, most=100))
     world = run(jobs, model, machines=2, engine=LastElsewhere)
-    tasks, machines, *_ = world.simulator.task_columns()
-    where = {int(task) >> 32: int(machine) for task, machine in zip(tasks, machines, strict=True)}
+    tasks, machines, *_ = world.host.runtime.task_columns()
+    where = {job_of(int(task)): int(machine) for task, machine in zip(tasks, machines, strict=True)}
     assert where == {0: 0, 1: 1, 2: 1, 3: 1}
 
 
@@ -244,8 +249,8 @@ def test_tasks_whose_probes_went_with_a_machine_come_back() -> None:
     world = run(
         [whole("a", 5, tasks=3)], MachineModel(), machines=2, engine=Dealer, faults=(crash,)
     )
-    assert world.simulator.counts().tolist() == [0, 0, 0, 3, 0]
-    assert world.cell.claims() == 0
+    assert world.host.board.counts().tolist() == [0, 0, 0, 3, 0, 0, 0]
+    assert world.host.cell.claims() == 0
 
 
 def test_a_dealt_job_survives_its_scheduler() -> None:
@@ -253,12 +258,12 @@ def test_a_dealt_job_survives_its_scheduler() -> None:
     world = run(
         [whole("a", 5, tasks=4)], MachineModel(), machines=2, engine=Dealer, faults=(crash,)
     )
-    assert world.simulator.counts().tolist() == [0, 0, 0, 4, 0]
+    assert world.host.board.counts().tolist() == [0, 0, 0, 4, 0, 0, 0]
 
 
 def test_a_probe_waits_for_its_scheduler_while_a_partition_holds() -> None:
     cut = Partition(at=4 * SECOND, lasts=4 * SECOND, isolated=("s",))
     world = run([whole("a", 5, tasks=4)], MachineModel(), machines=2, engine=Dealer, faults=(cut,))
-    _, _, _, done = world.simulator.job_columns()
+    _, _, _, done = world.host.board.job_columns()
     # The first two tasks end after 5 s; the machines learn at 8 s what they run next.
     assert done.tolist() == [13 * SECOND]

@@ -13,6 +13,7 @@ import pytest
 from argosy.cell import Draft, Rule, View
 from argosy.engines.api import Capabilities, Context, Finishes, Settings
 from argosy.engines.registry import ENGINES
+from argosy.host.journal import Journal
 from argosy.model.effects import Abandon, Commit, Effect, Enqueue, Sample, Send, Think, WakeMe
 from argosy.model.errors import EngineFault
 from argosy.model.events import (
@@ -31,7 +32,9 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import Explanation, Why
-from argosy.model.jobs import Job
+from argosy.model.jobs import job_of, task_number
+from argosy.model.machine_model import MachineModel
+from argosy.model.messages import Note
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     ConstantLatency,
@@ -39,7 +42,6 @@ from argosy.model.scenario import (
     Jittered,
     MachineCrash,
     MachineDrain,
-    MachineModel,
     MachineResize,
     Measured,
     Network,
@@ -52,11 +54,13 @@ from argosy.model.scenario import (
     UniformLatency,
 )
 from argosy.model.transactions import Claims, Transaction
+from argosy.model.truth import SimulatedJob
 from argosy.testing import conformance
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
-from argosy.worlds.log import DecisionLog
 from argosy.worlds.sim import SimulatedWorld
 
+#: The token of a release.
+RELEASE = 1
 NO_LATENCY = Network(latency=ConstantLatency(delay=0))
 Script = Callable[["Scripted", Event, View, int], Sequence[Effect]]
 
@@ -80,7 +84,7 @@ class Scripted:
 
 
 def world_of(
-    script: Script, jobs: list[Job], *, finishes: Finishes = Finishes.NONE, **fields: Any
+    script: Script, jobs: list[SimulatedJob], *, finishes: Finishes = Finishes.NONE, **fields: Any
 ) -> tuple[SimulatedWorld, list[tuple[int, str, Event]]]:
     heard: list[tuple[int, str, Event]] = []
     engine = type(
@@ -119,7 +123,7 @@ def first_fit(engine: Scripted, event: Event, view: View, now: int) -> Sequence[
         return ()
     draft, group = Draft(view), event.job.groups[0]
     draft.place(event.tasks, view.shape(group.request), Rule.FIRST, engine.context.random)
-    return [Commit(Transaction(engine.context.name, draft.claims()))]
+    return [Commit(0, Transaction(engine.context.name, draft.claims()))]
 
 
 def claim(view: View, event: JobSubmitted, machine: int, scheduler: str) -> Commit:
@@ -128,12 +132,12 @@ def claim(view: View, event: JobSubmitted, machine: int, scheduler: str) -> Comm
     machines = np.full(count, machine, np.int32)
     shape = view.shape(group.request, group.tags, event.job.precedence)
     claims = Claims(event.tasks, machines, np.full(count, shape, np.int32), view.versions(machines))
-    return Commit(Transaction(scheduler, claims))
+    return Commit(0, Transaction(scheduler, claims))
 
 
 def run_log(spec: Any) -> tuple[SimulatedWorld, list[dict[str, Any]]]:
     stream = io.BytesIO()
-    log = DecisionLog(stream)
+    log = Journal(stream)
     world = SimulatedWorld(spec, ENGINES, log)
     world.run()
     log.flush()
@@ -141,8 +145,8 @@ def run_log(spec: Any) -> tuple[SimulatedWorld, list[dict[str, Any]]]:
 
 
 def finish_order(world: SimulatedWorld) -> list[str]:
-    tasks = world.simulator.task_columns()[0]
-    return [world.workbook.name(task >> 32) for task in tasks.tolist()]
+    tasks = world.host.runtime.task_columns()[0]
+    return [world.host.jobs.name(job_of(task)) for task in tasks.tolist()]
 
 
 def test_a_decision_takes_its_time_and_the_wait_ends_when_it_begins() -> None:
@@ -173,7 +177,7 @@ def test_decision_time_models_change_what_the_engine_says(
     world, lines = run_log(scenario("omega", [job("a", 4)], fleet=(entry,)))
     takes = next(line["takes"] for line in lines if line["what"] == "attempt")
     assert least <= takes <= most
-    assert world.schedulers[0].busy_time(world.simulator.now) == takes
+    assert world.host.schedulers[0].busy_time(world.host.runtime.now) == takes
 
 
 def test_two_slow_deciders_conflict_and_the_loser_tries_again() -> None:
@@ -188,8 +192,8 @@ def test_two_slow_deciders_conflict_and_the_loser_tries_again() -> None:
     refused = [line for line in lines if line["what"] == "refused"]
     assert [Why(line["whys"][0]) for line in refused] == [Why.NO_ROOM]
     assert refused[0]["amounts"] == [2_000]
-    assert sum(s.conflicts for s in world.schedulers) == 1
-    assert world.simulator.counts().tolist() == [0, 0, 0, 2, 0]
+    assert sum(s.conflicts for s in world.host.schedulers) == 1
+    assert world.host.board.counts().tolist() == [0, 0, 0, 2, 0, 0, 0]
 
 
 def test_coarse_detection_refuses_what_fine_detection_takes() -> None:
@@ -198,8 +202,8 @@ def test_coarse_detection_refuses_what_fine_detection_takes() -> None:
     for detection in ("fine", "coarse"):
         spec = scenario("omega", jobs, cell=cell(1), replicas=4, settings={"detection": detection})
         world, _ = run_log(spec)
-        conflicts[detection] = sum(s.conflicts for s in world.schedulers)
-        assert world.simulator.counts().tolist()[3] == 8
+        conflicts[detection] = sum(s.conflicts for s in world.host.schedulers)
+        assert world.host.board.counts().tolist()[3] == 8
     assert conflicts["fine"] == 0
     assert conflicts["coarse"] > 0
 
@@ -214,8 +218,8 @@ def test_a_precedent_job_preempts_and_its_victims_come_back() -> None:
     assert [(line["job"], line["why"], len(line["indices"])) for line in lost] == [
         ("low", "preempted", 2)
     ]
-    assert world.preemptions == 2
-    assert world.simulator.counts().tolist() == [0, 0, 0, 10, 0]
+    assert world.host.membership.preemptions == 2
+    assert world.host.board.counts().tolist() == [0, 0, 0, 10, 0, 0, 0]
 
 
 def test_a_scheduler_stays_within_its_limits() -> None:
@@ -228,9 +232,13 @@ def test_a_scheduler_stays_within_its_limits() -> None:
     world, lines = run_log(scenario("omega", [job("a", 6, seconds=3)], fleet=(entry,)))
     refused = [line for line in lines if line["what"] == "refused"]
     assert {Why(why) for line in refused for why in line["whys"]} == {Why.RESOURCE_LIMIT}
-    assert world.schedulers[0].conflicts == 0
+    assert world.host.schedulers[0].conflicts == 0
     rows = dict(
-        zip(("task", "m", "p", "started", "finished"), world.simulator.task_columns(), strict=True)
+        zip(
+            ("task", "m", "p", "started", "finished"),
+            world.host.runtime.task_columns(),
+            strict=True,
+        )
     )
     for at in rows["started"].tolist():
         assert ((rows["started"] <= at) & (rows["finished"] > at)).sum() <= 2
@@ -259,15 +267,14 @@ def test_nothing_overtakes_the_head_of_a_queue() -> None:
 
 
 def test_shortest_first_goes_by_the_estimate_and_tasks_run_their_true_duration() -> None:
-    def guessed(name: str, seconds: float, estimate: float, submit: float) -> Job:
-        made = job(name, 1, cpu=4_000, seconds=seconds, submit=submit)
-        group = msgspec.structs.replace(made.groups[0], estimate=int(estimate * SECOND))
-        return msgspec.structs.replace(made, groups=(group,))
+    def guessed(name: str, seconds: float, estimate: float, submit: float) -> SimulatedJob:
+        told = int(estimate * SECOND)
+        return job(name, 1, cpu=4_000, seconds=seconds, submit=submit, estimate=told)
 
     jobs = [guessed("a", 5, 5, 0), guessed("b", 9, 1, 0.1), guessed("c", 2, 8, 0.2)]
     world, _ = world_of(to_machine(0), jobs, machines=MachineModel(queue="shortest-first"))
     assert finish_order(world) == ["a", "b", "c"]
-    finished = world.simulator.task_columns()[4]
+    finished = world.host.runtime.task_columns()[4]
     assert finished.tolist() == [5 * SECOND, 14 * SECOND, 16 * SECOND]
 
 
@@ -285,28 +292,30 @@ def test_a_lost_machine_gives_back_what_ran_and_what_waited() -> None:
     events = [(now, type(event)) for now, _, event in heard]
     assert (2 * SECOND, MachineLost) in events
     assert (5 * SECOND, MachineJoined) in events
-    assert world.losses == 2
-    assert world.simulator.counts().tolist() == [0, 0, 0, 2, 0]
+    assert world.host.membership.losses == 2
+    assert world.host.board.counts().tolist() == [0, 0, 0, 2, 0, 0, 0]
 
 
 def test_tasks_that_arrive_at_a_lost_machine_come_back() -> None:
     crash = MachineCrash(at=0, machine="m0", down=60 * SECOND)
 
     world, _ = world_of(to_machine(0, after_loss=1), [job("a", 3, submit=1)], faults=(crash,))
-    assert world.losses == 3
-    assert set(world.simulator.task_columns()[1].tolist()) == {1}
+    assert world.host.membership.losses == 3
+    assert set(world.host.runtime.task_columns()[1].tolist()) == {1}
 
 
 def test_a_draining_machine_takes_nothing_new_and_keeps_what_it_has() -> None:
     jobs = [job("stays", 1, seconds=20), *(job(f"j{i}", 2, submit=5 + i) for i in range(4))]
     drain = MachineDrain(at=2 * SECOND, machine="m0", lasts=60 * SECOND)
     world, heard = world_of(first_fit, jobs, cell=cell(3), faults=(drain,))
-    rows = list(zip(*(column.tolist() for column in world.simulator.task_columns()), strict=True))
+    rows = list(
+        zip(*(column.tolist() for column in world.host.runtime.task_columns()), strict=True)
+    )
     late = [machine for _, machine, placed, _, _ in rows if placed > 2 * SECOND]
     assert late
     assert 0 not in late
     assert [type(event) for at, _, event in heard if at == 2 * SECOND] == [MachineChanged]
-    assert world.losses == 0
+    assert world.host.membership.losses == 0
 
 
 def test_a_machine_that_shrinks_gives_back_what_no_longer_fits() -> None:
@@ -319,7 +328,7 @@ def test_a_machine_that_shrinks_gives_back_what_no_longer_fits() -> None:
         "runs": (2, Why.NO_ROOM),
         "waits": (1, Why.NO_ROOM),
     }
-    assert world.simulator.counts().tolist() == [0, 0, 0, 5, 0]
+    assert world.host.board.counts().tolist() == [0, 0, 0, 5, 0, 0, 0]
 
 
 def test_a_task_sent_to_a_machine_too_small_for_it_comes_back() -> None:
@@ -333,7 +342,7 @@ def test_a_task_sent_to_a_machine_too_small_for_it_comes_back() -> None:
 
     world, heard = world_of(script, [job("giant", 1, cpu=64_000)])
     assert [event.why for _, _, event in heard if isinstance(event, TasksLost)] == [Why.NO_ROOM]
-    assert world.simulator.counts().tolist() == [0, 0, 0, 0, 1]
+    assert world.host.board.counts().tolist() == [0, 0, 0, 0, 1, 0, 0]
 
 
 def test_a_crashed_schedulers_tasks_go_to_its_peers_after_the_failover_time() -> None:
@@ -353,7 +362,7 @@ def test_a_crashed_schedulers_tasks_go_to_its_peers_after_the_failover_time() ->
     handed = {j for at, name, j in given if name == "s-1" and at == 3 * SECOND}
     assert first["s-0"]
     assert handed == first["s-0"]
-    assert world.simulator.counts().tolist() == [0, 0, 0, 6, 0]
+    assert world.host.board.counts().tolist() == [0, 0, 0, 6, 0, 0, 0]
 
 
 def test_a_restarted_scheduler_remembers_nothing_and_is_told_of_its_tasks_again() -> None:
@@ -372,7 +381,7 @@ def test_a_restarted_scheduler_remembers_nothing_and_is_told_of_its_tasks_again(
         (2 * SECOND, "JobSubmitted"),
     ]
     assert [event.again for _, _, event in heard if isinstance(event, Started)] == [False, True]
-    assert world.simulator.counts().tolist() == [0, 0, 0, 2, 0]
+    assert world.host.board.counts().tolist() == [0, 0, 0, 2, 0, 0, 0]
 
 
 def greet(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
@@ -381,7 +390,7 @@ def greet(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effe
         case Started() if engine.context.name == "s-0":
             return [WakeMe(i * SECOND, str(i)) for i in range(10)]
         case TimerFired(name):
-            return [Send(engine.context.peers, name)]
+            return [Send(engine.context.peers, Note(name))]
         case JobSubmitted(_, _, tasks):
             return [Enqueue(tasks, np.zeros(len(tasks), np.int32))]
     return ()
@@ -391,7 +400,7 @@ def greetings(**fields: Any) -> tuple[SimulatedWorld, list[tuple[int, str]]]:
     long_job = [job("keeps-the-world-going", 1, seconds=60)]
     world, heard = world_of(greet, long_job, replicas=2, **fields)
     return world, [
-        (now, event.payload) for now, _, event in heard if isinstance(event, MessageReceived)
+        (now, event.payload.kind) for now, _, event in heard if isinstance(event, MessageReceived)
     ]
 
 
@@ -415,13 +424,13 @@ def test_latency_can_depend_on_the_pair() -> None:
 def test_all_messages_can_be_lost() -> None:
     world, got = greetings(network=Network(loss=1.0))
     assert got == []
-    assert world.network.counts["lost"] == 10
+    assert world.host.links.counts["lost"] == 10
 
 
 def test_messages_can_come_twice() -> None:
     world, got = greetings(network=Network(duplication=1.0))
     assert len(got) == 20
-    assert world.network.counts["duplicated"] == 10
+    assert world.host.links.counts["duplicated"] == 10
 
 
 def test_late_messages_are_overtaken() -> None:
@@ -435,7 +444,7 @@ def test_a_partition_cuts_messages_both_ways_while_it_lasts() -> None:
     cut = Partition(at=int(2.5 * SECOND), lasts=3 * SECOND, isolated=("s-1",))
     world, got = greetings(faults=(cut,))
     assert [name for _, name in got] == ["0", "1", "2", "6", "7", "8", "9"]
-    assert world.network.counts["cut"] == 3
+    assert world.host.links.counts["cut"] == 3
 
 
 def test_requests_wait_until_a_partition_heals() -> None:
@@ -483,27 +492,27 @@ def test_a_scheduler_can_release_and_place_again() -> None:
             case JobSubmitted():
                 return [claim(view, event, 0, "s"), WakeMe(2 * SECOND, "release")]
             case TimerFired("release"):
-                return [Commit(Transaction("s", releases=np.zeros(1, np.int64)))]
-            case Committed(transaction) if transaction.releases is not None:
+                return [Commit(RELEASE, Transaction("s", releases=np.zeros(1, np.int64)))]
+            case Committed(token) if token == RELEASE:
                 return [Enqueue(np.zeros(1, np.int64), np.ones(1, np.int32))]
         return ()
 
     world, _ = world_of(script, [job("a", 1, seconds=10)])
-    assert world.simulator.task_columns()[1].tolist() == [1]
-    assert world.simulator.now == 12 * SECOND
+    assert world.host.runtime.task_columns()[1].tolist() == [1]
+    assert world.host.runtime.now == 12 * SECOND
 
 
 def test_a_run_ends_at_its_horizon() -> None:
     world, _ = world_of(to_machine(0), [job("a", 1, seconds=100)], horizon=7 * SECOND)
-    assert world.simulator.now == 7 * SECOND
-    assert world.simulator.counts().tolist() == [0, 0, 1, 0, 0]
+    assert world.host.runtime.now == 7 * SECOND
+    assert world.host.board.counts().tolist() == [0, 0, 1, 0, 0, 0, 0]
 
 
 def test_utilisation_is_what_ran_over_what_there_was() -> None:
     world, _ = world_of(
         to_machine(0), [job("a", 2, cpu=1_000, seconds=5)], cell=cell(1), horizon=10 * SECOND
     )
-    used, capacity = world.simulator.integrals()
+    used, capacity = world.host.runtime.integrals()
     assert used[0] / capacity[0] == pytest.approx(0.5)
 
 
@@ -514,9 +523,9 @@ def test_tasks_lost_after_their_scheduler_was_given_up_go_to_a_peer() -> None:
         MachineCrash(at=10 * SECOND, machine="m0"),
     )
     world, _ = world_of(to_machine(0, after_loss=1), jobs, replicas=2, faults=faults)
-    assert world.losses >= 12
+    assert world.host.membership.losses >= 12
     # The heir hears of inherited tasks as a submission, and sends them to the dead machine once more.
-    assert world.simulator.counts().tolist() == [0, 0, 0, 12, 0]
+    assert world.host.board.counts().tolist() == [0, 0, 0, 12, 0, 0, 0]
 
 
 def test_jobs_that_come_while_all_are_down_go_to_the_first_that_returns() -> None:
@@ -526,7 +535,7 @@ def test_jobs_that_come_while_all_are_down_go_to_the_first_that_returns() -> Non
         SchedulerCrash(at=SECOND, scheduler="s-1", down=20 * SECOND),
     )
     world, heard = world_of(to_machine(0), jobs, replicas=2, faults=faults)
-    assert world.simulator.counts().tolist() == [0, 0, 0, 6, 0]
+    assert world.host.board.counts().tolist() == [0, 0, 0, 6, 0, 0, 0]
     assert {name for now, name, e in heard if isinstance(e, JobSubmitted)} == {"s-1"}
 
 
@@ -538,15 +547,15 @@ def test_room_that_a_release_frees_wakes_the_queue() -> None:
             case JobSubmitted(_, _, tasks):
                 return [Enqueue(tasks, np.zeros(1, np.int32))]
             case TimerFired("release"):
-                return [Commit(Transaction("s", releases=np.zeros(1, np.int64)))]
-            case Committed(transaction) if transaction.releases is not None:
-                return [Abandon(transaction.releases, Explanation(remedy="none wanted"))]
+                return [Commit(RELEASE, Transaction("s", releases=np.zeros(1, np.int64)))]
+            case Committed(token) if token == RELEASE:
+                return [Abandon(np.zeros(1, np.int64), Explanation(remedy="none wanted"))]
         return ()
 
     jobs = [job("holds", 1, cpu=4_000, seconds=None), job("waits", 1, cpu=4_000, submit=1)]
     world, _ = world_of(script, jobs)
-    assert world.simulator.counts().tolist() == [0, 0, 0, 1, 1]
-    assert world.simulator.task_columns()[3].tolist() == [2 * SECOND]
+    assert world.host.board.counts().tolist() == [0, 0, 0, 1, 1, 0, 0]
+    assert world.host.runtime.task_columns()[3].tolist() == [2 * SECOND]
 
 
 def test_room_that_a_move_frees_wakes_the_queue() -> None:
@@ -560,17 +569,21 @@ def test_room_that_a_move_frees_wakes_the_queue() -> None:
                 shape = view.shape(Resources(4_000, GIB))
                 one = np.ones(1, np.int32)
                 claims = Claims(np.zeros(1, np.int64), one, one * shape, view.versions(one))
-                return [Commit(Transaction("s", claims, move=True))]
+                return [Commit(0, Transaction("s", claims, move=True))]
         return ()
 
     jobs = [job("moves", 1, cpu=4_000, seconds=10), job("waits", 1, cpu=4_000, submit=1)]
     world, _ = world_of(script, jobs)
-    started = dict(zip(*(world.simulator.task_columns()[i].tolist() for i in (1, 3)), strict=True))
+    started = dict(
+        zip(*(world.host.runtime.task_columns()[i].tolist() for i in (1, 3)), strict=True)
+    )
     assert started == {0: 2 * SECOND, 1: 2 * SECOND}
 
 
 @pytest.mark.parametrize("atomic", [False, True])
 def test_a_move_that_comes_after_its_task_ended_is_refused(atomic: bool) -> None:
+    asked: list[Claims] = []
+
     def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
             case JobSubmitted(submission, _, _) if submission.id == "short":
@@ -581,20 +594,20 @@ def test_a_move_that_comes_after_its_task_ended_is_refused(atomic: bool) -> None
                 # The first task ends while this is on its way; the second goes on.
                 shapes = np.full(2, view.shape(Resources(1_000, GIB)), np.int32)
                 machines = np.full(2, 2, np.int32)
-                tasks = np.array([0, 1 << 32], np.int64)
-                claims = Claims(tasks, machines, shapes, view.versions(machines))
-                return [Commit(Transaction("s", claims, move=True, atomic=atomic))]
+                tasks = np.array([0, task_number(1, 0)], np.int64)
+                asked.append(Claims(tasks, machines, shapes, view.versions(machines)))
+                return [Commit(0, Transaction("s", asked[0], move=True, atomic=atomic))]
         return ()
 
     network = Network(latency=ConstantLatency(delay=300))
     jobs = [job("short", 1, seconds=1.9996), job("long", 1, seconds=9)]
     world, heard = world_of(script, jobs, network=network)
     answer = [event for _, _, event in heard if isinstance(event, Committed)][-1]
-    refused = answer.outcome.refusals(answer.transaction.claims)
+    refused = answer.outcome.refusals(asked[0])
     whys = [Why.ENDED, Why.TOGETHER] if atomic else [Why.ENDED]
     assert [refusal.why for refusal in refused] == whys
-    assert world.simulator.counts().tolist() == [0, 0, 0, 2, 0]
-    moved = world.simulator.task_columns()[1].tolist()
+    assert world.host.board.counts().tolist() == [0, 0, 0, 2, 0, 0, 0]
+    moved = world.host.runtime.task_columns()[1].tolist()
     assert moved == ([0, 1] if atomic else [0, 2])
 
 
@@ -609,7 +622,7 @@ def test_a_measured_decision_takes_what_the_engine_computed() -> None:
     world, heard = world_of(script, [job("a", 1)], fleet=(entry,), horizon=SECOND * 1_000)
     due = next(now for now, _, event in heard if isinstance(event, DecisionDue))
     assert due >= 1_000
-    assert world.schedulers[0].busy_time(world.simulator.now) == due
+    assert world.host.schedulers[0].busy_time(world.host.runtime.now) == due
 
 
 def test_answers_wait_for_a_partition_to_heal_like_requests() -> None:
@@ -647,16 +660,17 @@ def test_busyness_counts_only_time_that_passed() -> None:
 
     crash = SchedulerCrash(at=4 * SECOND, scheduler="s", down=SECOND)
     world, _ = world_of(script, [job("a", 1)], faults=(crash,), horizon=10 * SECOND)
-    assert world.schedulers[0].busy_time(world.simulator.now) == 9 * SECOND
+    assert world.host.schedulers[0].busy_time(world.host.runtime.now) == 9 * SECOND
 
 
 def place_what_another_was_given(
     engine: Scripted, event: Event, view: View, now: int
 ) -> Sequence[Effect]:
     if isinstance(event, JobSubmitted):
-        return [Send(engine.context.peers, event.tasks)]
-    if isinstance(event, MessageReceived):
-        return [Enqueue(event.payload, np.zeros(len(event.payload), np.int32))]
+        return [Send(engine.context.peers, Note("tasks", event.tasks.tolist()))]
+    if isinstance(event, MessageReceived) and isinstance(event.payload, Note):
+        tasks = np.array(event.payload.data, np.int64)
+        return [Enqueue(tasks, np.zeros(len(tasks), np.int32))]
     return ()
 
 
@@ -693,7 +707,7 @@ def place_one_task_twice_at_once(
 def place_a_strangers_task(
     engine: Scripted, event: Event, view: View, now: int
 ) -> Sequence[Effect]:
-    return [Enqueue(np.array([99 << 32]), np.zeros(1, np.int32))]
+    return [Enqueue(np.array([task_number(99, 0)]), np.zeros(1, np.int32))]
 
 
 def place_nowhere(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
@@ -711,7 +725,7 @@ def think_backwards(engine: Scripted, event: Event, view: View, now: int) -> Seq
 
 
 def send_into_the_void(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-    return [Send(("nobody",), None)]
+    return [Send(("nobody",), Note("hello"))]
 
 
 def return_nonsense(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Any]:
@@ -726,9 +740,8 @@ def abandon_what_runs(engine: Scripted, event: Event, view: View, now: int) -> S
     match event:
         case JobSubmitted():
             return [claim(view, event, 0, engine.context.name)]
-        case Committed(transaction):
-            assert transaction.claims is not None
-            return [Abandon(transaction.claims.tasks, Explanation())]
+        case Committed():
+            return [Abandon(np.zeros(1, np.int64), Explanation())]
     return ()
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Final
 
 import msgspec
 
+from argosy._core import Rule as Rule
 from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.transactions import MachineArray, VersionArray
 from argosy.model.units import format_amount
@@ -16,23 +16,8 @@ FILTERED: Final = "filtered"
 DOWN: Final = "down"
 
 
-class Rule(IntEnum):
-    """How a search chooses among machines; shared with the native core."""
-
-    #: The first with room from a random start, for each task anew.
-    FIRST = 0
-    #: The least left over.
-    BEST = 1
-    #: The most left over.
-    WORST = 2
-    #: The smallest of the keys that the caller gives.
-    SMALLEST_KEY = 3
-    #: Distinct machines at random, one look each.
-    SAMPLE = 4
-
-    @property
-    def title(self) -> str:
-        return _TITLES[self]
+def title_of(rule: Rule) -> str:
+    return _TITLES[rule]
 
 
 _TITLES: Final = tuple(rule.name.lower().replace("_", " ") for rule in Rule)
@@ -75,7 +60,7 @@ class Found(msgspec.Struct, frozen=True, gc=False):
             feasible=self.feasible,
             ruled_out=self.ruled_out,
             nearest_miss=self.nearest_miss,
-            rule=self.rule.title,
+            rule=title_of(self.rule),
             score=self.score,
             second=self.second,
             second_score=self.second_score,

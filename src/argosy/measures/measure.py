@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.host.busy_time import DAY
+from argosy.host.scheduler import Scheduler
 from argosy.measures.placement import Watch
 from argosy.measures.statistics import distribution
 from argosy.measures.timeline import task_times, timeline
 from argosy.model.explanations import Why
 from argosy.model.scenario import Scenario
+from argosy.model.tasks import jobs_of
 from argosy.records.summary import (
     Counts,
     Daily,
@@ -20,20 +23,18 @@ from argosy.records.summary import (
     Summary,
 )
 from argosy.worlds.sim import SimulatedWorld
-from argosy.worlds.sim.busy import DAY
-from argosy.worlds.sim.schedulers import Scheduler
 
 
 def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None) -> Summary:
-    simulator, scenario = world.simulator, world.scenario
-    submit, first_attempt, all_placed, done = simulator.job_columns()
-    abandoned_tasks = simulator.abandoned_by_job()
+    simulator, scenario = world.host.runtime, world.scenario
+    submit, first_attempt, all_placed, done = simulator.board.job_columns()
+    abandoned_tasks = simulator.board.abandoned_by_job()
     tasks, _, placed, started, finished = simulator.task_columns()
-    pending, queued, running, ended, abandoned = simulator.counts().tolist()
-    successes = sum(scheduler.successes for scheduler in world.schedulers)
-    conflicts = sum(scheduler.conflicts for scheduler in world.schedulers)
+    pending, queued, running, ended, abandoned, *_ = simulator.board.counts().tolist()
+    successes = sum(scheduler.successes for scheduler in world.host.schedulers)
+    conflicts = sum(scheduler.conflicts for scheduler in world.host.schedulers)
     used, capacity = simulator.integrals()
-    dimensions = world.view.dimensions
+    dimensions = world.host.view.dimensions
     return Summary(
         scenario=scenario.name,
         seed=scenario.seed,
@@ -43,7 +44,7 @@ def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None
         counts=Counts(
             jobs=len(submit),
             jobs_finished=int((done >= 0).sum()),
-            jobs_endless=world.workbook.endless_jobs,
+            jobs_endless=world.host.jobs.endless_jobs,
             jobs_abandoned=int((abandoned_tasks > 0).sum()),
             tasks=pending + queued + running + ended + abandoned,
             tasks_finished=ended,
@@ -51,17 +52,23 @@ def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None
             tasks_queued=queued,
             tasks_pending=pending,
             tasks_abandoned=abandoned,
-            preemptions=world.preemptions,
-            losses=world.losses,
+            preemptions=world.host.membership.preemptions,
+            losses=world.host.membership.losses,
         ),
         wait_time=distribution(_since(first_attempt, submit)),
         placement_latency=distribution(_since(all_placed, submit)),
         jct=distribution(_since(done, submit)),
         breakdown=_breakdown(submit, first_attempt, all_placed, done),
-        response_time=distribution(finished - submit[tasks >> 32]),
+        response_time=distribution(finished - submit[jobs_of(tasks)]),
         timeline=timeline(
             task_times(
-                tasks, placed, started, finished, submit, first_attempt, simulator.thought_by_job()
+                tasks,
+                placed,
+                started,
+                finished,
+                submit,
+                first_attempt,
+                simulator.board.thought_by_job(),
             )
         ),
         kinds=_kinds(world, submit, first_attempt, all_placed, done, abandoned_tasks),
@@ -72,9 +79,11 @@ def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None
         },
         placement=Placement() if watch is None else watch.placement(),
         conflict_fraction=conflicts / max(1, successes),
-        network=dict(world.network.counts),
-        schedulers=tuple(_scheduler(scheduler, simulator.now) for scheduler in world.schedulers),
-        events=world.events,
+        network=dict(world.host.links.counts),
+        schedulers=tuple(
+            _scheduler(scheduler, simulator.now) for scheduler in world.host.schedulers
+        ),
+        events=world.host.events,
         log_digest=log_digest,
         series=_series(world),
     )
@@ -103,7 +112,7 @@ def _kinds(
     done: NDArray[np.int64],
     abandoned: NDArray[np.int64],
 ) -> dict[str, KindSummary]:
-    kinds = np.array(world.workbook.kinds)
+    kinds = np.array(world.host.jobs.kinds)
     summaries = {}
     for kind in sorted(set(kinds.tolist())):
         mine = kinds == kind
@@ -128,10 +137,10 @@ FASTER = 1.05
 
 def speed_ups(world: SimulatedWorld, kind: str | None = None) -> NDArray[np.float64]:
     """Of each job, or each of a kind, whose shared work is done; in order of submission."""
-    numbers, began, ended, asked = world.simulator.pool_columns()
+    numbers, began, ended, asked = world.host.runtime.pool_columns()
     is_wanted = ended >= 0
     if kind is not None:
-        is_wanted &= np.array(world.workbook.kinds)[numbers] == kind
+        is_wanted &= np.array(world.host.jobs.kinds)[numbers] == kind
     took = (ended - began)[is_wanted]
     return np.where(took > 0, asked[is_wanted] / np.maximum(took, 1), 1.0)
 
@@ -202,8 +211,8 @@ def _scheduler(scheduler: Scheduler, ended_at: int) -> SchedulerSummary:
 
 def _series(world: SimulatedWorld) -> dict[str, list[float]]:
     """Samples over the run: the share in use per dimension, and tasks by where they are."""
-    samples = world.simulator.samples()
-    names = world.view.dimensions
+    samples = world.host.runtime.samples()
+    names = world.host.view.dimensions
     count = len(names)
     series: dict[str, list[float]] = {"at": samples[:, 0].tolist()}
     for d, name in enumerate(names):

@@ -20,6 +20,7 @@ from argosy.engines.families.lra.cluster import make_ledger
 from argosy.measures.statistics import distribution
 from argosy.model.constraints import Constraint
 from argosy.model.constraints.parts import container_tags, of_job, tags_of
+from argosy.model.tasks import jobs_of
 from argosy.records.summary import Placement, Use
 from argosy.solvers.placement import PlacementState
 from argosy.solvers.placement.violations import Judge
@@ -73,7 +74,7 @@ class Watch:
 
     def placement(self) -> Placement:
         """When the world has run."""
-        simulator = self._world.simulator
+        simulator = self._world.host.runtime
         end = self.use()
         self._count(end, simulator.now - self._last)
         time = max(1, simulator.now)
@@ -81,8 +82,8 @@ class Watch:
             **{name: self._sums[name] / time for name in _NUMBERS},
             imbalance={name: value / time for name, value in self._imbalance.items()},
         )
-        submit, _, all_placed, _ = simulator.job_columns()
-        numbers = np.array(self._world.constrained, np.int64)
+        submit, _, all_placed, _ = simulator.board.job_columns()
+        numbers = np.array(self._world.host.constrained, np.int64)
         waited = all_placed[numbers] - submit[numbers]
         return Placement(
             looks=self._looks + 1,
@@ -93,8 +94,8 @@ class Watch:
 
     def use(self) -> Use:
         """As the cell is now."""
-        self._world.retire_done()
-        view = self._world.view
+        self._world.host.retire_done()
+        view = self._world.host.view
         state = (view.applications_version, view.versions().tobytes())
         if state != self._state:
             self._state, self._use = state, self._seen()
@@ -102,7 +103,7 @@ class Watch:
 
     def _seen(self) -> Use:
         concerned, violating, extent = self._violations()
-        view = self._world.view
+        view = self._world.host.view
         is_up = view.takes_claims().astype(bool)
         free, capacity = view.free()[is_up], view.capacity()[is_up]
         used = capacity - free
@@ -126,7 +127,7 @@ class Watch:
 
     def _violations(self) -> tuple[int, int, float]:
         world = self._world
-        applications = world.cell.applications()
+        applications = world.host.cell.applications()
         self._own = {
             number: self._own.get(number) or of_job(job.id, job.constraints)
             for number, job in applications.items()
@@ -135,7 +136,7 @@ class Watch:
         if not active:
             return 0, 0, 0.0
         if self._ledger is None:
-            self._ledger = make_ledger(world.view)
+            self._ledger = make_ledger(world.host.view)
         ledger = PlacementState(self._ledger.machines, self._ledger.families, self._ledger.static)
         named = frozenset().union(*(tags_of(constraint.rule) for constraint in active))
         for (tags, machine), count in self._containers(named).items():
@@ -144,15 +145,15 @@ class Watch:
 
     def _containers(self, named: frozenset[str]) -> Mapping[tuple[frozenset[str], int], int]:
         """Running containers by machine and by those of their tags that matter."""
-        tasks, machines, *_ = self._world.simulator.running_columns()
+        tasks, machines, *_ = self._world.host.runtime.running_columns()
         found: Counter[tuple[frozenset[str], int]] = Counter()
         order = np.argsort(tasks, kind="stable")
         tasks, machines = tasks[order], machines[order]
-        numbers, starts = np.unique(tasks >> 32, return_index=True)
+        numbers, starts = np.unique(jobs_of(tasks), return_index=True)
         known, self._tags = self._tags, {}
         parts = zip(np.split(tasks, starts[1:]), np.split(machines, starts[1:]), strict=True)
         for number, (mine, where) in zip(numbers.tolist(), parts, strict=False):
-            job = self._world.workbook.job(number)
+            job = self._world.host.jobs.job(number)
             its = self._tags[number] = known.get(number) or {
                 id(group): frozenset(container_tags(job, group)) for group in job.groups
             }
@@ -170,7 +171,7 @@ class Watch:
 def operator_constraints(world: SimulatedWorld) -> tuple[Constraint, ...]:
     """Those of the cell, and those that some scheduler was told in its settings."""
     found = dict.fromkeys(world.scenario.cell.constraints)
-    for scheduler in world.schedulers:
+    for scheduler in world.host.schedulers:
         found.update(dict.fromkeys(getattr(scheduler.settings, "operator", ())))
     return tuple(found)
 

@@ -2,53 +2,12 @@
 
 from __future__ import annotations
 
-from enum import IntEnum, unique
 from typing import Final
 
 import msgspec
 
+from argosy._core import Why as Why  # the reason codes, in the core's own numbers
 from argosy.model.units import format_amount
-
-
-@unique
-class Why(IntEnum):
-    """Reason codes. The numbers are shared with the native core and appear in decision logs."""
-
-    NONE = 0
-    #: The machine lacks `lacking` of `dimension`, even after every permitted preemption.
-    NO_ROOM = 1
-    #: Coarse detection: the machine changed since the version the claim was decided on.
-    STALE = 2
-    MACHINE_UNKNOWN = 3
-    MACHINE_GONE = 4
-    MACHINE_DRAINING = 5
-    #: The scheduler would exceed its limit of `dimension` by `lacking`.
-    RESOURCE_LIMIT = 6
-    #: The scheduler already has as many jobs as it may admit.
-    JOB_LIMIT = 7
-    #: The task holds a claim already.
-    DUPLICATE = 8
-    #: Another claim of the same atomic transaction or gang was refused.
-    TOGETHER = 9
-    #: The task to be released holds no claim.
-    NOT_CLAIMED = 10
-    #: The task to be released belongs to another scheduler.
-    NOT_YOURS = 11
-    #: Required attributes, tags or constraints rule the machine out.
-    FILTERED = 12
-    #: The task was removed in favour of one of higher precedence.
-    PREEMPTED = 13
-    #: The scheduler gave up after its limit of attempts.
-    ATTEMPTS = 14
-    #: The scheduler that held the task stopped.
-    SCHEDULER_LOST = 15
-    #: The claim's precedence is `lacking` above the highest that the scheduler may wield.
-    PRECEDENCE_LIMIT = 16
-    #: The task to be moved ended while the claim was on its way.
-    ENDED = 17
-    #: The machine's queue was full.
-    QUEUE_FULL = 18
-
 
 #: Refusals that come from others having changed the cell, and those that come from a scheduler's limits.
 CONFLICTS: Final = (Why.NO_ROOM, Why.STALE, Why.MACHINE_GONE, Why.MACHINE_DRAINING)
@@ -105,6 +64,16 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 return "the scheduler that held it stopped"
             case Why.QUEUE_FULL:
                 return f"the queue of {where} was full"
+            case Why.NOT_ASSUMED:
+                return "the task's claim is confirmed already"
+            case Why.MOVED:
+                return "it runs on another machine now"
+            case Why.RELEASED:
+                return f"its scheduler took it from {where}"
+            case Why.CANCELLED:
+                return "a user cancelled it"
+            case Why.FAILED:
+                return f"it failed on {where}"
         return "no reason was recorded"
 
     def remedy(self) -> str:

@@ -12,9 +12,9 @@ import numpy as np
 from msgspec import structs
 
 from argosy.model.explanations import Explanation, Price, Refusal, Why
-from argosy.model.jobs import index_of, job_of, task_name
+from argosy.model.jobs import index_of, job_of, task_name, task_number
 from argosy.model.units import format_duration
-from argosy.records.directory import RunDirectory
+from argosy.records.record import RunRecord
 
 
 class StoryLine(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class WhyAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskAnswers:
-    def __init__(self, run: RunDirectory, task: str) -> None:
+    def __init__(self, run: RunRecord, task: str) -> None:
         self._run = run
         self._job, self._index = run.resolve(task)
         self.task = task_name(self._job, self._index)
@@ -102,7 +102,7 @@ class TaskAnswers:
         return Refusal(
             why=Why(line["whys"][row]),
             machine=line["machines"][row],
-            dimension=self._dimensions[detail] if detail >= 0 else "",
+            dimension=self._dimensions[detail] if 0 <= detail < len(self._dimensions) else "",
             lacking=line["amounts"][row],
         )
 
@@ -140,7 +140,7 @@ class TaskAnswers:
 
     def _timeline(self) -> list[StoryLine]:
         rows = self._run.task_rows()
-        mine = np.flatnonzero(rows["task"] == (self._number << 32 | self._index))
+        mine = np.flatnonzero(rows["task"] == task_number(self._number, self._index))
         lines = []
         for row in mine.tolist():
             name = self._name(int(rows["machine"][row]))

@@ -18,21 +18,19 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from argosy.model.errors import CommandError, RunDirectoryError, UnknownName
+from argosy.model.errors import CommandError, RunDirectoryError
 from argosy.model.scenario import Scenario
+from argosy.records.record import JOB_COLUMNS, TASK_COLUMNS, Columns, RunRecord
 from argosy.records.summary import Provenance, Summary
 
 LOG: Final = "decisions.jsonl"
 TASKS: Final = "tasks.npz"
+JOBS: Final = "jobs.npz"
 SCENARIO: Final = "scenario.json"
 SUMMARY: Final = "summary.json"
 PROVENANCE: Final = "provenance.json"
 MANIFEST: Final = "manifest.json"
-#: Of finished tasks in the order in which they ended, then of those that run when the run ends, with
-#: -1 for the time they finished. Times in microseconds.
-TASK_COLUMNS: Final = ("task", "machine", "placed", "started", "finished")
 #: Where runs go when the user names no directory.
 DEFAULT_PARENT: Final = Path("runs")
 T = TypeVar("T")
@@ -138,7 +136,7 @@ def open_run(path: Path) -> RunDirectory:
     return RunDirectory(path, frozenset(entries))
 
 
-class RunDirectory:
+class RunDirectory(RunRecord):
     """A finished run, read from its files."""
 
     def __init__(self, path: Path, files: frozenset[str]) -> None:
@@ -171,40 +169,21 @@ class RunDirectory:
                         str(error), file=str(self.path / LOG), line=number, hint=_HINT
                     ) from None
 
-    def task_rows(self) -> dict[str, NDArray[Any]]:
-        """The columns of tasks that started; finished ones are missing where they were not kept."""
-        try:
-            with np.load(self.path / TASKS) as columns:
-                return {name: columns[name] for name in TASK_COLUMNS}
-        except (OSError, ValueError, KeyError) as error:
-            raise RunDirectoryError(str(error), file=str(self.path / TASKS), hint=_HINT) from None
+    def task_rows(self) -> Columns:
+        return self._columns(TASKS, TASK_COLUMNS)
 
-    def resolve(self, task: str) -> tuple[str, int]:
-        """``job/index`` (or ``job`` for its first task), checked against the scenario."""
-        job_id, _, index_text = task.partition("/")
-        jobs = {job.id: job for job in self.scenario().jobs}
-        if job_id not in jobs:
-            raise (
-                UnknownName("job", job_id, jobs) if len(jobs) <= 20 else _unknown_job(job_id, jobs)
-            )
-        count = jobs[job_id].tasks
-        is_number = index_text.isascii() and index_text.isdecimal()
-        index = int(index_text) if is_number else 0 if task == job_id else count
-        if index >= count:
-            raise CommandError(
-                f"unknown task {task!r}", expected=f"{job_id}/0 to {job_id}/{count - 1}"
-            )
-        return job_id, index
+    def job_rows(self) -> Columns:
+        return self._columns(JOBS, JOB_COLUMNS)
+
+    def _columns(self, file: str, names: tuple[str, ...]) -> Columns:
+        try:
+            with np.load(self.path / file) as columns:
+                return {name: columns[name] for name in names}
+        except (OSError, ValueError, KeyError) as error:
+            raise RunDirectoryError(str(error), file=str(self.path / file), hint=_HINT) from None
 
     def _decode(self, name: str, kind: type[T]) -> T:
         try:
             return msgspec.json.decode((self.path / name).read_bytes(), type=kind)
         except (OSError, msgspec.MsgspecError) as error:
             raise RunDirectoryError(str(error), file=str(self.path / name), hint=_HINT) from None
-
-
-def _unknown_job(job_id: str, jobs: dict[str, Any]) -> UnknownName:
-    """Without the list of all jobs, which would bury the message."""
-    error = UnknownName("job", job_id, jobs)
-    error.expected = f"one of the run's {len(jobs)} jobs"
-    return error

@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.explanations import Why
+from argosy.model.jobs import task_number
 from argosy.model.resources import dimensions_of
 from argosy.model.scenario import Scenario
+from argosy.model.tasks import jobs_of, task_numbers
 
 _CLAIMED: Final = 0
 _ENQUEUED: Final = 1
@@ -50,7 +52,7 @@ class HoldingsRecount:
         #: Per group of tasks, in the order of jobs: its first task, and what its tasks ask for.
         self._first: list[int] = []
         self._requests: list[tuple[int, ...]] = []
-        self._jobs = {job.id: job for job in scenario.jobs}
+        self._jobs = {made.id: made.job for made in scenario.jobs}
         self._dimensions = dimensions
         self._numbers: dict[str, int] = {}
         self._schedulers: dict[str, int] = {}
@@ -70,7 +72,7 @@ class HoldingsRecount:
             kind = _PREEMPTED
         scheduler = self._schedulers.setdefault(line.get("scheduler", ""), len(self._schedulers))
         indices = np.array(line["indices"], np.int64)
-        self._tasks.append(indices | (self._numbers[line["job"]] << 32))
+        self._tasks.append(task_numbers(self._numbers[line["job"]], indices))
         self._lines.append((len(indices), line["at"], kind, scheduler))
 
     def _submit(self, job_id: str) -> None:
@@ -78,7 +80,7 @@ class HoldingsRecount:
         number = self._numbers[job_id] = len(self._numbers)
         job = self._jobs[job_id]
         for start, group in zip(job.group_starts(), job.groups, strict=True):
-            self._first.append(number << 32 | start)
+            self._first.append(task_number(number, start))
             self._requests.append(group.request.vector(self._dimensions))
 
     def settle(self, rows: dict[str, NDArray[Any]], ended_at: int) -> Holdings:
@@ -124,10 +126,10 @@ def _timeline(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """When each of `tasks` started and finished; -1: it did not. Workers beyond a job's own tasks are
     not in the timeline, and end with the job."""
-    of_job, numbers = np.full(jobs, -1, np.int64), rows["task"] >> 32
+    of_job, numbers = np.full(jobs, -1, np.int64), jobs_of(rows["task"])
     np.maximum.at(of_job, numbers, rows["finished"])
     of_job[numbers[rows["finished"] < 0]] = -1
-    started, finished = np.full(len(tasks), -1, np.int64), of_job[tasks >> 32]
+    started, finished = np.full(len(tasks), -1, np.int64), of_job[jobs_of(tasks)]
     if len(numbers):
         place = np.argsort(rows["task"])
         found = place[np.searchsorted(rows["task"], tasks, sorter=place) % len(place)]
@@ -155,7 +157,7 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True):
         mine = np.flatnonzero(self.schedulers == number)
         begin, end = self.begin[mine], self.end[mine]
         amounts = self.requests[self.groups[mine]]
-        jobs = self.tasks[mine] >> 32
+        jobs = jobs_of(self.tasks[mine])
         lasted = (end - begin).astype(np.float64)
         return Holding(
             time=[float(lasted @ amounts[:, d]) for d in range(amounts.shape[1])],

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from argosy.engines.api import Engine, NeedsExtra
+from argosy.host.scheduler import make_settings
 from argosy.model.errors import MissingExtra
 from argosy.model.scenario import Scenario, SchedulerLimits
-from argosy.worlds.sim.schedulers import make_settings
 
 
 def unmet(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> list[str]:
@@ -16,7 +16,7 @@ def unmet(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> list[str]:
     for entry in scenario.fleet:
         can = engines[entry.engine].capabilities
         kinds = entry.takes.kinds
-        mine = [job for job in scenario.jobs if not kinds or job.kind in kinds]
+        mine = [made.job for made in scenario.jobs if not kinds or made.kind in kinds]
         gangs = sum(job.gang for job in mine)
         if gangs and not can.gang:
             notes.append(

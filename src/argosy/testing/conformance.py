@@ -6,23 +6,30 @@
     def test_my_engine_conforms(check):
         check(MyEngine)
 
-Each check runs the engine in the simulated world, with the cell audited after every commit, and raises
-AssertionError with what went wrong.
+Each check runs the engine with the cell audited after every commit, and raises AssertionError with what
+went wrong. The check's second argument is the world to run it in: `SIMULATED`, or `SCRIPTED`, where time
+is moved on by a script and machines fail, answer late and lose reports (`testing.scripted_world`).
+Every event and effect goes through both wire formats on its way (`argosy.testing.wired`), so an engine
+that conforms can run in another process than its world. Every run is replayed from its journal, which
+must lead to the same decisions byte for byte.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
 from argosy.engines.api import Engine
+from argosy.host import TaskState
+from argosy.host.journal import Journal
 from argosy.model.constraints.meaning import Container, Meaning
 from argosy.model.constraints.parts import container_tags, of_job
 from argosy.model.constraints.text import parse_constraint
-from argosy.model.jobs import Job
+from argosy.model.jobs import index_of, job_of
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
@@ -37,30 +44,57 @@ from argosy.model.scenario import (
     SchedulerCrash,
     UniformLatency,
 )
+from argosy.model.tasks import first_tasks, task_numbers
+from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
+from argosy.records.journal_file import JournalFile
+from argosy.records.replay import Replay
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario, shared_job
-from argosy.worlds.log import DecisionLog
+from argosy.testing.hidden_truth import watched
+from argosy.testing.scripted_world import ScriptedWorld
+from argosy.testing.wired import wired
 from argosy.worlds.sim import SimulatedWorld
 
-PENDING, QUEUED, RUNNING, FINISHED, ABANDONED = range(5)
+PENDING, QUEUED, RUNNING, FINISHED, ABANDONED, *_ = TaskState
+
+
+World: TypeAlias = SimulatedWorld | ScriptedWorld
+Script: TypeAlias = Callable[[World], None]
 
 
 class ConformanceRun:
-    """One finished run: the world and its decision log."""
+    """One finished run: the world and its journal. `script` may have things done to the world."""
 
     def __init__(
-        self, engine: type[Engine], spec: Scenario, also: Sequence[type[Engine]] = ()
+        self,
+        engine: type[Engine],
+        spec: Scenario,
+        also: Sequence[type[Engine]] = (),
+        *,
+        world: type[World] = SimulatedWorld,
+        is_wired: bool = True,
+        script: Script | None = None,
     ) -> None:
         stream = io.BytesIO()
-        log = DecisionLog(stream)
-        engines = {known.name: known for known in (engine, *also)}
-        self.world = SimulatedWorld(spec, engines, log)
+        log = Journal(stream)
+        engines = {known.name: wired(known) if is_wired else known for known in (engine, *also)}
+        self.world: World = world(spec, engines, log)
+        if script is not None:
+            script(self.world)
         self.world.run()
         self.digest = log.digest()
         self.log = stream.getvalue()
+        Replay(JournalFile(self.log), {known.name: known for known in (engine, *also)}).run()
         self.lines: list[dict[str, Any]] = [
             msgspec.json.decode(line) for line in self.log.splitlines()
         ]
-        self.counts = self.world.simulator.counts().tolist()
+        self.counts = self.world.host.board.counts().tolist()
+
+    def number(self, name: str) -> int:
+        return self.world.host.jobs.names.index(name)
+
+    def tasks_of(self, number: int) -> list[int]:
+        tasks: list[int] = first_tasks(number, self.world.host.board.tasks(number)).tolist()
+        return tasks
 
     def require_all_finished(self) -> None:
         total = sum(self.counts)
@@ -71,9 +105,9 @@ class ConformanceRun:
         self.require_nothing_claimed()
 
     def require_nothing_claimed(self) -> None:
-        used = self.world.cell.used_total()
+        used = self.world.host.cell.used_total()
         assert not any(used.values()), f"the cell still holds {used} after every task ended"
-        assert self.world.cell.audit() == []
+        assert self.world.host.cell.audit() == []
 
     def require_accounted_for(self) -> None:
         """Every task is placed, queued or finished, or the log says why it is not: in the scheduler's
@@ -83,15 +117,35 @@ class ConformanceRun:
             if line["what"] in ("explained", "abandoned", "refused"):
                 assert line.get("explanation") or line.get("whys"), f"no reason: {line}"
                 explained.update((line["job"], index) for index in line["indices"])
-        for number in range(len(self.world.workbook)):
-            name = self.world.workbook.name(number)
+        for number in range(len(self.world.host.jobs)):
+            name = self.world.host.jobs.name(number)
             for state in (PENDING, ABANDONED):
-                for task in self.world.simulator.tasks_in(number, state).tolist():
-                    index = task & 0xFFFFFFFF
+                for task in self.world.host.board.tasks_in(number, state).tolist():
+                    index = index_of(task)
                     assert (name, index) in explained, f"{name}/{index} waits and nobody says why"
 
 
-def workload(jobs: int = 40, seed: int = 7, spacing: float = 0.4) -> list[Job]:
+class Runs(Protocol):
+    """Runs an engine in some world."""
+
+    def __call__(
+        self,
+        engine: type[Engine],
+        spec: Scenario,
+        also: Sequence[type[Engine]] = (),
+        *,
+        is_wired: bool = True,
+        script: Script | None = None,
+    ) -> ConformanceRun: ...
+
+
+Check: TypeAlias = Callable[[type[Engine], Runs], None]
+#: The worlds in which an engine can be checked.
+SIMULATED: Final[Runs] = ConformanceRun
+SCRIPTED: Final[Runs] = partial(ConformanceRun, world=ScriptedWorld)
+
+
+def workload(jobs: int = 40, seed: int = 7, spacing: float = 0.4) -> list[SimulatedJob]:
     """A small mixed load that needs about two thirds of the builders' default cell."""
     random = Random(seed)
     return [
@@ -109,79 +163,128 @@ def workload(jobs: int = 40, seed: int = 7, spacing: float = 0.4) -> list[Job]:
     ]
 
 
-def nothing_is_oversubscribed_or_lost(engine: type[Engine]) -> None:
-    ConformanceRun(engine, scenario(engine.name, workload(60, spacing=0.05))).require_all_finished()
+def nothing_is_oversubscribed_or_lost(engine: type[Engine], run: Runs = SIMULATED) -> None:
+    run(engine, scenario(engine.name, workload(60, spacing=0.05))).require_all_finished()
 
 
-def one_scheduler_alone_works(engine: type[Engine]) -> None:
-    ConformanceRun(engine, scenario(engine.name, workload(), replicas=1)).require_all_finished()
+def one_scheduler_alone_works(engine: type[Engine], run: Runs = SIMULATED) -> None:
+    run(engine, scenario(engine.name, workload(), replicas=1)).require_all_finished()
 
 
-def many_schedulers_work(engine: type[Engine]) -> None:
-    ConformanceRun(engine, scenario(engine.name, workload(), replicas=5)).require_all_finished()
+def many_schedulers_work(engine: type[Engine], run: Runs = SIMULATED) -> None:
+    run(engine, scenario(engine.name, workload(), replicas=5)).require_all_finished()
 
 
-def the_same_seed_gives_the_same_log(engine: type[Engine]) -> None:
-    first, again = (ConformanceRun(engine, scenario(engine.name, workload())) for _ in range(2))
+def the_same_seed_gives_the_same_log(engine: type[Engine], run: Runs = SIMULATED) -> None:
+    first, again = (run(engine, scenario(engine.name, workload())) for _ in range(2))
     assert first.log == again.log, "the decision log differs between two runs of one seed"
     assert first.digest == again.digest
 
 
-def what_cannot_be_placed_is_explained(engine: type[Engine]) -> None:
+def events_that_were_written_and_read_give_the_same_decisions(
+    engine: type[Engine], run: Runs = SIMULATED
+) -> None:
+    faults = (
+        MachineCrash(at=SECOND, machine="m2", down=5 * SECOND),
+        SchedulerCrash(at=2 * SECOND, scheduler="s-1", down=5 * SECOND),
+    )
+    shared = shared_job("shared", 3, (12, 4), (3, 5), submit=0.5)
+    jobs = [*workload(30, spacing=0.02), shared, job("gang", 6, gang=True, submit=1)]
+    spec = scenario(engine.name, jobs, replicas=3, faults=faults)
+    direct, over_wire = (run(engine, spec, is_wired=is_wired) for is_wired in (False, True))
+    assert direct.log == over_wire.log, "decisions depend on more than the values of events"
+
+
+def what_cannot_be_placed_is_explained(engine: type[Engine], run: Runs = SIMULATED) -> None:
     jobs = [
         *workload(10),
         job("giant", 2, cpu=64_000, submit=1),
         job("wide", 100, cpu=4_000, submit=2),
     ]
-    trial = ConformanceRun(engine, scenario(engine.name, jobs, horizon=60 * SECOND))
+    trial = run(engine, scenario(engine.name, jobs, horizon=60 * SECOND))
     giant = next(
-        number for number in range(len(jobs)) if trial.world.workbook.name(number) == "giant"
+        number for number in range(len(jobs)) if trial.world.host.jobs.name(number) == "giant"
     )
     placed = [
         task
         for state in (QUEUED, RUNNING, FINISHED)
-        for task in trial.world.simulator.tasks_in(giant, state).tolist()
+        for task in trial.world.host.board.tasks_in(giant, state).tolist()
     ]
     assert not placed, "a task larger than every machine was placed"
     trial.require_accounted_for()
 
 
-def endless_services_stay_up(engine: type[Engine]) -> None:
+def endless_services_stay_up(engine: type[Engine], run: Runs = SIMULATED) -> None:
     jobs = [job("web", 6, seconds=None, kind="service"), *workload(10)]
-    trial = ConformanceRun(engine, scenario(engine.name, jobs, horizon=120 * SECOND))
+    trial = run(engine, scenario(engine.name, jobs, horizon=120 * SECOND))
     assert trial.counts[RUNNING] == 6, "an endless service is not running at the end"
     assert trial.counts[FINISHED] == sum(trial.counts) - 6
 
 
-def jobs_with_several_groups_are_placed(engine: type[Engine]) -> None:
-    mixed = job("mixed", 2, cpu=2_000, submit=0)
-    small = job("small", 5, cpu=500).groups[0]
-    jobs = [msgspec.structs.replace(mixed, groups=(*mixed.groups, small)), *workload(10)]
-    ConformanceRun(engine, scenario(engine.name, jobs)).require_all_finished()
+def jobs_with_several_groups_are_placed(engine: type[Engine], run: Runs = SIMULATED) -> None:
+    large, small = (
+        group_with_truth(count, Resources(cpu, GIB), (10 * SECOND,))
+        for count, cpu in ((2, 2_000), (5, 500))
+    )
+    jobs = [simulated_job("mixed", large, small), *workload(10)]
+    run(engine, scenario(engine.name, jobs)).require_all_finished()
 
 
-def jobs_whose_tasks_share_work_are_done(engine: type[Engine]) -> None:
+def jobs_whose_tasks_share_work_are_done(engine: type[Engine], run: Runs = SIMULATED) -> None:
     """Also when workers are lost: what they had under way is done again."""
     faults = RandomCrashes(what="machines", every=4 * SECOND, down=3 * SECOND, end=30 * SECOND)
     shared = [shared_job(f"shared-{i}", 3, (12, 4), (3, 5), submit=i * 0.5) for i in range(12)]
     spec = scenario(engine.name, [*workload(20), *shared], faults=(faults,))
-    trial = ConformanceRun(engine, spec)
+    trial = run(engine, spec)
     trial.require_all_finished()
-    _, began, ended, _ = trial.world.simulator.pool_columns()
     # With as many workers as activities, a phase still takes as long as one.
-    assert ((ended - began) >= 8 * SECOND).all(), "work was done faster than its activities take"
+    submit, _, _, done = trial.world.host.board.job_columns()
+    numbers = [n for n in range(len(submit)) if trial.world.host.board.shares_work(n)]
+    assert len(numbers) == 12
+    assert ((done - submit)[numbers] >= 8 * SECOND).all(), (
+        "work was done faster than its activities take"
+    )
 
 
-def required_attributes_are_obeyed(engine: type[Engine]) -> None:
+def nobody_sees_how_long_tasks_really_run(engine: type[Engine], run: Runs = SIMULATED) -> None:
+    """Durations that no other number is equal to, and estimates far from them."""
+    plain = [
+        job(
+            f"j{i}",
+            1 + i % 4,
+            seconds=1.234567 + 0.007919 * i,
+            estimate=2 * SECOND + i,
+            submit=0.3 * i,
+            constraints=(parse_constraint("appID:self -> {guest, 0, 0} in rack"),) * (i % 2),
+        )
+        for i in range(30)
+    ]
+    shared = [
+        shared_job(f"s{i}", 2, (6, 3), (1.357911, 0.753197), estimate=9 * SECOND, submit=2 * i)
+        for i in range(3)
+    ]
+    jobs = [*plain, *shared, job("web", 2, seconds=None, kind="service")]
+    truths = [truth for made in jobs for truth in made.truth]
+    durations = {time for truth in truths for time in (*truth.durations, *truth.phases)}
+    faults = (
+        MachineCrash(at=3 * SECOND, machine="m2", down=2 * SECOND),
+        SchedulerCrash(at=5 * SECOND, scheduler="s-1", down=SECOND),
+    )
+    leaks: list[str] = []
+    spec = scenario(engine.name, jobs, faults=faults, horizon=60 * SECOND)
+    trial = run(watched(engine, durations, leaks), spec)
+    assert trial.counts[FINISHED] == sum(trial.counts) - 2
+    assert not leaks, leaks[0]
+
+
+def required_attributes_are_obeyed(engine: type[Engine], run: Runs = SIMULATED) -> None:
     spec = cell()
     with_gpu = tuple(
         msgspec.structs.replace(machine, attributes={"gpu": "yes"}) if i >= 6 else machine
         for i, machine in enumerate(spec.machines)
     )
-    picky = job("picky", 5)
-    picky = msgspec.structs.replace(
-        picky, groups=(msgspec.structs.replace(picky.groups[0], requires={"gpu": "yes"}),)
-    )
+    group = group_with_truth(5, Resources(1_000, GIB), (10 * SECOND,), requires={"gpu": "yes"})
+    picky = simulated_job("picky", group)
     # One scheduler: an engine that partitions the machines may give a second none that qualifies.
     built = scenario(
         engine.name,
@@ -189,25 +292,25 @@ def required_attributes_are_obeyed(engine: type[Engine]) -> None:
         cell=msgspec.structs.replace(spec, machines=with_gpu),
         replicas=1,
     )
-    trial = ConformanceRun(engine, built)
+    trial = run(engine, built)
     trial.require_all_finished()
     for line in trial.lines:
         if line["what"] in ("placed", "enqueued") and line["job"] == "picky":
             assert all(machine >= 6 for machine in line["machines"]), "required attributes ignored"
 
 
-def gangs_start_together(engine: type[Engine]) -> None:
+def gangs_start_together(engine: type[Engine], run: Runs = SIMULATED) -> None:
     if not engine.capabilities.gang:
         return
     jobs = [*workload(30, spacing=0.1), job("gang", 12, gang=True, seconds=5, submit=1)]
-    trial = ConformanceRun(engine, scenario(engine.name, jobs))
+    trial = run(engine, scenario(engine.name, jobs))
     trial.require_all_finished()
     placed = [line for line in trial.lines if line["what"] == "placed" and line["job"] == "gang"]
-    assert len(placed) == 1, f"the gang was placed in {len(placed)} parts"
-    assert len(placed[0]["indices"]) == 12
+    # A task that fails is placed again by itself.
+    assert len(placed[0]["indices"]) == 12, f"the gang was placed in {len(placed)} parts"
 
 
-def hard_constraints_are_kept(engine: type[Engine]) -> None:
+def hard_constraints_are_kept(engine: type[Engine], run: Runs = SIMULATED) -> None:
     """Also those of applications that the scheduler placed before it crashed, and by tasks that lost
     their machine. Judged by the reference, at the end."""
     if not engine.capabilities.constraints:
@@ -225,27 +328,29 @@ def hard_constraints_are_kept(engine: type[Engine]) -> None:
         MachineCrash(at=80 * SECOND, machine="m0", down=10 * SECOND),
     )
     spec = scenario(engine.name, jobs, replicas=1, faults=faults, horizon=200 * SECOND)
-    trial = ConformanceRun(engine, spec)
-    tasks, machines, *_ = trial.world.simulator.running_columns()
+    trial = run(engine, spec)
+    tasks, machines, *_ = trial.world.host.runtime.running_columns()
     running = [
         Container(
-            frozenset(container_tags(spec.jobs[task >> 32], spec.jobs[task >> 32].groups[0])),
+            frozenset(
+                container_tags(spec.jobs[job_of(task)].job, spec.jobs[job_of(task)].groups[0])
+            ),
             spec.cell.machines[machine].name,
         )
         for task, machine in zip(tasks.tolist(), machines.tolist(), strict=True)
     ]
     # The host may be in both racks, and then the guest has no place.
     assert len(running) >= 8, "applications were not placed"
-    constraints = [c for each in spec.jobs for c in of_job(each.id, each.constraints)]
+    constraints = [c for each in spec.jobs for c in of_job(each.id, each.job.constraints)]
     judged = Meaning(spec.cell.machines).judge(constraints, running)
     assert not judged.violations, "a hard constraint is broken"
 
 
 def _survives(
-    engine: type[Engine], *faults: Fault, network: Network | None = None
+    engine: type[Engine], run: Runs, *faults: Fault, network: Network | None = None
 ) -> ConformanceRun:
     """Jobs come faster than three schedulers decide, so that a fault finds work under way."""
-    trial = ConformanceRun(
+    trial = run(
         engine,
         scenario(
             engine.name,
@@ -259,70 +364,75 @@ def _survives(
     return trial
 
 
-def survives_a_machine_crash(engine: type[Engine]) -> None:
-    _survives(engine, MachineCrash(at=SECOND, machine="m2", down=10 * SECOND))
+def survives_a_machine_crash(engine: type[Engine], run: Runs = SIMULATED) -> None:
+    _survives(engine, run, MachineCrash(at=SECOND, machine="m2", down=10 * SECOND))
 
 
-def survives_a_machine_that_never_returns(engine: type[Engine]) -> None:
-    _survives(engine, MachineCrash(at=SECOND, machine="m2"))
+def survives_a_machine_that_never_returns(engine: type[Engine], run: Runs = SIMULATED) -> None:
+    _survives(engine, run, MachineCrash(at=SECOND, machine="m2"))
 
 
-def survives_a_drain_and_a_resize(engine: type[Engine]) -> None:
+def survives_a_drain_and_a_resize(engine: type[Engine], run: Runs = SIMULATED) -> None:
     _survives(
         engine,
+        run,
         MachineDrain(at=SECOND, machine="m2", lasts=20 * SECOND),
         MachineResize(at=SECOND, machine="m5", capacity=Resources(1_000, 4 * GIB)),
     )
 
 
-def survives_a_scheduler_crash(engine: type[Engine]) -> None:
-    _survives(engine, SchedulerCrash(at=SECOND, scheduler="s-1", down=10 * SECOND))
+def survives_a_scheduler_crash(engine: type[Engine], run: Runs = SIMULATED) -> None:
+    _survives(engine, run, SchedulerCrash(at=SECOND, scheduler="s-1", down=10 * SECOND))
 
 
-def survives_a_scheduler_that_never_returns(engine: type[Engine]) -> None:
-    _survives(engine, SchedulerCrash(at=SECOND, scheduler="s-1"))
+def survives_a_scheduler_that_never_returns(engine: type[Engine], run: Runs = SIMULATED) -> None:
+    _survives(engine, run, SchedulerCrash(at=SECOND, scheduler="s-1"))
 
 
-def survives_all_schedulers_crashing(engine: type[Engine]) -> None:
+def survives_all_schedulers_crashing(engine: type[Engine], run: Runs = SIMULATED) -> None:
     _survives(
         engine,
+        run,
         *(SchedulerCrash(at=SECOND, scheduler=f"s-{i}", down=3 * SECOND) for i in range(3)),
     )
 
 
-def survives_random_crashes(engine: type[Engine]) -> None:
+def survives_random_crashes(engine: type[Engine], run: Runs = SIMULATED) -> None:
     _survives(
         engine,
+        run,
         RandomCrashes(what="machines", every=SECOND, down=3 * SECOND, end=30 * SECOND),
         RandomCrashes(what="schedulers", every=SECOND, down=2 * SECOND, end=30 * SECOND),
     )
 
 
-def survives_lost_messages(engine: type[Engine]) -> None:
-    _survives(engine, network=Network(loss=0.3))
+def survives_lost_messages(engine: type[Engine], run: Runs = SIMULATED) -> None:
+    _survives(engine, run, network=Network(loss=0.3))
 
 
-def survives_doubled_messages(engine: type[Engine]) -> None:
-    _survives(engine, network=Network(duplication=0.5))
+def survives_doubled_messages(engine: type[Engine], run: Runs = SIMULATED) -> None:
+    _survives(engine, run, network=Network(duplication=0.5))
 
 
-def survives_late_and_reordered_messages(engine: type[Engine]) -> None:
+def survives_late_and_reordered_messages(engine: type[Engine], run: Runs = SIMULATED) -> None:
     _survives(
         engine,
+        run,
         network=Network(
             latency=UniformLatency(low=100, high=50_000), reordering=0.5, extra_delay=2 * SECOND
         ),
     )
 
 
-def survives_a_partition(engine: type[Engine]) -> None:
-    _survives(engine, Partition(at=SECOND, lasts=6 * SECOND, isolated=("s-0",)))
+def survives_a_partition(engine: type[Engine], run: Runs = SIMULATED) -> None:
+    _survives(engine, run, Partition(at=SECOND, lasts=6 * SECOND, isolated=("s-0",)))
 
 
-def faults_do_not_break_determinism(engine: type[Engine]) -> None:
+def faults_do_not_break_determinism(engine: type[Engine], run: Runs = SIMULATED) -> None:
     first, again = (
         _survives(
             engine,
+            run,
             RandomCrashes(what="schedulers", every=SECOND, down=2 * SECOND, end=30 * SECOND),
             network=Network(loss=0.1, duplication=0.1, reordering=0.2, extra_delay=SECOND),
         )
@@ -331,15 +441,63 @@ def faults_do_not_break_determinism(engine: type[Engine]) -> None:
     assert first.log == again.log, "the decision log differs between two runs of one seed"
 
 
-CHECKS: Final[tuple[Callable[[type[Engine]], None], ...]] = (
+def cancelled_jobs_are_over(engine: type[Engine], run: Runs = SIMULATED) -> None:
+    """Whatever they did when they were cancelled: wait, be on their way, be queued, or run."""
+    jobs = [*workload(20, spacing=0.1), job("victim", 40, cpu=500, seconds=30, submit=0.5)]
+    spec = scenario(engine.name, jobs)
+
+    def script(world: World) -> None:
+        world.inject(SECOND, lambda: _cancel(world, "victim", range(3)))
+        world.inject(3 * SECOND, lambda: _cancel(world, "victim", None))
+
+    trial = run(engine, spec, script=script)
+    number = trial.number("victim")
+    states = [trial.world.host.board.state(task) for task in trial.tasks_of(number)]
+    assert set(states) <= {TaskState.CANCELLED, TaskState.FINISHED, TaskState.ABANDONED}
+    assert states[:3] == [TaskState.CANCELLED] * 3
+    others = sum(trial.counts) - 40
+    assert trial.counts[FINISHED] >= others, "other jobs did not finish"
+    trial.require_nothing_claimed()
+
+
+def _cancel(world: World, name: str, indices: range | None) -> None:
+    number = world.host.jobs.names.index(name)
+    tasks = None if indices is None else task_numbers(number, list(indices))
+    world.host.cancel(number, tasks)
+
+
+def jobs_grow_and_shrink(engine: type[Engine], run: Runs = SIMULATED) -> None:
+    small, large, less = (job("web", count, cpu=500, seconds=20, submit=0.2) for count in (4, 9, 6))
+    spec = scenario(engine.name, [small, *workload(10)])
+
+    def script(world: World) -> None:
+        world.inject(2 * SECOND, lambda: _scale(world, large))
+        world.inject(6 * SECOND, lambda: _scale(world, less))
+
+    trial = run(engine, spec, script=script)
+    number = trial.number("web")
+    states = [trial.world.host.board.state(task) for task in trial.tasks_of(number)]
+    assert states == [TaskState.FINISHED] * 6 + [TaskState.CANCELLED] * 3
+    trial.require_nothing_claimed()
+
+
+def _scale(world: World, made: SimulatedJob) -> None:
+    number = world.host.jobs.names.index(made.job.id)
+    world.machines.add(number, made)
+    world.host.scale(number, made.job)
+
+
+CHECKS: Final[tuple[Check, ...]] = (
     nothing_is_oversubscribed_or_lost,
     one_scheduler_alone_works,
     many_schedulers_work,
     the_same_seed_gives_the_same_log,
+    events_that_were_written_and_read_give_the_same_decisions,
     what_cannot_be_placed_is_explained,
     endless_services_stay_up,
     jobs_with_several_groups_are_placed,
     jobs_whose_tasks_share_work_are_done,
+    nobody_sees_how_long_tasks_really_run,
     required_attributes_are_obeyed,
     gangs_start_together,
     hard_constraints_are_kept,
@@ -355,4 +513,6 @@ CHECKS: Final[tuple[Callable[[type[Engine]], None], ...]] = (
     survives_late_and_reordered_messages,
     survives_a_partition,
     faults_do_not_break_determinism,
+    cancelled_jobs_are_over,
+    jobs_grow_and_shrink,
 )

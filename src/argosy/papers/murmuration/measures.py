@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from argosy.engines.api import Finishes
 from argosy.measures.measure import summarise
 from argosy.measures.timeline import TaskTimes, task_times
+from argosy.model.tasks import jobs_of
 from argosy.papers.experiment import ExperimentPoint, Result
 from argosy.worlds.sim import SimulatedWorld
 
@@ -22,28 +23,28 @@ Times = NDArray[np.int64]
 
 
 def measured(world: SimulatedWorld, point: ExperimentPoint) -> Result:
-    simulator, told = world.simulator, point.parameters
-    submit, first_attempt, _, done = simulator.job_columns()
+    simulator, told = world.host.runtime, point.parameters
+    submit, first_attempt, _, done = simulator.board.job_columns()
     tasks, _, placed, started, finished = simulator.task_columns()
     times = task_times(
-        tasks, placed, started, finished, submit, first_attempt, simulator.thought_by_job()
+        tasks, placed, started, finished, submit, first_attempt, simulator.board.thought_by_job()
     )
     jct = (done - submit) / _SECOND
     counted = np.ones(len(submit), bool)
     summary = summarise(world, "")
     values = {
-        "machines": float(world.view.machines),
+        "machines": float(world.host.view.machines),
         "tasks": float(len(tasks)),
         "utilisation": max(summary.utilisation.values()),
-        "schedulers": float(len(world.schedulers)),
-        "messages": float(world.network.counts["sent"]),
+        "schedulers": float(len(world.host.schedulers)),
+        "messages": float(world.host.links.counts["sent"]),
         # A machine tells all schedulers that keep a view of each task's end.
         "notices": float(len(tasks) * _keepers(world)),
     }
     if "pattern" in told:
         since, values["full"] = _steady(world, started, finished, submit)
         counted = submit >= since
-    rows = counted[times.tasks >> 32]
+    rows = counted[jobs_of(times.tasks)]
     by_job = _of_jobs(times, rows)
     series = {name: _quantiles(found) for name, found in by_job.items()}
     series["jct"] = _quantiles(jct[counted])
@@ -55,7 +56,7 @@ def measured(world: SimulatedWorld, point: ExperimentPoint) -> Result:
     for stage in STAGES:
         values[f"spread.{stage}"] = float(by_job[f"spread_{stage}"].mean())
     if "restart" in told:
-        is_new = np.array([simulator.owner(job) == 0 for job in range(len(submit))])
+        is_new = np.array([simulator.board.owner(job) == 0 for job in range(len(submit))])
         later = submit >= int(float(told["restart"]) * _SECOND)
         series["new"] = _quantiles(jct[is_new & later])
         series["others"] = _quantiles(jct[~is_new & later])
@@ -68,7 +69,9 @@ def measured(world: SimulatedWorld, point: ExperimentPoint) -> Result:
 
 
 def _keepers(world: SimulatedWorld) -> int:
-    return sum(scheduler.capabilities.finishes is Finishes.WAITS for scheduler in world.schedulers)
+    return sum(
+        scheduler.capabilities.finishes is Finishes.WAITS for scheduler in world.host.schedulers
+    )
 
 
 def _steady(
@@ -95,15 +98,17 @@ def _steady(
 
 def _slots(world: SimulatedWorld) -> NDArray[np.int64]:
     """How many pods each machine runs at most."""
-    asked = np.array(world.scenario.jobs[0].groups[0].request.vector(world.view.dimensions))
+    asked = np.array(world.scenario.jobs[0].groups[0].request.vector(world.host.view.dimensions))
     is_asked = asked > 0
-    slots: NDArray[np.int64] = (world.view.capacity()[:, is_asked] // asked[is_asked]).min(axis=1)
+    slots: NDArray[np.int64] = (world.host.view.capacity()[:, is_asked] // asked[is_asked]).min(
+        axis=1
+    )
     return slots
 
 
 def _of_jobs(times: TaskTimes, rows: NDArray[np.bool_]) -> dict[str, Floats]:
     """Per job: mean and largest parts of its tasks' lives, and how far they drift apart."""
-    _, jobs = np.unique(times.tasks[rows] >> 32, return_inverse=True)
+    _, jobs = np.unique(jobs_of(times.tasks[rows]), return_inverse=True)
     counts = np.bincount(jobs)
     tst, w2x, x, tct = (part[rows] / _SECOND for part in (times.tst, times.w2x, times.x, times.tct))
     found = {"mean_w2x": np.bincount(jobs, w2x) / counts, "mean_x": np.bincount(jobs, x) / counts}

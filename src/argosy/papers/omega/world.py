@@ -140,9 +140,9 @@ def _measured(world: SimulatedWorld, told: dict[str, Parameter]) -> dict[str, fl
     """By kind of job, all times in seconds. Busyness and conflicts are medians of days, averaged over
     the schedulers of the kind."""
     summary = summarise(world, "")
-    submit, begun, _, _ = world.simulator.job_columns()
-    kinds = np.array(world.workbook.kinds)
-    tasks = np.array(world.workbook.counts)
+    submit, begun, _, _ = world.host.board.job_columns()
+    kinds = np.array(world.host.jobs.kinds)
+    tasks = np.array(world.host.jobs.counts)
     values: dict[str, float] = {
         "events": summary.events,
         "utilisation": summary.utilisation["cpu"],
@@ -159,7 +159,7 @@ def _measured(world: SimulatedWorld, told: dict[str, Parameter]) -> dict[str, fl
         t_job, t_task = float(told[f"{path}_t_job"]), float(told[f"{path}_t_task"])
         schedulers = [
             scheduler
-            for scheduler, running in zip(summary.schedulers, world.schedulers, strict=True)
+            for scheduler, running in zip(summary.schedulers, world.host.schedulers, strict=True)
             if kind in running.entry.takes.kinds
         ]
         # An engine that decides for several kinds at once has a lane for each.

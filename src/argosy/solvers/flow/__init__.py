@@ -1,6 +1,6 @@
 """Min-cost flow: a network that is edited in place, exact solvers, and a checker of their answers."""
 
-from argosy.solvers.flow.network import FlowNetwork, Rooms, Roster, Stop
+from argosy.solvers.flow.network import FlowNetwork, Rooms, Roster, RosterState, Stop
 from argosy.solvers.flow.problem import FlowProblem
 from argosy.solvers.flow.solution import Algorithm, FlowSolution, Heuristics, Status, Way
 
@@ -12,6 +12,7 @@ __all__ = [
     "Heuristics",
     "Rooms",
     "Roster",
+    "RosterState",
     "Status",
     "Stop",
     "Way",

@@ -13,27 +13,22 @@ may be given out again then. Every edit keeps as much of the flow as it can; `so
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from argosy._core import FlowAlgorithm, FlowSolver, RosterState
 from argosy._core import FlowRooms as Rooms
 from argosy._core import FlowRoster as Roster
-from argosy._core import FlowSolver
 from argosy._core import FlowStop as Stop
 from argosy.model.budgets import Budget
 from argosy.solvers.flow.problem import FlowProblem
 from argosy.solvers.flow.solution import Algorithm, FlowSolution, Heuristics, Status, Way
 
-__all__ = ["FlowNetwork", "Rooms", "Roster", "Stop"]
+__all__ = ["FlowNetwork", "Rooms", "Roster", "RosterState", "Stop"]
 
 Handles = NDArray[np.int32]
 Numbers = NDArray[np.int64]
-
-#: In the order of the core's numbers.
-_ALGORITHMS: Final = tuple(Algorithm)
-_STATUSES: Final = tuple(Status)
 
 
 class FlowNetwork:
@@ -146,11 +141,10 @@ class FlowNetwork:
         `budget` is charged with the arcs looked at; `stop` may be set from another thread. Both end
         the solve with `Status.STOPPED`, and the next one goes on.
         """
-        number = _ALGORITHMS.index(Algorithm(algorithm))
         chosen = heuristics or Heuristics()
         began = -1 if budget is None else budget.elapsed
         status, winner, scans = self._core.solve(
-            number,
+            FlowAlgorithm[Algorithm(algorithm).name],
             warm,
             budget,
             stop,
@@ -159,12 +153,12 @@ class FlowNetwork:
             chosen.fresh_prices,
             chosen.short_searches,
         )
-        found = _STATUSES[status]
+        found = Status[status.name]
         return FlowSolution(
             status=found,
             cost=int(self._core.cost()) if found is Status.OPTIMAL else None,
             seconds=None if budget is None or began < 0 else (budget.elapsed - began) / 1e6,
-            algorithm=_ALGORITHMS[winner],
+            algorithm=Algorithm[winner.name],
             scans=scans,
         )
 

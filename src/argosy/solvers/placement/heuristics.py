@@ -11,19 +11,19 @@ from typing import Final
 
 import msgspec
 
-from argosy._core import Placer
+from argosy._core import PlacementOrder, PlacementRule, Placer
 from argosy.model.budgets import Budget
 from argosy.model.random import Random
 from argosy.solvers.placement.answer import Objective, PlacementAnswer, appraise
 from argosy.solvers.placement.problem import PlacementProblem
 
-_GIVEN, _CANDIDATES = 0, 1
-_SCORED, _FIRST_FIT, _KUBE, _HEARTBEAT = 0, 1, 2, 3
+_GIVEN, _CANDIDATES = PlacementOrder
+_SCORED, _FIRST_FIT, _KUBE, _HEARTBEAT = PlacementRule
 
 
 class Heuristic(msgspec.Struct, frozen=True):
-    order: int
-    rule: int
+    order: PlacementOrder
+    rule: PlacementRule
     #: Whether kinds whose tags stand in more constraints come first.
     by_popularity: bool = False
 

@@ -3,30 +3,35 @@ machines that an operator drains or resizes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from argosy.model.errors import UnknownName
-from argosy.model.events import MachineChanged, MachineJoined, MachineLost
+from argosy.host.host import Host
+from argosy.host.scheduler import Scheduler
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     MachineCrash,
     MachineDrain,
     MachineResize,
     RandomCrashes,
+    Scenario,
     SchedulerCrash,
 )
 from argosy.model.transactions import (
-    OPERATOR,
     DrainMachine,
     RemoveMachine,
     ResizeMachine,
     ReviveMachine,
-    Transaction,
 )
-from argosy.worlds.sim.schedulers import Scheduler
 
-if TYPE_CHECKING:
-    from argosy.worlds.sim.world import SimulatedWorld
+
+class FaultyWorld(Protocol):
+    """A world that faults can strike."""
+
+    scenario: Scenario
+    host: Host
+
+    def post_fault(self, at: int, *what: Any) -> None:
+        """`FaultPlan.strike(what)` is called at time `at`."""
 
 
 class FaultPlan:
@@ -35,26 +40,27 @@ class FaultPlan:
     A crash that hits what is down already does nothing; so does the restart that belongs to it.
     """
 
-    def __init__(self, world: SimulatedWorld) -> None:
+    def __init__(self, world: FaultyWorld) -> None:
         self._world = world
-        self._random = world.random.child("faults")
+        self._host = world.host
+        self._random = world.host.random.child("faults")
 
     def schedule(self) -> None:
         for fault in self._world.scenario.faults:
             match fault:
                 case MachineCrash(at=at, machine=name, down=down):
-                    number = self._world.view.machine_number(name)
+                    number = self._host.view.machine_number(name)
                     self._world.post_fault(at, "machine", number, down)
                 case MachineDrain(at=at, machine=name, lasts=lasts):
-                    number = self._world.view.machine_number(name)
+                    number = self._host.view.machine_number(name)
                     self._world.post_fault(at, "drain", number, True)
                     if lasts is not None:
                         self._world.post_fault(at + lasts, "drain", number, False)
                 case MachineResize(at=at, machine=name, capacity=capacity):
-                    number = self._world.view.machine_number(name)
+                    number = self._host.view.machine_number(name)
                     self._world.post_fault(at, "resize", number, capacity)
                 case SchedulerCrash(at=at, scheduler=name, down=down):
-                    self._world.post_fault(at, "scheduler", self._named(name), down)
+                    self._world.post_fault(at, "scheduler", self._host.named(name), down)
                 case RandomCrashes(start=start):
                     self._post_next(fault, start)
 
@@ -63,68 +69,39 @@ class FaultPlan:
             case ("machine", int(machine), down):
                 self._crash_machine(machine, down, now)
             case ("machine-back", int(machine)):
-                self._revive_machine(machine, now)
+                self._host.membership.change(ReviveMachine(machine))
             case ("drain", int(machine), bool(draining)):
-                self._change_machine(DrainMachine(machine, draining), now)
+                self._host.membership.change(DrainMachine(machine, draining))
             case ("resize", int(machine), Resources() as capacity):
-                self._change_machine(ResizeMachine(machine, capacity), now)
+                self._host.membership.change(ResizeMachine(machine, capacity))
             case ("scheduler", Scheduler() as scheduler, down):
                 self._crash_scheduler(scheduler, down, now)
             case ("scheduler-back", Scheduler() as scheduler, int(epoch)):
                 if not scheduler.is_alive and scheduler.epoch == epoch:
-                    self._world.journal.fault(now, "restarted", scheduler=scheduler.name)
-                    self._world.restart(scheduler, now)
-            case ("failover", Scheduler() as scheduler, int(epoch)):
-                if not scheduler.is_alive and scheduler.epoch == epoch:
-                    self._world.hand_over(scheduler, now)
+                    self._host.restart(scheduler)
             case ("random", RandomCrashes() as fault):
                 self._strike_at_random(fault, now)
 
     def _crash_machine(self, machine: int, down: int | None, now: int) -> None:
-        if not self._world.view.is_up(machine):
+        if not self._host.view.is_up(machine):
             return
-        self._world.journal.fault(now, "machine-lost", machine=machine)
-        transaction = Transaction(OPERATOR, machines=(RemoveMachine(machine),))
-        self._world.change_machines(transaction, MachineLost(machine), now)
+        self._host.membership.change(RemoveMachine(machine))
         if down is not None:
             self._world.post_fault(now + down, "machine-back", machine)
-
-    def _revive_machine(self, machine: int, now: int) -> None:
-        self._world.journal.fault(now, "machine-back", machine=machine)
-        transaction = Transaction(OPERATOR, machines=(ReviveMachine(machine),))
-        self._world.change_machines(transaction, MachineJoined(machine), now)
-
-    def _change_machine(self, change: DrainMachine | ResizeMachine, now: int) -> None:
-        self._world.journal.fault(now, "machine-changed", machine=change.machine)
-        transaction = Transaction(OPERATOR, machines=(change,))
-        self._world.change_machines(transaction, MachineChanged(change.machine), now)
-
-    def _named(self, name: str) -> Scheduler:
-        scheduler = self._world.scheduler(name)
-        if scheduler is None:
-            known = [other.name for other in self._world.schedulers]
-            raise UnknownName("scheduler", name, known)
-        return scheduler
 
     def _crash_scheduler(self, scheduler: Scheduler, down: int | None, now: int) -> None:
         if not scheduler.is_alive:
             return
-        self._world.journal.fault(now, "crashed", scheduler=scheduler.name)
-        scheduler.crash(now)
-        self._world.simulator.cancel_all(scheduler.index)
-        self._world.simulator.listen(scheduler.index, None)
-        self._world.post_fault(
-            now + self._world.scenario.failover, "failover", scheduler, scheduler.epoch
-        )
+        self._host.crash(scheduler)
         if down is not None:
             self._world.post_fault(now + down, "scheduler-back", scheduler, scheduler.epoch)
 
     def _strike_at_random(self, fault: RandomCrashes, now: int) -> None:
         if fault.what == "machines":
-            machine = self._random.below(self._world.view.machines)
+            machine = self._random.below(self._host.view.machines)
             self._crash_machine(machine, fault.down, now)
         else:
-            schedulers = self._world.schedulers
+            schedulers = self._host.schedulers
             victim = schedulers[self._random.below(len(schedulers))]
             self._crash_scheduler(victim, fault.down, now)
         self._post_next(fault, now)

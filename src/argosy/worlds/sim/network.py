@@ -7,11 +7,18 @@ retransmitted by its transport: it only takes time, and waits while a partition 
 
 from __future__ import annotations
 
+from argosy.host.setup import HostSetup
 from argosy.model.random import Random
 from argosy.model.scenario import ConstantLatency, Network, PairLatency, Partition, UniformLatency
 
 
 class SimulatedNetwork:
+    @staticmethod
+    def of(setup: HostSetup) -> SimulatedNetwork:
+        assert setup.network is not None
+        random = Random(setup.seed).child("network")
+        return SimulatedNetwork(setup.network, setup.partitions, random)
+
     def __init__(self, spec: Network, partitions: tuple[Partition, ...], random: Random) -> None:
         self._spec = spec
         self._partitions = sorted(partitions, key=lambda partition: partition.at)

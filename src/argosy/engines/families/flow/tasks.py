@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.jobs import Job
-from argosy.solvers.flow import Roster
+from argosy.solvers.flow import Roster, RosterState
 
 Numbers = NDArray[np.int64]
 
-#: Not this scheduler's, or over.
-GONE: Final = 0
-PENDING: Final = 1
-RUNNING: Final = 2
+#: As plain numbers, which whole columns are compared with.
+PENDING: Final = int(RosterState.PENDING)
+RUNNING: Final = int(RosterState.RUNNING)
 NOWHERE: Final = -1
 
 
@@ -64,6 +63,9 @@ class Jobs(Mapping[int, JobEntry]):
 
     def items(self) -> ItemsView[int, JobEntry]:
         return {number: self[number] for number in self._jobs}.items()
+
+    def job(self, number: int) -> Job:
+        return self._jobs[number]
 
     def add(self, number: int, job: Job) -> None:
         self._jobs[number] = job

@@ -14,8 +14,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from argosy.cell import View
-from argosy.engines.families.lra.cluster import bits
+from argosy.cell import View, to_mask
 from argosy.engines.families.lra.memory import Memory
 from argosy.engines.families.lra.reasons import violated
 from argosy.engines.families.lra.settings import LraSettings
@@ -92,6 +91,15 @@ class BatchDecision(Decision, frozen=True):
     is_optimal: bool
     gap: float | None
     candidates: int
+
+
+class AskedBatch(msgspec.Struct, frozen=True):
+    """A batch that is being decided on; its applications may lose tasks meanwhile."""
+
+    applications: list[Application]
+    #: Of each kind that is asked about, as it was then.
+    tasks: list[TaskArray]
+    question: BatchQuestion
 
 
 class BatchPlan(msgspec.Struct, frozen=True):
@@ -199,7 +207,7 @@ class Planner:
                 frozenset(asked.tags),
                 np.array(view.shape_request(asked.shape), np.int64),
                 asked.count,
-                bits(view.where(asked.requires), view.machines) if asked.requires else None,
+                _allowed(asked, view),
             )
             for asked in question.kinds
         ]
@@ -233,17 +241,19 @@ class Planner:
     def plan(
         self,
         batch: Sequence[Application],
+        tasks: Sequence[TaskArray],
         question: BatchQuestion,
         decision: BatchDecision,
         view: View,
     ) -> BatchPlan:
-        """The claims of a decision: each application a gang, and each container that moves."""
-        rows, kind = _Rows(), 0
-        for index, application in enumerate(batch):
-            for _, tasks in application.job.tasks_by_group(application.tasks):
-                if decision.placed[index]:
-                    rows.add(tasks, decision.spots[kind], question.kinds[kind].shape, index)
-                kind += 1
+        """The claims of a decision: each application a gang, and each container that moves. `tasks` are
+        those that were asked about, by kind; some may have been withdrawn since."""
+        rows = _Rows()
+        for asked, mine, spots in zip(question.kinds, tasks, decision.spots, strict=True):
+            is_wanted = np.isin(mine, batch[asked.application].tasks)
+            if decision.placed[asked.application] and is_wanted.any():
+                kept = [spots[row] for row in np.flatnonzero(is_wanted).tolist()]
+                rows.add(mine[is_wanted], kept, asked.shape, asked.application)
         for number, move in enumerate(decision.moves, len(batch)):
             rows.add(np.array([move.task], np.int64), [move.to], move.shape, number)
         return BatchPlan(
@@ -282,7 +292,7 @@ class Planner:
         answer = place(problem, "tag-popularity", random, self._settings.objective)
         explanation = Explanation(rule="relaxed after a conflict")
         decision = _decision(question, answer, view, explanation)
-        return self.plan(left, question, decision, view)
+        return self.plan(left, tasks_by_kind(left), question, decision, view)
 
     def _movers(self, memory: Memory, view: View) -> list[tuple[int, int, int]]:
         """Own containers of applications that break something, at most as many as may be moved."""
@@ -297,6 +307,15 @@ class Planner:
             and self._settings.are_of_lra(tags)
         )
         return list(islice(found, self._settings.migrate))
+
+
+def tasks_by_kind(batch: Sequence[Application]) -> list[TaskArray]:
+    """The tasks of each kind that `Planner.ask` asks about."""
+    return [
+        tasks
+        for application in batch
+        for _, tasks in application.job.tasks_by_group(application.tasks)
+    ]
 
 
 def _decision(
@@ -323,3 +342,10 @@ def _decision(
 
 def _spots(machines: NDArray[np.int32], view: View) -> tuple[Spot, ...]:
     return tuple(map(Spot, machines.tolist(), view.versions(machines).tolist()))
+
+
+def _allowed(asked: AskedKind, view: View) -> NDArray[np.bool_] | None:
+    """The machines that have what the containers require; None stands for all."""
+    if view.unknown_resource(asked.shape) is not None:
+        return np.zeros(view.machines, np.bool_)
+    return to_mask(view.where(asked.requires), view.machines) if asked.requires else None

@@ -67,7 +67,7 @@ class ByProgram(LraScheduler):
             memory = self._idle.pop()
         except IndexError:
             return self.remember(snapshot)
-        if memory.machines != snapshot.machines:
+        if memory.is_outgrown(snapshot):
             return self.remember(snapshot)
         memory.refresh(snapshot)
         return memory

@@ -1,0 +1,552 @@
+// argosy._core: TaskRuntime, and what it is given in groups.
+//
+// The interpreter's lock is kept throughout: it is what guards the live cell. Everything that comes from
+// Python is checked here; what is wrong becomes a ValueError and changes nothing.
+#include "bindings.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <tuple>
+
+#include "arrays.hpp"
+#include "host/runtime.hpp"
+
+namespace nb = nanobind;
+
+namespace argosy {
+namespace {
+
+void check_lengths(std::size_t expected, std::initializer_list<std::size_t> lengths) {
+  for (const std::size_t length : lengths) {
+    if (length != expected) throw nb::value_error("the arrays differ in length");
+  }
+}
+
+void require(bool holds, const char* otherwise) {
+  if (!holds) throw nb::value_error(otherwise);
+}
+
+template <typename T>
+std::span<const T> span_of(const InArray<T>& array) {
+  return {array.data(), array.size()};
+}
+
+std::int64_t known_job(const TaskRuntime& runtime, std::int64_t job) {
+  require(runtime.board().has_job(job), "unknown job number");
+  return job;
+}
+
+void require_machines(const TaskRuntime& runtime, std::span<const std::int32_t> machines) {
+  for (const std::int32_t machine : machines) {
+    require(runtime.cell().knows(machine), "unknown machine number");
+  }
+}
+
+void require_launchable(const TaskRuntime& runtime, const InArray<std::int64_t>& tasks) {
+  require(runtime.board().first_misplaced(span_of(tasks), -1, true, true) < 0,
+          "only pending or running tasks can be launched");
+}
+
+nb::object event_of(bool is_any, const Due& due) {
+  if (!is_any) return nb::none();
+  return nb::make_tuple(due.kind, due.at, due.a, due.b);
+}
+
+using Notices = std::tuple<OutArray<std::int64_t>, OutArray<std::int32_t>, OutArray<std::int64_t>,
+                           OutArray<std::int32_t>, OutArray<std::int64_t>>;
+
+Notices notices(const std::vector<Notice>& rows) {
+  std::vector<std::int64_t> tasks, estimates, started;
+  std::vector<std::int32_t> machines, shapes;
+  for (const Notice& row : rows) {
+    started.push_back(row.started);
+    tasks.push_back(row.task);
+    machines.push_back(row.machine);
+    estimates.push_back(row.estimate);
+    shapes.push_back(row.shape);
+  }
+  return {to_numpy(std::move(tasks)), to_numpy(std::move(machines)),
+          to_numpy(std::move(estimates)), to_numpy(std::move(shapes)), to_numpy(std::move(started))};
+}
+
+using TaskColumns = std::tuple<OutArray<std::int64_t>, OutArray<std::int32_t>,
+                               OutArray<std::int64_t>, OutArray<std::int64_t>,
+                               OutArray<std::int64_t>>;
+
+TaskColumns task_columns(const std::vector<TaskRow>& rows) {
+  std::vector<std::int64_t> tasks, placed, started, finished;
+  std::vector<std::int32_t> machines;
+  for (const TaskRow& row : rows) {
+    tasks.push_back(row.task);
+    machines.push_back(row.machine);
+    placed.push_back(row.placed);
+    started.push_back(row.started);
+    finished.push_back(row.finished);
+  }
+  return {to_numpy(std::move(tasks)), to_numpy(std::move(machines)), to_numpy(std::move(placed)),
+          to_numpy(std::move(started)), to_numpy(std::move(finished))};
+}
+
+// Tasks on their way to queues, as parallel arrays.
+struct QueueRows {
+  InArray<std::int64_t> tasks;
+  InArray<std::int32_t> machines;
+  InArray<std::int32_t> shapes;
+  InArray<std::int64_t> durations;
+  InArray<std::int64_t> estimates;
+};
+
+// With the arrays that its spans look at.
+struct HeldNews {
+  InArray<std::int64_t> tasks;
+  InArray<std::uint8_t> versions;
+  InArray<std::int32_t> machines;
+  PlacementNews news;
+};
+
+void bind_arguments(nb::module_& module) {
+  nb::class_<QueueRules>(module, "QueueRules")
+      .def(
+          "__init__",
+          [](QueueRules* self, QueueOrder order, std::int64_t slack, std::int64_t limit,
+             std::int64_t start_delay, std::int64_t long_above, std::int64_t steal_attempts,
+             std::int32_t steal_from, std::int64_t steal_limit, std::uint64_t steal_seed) {
+            require(slack >= 0 && limit >= 0 && start_delay >= 0 && long_above >= 0 &&
+                        steal_attempts >= 0 && steal_from >= 0 && steal_limit >= 0,
+                    "no such rules of queues");
+            new (self) QueueRules{order,          slack,      limit,       start_delay, long_above,
+                                  steal_attempts, steal_from, steal_limit, steal_seed};
+          },
+          nb::kw_only(), nb::arg("order") = QueueOrder::fcfs, nb::arg("slack") = 0,
+          nb::arg("limit") = 0, nb::arg("start_delay") = 0, nb::arg("long_above") = 0,
+          nb::arg("steal_attempts") = 0, nb::arg("steal_from") = 0, nb::arg("steal_limit") = 0,
+          nb::arg("steal_seed") = QueueRules{}.steal_seed);
+  nb::class_<QueueRows>(module, "QueueRows")
+      .def(
+          "__init__",
+          [](QueueRows* self, InArray<std::int64_t> tasks, InArray<std::int32_t> machines,
+             InArray<std::int32_t> shapes, InArray<std::int64_t> durations,
+             InArray<std::int64_t> estimates) {
+            check_lengths(tasks.size(), {machines.size(), shapes.size(), durations.size(),
+                                         estimates.size()});
+            new (self) QueueRows{tasks, machines, shapes, durations, estimates};
+          },
+          nb::arg("tasks"), nb::arg("machines"), nb::arg("shapes"), nb::arg("durations"),
+          nb::arg("estimates"));
+  nb::class_<ProbeTerms>(module, "ProbeTerms")
+      .def(
+          "__init__",
+          [](ProbeTerms* self, std::int64_t job, std::int32_t owner, std::int32_t scheduler,
+             std::int32_t shape, std::int64_t estimate) {
+            new (self) ProbeTerms{job, owner, scheduler, shape, estimate};
+          },
+          nb::arg("job"), nb::arg("owner"), nb::arg("scheduler"), nb::arg("shape"),
+          nb::arg("estimate"));
+  nb::class_<Hand>(module, "Hand")
+      .def(
+          "__init__",
+          [](Hand* self, InArray<std::int64_t> tasks, InArray<std::int64_t> durations, bool sticky,
+             bool cancel) {
+            check_lengths(tasks.size(), {durations.size()});
+            new (self) Hand;
+            self->tasks.assign(tasks.data(), tasks.data() + tasks.size());
+            self->durations.assign(durations.data(), durations.data() + durations.size());
+            self->is_sticky = sticky;
+            self->is_cancelled = cancel;
+          },
+          nb::arg("tasks"), nb::arg("durations"), nb::arg("sticky") = false,
+          nb::arg("cancel") = false);
+  nb::class_<HeldNews>(module, "PlacementNews")
+      .def(
+          "__init__",
+          [](HeldNews* self, InArray<std::int64_t> tasks, InArray<std::uint8_t> versions,
+             InArray<std::int32_t> machines, std::int64_t estimate, std::int32_t shape,
+             std::int64_t total, std::int64_t since, std::int64_t spacing) {
+            check_lengths(tasks.size(), {versions.size(), machines.size()});
+            require(spacing >= 0, "reports come one after the other");
+            new (self) HeldNews{tasks, versions, machines,
+                                {span_of(tasks), span_of(versions), span_of(machines), estimate,
+                                 shape, total, since, spacing}};
+          },
+          nb::arg("tasks"), nb::arg("versions"), nb::arg("machines"), nb::arg("estimate"),
+          nb::arg("shape"), nb::arg("total"), nb::arg("since"), nb::arg("spacing") = 0);
+}
+
+using Type = nb::class_<TaskRuntime>;
+
+void bind_time(Type& type) {
+  type.def_prop_ro("now", &TaskRuntime::now)
+      .def_prop_ro("next_at", &TaskRuntime::next_at)
+      .def_prop_ro("has_events", &TaskRuntime::has_events)
+      .def_prop_ro("is_replayed", &TaskRuntime::is_replayed)
+      .def_prop_ro("open_tasks", [](const TaskRuntime& self) { return self.board().open(); })
+      .def(
+          "push",
+          [](TaskRuntime& self, std::int64_t at, std::int32_t kind, std::int32_t a, std::int64_t b,
+             bool at_once) {
+            require(kind >= first_python_kind && kind <= last_python_kind,
+                    "the world's kinds are 16 to 255");
+            self.push(at, kind, a, b, at_once);
+          },
+          nb::arg("at"), nb::arg("kind"), nb::arg("a"), nb::arg("b"), nb::arg("at_once") = true)
+      .def(
+          "next",
+          [](TaskRuntime& self, std::int64_t limit) {
+            Due due;
+            const bool is_any = self.next(limit, due);
+            return event_of(is_any, due);
+          },
+          nb::arg("limit"))
+      .def(
+          "due",
+          [](TaskRuntime& self, std::uint32_t ticket, std::int64_t at) {
+            require(self.is_replayed(), "only a replay says which timer is due");
+            Due due;
+            const bool is_any = self.due(ticket, at, due);
+            return event_of(is_any, due);
+          },
+          nb::arg("ticket"), nb::arg("at"))
+      .def("advance", &TaskRuntime::advance, nb::arg("at"))
+      .def(
+          "record_into",
+          [](TaskRuntime& self, LineBuffer* buffer) { self.recorder().record_into(buffer); },
+          nb::arg("buffer").none(), nb::keep_alive<1, 2>());
+}
+
+void bind_hearing(Type& type) {
+  type.def(
+          "hear_own",
+          [](TaskRuntime& self, std::int32_t owner) {
+            require(owner >= 0, "owners are numbered from 0");
+            self.listeners().hear_own(owner);
+          },
+          nb::arg("owner"))
+      .def("hear_all", [](TaskRuntime& self) { self.listeners().hear_all(); })
+      .def(
+          "listen",
+          [](TaskRuntime& self, std::int32_t owner, WaitView* view) {
+            require(owner >= 0, "owners are numbered from 0");
+            self.listeners().listen(owner, view);
+          },
+          nb::arg("owner"), nb::arg("view").none())
+      .def("set_hop", [](TaskRuntime& self, std::int64_t hop) { self.listeners().set_hop(hop); },
+           nb::arg("hop"))
+      .def(
+          "gossip",
+          [](TaskRuntime& self, const std::vector<std::int32_t>& owners, std::int64_t due,
+             const HeldNews& held) {
+            for (const std::int32_t machine : held.news.machines) {
+              require(machine < 0 || self.cell().knows(machine), "unknown machine number");
+            }
+            for (const std::int32_t owner : owners) {
+              self.listeners().gossip(self.cell(), owner, due, held.news, self.now());
+            }
+          },
+          nb::arg("owners"), nb::arg("due"), nb::arg("news"))
+      .def("tell_starts", &TaskRuntime::tell_starts, nb::arg("tells"))
+      .def("take_starts",
+           [](TaskRuntime& self) {
+             std::vector<std::int64_t> tasks, incarnations, estimates;
+             std::vector<std::int32_t> machines;
+             for (const StartNotice& start : self.take_starts()) {
+               tasks.push_back(start.task);
+               machines.push_back(start.machine);
+               incarnations.push_back(static_cast<std::int64_t>(start.incarnation));
+               estimates.push_back(start.estimate);
+             }
+             return std::make_tuple(to_numpy(std::move(tasks)), to_numpy(std::move(machines)),
+                                    to_numpy(std::move(incarnations)),
+                                    to_numpy(std::move(estimates)));
+           })
+      .def("take_finished", [](TaskRuntime& self) { return notices(self.take_finished()); })
+      .def("take_lost", [](TaskRuntime& self) { return notices(self.take_lost()); })
+      .def("take_refused", [](TaskRuntime& self) { return notices(self.take_refused()); })
+      .def("take_phases",
+           [](TaskRuntime& self) {
+             nb::list rows;
+             for (const PhaseNotice& notice : self.take_phases()) {
+               rows.append(nb::make_tuple(notice.job, notice.phase, notice.duration));
+             }
+             return rows;
+           })
+      .def("take_ready", [](TaskRuntime& self) {
+        nb::list rows;
+        for (const ProbeNotice& notice : self.take_ready()) {
+          rows.append(nb::make_tuple(notice.probe, notice.job, notice.machine, notice.owner));
+        }
+        return rows;
+      });
+}
+
+void bind_tasks(Type& type) {
+  type.def(
+          "attempt",
+          [](TaskRuntime& self, std::int64_t job, std::int64_t duration) {
+            self.board().attempt(known_job(self, job), self.now(), duration);
+          },
+          nb::arg("job"), nb::arg("duration"))
+      .def(
+          "set_pending",
+          [](TaskRuntime& self, InArray<std::int64_t> tasks) {
+            for (const std::int64_t task : span_of(tasks)) {
+              require(self.board().has_task(task) || self.board().is_extra(task),
+                      "unknown task number");
+            }
+            for (const std::int64_t task : span_of(tasks)) self.set_pending(task);
+          },
+          nb::arg("tasks"))
+      .def(
+          "set_abandoned",
+          [](TaskRuntime& self, InArray<std::int64_t> tasks) {
+            require(self.board().first_misplaced(span_of(tasks), -1, false, false) < 0,
+                    "only pending tasks can be abandoned");
+            for (const std::int64_t task : span_of(tasks)) {
+              self.board().move(task, TaskState::abandoned, self.now());
+            }
+          },
+          nb::arg("tasks"))
+      .def(
+          "launch",
+          [](TaskRuntime& self, InArray<std::int64_t> tasks, InArray<std::int64_t> durations,
+             InArray<std::int64_t> estimates) {
+            check_lengths(tasks.size(), {durations.size(), estimates.size()});
+            require_launchable(self, tasks);
+            for (std::size_t i = 0; i < tasks.size(); ++i) {
+              self.launch(tasks.data()[i], durations.data()[i], estimates.data()[i], self.now());
+            }
+          },
+          nb::arg("tasks"), nb::arg("durations"), nb::arg("estimates"))
+      .def(
+          "launch_alike",
+          [](TaskRuntime& self, InArray<std::int64_t> tasks, std::int64_t duration,
+             std::int64_t estimate) {
+            for (std::size_t i = 1; i < tasks.size(); ++i) {
+              if (Board::job_of(tasks.data()[i]) != Board::job_of(tasks.data()[0])) return false;
+            }
+            require_launchable(self, tasks);
+            self.launch_alike(span_of(tasks), duration, estimate);
+            return true;
+          },
+          nb::arg("tasks"), nb::arg("duration"), nb::arg("estimate"))
+      .def(
+          "incarnation",
+          [](const TaskRuntime& self, std::int64_t task) { return self.incarnation(task); },
+          nb::arg("task"))
+      .def("end_task", &TaskRuntime::end_task, nb::arg("task"), nb::arg("incarnation"))
+      .def(
+          "end_tasks",
+          [](TaskRuntime& self, InArray<std::int64_t> tasks, std::int64_t at) {
+            self.end_tasks(span_of(tasks), at);
+          },
+          nb::arg("tasks"), nb::arg("at"))
+      .def(
+          "stop_task",
+          [](TaskRuntime& self, std::int64_t task, std::uint64_t incarnation, TaskState state) {
+            require(state == TaskState::pending || state == TaskState::failed ||
+                        state == TaskState::cancelled,
+                    "a stopped task is pending, failed or cancelled");
+            return self.stop_task(task, incarnation, state);
+          },
+          nb::arg("task"), nb::arg("incarnation"), nb::arg("state"))
+      .def(
+          "cancel_task",
+          [](TaskRuntime& self, std::int64_t task) {
+            require(self.board().has_task(task), "unknown task number");
+            return self.cancel_task(task);
+          },
+          nb::arg("task"))
+      .def("task_columns", [](const TaskRuntime& self) { return task_columns(self.rows()); })
+      .def("running_columns", [](const TaskRuntime& self) { return task_columns(self.running()); });
+}
+
+void bind_shared_work(Type& type) {
+  type.def(
+          "add_pool",
+          [](TaskRuntime& self, std::int64_t job, InArray<std::int64_t> activities,
+             InArray<std::int64_t> durations) {
+            known_job(self, job);
+            check_lengths(activities.size(), {durations.size()});
+            std::vector<Phase> phases;
+            for (std::size_t i = 0; i < activities.size(); ++i) {
+              const std::int64_t a = activities.data()[i], d = durations.data()[i];
+              require(a >= 1 && d >= 0 && d <= (std::int64_t{1} << 62) / a,
+                      "a phase has 1 activity or more, and at most 2^62 of work");
+              phases.push_back({a, d});
+            }
+            require(!phases.empty(), "a pool has at least one phase");
+            self.add_pool(job, std::move(phases));
+          },
+          nb::arg("job"), nb::arg("activities"), nb::arg("durations"))
+      .def(
+          "share_work",
+          [](TaskRuntime& self, std::int64_t job) { self.share_work(known_job(self, job)); },
+          nb::arg("job"))
+      .def(
+          "end_phase",
+          [](TaskRuntime& self, std::int64_t job, std::int64_t phase, std::int64_t duration) {
+            self.end_phase(known_job(self, job), phase, duration);
+          },
+          nb::arg("job"), nb::arg("phase"), nb::arg("duration"))
+      .def("pool_columns", [](const TaskRuntime& self) {
+        std::vector<std::int64_t> jobs, began, ended, asked;
+        for (const Pool& pool : self.pools().all()) {
+          jobs.push_back(pool.job());
+          began.push_back(pool.began());
+          ended.push_back(pool.ended());
+          asked.push_back(pool.time_asked());
+        }
+        return std::make_tuple(to_numpy(std::move(jobs)), to_numpy(std::move(began)),
+                               to_numpy(std::move(ended)), to_numpy(std::move(asked)));
+      });
+}
+
+void bind_queues(Type& type) {
+  type.def(
+          "enqueue",
+          [](TaskRuntime& self, std::int64_t at, std::int32_t scheduler, const QueueRows& rows,
+             std::int64_t first, std::int64_t spacing) {
+            require(first >= 0 && spacing >= 0, "tasks leave one after the other");
+            require(self.board().first_misplaced(span_of(rows.tasks), -1, false, false) < 0,
+                    "only pending tasks can be enqueued");
+            require_machines(self, span_of(rows.machines));
+            std::vector<Arrival> batch;
+            batch.reserve(rows.tasks.size());
+            for (std::size_t i = 0; i < rows.tasks.size(); ++i) {
+              const std::int64_t after = first + static_cast<std::int64_t>(i) * spacing;
+              batch.push_back({rows.tasks.data()[i], rows.durations.data()[i],
+                               rows.estimates.data()[i], self.now() + after, at + after,
+                               rows.machines.data()[i], rows.shapes.data()[i], scheduler});
+            }
+            self.enqueue(std::move(batch));
+          },
+          nb::arg("at"), nb::arg("scheduler"), nb::arg("rows"), nb::arg("first") = 0,
+          nb::arg("spacing") = 0)
+      .def(
+          "lose_queue",
+          [](TaskRuntime& self, std::int32_t machine) {
+            require(machine >= 0, "unknown machine number");
+            std::vector<std::int64_t> tasks;
+            self.lose_queue(machine, tasks);
+            if (self.cell().knows(machine)) self.recount(machine);
+            return to_numpy(std::move(tasks));
+          },
+          nb::arg("machine"))
+      .def(
+          "pump",
+          [](TaskRuntime& self, std::int32_t machine) {
+            require(machine >= 0, "unknown machine number");
+            self.recount(machine);
+            self.pump(machine);
+          },
+          nb::arg("machine"))
+      .def("keep_loads", &TaskRuntime::keep_loads)
+      .def(
+          "beat_every",
+          [](TaskRuntime& self, std::int64_t every, bool counts_sent) {
+            self.loads().beat_every(every);
+            if (counts_sent) self.loads().count_sent();
+          },
+          nb::arg("every"), nb::arg("counts_sent") = false)
+      .def(
+          "queue_state",
+          [](TaskRuntime& self, bool only_long, bool as_of_beat) {
+            std::vector<std::int64_t> lengths, waits;
+            self.queue_state(only_long, as_of_beat, lengths, waits);
+            return std::make_tuple(to_numpy(std::move(lengths)), to_numpy(std::move(waits)));
+          },
+          nb::arg("only_long") = false, nb::arg("as_of_beat") = false)
+      .def_prop_ro("stolen", &TaskRuntime::stolen);
+}
+
+void bind_probes(Type& type) {
+  type.def("set_round_trip",
+           [](TaskRuntime& self, std::int64_t trip) { self.probes().set_round_trip(trip); },
+           nb::arg("round_trip"))
+      .def(
+          "cut_off",
+          [](TaskRuntime& self, std::int32_t owner, std::int64_t since, std::int64_t until) {
+            self.probes().cut_off(owner, since, until);
+          },
+          nb::arg("owner"), nb::arg("since"), nb::arg("until"))
+      .def(
+          "probe",
+          [](TaskRuntime& self, std::int64_t at, const ProbeTerms& terms,
+             InArray<std::int32_t> machines) {
+            known_job(self, terms.job);
+            require_machines(self, span_of(machines));
+            self.probe(at, terms, span_of(machines));
+          },
+          nb::arg("at"), nb::arg("terms"), nb::arg("machines"))
+      .def(
+          "deal",
+          [](TaskRuntime& self, std::int64_t at, const ProbeTerms& terms,
+             InArray<std::int32_t> machines, const Hand& hand) {
+            known_job(self, terms.job);
+            require_machines(self, span_of(machines));
+            require(self.board().first_misplaced(hand.tasks, terms.owner, false, false) < 0,
+                    "only pending tasks can be dealt");
+            require(hand.tasks.size() <= machines.size() || (hand.is_sticky && machines.size() > 0),
+                    "fewer probes than tasks");
+            self.deal(at, terms, span_of(machines), hand);
+          },
+          nb::arg("at"), nb::arg("terms"), nb::arg("machines"), nb::arg("hand"))
+      .def("is_held",
+           [](TaskRuntime& self, std::int64_t probe) { return self.probes().is_held(probe); },
+           nb::arg("probe"))
+      .def(
+          "bind",
+          [](TaskRuntime& self, std::int64_t probe, std::int64_t task, std::int64_t duration,
+             std::int64_t estimate) {
+            require(self.probes().is_held(probe), "that probe holds no slot");
+            require(self.board().has_task(task) && self.board().state(task) == TaskState::pending,
+                    "only pending tasks can be bound");
+            return self.bind(probe, task, duration, estimate);
+          },
+          nb::arg("probe"), nb::arg("task"), nb::arg("duration"), nb::arg("estimate"))
+      .def(
+          "cancel",
+          [](TaskRuntime& self, std::int64_t probe) {
+            require(self.probes().is_held(probe), "that probe holds no slot");
+            self.cancel(probe);
+          },
+          nb::arg("probe"))
+      .def("cancel_all", &TaskRuntime::cancel_all, nb::arg("owner"))
+      .def("is_hold", [](const TaskRuntime&, std::int64_t task) { return Probe::is_hold(task); },
+           nb::arg("task"));
+}
+
+}  // namespace
+}  // namespace argosy
+
+void bind_runtime(nb::module_& module) {
+  using namespace argosy;
+  module.attr("NEVER") = TaskRuntime::never;
+  bind_arguments(module);
+  Type type(module, "TaskRuntime");
+  type.def(
+          "__init__",
+          [](TaskRuntime* self, Cell& cell, const QueueRules& rules, bool record_tasks,
+             bool replayed) { new (self) TaskRuntime(cell, rules, record_tasks, replayed); },
+          nb::arg("cell"), nb::arg("rules"), nb::kw_only(), nb::arg("record_tasks") = false,
+          nb::arg("replayed") = false, nb::keep_alive<1, 2>())
+      .def_prop_ro("board", nb::overload_cast<>(&TaskRuntime::board),
+                   nb::rv_policy::reference_internal)
+      .def("integrals",
+           [](const TaskRuntime& self) {
+             return std::make_tuple(to_numpy(self.usage().used_integral()),
+                                    to_numpy(self.usage().capacity_integral()));
+           })
+      .def("samples", [](const TaskRuntime& self) {
+        const std::size_t width = self.usage().sample_width();
+        return to_numpy(std::vector<std::int64_t>(self.usage().samples()),
+                        {self.usage().samples().size() / width, width});
+      });
+  bind_time(type);
+  bind_hearing(type);
+  bind_tasks(type);
+  bind_shared_work(type);
+  bind_queues(type);
+  bind_probes(type);
+}

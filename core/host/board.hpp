@@ -1,0 +1,206 @@
+// The job board: where every task is, and when each job reached its milestones.
+//
+// One byte of state per task of a job that is not done, and a row of columns per job. Counts per state are
+// kept as tasks move, so that "where is everything" is O(1), and `first_misplaced` says which task is not
+// its scheduler's to place: this is how an engine that places a task twice is caught. Job numbers are dense
+// and grow by one.
+//
+// A task is open while it is pending, queued or running. A job is done when all its tasks have finished, and
+// over when none of them is open. Jobs that share work may have workers beyond their own tasks; of those
+// nothing is kept here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace argosy {
+
+enum class TaskState : std::uint8_t {
+  pending = 0,    // its scheduler's to place
+  queued = 1,     // on the way to, or in the queue of, a machine
+  running = 2,
+  finished = 3,
+  abandoned = 4,  // its scheduler gave up
+  failed = 5,     // its last try exited with a failure
+  cancelled = 6,
+};
+inline constexpr int task_states = 7;
+
+class Board {
+ public:
+  static std::int64_t task(std::int64_t job, std::int64_t index) { return job << 32 | index; }
+  static std::int64_t job_of(std::int64_t task) { return task >> 32; }
+  static std::uint32_t index_of(std::int64_t task) { return static_cast<std::uint32_t>(task); }
+
+  std::int64_t add(std::int64_t submit, std::int64_t tasks, std::int32_t owner) {
+    states_.emplace_back(static_cast<std::size_t>(tasks), TaskState::pending);
+    submit_.push_back(submit);
+    owner_.push_back(owner);
+    total_.push_back(static_cast<std::int32_t>(tasks));
+    pending_.push_back(static_cast<std::int32_t>(tasks));
+    finished_.push_back(0);
+    abandoned_.push_back(0);
+    failed_.push_back(0);
+    cancelled_.push_back(0);
+    shares_work_.push_back(0);
+    placed_.push_back(0);
+    unstarted_.push_back(static_cast<std::int32_t>(tasks));
+    first_attempt_.push_back(-1);
+    thought_.push_back(0);
+    all_placed_.push_back(-1);
+    done_.push_back(-1);
+    counts_[0] += tasks;
+    return static_cast<std::int64_t>(submit_.size()) - 1;
+  }
+
+  // A job that is not done has more tasks from now on.
+  void grow(std::int64_t job, std::int64_t tasks) {
+    const std::int64_t more = tasks - total_[job];
+    states_[job].resize(static_cast<std::size_t>(tasks), TaskState::pending);
+    total_[job] = static_cast<std::int32_t>(tasks);
+    pending_[job] += static_cast<std::int32_t>(more);
+    unstarted_[job] += static_cast<std::int32_t>(more);
+    counts_[0] += more;
+  }
+  bool is_done(std::int64_t job) const { return done_[job] >= 0; }
+
+  std::int64_t jobs() const { return static_cast<std::int64_t>(submit_.size()); }
+  bool has_job(std::int64_t job) const { return job >= 0 && job < jobs(); }
+  bool has_task(std::int64_t task) const {
+    return task >= 0 && has_job(job_of(task)) &&
+           index_of(task) < static_cast<std::uint32_t>(total_[job_of(task)]);
+  }
+
+  std::int64_t tasks(std::int64_t job) const { return total_[job]; }
+
+  TaskState state(std::int64_t task) const {
+    const auto& states = states_[job_of(task)];
+    return states.empty() ? TaskState::finished : states[index_of(task)];
+  }
+  std::int64_t count(TaskState state) const { return counts_[static_cast<int>(state)]; }
+
+  // Tasks that may still need the world's time.
+  std::int64_t open() const { return counts_[0] + counts_[1] + counts_[2]; }
+
+  // Somebody decides on the job, for so long.
+  void attempt(std::int64_t job, std::int64_t now, std::int64_t duration) {
+    if (first_attempt_[job] < 0) first_attempt_[job] = now;
+    thought_[job] += duration;
+  }
+
+  // Of workers beyond their job's tasks, nothing is kept.
+  void move(std::int64_t task, TaskState to, std::int64_t now) {
+    const std::int64_t job = job_of(task);
+    if (index_of(task) >= states_[job].size()) return;
+    TaskState& state = states_[job][index_of(task)];
+    const TaskState from = state;
+    --counts_[static_cast<int>(from)];
+    ++counts_[static_cast<int>(to)];
+    state = to;
+    pending_[job] += (to == TaskState::pending) - (from == TaskState::pending);
+    placed_[job] += has_machine(to) - has_machine(from);
+    unstarted_[job] += is_unstarted(to) - is_unstarted(from);
+    if (to == TaskState::finished) {
+      ++finished_[job];
+    } else if (to >= TaskState::abandoned) [[unlikely]] {
+      ++given_up(to)[job];
+    }
+    if (all_placed_[job] < 0 && placed_[job] == total_[job]) all_placed_[job] = now;
+    if (finished_[job] == total_[job]) {
+      done_[job] = now;
+      done_jobs_.push_back(job);
+      std::vector<TaskState>().swap(states_[job]);
+    }
+  }
+
+  // Whether none of the job's tasks is open.
+  bool is_over(std::int64_t job) const {
+    return finished_[job] + abandoned_[job] + failed_[job] + cancelled_[job] == total_[job];
+  }
+
+  // The job's workers share its work: there may be more of them than tasks.
+  void share_work(std::int64_t job) { shares_work_[job] = 1; }
+  bool shares_work(std::int64_t job) const { return shares_work_[job] != 0; }
+  // A worker beyond the tasks its job was submitted with.
+  bool is_extra(std::int64_t task) const {
+    const std::int64_t job = job_of(task);
+    return task >= 0 && has_job(job) && !has_task(task) && shares_work(job);
+  }
+
+  // The first row whose task may not be placed by `owner` (below zero: by anybody), or -1: a task may be
+  // placed when it is pending; moving one that runs is for migrations. `extras` lets workers beyond their
+  // job's tasks pass.
+  std::int64_t first_misplaced(std::span<const std::int64_t> tasks, std::int32_t owner, bool may_run,
+                               bool extras) const {
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      const std::int64_t task = tasks[i];
+      const bool is_known = has_task(task);
+      if (!is_known && !(extras && is_extra(task))) return static_cast<std::int64_t>(i);
+      if (owner >= 0 && this->owner(job_of(task)) != owner) return static_cast<std::int64_t>(i);
+      if (!is_known) continue;
+      const TaskState at = state(task);
+      if (at != TaskState::pending && !(may_run && at == TaskState::running)) {
+        return static_cast<std::int64_t>(i);
+      }
+    }
+    return -1;
+  }
+
+  // The jobs that were done since this was last asked.
+  std::vector<std::int64_t> take_done() { return std::exchange(done_jobs_, {}); }
+
+  // Tasks that are pending or queued.
+  std::int64_t unstarted(std::int64_t job) const { return unstarted_[job]; }
+
+  std::int32_t owner(std::int64_t job) const { return owner_[job]; }
+  void set_owner(std::int64_t job, std::int32_t owner) { owner_[job] = owner; }
+
+  void tasks_in(std::int64_t job, TaskState state, std::vector<std::int64_t>& out) const {
+    for (std::int64_t i = 0; i < total_[job]; ++i) {
+      if (this->state(task(job, i)) == state) out.push_back(task(job, i));
+    }
+  }
+
+  void jobs_with_pending(std::int32_t owner, std::vector<std::int64_t>& out) const {
+    for (std::int64_t job = 0; job < jobs(); ++job) {
+      if (owner_[job] == owner && pending_[job] > 0) out.push_back(job);
+    }
+  }
+
+  const std::vector<std::int64_t>& submit() const { return submit_; }
+  const std::vector<std::int64_t>& first_attempt() const { return first_attempt_; }
+  const std::vector<std::int64_t>& thought() const { return thought_; }
+  const std::vector<std::int64_t>& all_placed() const { return all_placed_; }
+  const std::vector<std::int64_t>& done() const { return done_; }
+  // Per job, the tasks that are over without having finished: abandoned, failed or cancelled.
+  const std::vector<std::int64_t>& abandoned() const { return abandoned_; }
+  const std::vector<std::int64_t>& failed() const { return failed_; }
+  const std::vector<std::int64_t>& cancelled() const { return cancelled_; }
+
+ private:
+  static int has_machine(TaskState state) {
+    return state == TaskState::queued || state == TaskState::running || state == TaskState::finished;
+  }
+  static int is_unstarted(TaskState state) {
+    return state == TaskState::pending || state == TaskState::queued;
+  }
+
+  std::vector<std::int64_t>& given_up(TaskState state) {
+    if (state == TaskState::abandoned) return abandoned_;
+    return state == TaskState::failed ? failed_ : cancelled_;
+  }
+
+  // Empty once all of a job's tasks have finished.
+  std::vector<std::vector<TaskState>> states_;
+  std::vector<std::int64_t> done_jobs_;
+  std::vector<std::int64_t> submit_, first_attempt_, thought_, all_placed_, done_;
+  std::vector<std::int64_t> abandoned_, failed_, cancelled_;
+  std::vector<std::uint8_t> shares_work_;
+  std::vector<std::int32_t> owner_, total_, pending_, finished_, placed_, unstarted_;
+  std::int64_t counts_[task_states] = {};
+};
+
+}  // namespace argosy

@@ -1,0 +1,183 @@
+// How tasks stop running: by their timer, by their pool's last phase, because it is told, or because they are
+// not wanted any more.
+//
+// An end releases the claim, moves the task on the board, tells whoever wants to hear of it, and lets the
+// machine's queue go on. A try that failed or was cancelled does the same, except that nobody is told that
+// the task finished. O(1) an end, plus what the queue starts; cancelling what waits scans what waits.
+#pragma once
+
+#include "host/runtime.hpp"
+
+namespace argosy {
+
+inline std::int32_t TaskRuntime::run_of(std::int64_t task, std::uint64_t incarnation) const {
+  const std::int32_t slot = task < 0 ? -1 : cell_.claims().slot(task);
+  if (slot < 0 || cell_.claims().at(slot).sequence != incarnation) return -1;
+  return runs_.find(slot, incarnation);
+}
+
+inline void TaskRuntime::finish_all(std::int32_t first, std::int32_t count) {
+  for (std::int32_t i = 0; i < count; ++i) finish(first + i);
+  recorder_.close_ended();
+  runs_.give_back(first, count);
+}
+
+inline void TaskRuntime::finish(std::int32_t at) {
+  const Run run = runs_.remove(at);
+  if (run.claim == 0 || !cell_.holds(run.slot, run.claim)) return;
+  const Claim claim = cell_.claims().at(run.slot);
+  recorder_.ended(now_, claim.task);
+  cell_.finish_claim(run.slot);
+  if (keeps_loads_) loads_.end(claim.machine, run.estimate, run.took_slot(), now_);
+  board_.move(claim.task, TaskState::finished, now_);
+  if (record_tasks_ && board_.has_task(claim.task)) {
+    rows_.push_back({claim.task, run.placed, run.started, now_, claim.machine});
+  }
+  listeners_.tell_end({0, claim.task, run.estimate, run.took_slot(), claim.machine, claim.shape,
+                       Ledger::ended},
+                      now_);
+  if (listeners_.hears(board_.owner(Board::job_of(claim.task)))) {
+    finished_.push_back(
+        {claim.task, run.estimate, run.took_slot(), claim.machine, claim.shape});
+  }
+  pump(claim.machine);
+}
+
+// Where a timer would have ended the run, its place is that timer's to give back.
+inline void TaskRuntime::end_told(std::int32_t at) {
+  const std::int64_t task = cell_.claims().at(runs_[at].slot).task;
+  const bool is_ours = runs_[at].is_told || leave(task);
+  finish(at);
+  if (is_ours) runs_.give_back(at, 1);
+}
+
+inline bool TaskRuntime::end_task(std::int64_t task, std::uint64_t incarnation) {
+  const std::int32_t at = run_of(task, incarnation);
+  if (at < 0) return false;
+  end_told(at);
+  recorder_.close_ended();
+  return true;
+}
+
+inline void TaskRuntime::end_tasks(std::span<const std::int64_t> tasks, std::int64_t at) {
+  advance(at);
+  bool do_all_run = true;
+  for (const std::int64_t task : tasks) {
+    const std::int32_t run = run_of(task, incarnation(task));
+    do_all_run = do_all_run && run >= 0;
+    if (run >= 0) end_told(run);
+  }
+  recorder_.close_ended();
+  if (!do_all_run) throw std::invalid_argument("a task that does not run has ended");
+}
+
+inline bool TaskRuntime::stop_task(std::int64_t task, std::uint64_t incarnation, TaskState state) {
+  const std::int32_t at = run_of(task, incarnation);
+  if (at < 0) return false;
+  const Run run = runs_[at];
+  const Claim claim = cell_.claims().at(run.slot);
+  const std::int32_t machine = claim.machine;
+  const bool is_ours = run.is_told || leave(task);
+  runs_.remove(at);
+  if (is_ours) runs_.give_back(at, 1);
+  cell_.finish_claim(run.slot);
+  if (keeps_loads_) loads_.end(machine, run.estimate, run.took_slot(), now_);
+  board_.move(task, state, now_);
+  if (state != TaskState::pending) {
+    tell_over({task, run.estimate, run.took_slot(), machine, claim.shape}, state == TaskState::cancelled);
+  }
+  pump(machine);
+  return true;
+}
+
+// A task is over that did not finish. Wait views hear of it as of every end; its scheduler hears of a
+// failure by another way.
+inline void TaskRuntime::tell_over(const Notice& notice, bool is_told) {
+  listeners_.tell_end({0, notice.task, notice.estimate, notice.started, notice.machine, notice.shape,
+                       Ledger::ended},
+                      now_);
+  if (is_told && listeners_.hears(board_.owner(Board::job_of(notice.task)))) {
+    finished_.push_back(notice);
+  }
+}
+
+inline bool TaskRuntime::cancel_task(std::int64_t task) {
+  const TaskState state = board_.state(task);
+  if (state == TaskState::pending) {
+    board_.move(task, TaskState::cancelled, now_);
+    return true;
+  }
+  if (state != TaskState::queued) return false;
+  board_.move(task, TaskState::cancelled, now_);
+  const auto tell = [this](const Arrival& item) {
+    tell_over({item.task, item.estimate, now_, item.machine, item.shape}, true);
+  };
+  const std::int32_t machine = queues_.cancel(task, [&](const Arrival& item) {
+    if (keeps_loads_) loads_.leave(item.machine, item.estimate, now_);
+    tell(item);
+  });
+  if (machine >= 0) {
+    pump(machine);
+    return true;
+  }
+  if (probes_.cancel(task, now_)) return true;
+  return batches_.cancel(task, [&](const Arrival& item) {
+    if (keeps_loads_) loads_.land(item.machine, item.estimate, now_);
+    tell(item);
+  });
+}
+
+inline void TaskRuntime::join(Pool& pool, std::int64_t task, std::int32_t run) {
+  if (const auto before = pool.leave(task, now_)) {
+    drop(*before);
+    pools_.touch(pool);
+  }
+  if (pool.is_over()) {
+    timers_.push_end(now_, finish_kind, run, 1);
+  } else {
+    pool.join(task, run, now_);
+    pools_.touch(pool);
+  }
+}
+
+// The worker is none of its pool's any more, if it was; its run stays.
+inline bool TaskRuntime::leave(std::int64_t task) {
+  Pool* pool = pools_.of(Board::job_of(task));
+  if (pool == nullptr || !pool->leave(task, now_)) return false;
+  pools_.touch(*pool);
+  return true;
+}
+
+inline void TaskRuntime::schedule_phases() {
+  pools_.schedule([this](std::int64_t at, std::int32_t version, std::int32_t number) {
+    timers_.push_end(at, phase_kind, version, number);
+  });
+}
+
+inline void TaskRuntime::end_phase(Pool& pool, std::int32_t version) {
+  if (version != pool.version) return;
+  const auto phase = static_cast<std::int64_t>(pool.phase());
+  const std::int64_t duration = pool.phase_at(pool.phase()).duration;
+  phases_.push_back({pool.job(), phase, duration});
+  recorder_.phase_ended(now_, pool.job(), phase, duration);
+  if (!pool.end_phase(now_)) {
+    pools_.touch(pool);
+    return;
+  }
+  const std::vector<std::int32_t> workers = pool.dismiss();
+  for (const std::int32_t run : workers) {
+    finish(run);
+    runs_.give_back(run, 1);
+  }
+  recorder_.close_ended();
+}
+
+inline void TaskRuntime::end_phase(std::int64_t job, std::int64_t phase, std::int64_t duration) {
+  if (!board_.shares_work(job) || pools_.has(job)) {
+    throw std::invalid_argument("the phases of that job are not told");
+  }
+  phases_.push_back({job, phase, duration});
+  recorder_.phase_ended(now_, job, phase, duration);
+}
+
+}  // namespace argosy

@@ -1,0 +1,87 @@
+// What the runtime hands out: kinds of events, and the rows of its reports.
+//
+// Numbers below `first_python_kind` are the runtime's own. Reports are told at the end of the instant in
+// which something happened, before the next event of the world.
+#pragma once
+
+#include <cstdint>
+
+namespace argosy {
+
+enum class RuntimeEvent : std::int32_t {
+  // Tasks ended whose end somebody wants to hear of.
+  finished = 2,
+  // Tasks arrived at a machine that is gone, too small for them, or whose queue is full.
+  lost = 3,
+  // Probes came to the head of their queues.
+  probes = 4,
+  // Phases of shared work ended.
+  phases = 5,
+  // What the host pushed.
+  call = 16,
+  // What a world pushed for itself: jobs and faults of a scenario.
+  submit = 32,
+  fault = 33,
+};
+
+enum TimerKind : std::int32_t {
+  finish_kind = 0,
+  arrive_kind = 1,
+  // A phase of a pool ends, unless its workers changed since.
+  phase_kind = 6,
+  // A machine asked in vain, and has its slot back.
+  release_kind = 7,
+  first_python_kind = 16,
+  // From here on a world's own: no inputs of the host, but where its inputs come from. No journal has them.
+  first_world_kind = 32,
+  last_python_kind = 255,
+};
+
+// An event of a Python kind, or a report.
+struct Due {
+  std::int64_t at = 0;
+  std::int64_t b = 0;
+  std::int32_t kind = 0;
+  std::int32_t a = 0;
+};
+
+struct TaskRow {
+  std::int64_t task;
+  std::int64_t placed;
+  std::int64_t started;
+  std::int64_t finished;
+  std::int32_t machine;
+};
+
+struct Notice {
+  std::int64_t task;
+  std::int64_t estimate;
+  // When it had begun, if it has ended.
+  std::int64_t started;
+  std::int32_t machine;
+  std::int32_t shape;
+};
+
+// One try of a task on one machine begins.
+struct StartNotice {
+  std::int64_t task;
+  std::int64_t estimate;
+  std::uint64_t incarnation;
+  std::int32_t machine;
+};
+
+struct ProbeNotice {
+  std::int64_t probe;
+  std::int64_t job;
+  std::int32_t machine;
+  std::int32_t owner;
+};
+
+struct PhaseNotice {
+  std::int64_t job;
+  std::int64_t phase;
+  // Of one of its activities, in the mean.
+  std::int64_t duration;
+};
+
+}  // namespace argosy

@@ -1,0 +1,393 @@
+// The native half of a world: the clock, the job board and the machines' side of tasks.
+//
+// What happens per task happens here: tasks run and end, releasing their claim; queued tasks arrive at
+// machines, wait in the machine's queue and start as soon as they fit. What happens per job or per message is
+// an event of a Python kind (>= first_python_kind): `next` runs native events until one of those is due and
+// hands it out. This file has the clock and what begins; queueing.hpp has arrivals, queues and probes;
+// ending.hpp has ends.
+//
+// Time. The clock stands at the last event, and never goes back. In a simulation it goes from timer to timer.
+// In a live world `next` is asked with the real time as its limit, `next_at` says how long nothing is due,
+// and `advance` tells the time of what comes from outside; a timer that comes up late is carried out at the
+// time it is by then.
+//
+// Ends. A task that is started with a duration ends by a timer. One without (below zero) ends when that is
+// told, and so do all in a replay. Which try of a task is meant is said by its incarnation, the sequence
+// number of its claim (runs.hpp): what is told of another one comes too late and changes nothing. Tasks that
+// start together and run equally long end by one timer, in the order in which they started. Tasks of a job
+// with a pool (sim/pools.hpp) are workers: they run until its work is done, all ending then. A job may also
+// share work without a model of it: then its phases and its workers' ends are told.
+//
+// Journal and replay (line_buffer.hpp). All that the runtime takes from its world is which timer is due,
+// which tasks and phases ended, and when reports were asked for; the rest follows from what it is told to do.
+// With a recorder these are written down. A replayed runtime keeps its timers in a table and carries out what
+// the journal says: `due` for timers, `end_tasks`, `end_phase`; it comes to the same state, down to the order
+// of every notice and the random stream of stealing.
+//
+// Every duration is in whole microseconds; at most 2^62 on the clock. Each operation is O(log timers) plus
+// that of the queue it touches. Everything is deterministic: no clock, no hash order, no entropy.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "cell/cell.hpp"
+#include "host/board.hpp"
+#include "host/line_buffer.hpp"
+#include "host/listeners.hpp"
+#include "host/loads.hpp"
+#include "host/notices.hpp"
+#include "host/probes.hpp"
+#include "host/queues.hpp"
+#include "host/runs.hpp"
+#include "host/timers.hpp"
+#include "random.hpp"
+#include "sim/pools.hpp"
+#include "sim/usage.hpp"
+
+namespace argosy {
+
+class TaskRuntime {
+ public:
+  //: No timer is due before the end of time.
+  static constexpr std::int64_t never = std::int64_t{1} << 62;
+
+  TaskRuntime(Cell& cell, const QueueRules& rules, bool record_tasks, bool replayed)
+      : cell_(cell),
+        rules_(rules),
+        record_tasks_(record_tasks),
+        timers_(replayed),
+        queues_(rules),
+        stealing_(rules.steal_seed),
+        usage_(cell) {
+    loads_.cut_at(rules.long_above);
+  }
+
+  const Cell& cell() const { return cell_; }
+  Board& board() { return board_; }
+  const Board& board() const { return board_; }
+  Listeners& listeners() { return listeners_; }
+  Probes& probes() { return probes_; }
+  Loads& loads() { return loads_; }
+  const Pools& pools() const { return pools_; }
+  const Usage& usage() const { return usage_; }
+  InputRecorder& recorder() { return recorder_; }
+
+  // The clock and what is to come.
+
+  std::int64_t now() const { return now_; }
+  bool is_replayed() const { return timers_.is_replayed(); }
+  // Whether anything is still to come, at whatever time.
+  bool has_events() const { return !timers_.empty(); }
+  // From when on `next` has something to do.
+  std::int64_t next_at() const {
+    if (timers_.has_immediate() || has_report() || pools_.has_dirty()) return now_;
+    return timers_.has_none_timed() ? never : timers_.top().at;
+  }
+
+  // An event of a Python kind. If it would be the very next it needs no timer, unless `at_once` is off:
+  // then it comes after the reports of its instant.
+  void push(std::int64_t at, std::int32_t kind, std::int32_t a, std::int64_t b, bool at_once) {
+    if (kind >= first_world_kind) {
+      timers_.push_end(std::max(at, now_), kind, a, b);
+    } else if (at_once && comes_next(at)) {
+      timers_.push_immediate(now_, kind, a, b);
+    } else {
+      timers_.push(std::max(at, now_), kind, a, b);
+    }
+  }
+
+  // The next event of a Python kind, or a report; false when nothing is left up to `limit`.
+  bool next(std::int64_t limit, Due& out) {
+    if (timers_.has_immediate()) {
+      carry_out(timers_.pop_immediate(), out);
+      return true;
+    }
+    for (;;) {
+      schedule_phases();
+      const bool has_timer = timers_.is_due(limit);
+      const bool instant_over = !has_timer || timers_.top().at > now_ ||
+                                timers_.top().kind() >= first_python_kind;
+      if (instant_over && has_report()) {
+        out = report();
+        return true;
+      }
+      if (!has_timer) return false;
+      const Timer timer = timers_.pop();
+      advance(timer.at);
+      if (carry_out(timer, out)) return true;
+    }
+  }
+
+  // Of a replay: the timer with that ticket was due. True if its event is of a Python kind.
+  bool due(std::uint32_t ticket, std::int64_t at, Due& out) {
+    const Timer timer = timers_.take(ticket);
+    advance(at);
+    return carry_out(timer, out);
+  }
+
+  // It is `at` by now, whatever is due.
+  void advance(std::int64_t at) {
+    usage_.pass(cell_, board_, now_, at);
+    now_ = std::max(now_, at);
+  }
+
+  // Beginnings.
+
+  // The task holds a claim since now and runs for `duration`; below zero: until its end is told.
+  void launch(std::int64_t task, std::int64_t duration, std::int64_t estimate, std::int64_t placed) {
+    run_for(duration, task, add_run(task, estimate, placed, 0, duration), 0);
+  }
+
+  // The same for tasks of one job that were all placed now and run equally long.
+  void launch_alike(std::span<const std::int64_t> tasks, std::int64_t duration,
+                    std::int64_t estimate) {
+    if (tasks.empty()) return;
+    if (pools_.has(Board::job_of(tasks.front())) || !has_timer(duration)) {
+      for (const std::int64_t task : tasks) launch(task, duration, estimate, now_);
+      return;
+    }
+    const auto count = static_cast<std::int32_t>(tasks.size());
+    const std::int32_t first = runs_.take_places(count);
+    for (std::int32_t i = 0; i < count; ++i) {
+      write_run(first + i, tasks[static_cast<std::size_t>(i)], estimate, now_, 0, false);
+    }
+    timers_.push_end(now_ + duration, finish_kind, first, count);
+  }
+
+  // The job's tasks share work from now on, as modelled by its phases, or as told.
+  void add_pool(std::int64_t job, std::vector<Phase> phases) {
+    if (is_replayed()) throw std::invalid_argument("in a replay shared work is told");
+    board_.share_work(job);
+    pools_.add(job, std::move(phases), board_.tasks(job));
+  }
+  void share_work(std::int64_t job) { board_.share_work(job); }
+
+  // The task lost its claim: it is pending again, unless it is a worker beyond its job's tasks.
+  void set_pending(std::int64_t task) {
+    if (Pool* pool = pools_.of(Board::job_of(task))) {
+      if (const auto run = pool->leave(task, now_)) {
+        drop(*run);
+        pools_.touch(*pool);
+      }
+    }
+    board_.move(task, TaskState::pending, now_);
+  }
+
+  // The try that runs, or 0.
+  std::uint64_t incarnation(std::int64_t task) const {
+    return task < 0 || Probe::is_hold(task) ? 0 : cell_.claim_sequence(task);
+  }
+
+  // Keep a notice of every task that begins to run.
+  void tell_starts(bool tells) { tells_starts_ = tells; }
+
+  // Of tasks that run now, in the order of their claims' slots; `finished` is -1.
+  std::vector<TaskRow> running() const {
+    std::vector<TaskRow> rows;
+    cell_.claims().each([&](std::int32_t slot, const Claim& claim) {
+      const std::int32_t at = runs_.find(slot, claim.sequence);
+      if (at < 0 || !board_.has_task(claim.task)) return;
+      rows.push_back({claim.task, runs_[at].placed, runs_[at].started, -1, claim.machine});
+    });
+    return rows;
+  }
+
+  // Queues and probes; see queueing.hpp.
+
+  // Tasks on their way to machines' queues, in order of arrival.
+  void enqueue(std::vector<Arrival> batch);
+  // A place-holder in each machine's queue from `at` on.
+  void probe(std::int64_t at, const ProbeTerms& terms, std::span<const std::int32_t> machines,
+             std::int32_t hand = -1);
+  // The same, with the tasks in hand.
+  void deal(std::int64_t at, const ProbeTerms& terms, std::span<const std::int32_t> machines, Hand hand);
+  // Gives the slot that a probe holds to a pending task; false if its machine is gone.
+  bool bind(std::int64_t probe, std::int64_t task, std::int64_t duration, std::int64_t estimate);
+  // Gives the slot back.
+  void cancel(std::int64_t probe);
+  // The owner stopped: nobody will answer its probes.
+  void cancel_all(std::int32_t owner);
+  // The machine is gone or smaller than it was: the tasks in its queue are handed back in queue order,
+  // pending again.
+  void lose_queue(std::int32_t machine, std::vector<std::int64_t>& out);
+  // Room may have appeared on the machine by another way than a task's end.
+  void pump(std::int32_t machine);
+  // Claims have gone another way than by a task's end.
+  void recount(std::int32_t machine);
+  // Machines say how busy they are only where somebody may ask.
+  void keep_loads() { keeps_loads_ = true; }
+  // Per machine: entries in its queue, and for how long it is expected to be busy; see loads.hpp.
+  void queue_state(bool only_long, bool as_of_beat, std::vector<std::int64_t>& lengths,
+                   std::vector<std::int64_t>& waits) {
+    loads_.read(cell_.machines(), only_long, as_of_beat, rules_.start_delay, now_, lengths, waits);
+  }
+  std::int64_t stolen() const { return stolen_; }
+
+  // Ends; see ending.hpp.
+
+  // That try of the task has ended; false if it does not run.
+  bool end_task(std::int64_t task, std::uint64_t incarnation);
+  // The same for tasks that run, in order.
+  void end_tasks(std::span<const std::int64_t> tasks, std::int64_t at);
+  // That try is over without having finished; the task is in `state` now. False if it does not run.
+  bool stop_task(std::int64_t task, std::uint64_t incarnation, TaskState state);
+  // The task, which is pending or queued, will not run; false if it is neither.
+  bool cancel_task(std::int64_t task);
+  // A phase of shared work without a model ended; its activities took `duration` in the mean.
+  void end_phase(std::int64_t job, std::int64_t phase, std::int64_t duration);
+
+  // Reports.
+
+  std::vector<Notice> take_finished() { return std::exchange(finished_, {}); }
+  std::vector<ProbeNotice> take_ready() { return std::exchange(ready_, {}); }
+  std::vector<PhaseNotice> take_phases() { return std::exchange(phases_, {}); }
+  std::vector<Notice> take_lost() { return std::exchange(lost_, {}); }
+  // What came to a full queue.
+  std::vector<Notice> take_refused() { return std::exchange(refused_, {}); }
+  std::vector<StartNotice> take_starts() { return std::exchange(starts_, {}); }
+  const std::vector<TaskRow>& rows() const { return rows_; }
+
+ private:
+  // Whether an event for time `at`, were it pushed now, would be the very next.
+  bool comes_next(std::int64_t at) const {
+    return at <= now_ && !timers_.is_due(now_) && finished_.empty() && lost_.empty() && ready_.empty();
+  }
+
+  bool has_report() const {
+    return !(finished_.empty() && lost_.empty() && refused_.empty() && ready_.empty() &&
+             phases_.empty());
+  }
+  // There is one.
+  Due report() {
+    const auto told = [this](RuntimeEvent event, const char* name) {
+      recorder_.report(now_, name);
+      return Due{now_, 0, static_cast<std::int32_t>(event), 0};
+    };
+    if (!finished_.empty()) return told(RuntimeEvent::finished, "finished");
+    if (!(lost_.empty() && refused_.empty())) return told(RuntimeEvent::lost, "lost");
+    if (!ready_.empty()) return told(RuntimeEvent::probes, "probes");
+    return told(RuntimeEvent::phases, "phases");
+  }
+
+  // True if the event is not the runtime's own.
+  bool carry_out(const Timer& timer, Due& out) {
+    if (timer.kind() == finish_kind) {
+      finish_all(timer.a, static_cast<std::int32_t>(timer.b));
+      return false;
+    }
+    if (timer.kind() == phase_kind) {
+      end_phase(pools_[static_cast<std::int32_t>(timer.b)], timer.a);
+      return false;
+    }
+    if (timer.ticket != 0) recorder_.due(now_, timer.ticket);
+    if (timer.kind() == arrive_kind) {
+      arrive(timer.b);
+      return false;
+    }
+    if (timer.kind() == release_kind) {
+      if (cell_.finish(Probe::hold(timer.b))) pump(timer.a);
+      return false;
+    }
+    out = {now_, timer.b, timer.kind(), timer.a};
+    return true;
+  }
+
+  bool has_timer(std::int64_t duration) const { return duration >= 0 && !is_replayed(); }
+
+  std::int32_t add_run(std::int64_t task, std::int64_t estimate, std::int64_t placed,
+                       std::int64_t delay, std::int64_t duration) {
+    const bool is_told = !has_timer(duration) && !pools_.has(Board::job_of(task));
+    const std::int32_t at = runs_.take_places(1);
+    write_run(at, task, estimate, placed, delay, is_told);
+    return at;
+  }
+
+  // From `delay` on.
+  void write_run(std::int32_t at, std::int64_t task, std::int64_t estimate, std::int64_t placed,
+                 std::int64_t delay, bool is_told) {
+    const std::int32_t slot = cell_.claims().slot(task);
+    if (slot < 0) throw std::invalid_argument("a task cannot run without a claim");
+    const Claim& claim = cell_.claims().at(slot);
+    board_.move(task, TaskState::running, now_);
+    runs_.write(at, {claim.sequence, placed, now_ + delay, estimate, delay, slot, is_told});
+    if (keeps_loads_) loads_.start(claim.machine, estimate, now_);
+    if (tells_starts_) starts_.push_back({task, estimate, claim.sequence, claim.machine});
+  }
+
+  void run_for(std::int64_t duration, std::int64_t task, std::int32_t run, std::int64_t delay) {
+    if (Pool* pool = pools_.of(Board::job_of(task))) {
+      join(*pool, task, run);
+    } else if (has_timer(duration)) {
+      timers_.push_end(now_ + delay + duration, finish_kind, run, 1);
+    }
+  }
+
+  // queueing.hpp
+  void push_batch(std::vector<Arrival> batch);
+  void arrive(std::int64_t batch);
+  void arrive_at_machine(const Arrival& item);
+  void wait_at_machine(const Arrival& item);
+  void hand_back(const Arrival& item, std::vector<Notice>& out);
+  Arrival take(std::int32_t machine, std::size_t at);
+  void start(const Arrival& item, std::int64_t delay);
+  std::size_t next_of(std::int32_t machine);
+  void purge(std::int32_t machine);
+  bool ask_hand(std::int32_t machine, std::size_t at, const Arrival& item);
+  void lose_probe(std::int64_t number);
+  void steal(std::int32_t thief);
+  std::size_t loot(std::int32_t victim, std::size_t& at) const;
+  bool is_idle(std::int32_t machine) const;
+  bool has_room_now(std::int32_t machine, std::int32_t shape) const;
+  bool could_ever_fit(std::int32_t machine, std::int32_t shape) const;
+
+  // ending.hpp
+  std::int32_t run_of(std::int64_t task, std::uint64_t incarnation) const;
+  void finish_all(std::int32_t first, std::int32_t count);
+  void finish(std::int32_t at);
+  void end_told(std::int32_t at);
+  void tell_over(const Notice& notice, bool is_told);
+  void join(Pool& pool, std::int64_t task, std::int32_t run);
+  bool leave(std::int64_t task);
+  void drop(std::int32_t run) {
+    runs_.remove(run);
+    runs_.give_back(run, 1);
+  }
+  void schedule_phases();
+  void end_phase(Pool& pool, std::int32_t version);
+
+  Cell& cell_;
+  QueueRules rules_;
+  bool record_tasks_;
+  bool keeps_loads_ = false;
+  bool tells_starts_ = false;
+  std::int64_t now_ = 0;
+  Timers timers_;
+  Board board_;
+  Runs runs_;
+  Batches batches_;
+  Queues queues_;
+  Probes probes_;
+  Loads loads_;
+  Listeners listeners_;
+  Pools pools_;
+  Random stealing_;
+  std::int64_t stolen_ = 0;
+  Usage usage_;
+  InputRecorder recorder_;
+  std::vector<Notice> finished_, lost_, refused_;
+  std::vector<ProbeNotice> ready_;
+  std::vector<PhaseNotice> phases_;
+  std::vector<StartNotice> starts_;
+  std::vector<TaskRow> rows_;
+};
+
+}  // namespace argosy
+
+#include "host/ending.hpp"
+#include "host/queueing.hpp"

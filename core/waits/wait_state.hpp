@@ -1,0 +1,55 @@
+// What one wait view tells another: entries of jobs, with the shapes they speak of.
+//
+// Flat columns of plain numbers, so that a state can be sent anywhere and be the same when it arrives. Of a
+// job there is a row: its number, its tasks in all (0: nobody said), whether it is over, and how many entries
+// of it follow. Entries of all jobs stand one after the other, in the order of the jobs: the task's index, its
+// work, machine, shape and version (ledger.hpp). An entry's shape is a row of `shapes`, which has the cell's
+// number of each and its request in `requests`. A view that keeps busy-until times has one for each machine.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace argosy {
+
+struct WaitState {
+  std::vector<std::int32_t> shapes;
+  std::vector<std::int64_t> requests;
+  std::vector<std::int64_t> jobs;
+  std::vector<std::int64_t> totals;
+  std::vector<std::uint8_t> over;
+  std::vector<std::int64_t> entries;
+  std::vector<std::uint32_t> indices;
+  std::vector<std::int64_t> work;
+  std::vector<std::int32_t> machines;
+  std::vector<std::uint16_t> task_shapes;
+  std::vector<std::uint8_t> versions;
+  std::vector<std::int64_t> busy;
+
+  bool operator==(const WaitState&) const = default;
+
+  // Whether the columns fit each other.
+  bool is_sound() const {
+    const std::size_t count = indices.size();
+    if (totals.size() != jobs.size() || over.size() != jobs.size() ||
+        entries.size() != jobs.size() || work.size() != count || machines.size() != count ||
+        task_shapes.size() != count || versions.size() != count) {
+      return false;
+    }
+    if (shapes.empty() ? !requests.empty() : requests.size() % shapes.size() != 0) return false;
+    std::size_t left = count;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      const bool is_job = jobs[i] >= 0 && jobs[i] <= 0x7FFF'FFFF && totals[i] >= 0 &&
+                          totals[i] <= std::int64_t{1} << 32;
+      if (!is_job || entries[i] < 0 || static_cast<std::size_t>(entries[i]) > left) return false;
+      left -= static_cast<std::size_t>(entries[i]);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool is_placed = versions[i] != 0 && versions[i] % 2 == 0;
+      if (is_placed && task_shapes[i] >= shapes.size()) return false;
+    }
+    return left == 0;
+  }
+};
+
+}  // namespace argosy

@@ -1,0 +1,70 @@
+"""The native core, as the facades see it: a stub for each of its folders; all names are in `_core`."""
+
+from argosy._core.cell import AuditFailure, Cell, CellSnapshot, CellView, Rule, Why
+from argosy._core.clock import Budget, ClockBudget, WorkBudget
+from argosy._core.flow import (
+    FlowAlgorithm,
+    FlowRooms,
+    FlowRoster,
+    FlowSolver,
+    FlowStatus,
+    FlowStop,
+    RosterState,
+)
+from argosy._core.host import (
+    NEVER,
+    Board,
+    Hand,
+    LineBuffer,
+    PlacementNews,
+    ProbeTerms,
+    QueueOrder,
+    QueueRows,
+    QueueRules,
+    RuntimeEvent,
+    TaskRuntime,
+    TaskState,
+)
+from argosy._core.place import PlacementOrder, PlacementRule, Placer
+from argosy._core.random import Random, exact_exp, exact_log, philox_block
+from argosy._core.waits import WaitState, WaitView
+
+__all__ = [
+    "NEVER",
+    "AuditFailure",
+    "Board",
+    "Budget",
+    "Cell",
+    "CellSnapshot",
+    "CellView",
+    "ClockBudget",
+    "FlowAlgorithm",
+    "FlowRooms",
+    "FlowRoster",
+    "FlowSolver",
+    "FlowStatus",
+    "FlowStop",
+    "Hand",
+    "LineBuffer",
+    "PlacementNews",
+    "PlacementOrder",
+    "PlacementRule",
+    "Placer",
+    "ProbeTerms",
+    "QueueOrder",
+    "QueueRows",
+    "QueueRules",
+    "Random",
+    "RosterState",
+    "Rule",
+    "RuntimeEvent",
+    "TaskRuntime",
+    "TaskState",
+    "WaitState",
+    "WaitView",
+    "Why",
+    "WorkBudget",
+    "exact_exp",
+    "exact_log",
+    "philox_block",
+]

@@ -1,0 +1,476 @@
+"""Carries out what engines ask for: one method an effect, and one for what arrives after a hop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy._core import Hand, PlacementNews, ProbeTerms, QueueRows, TaskState
+from argosy.cell import Rule
+from argosy.engines import faults
+from argosy.host import late_claims, records
+from argosy.host.busy_time import DAY
+from argosy.host.protocols import CELL, MACHINES
+from argosy.host.scheduler import Scheduler
+from argosy.model.effects import (
+    Abandon,
+    AnswerProbe,
+    AskQueues,
+    Commit,
+    Deliberate,
+    EarlierTime,
+    Effect,
+    Enqueue,
+    Explain,
+    Pace,
+    Probe,
+    Sample,
+    Send,
+    Think,
+    WakeMe,
+)
+from argosy.model.errors import EngineFault
+from argosy.model.events import (
+    Committed,
+    DecisionDue,
+    MessageReceived,
+    QueuesReported,
+    SampleReturned,
+    TimerFired,
+)
+from argosy.model.explanations import CONFLICTS, Explanation, Why
+from argosy.model.jobs import index_of, job_of, task_name
+from argosy.model.messages import WaitUpdate
+from argosy.model.scenario import Jittered, Measured, Scaled
+from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
+from argosy.model.units import LARGEST
+
+if TYPE_CHECKING:
+    from argosy.host.host import Host
+
+_CONFLICTS: Final = frozenset(map(int, CONFLICTS))
+_NO_TIME: Final = EarlierTime(0)
+_AT_ONCE: Final = Pace()
+
+
+class EffectRunner:
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._runtime = host.runtime
+        self._board = host.board
+        self._machines = host.machines
+        self._links = host.links
+        self._jobs = host.jobs
+        self._decisions = host.decisions
+        self._agent_random = host.random.child("agent")
+        self._methods: dict[type[Any], Callable[[Scheduler, Any, int], None]] = {
+            Think: self._think,
+            Commit: self._commit,
+            Enqueue: self._enqueue,
+            Probe: self._probe,
+            AnswerProbe: self._answer,
+            AskQueues: self._ask_queues,
+            Sample: self._sample,
+            Send: self._send,
+            WakeMe: self._wake_me,
+            Explain: self._explain,
+            Abandon: self._abandon,
+            Deliberate: self._deliberate,
+        }
+
+    def carry_out(self, scheduler: Scheduler, effects: Sequence[Effect], now: int) -> None:
+        # Asking for the class is quick, asking whether it is iterable is not.
+        if type(effects) not in (list, tuple) and not isinstance(effects, Iterable):
+            raise EngineFault(
+                f"{scheduler.label} returned {type(effects).__name__}",
+                expected="a list or tuple of effects",
+            )
+        for effect in effects:
+            method = self._methods.get(type(effect))
+            if method is None:
+                raise EngineFault(
+                    f"{scheduler.label} returned {type(effect).__name__} among its effects",
+                    expected="one of the effects of argosy.engine",
+                )
+            try:
+                method(scheduler, effect, now)
+            except (TypeError, ValueError, AttributeError) as error:
+                raise faults.malformed(scheduler.label, effect, error) from error
+
+    def _think(self, scheduler: Scheduler, effect: Think, now: int) -> None:
+        duration = self.spend(scheduler, effect, now)
+        self._host.post(now + duration, scheduler, DecisionDue(effect.token))
+
+    def _deliberate(self, scheduler: Scheduler, effect: Deliberate, now: int) -> None:
+        self._host.deliberate(scheduler, effect, self._host.cell.snapshot())
+
+    def spend(self, scheduler: Scheduler, effect: Think, now: int) -> int:
+        """Notes the time that a decision takes, and says how long that is."""
+        duration = effect.duration
+        if duration < 0:
+            raise EngineFault(f"{scheduler.name} wants to think for {duration} µs")
+        match scheduler.entry.decision_time:
+            case Scaled(factor=factor):
+                duration = int(duration * factor)
+            case Jittered(low=low, high=high):
+                share = scheduler.decision_random.uniform()
+                duration = int(duration * (low + (high - low) * share))
+            case Measured(factor=factor):
+                duration = self._host.measured(scheduler, factor)
+                self._decisions.input(records.MeasuredRecord(now, scheduler.name, duration))
+        duration = min(duration, LARGEST)
+        earlier = effect.earlier or _NO_TIME
+        scheduler.lanes[effect.lane].think(now, duration, earlier.total)
+        if effect.job >= 0:
+            self._runtime.attempt(effect.job, duration + earlier.on_job)
+            self._decisions.attempt(now, effect.job, scheduler.name, duration)
+        return duration
+
+    def _commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
+        transaction = effect.transaction
+        name = transaction.scheduler
+        if name != scheduler.name and name.split(":")[0] != scheduler.name:
+            raise EngineFault(f"{scheduler.name} commits as {transaction.scheduler!r}")
+        if transaction.machines:
+            raise EngineFault(f"{scheduler.name} tries to change machines", expected="claims only")
+        delay = self._links.reliable_delay(scheduler.name, CELL, now)
+        self._host.request(now + delay, scheduler, self._arrive_commit, effect)
+
+    def _arrive_commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
+        transaction, claims = effect.transaction, effect.transaction.claims
+        late = None
+        if claims is not None:
+            late = self._late(scheduler, claims.tasks, moves=transaction.move)
+        vacated = self._machines_left(transaction)
+        if late is None:
+            outcome = self._host.cell.commit(transaction)
+        else:
+            outcome = self._host.cell.commit(late_claims.drop_late_claims(transaction, late))
+            outcome = late_claims.with_refusals(transaction, late, outcome)
+        # Saying what one wants is no transaction that could meet a conflict.
+        scheduler.transactions += claims is not None or transaction.releases is not None
+        if transaction.releases is not None:
+            self._release(scheduler, transaction.releases, outcome, now)
+        if claims is not None and len(claims.tasks):
+            self._host.membership.evict(outcome, Why.PREEMPTED, now)
+            self._launch(scheduler, claims, outcome, effect.explanation, now)
+        for machine in vacated:
+            self._runtime.pump(machine)
+        delay = self._links.reliable_delay(CELL, scheduler.name, now)
+        self._host.post(now + delay, scheduler, Committed(effect.token, outcome))
+
+    def _late(
+        self, scheduler: Scheduler, tasks: TaskArray, *, moves: bool
+    ) -> NDArray[np.uint8] | None:
+        """Why claims come too late, a reason for each, if any does. A claim that was never the
+        scheduler's to make is its fault."""
+        extras = scheduler.capabilities.malleable
+        first = self._board.first_misplaced(tasks, scheduler.index, moves, extras)
+        if first < 0:
+            return None
+        late = np.zeros(len(tasks), np.uint8)
+        for row in range(first, len(tasks)):
+            late[row] = self._why_over(scheduler, int(tasks[row]), moves=moves)
+        self._check_placeable(scheduler, tasks[late == 0], may_run=moves, extras=extras)
+        return late
+
+    def _why_over(self, scheduler: Scheduler, task: int, *, moves: bool) -> Why:
+        """Why one of the scheduler's tasks cannot be placed any more; `NONE` if it can."""
+        number = job_of(task)
+        is_known = 0 <= number < len(self._jobs) and index_of(task) < self._jobs.counts[number]
+        if not is_known or self._board.owner(number) != scheduler.index:
+            return Why.NONE
+        state = self._board.state(task)
+        if state == TaskState.CANCELLED:
+            return Why.CANCELLED
+        return Why.ENDED if moves and state == TaskState.FINISHED else Why.NONE
+
+    def _still_wanted(self, scheduler: Scheduler, tasks: TaskArray) -> NDArray[np.bool_] | None:
+        """Which of the tasks were not cancelled while they were on their way; none means all."""
+        if self._board.first_misplaced(tasks, scheduler.index, False, False) < 0:
+            return None
+        states = [self._why_over(scheduler, task, moves=False) for task in tasks.tolist()]
+        is_wanted = np.array([why is Why.NONE for why in states], np.bool_)
+        self._check_placeable(scheduler, tasks[is_wanted], may_run=False)
+        return is_wanted
+
+    def _machines_left(self, transaction: Transaction) -> list[int]:
+        """The machines that releases and moves would leave: their queues may go on afterwards."""
+        if transaction.releases is None and not transaction.move:
+            return []
+        leaving = [] if transaction.releases is None else transaction.releases.tolist()
+        if transaction.move and transaction.claims is not None:
+            leaving.extend(transaction.claims.tasks.tolist())
+        machines = map(self._host.cell.machine_of, leaving)
+        return sorted({machine for machine in machines if machine is not None})
+
+    def _launch(
+        self,
+        scheduler: Scheduler,
+        claims: Claims,
+        outcome: Outcome,
+        explanation: Explanation | None,
+        now: int,
+    ) -> None:
+        tasks, machines = claims.tasks, outcome.machines
+        if outcome.all_accepted:
+            scheduler.successes += 1
+            scheduler.success_days[now // DAY] += 1
+        else:
+            rows = np.flatnonzero(~outcome.accepted)
+            whys = outcome.whys[rows].tolist()
+            scheduler.refused.update(whys)
+            if not _CONFLICTS.isdisjoint(whys):
+                scheduler.conflicts += 1
+                scheduler.conflict_days[now // DAY] += 1
+            self._decisions.refused(now, claims, outcome, rows, scheduler.name)
+            tasks, machines = tasks[outcome.accepted], machines[outcome.accepted]
+        if len(tasks):
+            self._run(tasks)
+            self._decisions.placed(
+                now, records.PlacedRecord, tasks, machines, scheduler.name, explanation
+            )
+
+    def _run(self, tasks: TaskArray) -> None:
+        # Most transactions are of one job whose tasks are alike: then two numbers say it all.
+        number = job_of(int(tasks[0]))
+        estimate = self._jobs.common_estimate(number)
+        duration = None if estimate is None else self._machines.common_running_time(number)
+        if (
+            estimate is None
+            or duration is None
+            or not self._runtime.launch_alike(tasks, duration, estimate)
+        ):
+            _, estimates = self._jobs.rows(tasks)
+            self._runtime.launch(tasks, self._machines.running_times(tasks), estimates)
+
+    def _release(
+        self, scheduler: Scheduler, releases: TaskArray, outcome: Outcome, now: int
+    ) -> None:
+        """Tasks a scheduler released, and did not place elsewhere at once, are its to place again."""
+        cell = self._host.cell
+        kept = {refusal.task for refusal in outcome.unreleased}
+        freed = [task for task in dict.fromkeys(releases.tolist()) if task not in kept]
+        homeless = np.array([task for task in freed if cell.machine_of(task) is None], np.int64)
+        self._host.stop(homeless, Why.RELEASED)
+        self._runtime.set_pending(homeless)
+        self._decisions.tasks(now, records.ReleasedRecord, homeless, scheduler=scheduler.name)
+
+    def _enqueue(self, scheduler: Scheduler, effect: Enqueue, now: int) -> None:
+        tasks, machines = effect.tasks, effect.machines
+        wanted = self._still_wanted(scheduler, tasks)
+        if wanted is not None:
+            tasks, machines = tasks[wanted], machines[wanted]
+        shapes, estimates = self._jobs.rows(tasks)
+        if effect.estimate is not None:
+            estimates = np.full(len(tasks), effect.estimate, np.int64)
+        at = now + self._links.reliable_delay(scheduler.name, MACHINES, now)
+        pace = effect.pace or _AT_ONCE
+        self._runtime.enqueue(
+            at,
+            scheduler.number,
+            QueueRows(tasks, machines, shapes, self._machines.running_times(tasks), estimates),
+            pace.first,
+            pace.every,
+        )
+        self._decisions.placed(
+            now, records.EnqueuedRecord, tasks, machines, scheduler.name, effect.explanation
+        )
+
+    def _check_placeable(
+        self, scheduler: Scheduler, tasks: TaskArray, *, may_run: bool, extras: bool = False
+    ) -> None:
+        """`extras` are workers beyond those a job asked for."""
+        bad = self._board.first_misplaced(tasks, scheduler.index, may_run, extras)
+        if bad >= 0:
+            task = int(tasks[bad])
+            known = 0 <= job_of(task) < len(self._jobs)
+            name = self._jobs.name(job_of(task)) if known else "unknown"
+            raise EngineFault(
+                f"{scheduler.name} places task {task_name(name, index_of(task))}, "
+                "which is not its to place"
+            )
+
+    def _probe(self, scheduler: Scheduler, effect: Probe, now: int) -> None:
+        at = now + self._links.reliable_delay(scheduler.name, MACHINES, now)
+        precedence = self._jobs.job(effect.job).precedence
+        shape = self._host.view.shape(effect.request, (), precedence)
+        if effect.tasks is not None:
+            self._deal(scheduler, effect, effect.tasks, shape, at, now)
+            return
+        self._runtime.probe(at, _terms(scheduler, effect, shape), effect.machines)
+
+    def _deal(
+        self,
+        scheduler: Scheduler,
+        effect: Probe,
+        tasks: TaskArray,
+        shape: int,
+        at: int,
+        now: int,
+    ) -> None:
+        wanted = self._still_wanted(scheduler, tasks)
+        if wanted is not None:
+            tasks = tasks[wanted]
+        self._runtime.deal(
+            at,
+            _terms(scheduler, effect, shape),
+            effect.machines,
+            Hand(tasks, self._machines.running_times(tasks), effect.sticky, effect.cancel),
+        )
+        self._decisions.tasks(
+            now,
+            records.ProbedRecord,
+            tasks,
+            scheduler=scheduler.name,
+            machines=effect.machines.tolist(),
+        )
+
+    def _answer(self, scheduler: Scheduler, effect: AnswerProbe, now: int) -> None:
+        if effect.task is not None:
+            self._still_wanted(scheduler, np.array([effect.task], np.int64))
+        delay = self._links.reliable_delay(scheduler.name, MACHINES, now)
+        self._host.request(now + delay, scheduler, self._arrive_answer, effect)
+
+    def _arrive_answer(self, scheduler: Scheduler, effect: AnswerProbe, now: int) -> None:
+        """A slot that was held on a machine that is gone is gone too: its task comes back."""
+        if not self._runtime.is_held(effect.probe):
+            raise EngineFault(f"{scheduler.name} answers probe {effect.probe}, which holds no slot")
+        is_cancelled = (
+            effect.task is not None and self._board.state(effect.task) == TaskState.CANCELLED
+        )
+        if effect.task is None or is_cancelled:
+            self._runtime.cancel(effect.probe)
+            return
+        tasks = np.array([effect.task], np.int64)
+        estimate = int(self._jobs.rows(tasks)[1][0])
+        duration = int(self._machines.running_times(tasks)[0])
+        if self._runtime.bind(effect.probe, effect.task, duration, estimate):
+            machine = self._host.cell.machine_of(effect.task)
+            machines = np.array([machine], np.int32)
+            self._decisions.placed(now, records.PlacedRecord, tasks, machines, scheduler.name, None)
+        else:
+            self._host.membership.lose(tasks, np.full(1, -1, np.int32), Why.MACHINE_GONE, now)
+
+    def _ask_queues(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
+        if effect.latest:
+            model = self._host.setup.machines
+            if model.heartbeat:
+                self._runtime.beat_every(model.heartbeat, model.heartbeat_counts_sent)
+            lengths, waits = self._runtime.queue_state(
+                effect.which == "long", as_of_beat=model.heartbeat > 0
+            )
+            self._host.post(now, scheduler, QueuesReported(effect.token, lengths, waits))
+            return
+        delay = self._links.reliable_delay(scheduler.name, MACHINES, now)
+        self._host.request(now + delay, scheduler, self._arrive_ask_queues, effect)
+
+    def _arrive_ask_queues(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
+        lengths, waits = self._runtime.queue_state(effect.which == "long")
+        hop = self._links.reliable_delay(MACHINES, scheduler.name, now)
+        self._host.post(now + hop, scheduler, QueuesReported(effect.token, lengths, waits))
+
+    def _sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
+        if effect.cluster:
+            raise EngineFault(
+                f"{scheduler.name} samples a cluster of another name: there is no cluster "
+                f"{effect.cluster!r}",
+                expected="the one cluster, which has no name",
+            )
+        delay = self._links.reliable_delay(scheduler.name, CELL, now)
+        self._host.request(now + delay, scheduler, self._arrive_sample, effect)
+
+    def _arrive_sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
+        view = self._host.view
+        shape = view.shape(effect.request)
+        within = view.where(effect.requires) if effect.requires else None
+        found = view.find(shape, effect.count, Rule.SAMPLE, self._agent_random, within=within)
+        event = SampleReturned(
+            effect.token, found.machines, view.free(found.machines), found.versions
+        )
+        self._host.post(
+            now + self._links.reliable_delay(CELL, scheduler.name, now), scheduler, event
+        )
+
+    def _send(self, scheduler: Scheduler, effect: Send, now: int) -> None:
+        if isinstance(effect.payload, WaitUpdate):
+            self._gossip(scheduler, effect.peers, effect.payload, now)
+            return
+        event = MessageReceived(scheduler.name, effect.payload)
+        for name in effect.peers:
+            peer = self._receiver(scheduler, name)
+            scheduler.messages_sent += 1
+            message = type(effect.payload).__name__
+            self._decisions.detail(records.SentRecord(now, scheduler.name, name, message))
+            self._host.deliver(scheduler.name, peer, event, now)
+
+    def _gossip(
+        self, scheduler: Scheduler, peers: tuple[str, ...], update: WaitUpdate, now: int
+    ) -> None:
+        """Straight into the peers' wait views, where it takes effect once it has arrived."""
+        scheduler.messages_sent += len(peers) * update.messages
+        receivers = [self._receiver(scheduler, name) for name in peers]
+        for name in peers:
+            self._decisions.detail(
+                records.SentRecord(now, scheduler.name, name, WaitUpdate.__name__)
+            )
+        hop = self._links.plain_hop
+        if hop >= 0:
+            self._links.counts["sent"] += len(peers) * update.messages
+            owners = [peer.index for peer in receivers]
+            self._runtime.gossip(owners, now + hop, _news(update))
+            return
+        rows = [slice(i, i + 1) for i in range(len(update.tasks))]
+        for peer in receivers:
+            for part in rows if update.is_per_task else [slice(None)]:
+                for delay in self._links.deliveries(scheduler.name, peer.name, now):
+                    self._runtime.gossip([peer.index], now + delay, _news(update, part))
+
+    def _receiver(self, scheduler: Scheduler, name: str) -> Scheduler:
+        peer = self._host.scheduler(name)
+        if peer is None:
+            raise EngineFault(f"{scheduler.name} sends to {name!r}, which is no scheduler")
+        return peer
+
+    def _wake_me(self, scheduler: Scheduler, effect: WakeMe, now: int) -> None:
+        self._decisions.detail(records.TimerRecord(now, scheduler.name, effect.name, effect.at))
+        self._host.post(max(effect.at, now), scheduler, TimerFired(effect.name))
+
+    def _explain(self, scheduler: Scheduler, effect: Explain, now: int) -> None:
+        self._decisions.tasks(
+            now,
+            records.ExplainedRecord,
+            effect.tasks,
+            scheduler=scheduler.name,
+            explanation=effect.explanation,
+        )
+
+    def _abandon(self, scheduler: Scheduler, effect: Abandon, now: int) -> None:
+        self._runtime.set_abandoned(effect.tasks)
+        self._host.note_given_up(effect.tasks)
+        self._decisions.tasks(
+            now,
+            records.AbandonedRecord,
+            effect.tasks,
+            scheduler=scheduler.name,
+            explanation=effect.explanation,
+        )
+
+
+def _terms(scheduler: Scheduler, effect: Probe, shape: int) -> ProbeTerms:
+    return ProbeTerms(effect.job, scheduler.index, scheduler.number, shape, effect.estimate)
+
+
+def _news(update: WaitUpdate, part: slice = slice(None)) -> PlacementNews:
+    return PlacementNews(
+        update.tasks[part],
+        update.versions[part],
+        update.machines[part],
+        update.estimate,
+        update.shape,
+        update.total,
+        update.since,
+    )

@@ -1,0 +1,403 @@
+"""The host of a fleet: hands events to engines, and has their effects carried out.
+
+`handle` is called with the cell as it is at that instant; a transaction is judged against the cell as it
+is when it arrives: conflicts are real, and no copy of the cell is made. Inputs come from a world, which
+also moves the clock: see `protocols`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from argosy._core import RuntimeEvent, TaskRuntime, TaskState
+from argosy.cell import Snapshot
+from argosy.engines import faults
+from argosy.engines.api import Engine, Finishes
+from argosy.host import records
+from argosy.host.deliberation import Deliberations
+from argosy.host.effect_runner import EffectRunner
+from argosy.host.job_control import JobControl
+from argosy.host.job_table import JobEntry, JobTable
+from argosy.host.journal import DecisionWriter, Journal
+from argosy.host.membership import Membership
+from argosy.host.protocols import Deliberator, Links, Machines
+from argosy.host.reports import Reports
+from argosy.host.runtime import build_cell, build_runtime
+from argosy.host.scheduler import Router, Scheduler, make_settings
+from argosy.host.setup import HostSetup
+from argosy.host.tries import Tries
+from argosy.model.budgets import UNTIMED, Budgets
+from argosy.model.effects import Deliberate, Effect
+from argosy.model.errors import ModelError, ScenarioError, UnknownName
+from argosy.model.events import Decision, Event, JobSubmitted, Started
+from argosy.model.explanations import Why
+from argosy.model.jobs import Job
+from argosy.model.random import Random
+from argosy.model.tasks import first_tasks, jobs_of
+from argosy.model.transactions import MachineChange, TaskArray
+
+#: What comes back from the clock is a call; who and what is in `_calls`.
+CALL: Final = int(RuntimeEvent.CALL)
+#: How many jobs are submitted between two times that done ones are forgotten.
+_CLEAR_EVERY: Final = 1_024
+
+Call: TypeAlias = tuple[Scheduler, int, Callable[[Scheduler, Any, int], None], Any]
+TimerItem: TypeAlias = tuple[int, int, int, int]
+
+
+class Host:
+    """One fleet over one cell. `stopwatch` says how long decisions really take, in nanoseconds of
+    whatever the world counts, for schedulers whose decision time is measured. `budgets` are handed to
+    engines for decisions that could take long. With a `deliberator`, those run beside the loop."""
+
+    def __init__(
+        self,
+        setup: HostSetup,
+        engines: Mapping[str, type[Engine]],
+        machines: Machines,
+        links: Links,
+        journal: Journal | None = None,
+        *,
+        replayed: bool = False,
+        stopwatch: Callable[[], int] = lambda: 0,
+        budgets: Budgets = UNTIMED,
+        deliberator: Deliberator | None = None,
+    ) -> None:
+        self.setup = setup
+        self.machines = machines
+        self.links = links
+        self.random = Random(setup.seed)
+        self.cell = build_cell(setup)
+        self.view = self.cell.view()
+        self.runtime: TaskRuntime = build_runtime(setup, self.cell, links, replayed=replayed)
+        self.board = self.runtime.board
+        self.jobs = JobTable()
+        self.decisions = DecisionWriter(journal, self.jobs)
+        if journal is not None:
+            journal.begin(setup, deliberated_beside=deliberator is not None)
+            if setup.output.log != "decisions":
+                self.runtime.record_into(journal.buffer)
+        self.schedulers = self._make_schedulers(engines, budgets)
+        self._by_name = {scheduler.name: scheduler for scheduler in self.schedulers}
+        for cut in sorted(setup.partitions, key=lambda partition: partition.at):
+            for name in cut.isolated:
+                self.runtime.cut_off(self._by_name[name].index, cut.at, cut.at + cut.lasts)
+        self._router = Router(self.schedulers, self.random.child("split"))
+        self._effects = EffectRunner(self)
+        self._deliberations = Deliberations(self, deliberator, self._effects.spend)
+        self.membership = Membership(self)
+        self._reports = Reports(self)
+        self._job_control = JobControl(self)
+        self._tries = Tries(self.runtime, machines) if machines.acts else None
+        self._calls: dict[int, Call] = {}
+        self._token = 0
+        #: Jobs with placement constraints.
+        self.constrained: list[int] = []
+        #: Jobs that are done and not yet forgotten, and applications of which some tasks were given up.
+        self._done: list[int] = []
+        self._given_up: set[int] = set()
+        #: Whether `run_until` returns when no task is open: nothing more will be submitted.
+        self.ends_when_idle = False
+        self._stopwatch = stopwatch
+        #: How often an engine was called.
+        self.events = 0
+
+    def _make_schedulers(
+        self, engines: Mapping[str, type[Engine]], budgets: Budgets
+    ) -> list[Scheduler]:
+        schedulers: list[Scheduler] = []
+        for entry in self.setup.fleet:
+            engine = engines[entry.engine]
+            settings = make_settings(engine, entry.settings)
+            names = entry.scheduler_names()
+            for name in names:
+                limits = entry.limits
+                number = self.cell.scheduler_number(name)
+                self.cell.set_limits(name, limits.resources, limits.jobs, limits.precedence)
+                scheduler = Scheduler(
+                    index=len(schedulers),
+                    name=name,
+                    entry=entry,
+                    engine_type=engine,
+                    settings=settings,
+                    peers=tuple(peer for peer in names if peer != name),
+                    number=number,
+                    random=self.random,
+                    constraints=self.setup.cell.constraints,
+                    budgets=budgets,
+                )
+                schedulers.append(scheduler)
+                self._listen(scheduler)
+        return schedulers
+
+    def _listen(self, scheduler: Scheduler) -> None:
+        """Tells the runtime which ends, and which loads, the scheduler has to hear of."""
+        capabilities = scheduler.capabilities
+        if capabilities.queues:
+            self.runtime.keep_loads()
+        if capabilities.finishes is Finishes.OWN:
+            self.runtime.hear_own(scheduler.index)
+        elif capabilities.finishes is Finishes.ALL or (
+            capabilities.finishes is Finishes.WAITS and self.links.plain_hop < 0
+        ):
+            self.runtime.hear_all()
+
+    def start(self) -> None:
+        """Starts every scheduler."""
+        for scheduler in self.schedulers:
+            self._start(scheduler, again=False)
+
+    def run_until(self, limit: int) -> TimerItem | None:
+        """Carries out all that is due until `limit`, and none when nothing is left until then. An
+        event that the world pushed itself is handed back to it."""
+        next_event, calls, runtime = self.runtime.next, self._calls, self.runtime
+        while True:
+            item = next_event(limit)
+            if item is None:
+                return None
+            kind, now, _, token = item
+            if kind == CALL:
+                self._call(calls.pop(token), now)
+            elif not self._reports.pass_on(kind, now):
+                return item
+            if self._tries is not None:
+                self._tries.pass_on_starts()
+            if self.ends_when_idle and runtime.open_tasks == 0:
+                return None
+
+    def carry_out(self, item: TimerItem) -> None:
+        """One thing that came from the clock."""
+        kind, now, _, token = item
+        if kind == CALL:
+            self._call(self._calls.pop(token), now)
+        else:
+            self._reports.pass_on(kind, now)
+
+    def _call(self, call: Call, now: int) -> None:
+        scheduler, epoch, action, what = call
+        if scheduler.epoch != epoch:
+            return
+        try:
+            action(scheduler, what, now)
+        except (AttributeError, TypeError, ValueError, ModelError) as error:
+            # What came over a hop may have been malformed when it left.
+            if not isinstance(what, Effect) or faults.find_misfit(what) is None:
+                raise
+            raise faults.malformed(scheduler.label, what, error) from error
+
+    def handle(self, scheduler: Scheduler, event: Event, now: int) -> None:
+        engine = scheduler.engine
+        if engine is None:
+            return
+        self.events += 1
+        if self.cell.applications() and scheduler.capabilities.constraints:
+            self.retire_done()
+        began = self._stopwatch() if scheduler.is_measured else 0
+        try:
+            effects: Sequence[Effect] = engine.handle(event, self.view, now)
+        except Exception as error:
+            doing = f"on {type(event).__name__} at {now} µs"
+            raise faults.failure(scheduler.label, doing, error, type(engine)) from error
+        if scheduler.is_measured:
+            scheduler.computed += self._stopwatch() - began
+        if effects:
+            self._effects.carry_out(scheduler, effects, now)
+
+    def deliberate(self, scheduler: Scheduler, effect: Deliberate, snapshot: Snapshot) -> None:
+        """Has the engine decide on the snapshot: at once, unless there is a deliberator."""
+        self._deliberations.begin(scheduler, effect, snapshot, self.runtime.now)
+
+    def answer(self, name: str, token: int, decision: Decision) -> None:
+        """What a scheduler deliberates on beside the loop has been decided."""
+        self._deliberations.answer(self.named(name), token, decision)
+
+    def timed(self, scheduler: Scheduler, run: Callable[[], Decision]) -> Decision:
+        """Calls `run`; what it takes is part of the scheduler's next decision, if that is measured."""
+        if not scheduler.is_measured:
+            return run()
+        began = self._stopwatch()
+        decision = run()
+        scheduler.computed += self._stopwatch() - began
+        return decision
+
+    def measured(self, scheduler: Scheduler, factor: float) -> int:
+        """How long the decision that the scheduler announces has really taken, scaled."""
+        return int(scheduler.take_computed() * factor)
+
+    def post(self, at: int, scheduler: Scheduler, event: Event) -> None:
+        """Hands the event over at time `at`: after what is due before then, in order of posting."""
+        self.request(at, scheduler, self.handle, event)
+
+    def request(
+        self,
+        at: int,
+        scheduler: Scheduler,
+        action: Callable[[Scheduler, Any, int], None],
+        what: Any,
+    ) -> None:
+        """Calls `action` at time `at`, unless the scheduler has crashed by then."""
+        self._token = token = self._token + 1
+        self._calls[token] = (scheduler, scheduler.epoch, action, what)
+        self.runtime.push(at, CALL, 0, token)
+
+    def deliver(self, sender: str, receiver: Scheduler, event: Event, now: int) -> None:
+        for delay in self.links.deliveries(sender, receiver.name, now):
+            self.post(now + delay, receiver, event)
+
+    def scheduler(self, name: str) -> Scheduler | None:
+        return self._by_name.get(name)
+
+    def named(self, name: str) -> Scheduler:
+        scheduler = self._by_name.get(name)
+        if scheduler is None:
+            raise UnknownName("scheduler", name, list(self._by_name))
+        return scheduler
+
+    def submit(self, job: Job) -> int:
+        """A new job: routed, numbered and told to its scheduler, now."""
+        now = self.runtime.now
+        scheduler = self._router.route(job)
+        if scheduler is None:
+            raise ScenarioError(
+                f"no scheduler takes jobs of kind {job.kind!r}",
+                hint="add the kind to a fleet entry's `takes`",
+            )
+        number = self.board.add_job(now, job.tasks, scheduler.index)
+        self.jobs.add(JobEntry(job, self.cell))
+        if number % _CLEAR_EVERY == 0:
+            self.forget_done()
+        if job.activities:
+            self.runtime.share_work(number)
+        if job.constraints:
+            self.cell.admit(number, job)
+            self.constrained.append(number)
+        scheduler.jobs += 1
+        self.decisions.input(records.SubmittedRecord(now, number, job, scheduler.name))
+        if scheduler.is_alive:
+            tasks = first_tasks(number, job.tasks)
+            self.post(now, scheduler, JobSubmitted(job, number, tasks))
+        return number
+
+    def forget_done(self) -> None:
+        self.retire_done()
+        self.jobs.forget(self._done)
+        self.machines.forget(self._done)
+        self._done = []
+
+    def retire_done(self) -> None:
+        """Constraints of applications that are over hold no more."""
+        done = self.board.take_done().tolist()
+        self._done += done
+        for number in done:
+            self.cell.retire(number)
+        for number in [n for n in self._given_up if self.board.is_over(n)]:
+            self._given_up.discard(number)
+            self.cell.retire(number)
+
+    def note_given_up(self, tasks: TaskArray) -> None:
+        """An application of which tasks were given up is over when the others are."""
+        numbers = np.unique(jobs_of(tasks)).tolist()
+        self._given_up.update(n for n in numbers if n in self.cell.applications())
+
+    def cancel(self, number: int, tasks: TaskArray | None = None) -> TaskArray:
+        """A user wants a job no more, or some of its tasks; returns those that were not over."""
+        cancelled = self._job_control.cancel(number, tasks)
+        self._pass_on_starts()
+        return cancelled
+
+    def scale(self, number: int, job: Job) -> None:
+        """A user changes how many tasks a job has: `job` is the whole specification as it is now."""
+        self._job_control.scale(number, job)
+        self._pass_on_starts()
+
+    def end_task(self, task: int, incarnation: int) -> bool:
+        """Machines report that a try has ended well; false if it is not the one that runs."""
+        if self._tries is not None and not self._tries.end(task, incarnation):
+            return False
+        has_ended = self.runtime.end_task(task, incarnation)
+        self._pass_on_starts()
+        return has_ended
+
+    def fail_task(self, task: int, incarnation: int, exit_status: int, reason: str) -> bool:
+        """Machines report that a try has failed; false if it is not the one that runs. The task is
+        tried again as often as its job allows."""
+        if self._tries is not None and not self._tries.end(task, incarnation):
+            return False
+        has_failed = self._job_control.fail(task, incarnation, exit_status, reason)
+        self._pass_on_starts()
+        return has_failed
+
+    def end_phase(self, number: int, phase: int, duration: int) -> None:
+        """Workers of a job report that the last activity of a phase has ended."""
+        self.runtime.end_phase(number, phase, duration)
+
+    def change_machine(self, change: MachineChange) -> None:
+        """A machine joins, leaves or changes."""
+        self.membership.change(change)
+        self._pass_on_starts()
+
+    def stop(self, tasks: TaskArray, why: Why) -> None:
+        """Tasks have lost their place: machines that act stop them."""
+        if self._tries is not None:
+            self._tries.stop(tasks, why)
+
+    def _pass_on_starts(self) -> None:
+        if self._tries is not None:
+            self._tries.pass_on_starts()
+
+    def crash(self, scheduler: Scheduler) -> None:
+        """The scheduler stops and forgets everything; after the fail-over time its peers take over."""
+        now = self.runtime.now
+        self.decisions.input(records.CrashedRecord(now, scheduler.name))
+        scheduler.crash(now)
+        self.runtime.cancel_all(scheduler.index)
+        self.runtime.listen(scheduler.index, None)
+        self.request(now + self.setup.failover, scheduler, self._fail_over, None)
+
+    def _fail_over(self, scheduler: Scheduler, _: None, now: int) -> None:
+        if not scheduler.is_alive:
+            self.hand_over(scheduler, now)
+
+    def hand_over(self, scheduler: Scheduler, now: int) -> None:
+        """A scheduler is given up: its pending tasks go to living ones that take their jobs, now and
+        whenever such a one returns."""
+        scheduler.is_given_up = True
+        for number in self.board.jobs_with_pending(scheduler.index).tolist():
+            self.inherit(number, now)
+
+    def inherit(self, number: int, now: int) -> None:
+        heir = self._router.route(self.jobs.job(number))
+        if heir is not None and heir.is_alive:
+            self.board.set_owner(number, heir.index)
+            heir.jobs += 1
+            self._resubmit(heir, number, now)
+
+    def _resubmit(self, scheduler: Scheduler, number: int, now: int) -> None:
+        job = self.jobs.job(number)
+        tasks = self.board.tasks_in(number, TaskState.PENDING)
+        self.decisions.tasks(now, records.ResubmittedRecord, tasks, scheduler=scheduler.name)
+        self.post(now, scheduler, JobSubmitted(job, number, tasks))
+
+    def _start(self, scheduler: Scheduler, *, again: bool) -> None:
+        try:
+            scheduler.start()
+        except Exception as error:
+            engine = scheduler.engine_type
+            raise faults.failure(scheduler.label, "to start", error, engine) from error
+        if scheduler.waits is not None:
+            self.runtime.listen(scheduler.index, scheduler.waits)
+        self.post(self.runtime.now, scheduler, Started(again))
+
+    def restart(self, scheduler: Scheduler) -> None:
+        """The scheduler is back, and is told of all pending tasks that are its own or nobody's."""
+        now = self.runtime.now
+        self.decisions.input(records.RestartedRecord(now, scheduler.name))
+        self._start(scheduler, again=True)
+        for number in self.board.jobs_with_pending(scheduler.index).tolist():
+            self._resubmit(scheduler, number, now)
+        for other in self.schedulers:
+            if other.is_given_up:
+                self.hand_over(other, now)

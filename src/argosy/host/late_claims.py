@@ -1,0 +1,70 @@
+"""Claims of tasks that ended, or were cancelled, while the transaction was on its way.
+
+Nobody could have known, so such a claim is refused like any other that came too late: the rest of the
+transaction is judged without it. `late` holds a reason for each claim: 0 unless it comes too late.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from argosy.model.explanations import Refusal, Why
+from argosy.model.transactions import Claims, Outcome, Transaction
+
+
+def drop_late_claims(transaction: Transaction, late: NDArray[np.uint8]) -> Transaction:
+    """What is left to judge. Claims that stand or fall with a late one fall with it."""
+    claims = transaction.claims
+    assert claims is not None
+    kept = ~_fallen(transaction, claims, late > 0)
+    left = Claims(
+        claims.tasks[kept],
+        claims.machines[kept],
+        claims.shapes[kept],
+        claims.versions[kept],
+        None if claims.gangs is None else claims.gangs[kept],
+        None if claims.alternatives is None else claims.alternatives[kept],
+    )
+    if transaction.atomic:
+        return structs.replace(transaction, claims=left, releases=None)
+    return structs.replace(transaction, claims=left)
+
+
+def with_refusals(transaction: Transaction, late: NDArray[np.uint8], outcome: Outcome) -> Outcome:
+    """The outcome of what `drop_late_claims` left, as rows of the whole transaction."""
+    claims = transaction.claims
+    assert claims is not None
+    kept = ~_fallen(transaction, claims, late > 0)
+    accepted = np.zeros(len(claims), np.bool_)
+    whys = np.where(late > 0, late, np.uint8(Why.TOGETHER))
+    details = np.full(len(claims), -1, np.int8)
+    amounts = np.zeros(len(claims), np.int64)
+    accepted[kept], whys[kept] = outcome.accepted, outcome.whys
+    details[kept], amounts[kept] = outcome.details, outcome.amounts
+    machines = claims.machines.copy()
+    machines[kept] = outcome.machines
+    unreleased = outcome.unreleased
+    if transaction.atomic and transaction.releases is not None:
+        unreleased = tuple(
+            Refusal(Why.TOGETHER, task=task) for task in transaction.releases.tolist()
+        )
+    return structs.replace(
+        outcome,
+        accepted=accepted,
+        whys=whys,
+        details=details,
+        amounts=amounts,
+        unreleased=unreleased,
+        all_accepted=False,
+        machines=machines,
+    )
+
+
+def _fallen(transaction: Transaction, claims: Claims, late: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    if transaction.atomic:
+        return np.ones(len(claims), np.bool_)
+    if claims.gangs is None:
+        return late
+    return late | (np.isin(claims.gangs, claims.gangs[late]) & (claims.gangs >= 0))

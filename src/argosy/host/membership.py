@@ -1,0 +1,104 @@
+"""Machines that join, leave and change, and the tasks that lose their places."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from argosy.host import records
+from argosy.host.protocols import CELL
+from argosy.model.events import MachineChanged, MachineJoined, MachineLost, TasksLost
+from argosy.model.explanations import Why
+from argosy.model.tasks import by_job
+from argosy.model.transactions import (
+    OPERATOR,
+    AddMachine,
+    MachineArray,
+    MachineChange,
+    Outcome,
+    RemoveMachine,
+    ResizeMachine,
+    ReviveMachine,
+    TaskArray,
+    Transaction,
+)
+
+if TYPE_CHECKING:
+    from argosy.host.host import Host
+
+
+class Membership:
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._runtime = host.runtime
+        self._links = host.links
+        #: Tasks that lost their place to others, and for other reasons.
+        self.preemptions = 0
+        self.losses = 0
+
+    def change(self, change: MachineChange) -> None:
+        """Commits a change of one machine and tells everyone concerned."""
+        host, now = self._host, self._runtime.now
+        host.decisions.input(records.MachineRecord(now, change))
+        outcome = host.cell.commit(Transaction(OPERATOR, machines=(change,)))
+        machine = outcome.added[0] if isinstance(change, AddMachine) else change.machine
+        is_resized, is_gone = isinstance(change, ResizeMachine), isinstance(change, RemoveMachine)
+        why = Why.NO_ROOM if is_resized else Why.MACHINE_GONE
+        if is_resized or is_gone:
+            queued = self._runtime.lose_queue(machine)
+            self.lose(queued, np.full(len(queued), machine, np.int32), why, now)
+        self.evict(outcome, why, now)
+        event: MachineJoined | MachineLost | MachineChanged
+        if is_gone:
+            event = MachineLost(machine)
+        elif isinstance(change, AddMachine | ReviveMachine):
+            event = MachineJoined(machine)
+        else:
+            event = MachineChanged(machine)
+        for scheduler in host.schedulers:
+            if scheduler.capabilities.machine_events and scheduler.is_alive:
+                hop = self._links.reliable_delay(CELL, scheduler.name, now)
+                host.post(now + hop, scheduler, event)
+
+    def evict(self, outcome: Outcome, why: Why, now: int) -> None:
+        """Evicted tasks are pending again; slots that probes held are simply gone."""
+        if not len(outcome.evicted):
+            return
+        is_task = np.fromiter(
+            (not self._runtime.is_hold(task) for task in outcome.evicted.tolist()),
+            np.bool_,
+            len(outcome.evicted),
+        )
+        evicted, machines = outcome.evicted[is_task], outcome.evicted_from[is_task]
+        self._host.stop(evicted, why)
+        self._runtime.set_pending(evicted)
+        for machine in set(outcome.evicted_from.tolist()):
+            self._runtime.pump(machine)
+        self.lose(evicted, machines, why, now)
+
+    def lose(self, tasks: TaskArray, machines: MachineArray, why: Why, now: int) -> None:
+        """Tasks that had a machine have none: their schedulers are told, a hop later."""
+        host = self._host
+        if why is Why.PREEMPTED:
+            self.preemptions += len(tasks)
+        else:
+            self.losses += len(tasks)
+        for number, where in by_job(tasks):
+            lost, where_from = tasks[where], machines[where]
+            host.decisions.lost(now, number, lost, where_from, why)
+            if host.jobs.is_done(number):
+                continue
+            job, owner = host.jobs.job(number), host.schedulers[host.board.owner(number)]
+            if job.activities and not (owner.is_alive and owner.capabilities.malleable):
+                # Workers that nobody asked for are not missed.
+                is_own = job.is_own(lost)
+                lost, where_from = lost[is_own], where_from[is_own]
+            if not len(lost):
+                continue
+            if owner.is_alive:
+                event = TasksLost(job, number, lost, where_from, why)
+                delay = self._links.reliable_delay(CELL, owner.name, now)
+                host.post(now + delay, owner, event)
+            elif owner.is_given_up:
+                host.inherit(number, now)

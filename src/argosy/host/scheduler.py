@@ -1,0 +1,179 @@
+"""The schedulers of a fleet, and which of them gets which job."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from argosy.cell.waits import WaitView
+from argosy.engines.api import (
+    Context,
+    Engine,
+    Finishes,
+    ReportsMetrics,
+    Settings,
+    wait_view_for,
+)
+from argosy.host.busy_time import BusyTime
+from argosy.model.budgets import UNTIMED, Budgets
+from argosy.model.constraints import Constraint
+from argosy.model.errors import SettingError
+from argosy.model.jobs import Job
+from argosy.model.random import Random
+from argosy.model.scenario import FleetEntry, Measured
+
+
+class Scheduler:
+    """One scheduler: its engine while it is alive, and what is counted about it.
+
+    `epoch` grows with every crash; what was sent to an earlier epoch is dropped on arrival.
+    """
+
+    def __init__(
+        self,
+        *,
+        index: int,
+        name: str,
+        entry: FleetEntry,
+        engine_type: type[Engine],
+        settings: Settings,
+        peers: tuple[str, ...],
+        number: int,
+        random: Random,
+        constraints: tuple[Constraint, ...] = (),
+        budgets: Budgets = UNTIMED,
+    ) -> None:
+        self.index = index
+        self.name = name
+        self.entry = entry
+        self.engine_type = engine_type
+        self.settings = settings
+        self.peers = peers
+        #: The cell's number for this scheduler.
+        self.number = number
+        self.capabilities = engine_type.capabilities
+        self.engine: Engine | None = None
+        #: What its engine, while it is alive, knows of expected waits; none, if it wants no such view.
+        self.waits: WaitView | None = None
+        #: Dead for longer than the fail-over time: its jobs are for others to take.
+        self.is_given_up = False
+        self.epoch = 0
+        self.jobs = 0
+        #: Decision time by lane; most engines have but one, without a name.
+        self.lanes: defaultdict[str, BusyTime] = defaultdict(BusyTime)
+        #: Transactions that succeeded or met a conflict, by day of the virtual clock.
+        self.success_days: Counter[int] = Counter()
+        self.conflict_days: Counter[int] = Counter()
+        self.transactions = 0
+        #: Transactions of which nothing was refused, and those that met a conflict.
+        self.successes = 0
+        self.conflicts = 0
+        self.refused: Counter[int] = Counter()
+        self.messages_sent = 0
+        self.crashes = 0
+        #: Whether its decisions take as long as it really computes, and how long it has computed since
+        #: the last one, in nanoseconds.
+        self.is_measured = isinstance(entry.decision_time, Measured)
+        self.computed = 0
+        #: The operator's.
+        self._constraints = constraints
+        self._random = random
+        self.budgets = budgets
+        self.decision_random = random.child(f"decisions of {name}")
+
+    @property
+    def label(self) -> str:
+        """Its name and its engine's, for messages."""
+        return f"{self.name} ({self.entry.engine})"
+
+    @property
+    def is_alive(self) -> bool:
+        return self.engine is not None
+
+    @property
+    def hears_all(self) -> bool:
+        return self.capabilities.finishes is Finishes.ALL
+
+    def take_computed(self) -> int:
+        """Microseconds of computing since this was last asked."""
+        spent, self.computed = self.computed // 1_000, self.computed % 1_000
+        return spent
+
+    def figures(self) -> dict[str, float]:
+        """What its engine says of itself, if it says anything."""
+        engine: object = self.engine
+        return engine.figures() if isinstance(engine, ReportsMetrics) else {}
+
+    def busy_time(self, now: int) -> int:
+        """Time spent deciding until now, over all lanes."""
+        return sum(lane.total(now) for lane in self.lanes.values())
+
+    def busy_by_day(self, now: int) -> list[float]:
+        lanes = [lane.by_day(now) for lane in self.lanes.values()] or [BusyTime().by_day(now)]
+        return [sum(day) for day in zip(*lanes, strict=True)]
+
+    def start(self) -> None:
+        """A fresh engine: nothing is remembered, and the random stream is the epoch's own."""
+        self.is_given_up = False
+        random = self._random.child(f"{self.name}, epoch {self.epoch}")
+        self.waits = wait_view_for(self.engine_type, self.settings)
+        context = Context(
+            self.name, self.peers, random, self._constraints, self.waits, self.budgets
+        )
+        self.engine = self.engine_type(self.settings, context)
+
+    def crash(self, now: int) -> None:
+        for lane in self.lanes.values():
+            lane.stop(now)
+        self.engine = self.waits = None
+        self.epoch += 1
+        self.crashes += 1
+
+
+def make_settings(engine: type[Engine], raw: Mapping[str, object]) -> Settings:
+    """The engine's typed settings, or an error that names the setting."""
+    try:
+        return msgspec.convert(dict(raw), type=engine.settings_type)
+    except msgspec.ValidationError as error:
+        raise SettingError(f"settings of {engine.name}: {error}") from None
+
+
+class Router:
+    """Deals jobs out: by kind to the entries that take it, then by split among their schedulers."""
+
+    def __init__(self, schedulers: Sequence[Scheduler], random: Random) -> None:
+        self._schedulers = schedulers
+        self._random = random
+        self._turn: Counter[str] = Counter()
+        self._takers: dict[str, list[Scheduler]] = {}
+
+    def takers(self, kind: str) -> list[Scheduler]:
+        takers = self._takers.get(kind)
+        if takers is None:
+            takers = self._takers[kind] = [
+                scheduler
+                for scheduler in self._schedulers
+                if not scheduler.entry.takes.kinds or kind in scheduler.entry.takes.kinds
+            ]
+        return takers
+
+    def route(self, job: Job) -> Scheduler | None:
+        """A living scheduler for the job if there is one, a dead one that may come back otherwise."""
+        takers = self.takers(job.kind)
+        if len(takers) == 1:
+            return takers[0]
+        candidates = [scheduler for scheduler in takers if scheduler.is_alive] or takers
+        if not candidates:
+            return None
+        match candidates[0].entry.split:
+            case "hash":
+                choice = zlib.crc32(job.id.encode()) % len(candidates)
+            case "round-robin":
+                choice = self._turn[job.kind] % len(candidates)
+                self._turn[job.kind] += 1
+            case "random":
+                choice = self._random.below(len(candidates))
+        return candidates[choice]

@@ -1,0 +1,45 @@
+"""What a host is built from: all that its decisions depend on besides inputs and the code."""
+
+from __future__ import annotations
+
+import msgspec
+
+from argosy.model.machine_model import MachineModel
+from argosy.model.scenario import (
+    CellSpec,
+    FleetEntry,
+    Network,
+    Output,
+    Partition,
+    Scenario,
+)
+
+
+class HostSetup(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    seed: int
+    cell: CellSpec
+    fleet: tuple[FleetEntry, ...]
+    machines: MachineModel
+    #: None: everybody lives in one process, and what is sent is there at once.
+    network: Network | None
+    partitions: tuple[Partition, ...]
+    #: How long after a scheduler stops its unplaced tasks go to its peers.
+    failover: int
+    audit: bool
+    output: Output
+
+    @staticmethod
+    def of(scenario: Scenario) -> HostSetup:
+        return HostSetup(
+            name=scenario.name,
+            seed=scenario.seed,
+            cell=scenario.cell,
+            fleet=scenario.fleet,
+            machines=scenario.machines,
+            network=scenario.network,
+            partitions=tuple(f for f in scenario.faults if isinstance(f, Partition)),
+            failover=scenario.failover,
+            audit=scenario.audit,
+            output=scenario.output,
+        )

@@ -1,0 +1,240 @@
+"""Replays a journal: its inputs, given to a host again, must lead to the same decisions, byte for byte.
+
+Engines are pure, so a host that gets the same inputs in the same order decides the same. What the
+replaying host writes is compared with the journal as it goes: after each input the bytes written must be
+the next bytes of the journal, decisions included. So only inputs are ever read.
+
+Long decisions that ran beside the loop are inputs, too. Those that were made at once are made again: the
+same, unless the clock ended a budget before the solver was done, then or now. Such a run cannot be
+replayed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy._core import RuntimeEvent
+from argosy.engines.api import Engine
+from argosy.host import records
+from argosy.host.host import Host
+from argosy.host.journal import Journal
+from argosy.host.protocols import DirectLinks
+from argosy.host.scheduler import Scheduler
+from argosy.model.errors import ArgosyError, ReplayDiverged, RunDirectoryError
+from argosy.model.events import Decision
+from argosy.model.explanations import Why
+from argosy.model.tasks import task_numbers
+from argosy.model.transactions import MachineArray, TaskArray
+from argosy.model.wire import from_plain
+from argosy.records.journal_file import JournalFile
+from argosy.worlds.clocks import ClockBudgets
+from argosy.worlds.sim.network import SimulatedNetwork
+
+_INPUTS: Final = msgspec.json.Decoder(records.Input)
+_MEASURED: Final = msgspec.json.Decoder(records.MeasuredRecord)
+_REPORTS: Final = {kind.name.lower(): int(kind) for kind in RuntimeEvent}
+
+
+class ReplaySummary(msgspec.Struct, frozen=True, kw_only=True):
+    inputs: int
+    lines: int
+    #: Virtual time of the last input, in microseconds.
+    ended_at: int
+
+
+class ToldMachines:
+    """Machines whose tasks' ends are told."""
+
+    acts = False
+
+    def common_running_time(self, job: int) -> int | None:
+        return -1
+
+    def running_times(self, tasks: TaskArray) -> NDArray[np.int64]:
+        return np.full(len(tasks), -1, np.int64)
+
+    def start(
+        self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64]
+    ) -> None: ...
+
+    def stop(
+        self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64], why: Why
+    ) -> None: ...
+
+    def forget(self, jobs: Iterable[int]) -> None: ...
+
+
+class ToldAnswers:
+    """Nothing is deliberated on: the journal has the answers."""
+
+    def start(self, run: Callable[[], Decision], done: Callable[[Decision], None]) -> None: ...
+
+
+class ReplayedHost(Host):
+    """Decisions take as long as the journal says they took."""
+
+    def measured(self, scheduler: Scheduler, factor: float) -> int:
+        return self.recorded_times[scheduler.name].popleft()
+
+    recorded_times: defaultdict[str, deque[int]]
+
+
+class Replay:
+    def __init__(self, journal: JournalFile, engines: Mapping[str, type[Engine]]) -> None:
+        self._file = journal
+        header = journal.header()
+        setup = header.setup
+        if setup.output.log == "decisions":
+            raise RunDirectoryError(
+                "this journal holds decisions without all inputs",
+                file=journal.name,
+                hint='run it with output.log = "replayable"',
+            )
+        links = DirectLinks() if setup.network is None else SimulatedNetwork.of(setup)
+        self._journal = Journal(everything=setup.output.log == "everything")
+        self.host = ReplayedHost(
+            setup,
+            engines,
+            ToldMachines(),
+            links,
+            self._journal,
+            replayed=True,
+            budgets=ClockBudgets(),
+            deliberator=ToldAnswers() if header.deliberated_beside else None,
+        )
+        self.host.recorded_times = _measured(journal.data)
+        self._runtime = self.host.runtime
+        self._actions: dict[type[Any], Callable[[Any], None]] = {
+            records.DueRecord: self._due,
+            records.EndedRecord: self._ended,
+            records.PhaseEndedRecord: self._phase_ended,
+            records.ReportRecord: self._report,
+            records.SubmittedRecord: self._submitted,
+            records.MachineRecord: self._machine,
+            records.CrashedRecord: self._crashed,
+            records.RestartedRecord: self._restarted,
+            records.FailedRecord: self._failed,
+            records.CancelledRecord: self._cancelled,
+            records.ScaledRecord: self._scaled,
+            records.AnsweredRecord: self._answered,
+        }
+
+    def run(self, progress: Callable[[float], None] | None = None) -> ReplaySummary:
+        data, take = self._file.data, self._journal.buffer.take
+        decode, actions, find = _INPUTS.decode, self._actions, data.find
+        self.host.start()
+        position = self._compare(0, take())
+        inputs = 0
+        while position < len(data):
+            line = data[position : find(b"\n", position)]
+            try:
+                record = decode(line)
+            except msgspec.MsgspecError:
+                raise self._diverged(position, b"") from None
+            try:
+                actions[type(record)](record)
+            except ArgosyError as error:
+                raise ReplayDiverged(
+                    f"the replay failed: {error}",
+                    file=self._file.name,
+                    line=self._file.line_at(position),
+                ) from error
+            written = take()
+            if data[position : position + len(written)] != written or not written:
+                raise self._diverged(position, written)
+            position += len(written)
+            inputs += 1
+            if progress is not None and not inputs & 0xFFF:
+                progress(position / len(data))
+        return ReplaySummary(inputs=inputs, lines=data.count(b"\n"), ended_at=self._runtime.now)
+
+    def _compare(self, position: int, written: bytes) -> int:
+        if self._file.data[position : position + len(written)] != written:
+            raise self._diverged(position, written)
+        return position + len(written)
+
+    def _diverged(self, position: int, written: bytes) -> ReplayDiverged:
+        """Names the first line that differs."""
+        data = self._file.data
+        for line in written.splitlines(keepends=True):
+            if data[position : position + len(line)] != line:
+                break
+            position += len(line)
+        else:
+            line = b""
+        recorded = data[position : data.find(b"\n", position)].decode(errors="replace")
+        replayed = line.decode().rstrip("\n")
+        return ReplayDiverged(
+            f"the replay decided otherwise: {replayed or 'nothing'}",
+            file=self._file.name,
+            line=self._file.line_at(position),
+            expected=recorded or "the end of the journal",
+            hint="replay it with the version of Argosy, and of the engine, that wrote it",
+        )
+
+    def _due(self, record: records.DueRecord) -> None:
+        item = self._runtime.due(record.ticket, record.at)
+        if item is not None:
+            self.host.carry_out(item)
+
+    def _ended(self, record: records.EndedRecord) -> None:
+        self._runtime.end_tasks(np.array(record.tasks, np.int64), record.at)
+
+    def _phase_ended(self, record: records.PhaseEndedRecord) -> None:
+        self._runtime.advance(record.at)
+        self._runtime.end_phase(record.job, record.phase, record.duration)
+
+    def _report(self, record: records.ReportRecord) -> None:
+        self._runtime.advance(record.at)
+        self._journal.write(record)
+        self.host.carry_out((_REPORTS[record.kind], record.at, 0, 0))
+
+    def _submitted(self, record: records.SubmittedRecord) -> None:
+        self._runtime.advance(record.at)
+        self.host.submit(record.job)
+
+    def _machine(self, record: records.MachineRecord) -> None:
+        self._runtime.advance(record.at)
+        self.host.membership.change(record.change)
+
+    def _failed(self, record: records.FailedRecord) -> None:
+        self._runtime.advance(record.at)
+        self.host.fail_task(record.task, record.incarnation, record.exit_status, record.reason)
+
+    def _cancelled(self, record: records.CancelledRecord) -> None:
+        self._runtime.advance(record.at)
+        self.host.cancel(record.number, task_numbers(record.number, record.indices))
+
+    def _scaled(self, record: records.ScaledRecord) -> None:
+        self._runtime.advance(record.at)
+        self.host.scale(record.number, record.job)
+
+    def _answered(self, record: records.AnsweredRecord) -> None:
+        self._runtime.advance(record.at)
+        engine: object = self.host.named(record.scheduler).engine_type
+        kind = getattr(engine, "decision_type", Decision)
+        self.host.answer(record.scheduler, record.token, from_plain(record.decision, kind))
+
+    def _crashed(self, record: records.CrashedRecord) -> None:
+        self._runtime.advance(record.at)
+        self.host.crash(self.host.named(record.scheduler))
+
+    def _restarted(self, record: records.RestartedRecord) -> None:
+        self._runtime.advance(record.at)
+        self.host.restart(self.host.named(record.scheduler))
+
+
+def _measured(data: bytes) -> defaultdict[str, deque[int]]:
+    """How long decisions took, by scheduler: asked for before their lines are reached."""
+    times: defaultdict[str, deque[int]] = defaultdict(deque)
+    for match in re.finditer(rb'^\{"what":"measured".*$', data, re.MULTILINE):
+        record = _MEASURED.decode(match[0])
+        times[record.scheduler].append(record.duration)
+    return times

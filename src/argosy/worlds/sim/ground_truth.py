@@ -1,0 +1,93 @@
+"""What the simulated world knows of each job and engines do not: how long its tasks will run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model.explanations import Why
+from argosy.model.tasks import by_job
+from argosy.model.transactions import MachineArray, TaskArray
+from argosy.model.truth import SimulatedJob
+
+_INDEX_MASK = 0xFFFFFFFF
+#: A task that runs until it is stopped.
+_ENDLESS = -1
+
+
+class GroundTruth:
+    """The running times of a job's tasks; a column is kept only where tasks differ."""
+
+    __slots__ = ("_groups", "common")
+
+    def __init__(self, made: SimulatedJob) -> None:
+        self._groups: list[tuple[int, int, NDArray[np.int64] | int]] = []
+        start = 0
+        for group, truth in zip(made.job.groups, made.truth, strict=True):
+            times: NDArray[np.int64] | int
+            if len(truth.durations) > 1:
+                times = np.array(truth.durations, np.int64)
+            else:
+                times = truth.durations[0] if truth.durations else _ENDLESS
+            end = start + group.count
+            self._groups.append((start, end, times))
+            start = end
+        #: Of all tasks, where it is the same.
+        self.common: int | None = None
+        times = self._groups[0][2]
+        if len(self._groups) == 1 and isinstance(times, int):
+            self.common = times
+
+    def fill(self, tasks: TaskArray, times: NDArray[np.int64]) -> None:
+        """Writes the running times of `tasks`, all of this job."""
+        if self.common is not None:
+            times[:] = self.common
+            return
+        indices = tasks & _INDEX_MASK
+        for start, end, of_group in self._groups:
+            mine = (indices >= start) & (indices < end)
+            times[mine] = of_group if isinstance(of_group, int) else of_group[indices[mine] - start]
+
+
+class SimulatedMachines:
+    """Machines whose tasks' ends are known, so that nobody has to report them."""
+
+    acts = False
+
+    def __init__(self) -> None:
+        self._truths: dict[int, GroundTruth] = {}
+
+    def add(self, number: int, made: SimulatedJob) -> None:
+        self._truths[number] = GroundTruth(made)
+
+    def forget(self, jobs: Iterable[int]) -> None:
+        for number in jobs:
+            del self._truths[number]
+
+    def common_running_time(self, job: int) -> int | None:
+        truth = self._truths.get(job)
+        # A job that is done has nothing left for a worker to do.
+        return 0 if truth is None else truth.common
+
+    def running_times(self, tasks: TaskArray) -> NDArray[np.int64]:
+        times = np.empty(len(tasks), np.int64)
+        for number, where in by_job(tasks):
+            if isinstance(where, slice):
+                self._truths[number].fill(tasks, times)
+                break
+            part = times[where]
+            self._truths[number].fill(tasks[where], part)
+            times[where] = part
+        return times
+
+    def start(
+        self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64]
+    ) -> None:
+        raise AssertionError("simulated machines are not told of starts")
+
+    def stop(
+        self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64], why: Why
+    ) -> None:
+        raise AssertionError("simulated machines are not told of stops")
