@@ -11,9 +11,11 @@ PACKAGE = Path(argosy.__file__).parent
 #: The facades of the native core. Everything else goes through them.
 FACADES = (
     "model/random.py",
+    "model/budgets.py",
     "model/explanations.py",
     "cell/",
     "solvers/",
+    "worlds/clocks.py",
     "worlds/sim/",
     "cli/doctor.py",
 )
