@@ -260,7 +260,7 @@ class TestMistakes:
             for _ in range(1000):  # A handler runs between two steps of the interpreter.
                 pass
 
-        monkeypatch.setattr(execution, "_run", told_to_stop)
+        monkeypatch.setattr(execution, "_simulate", told_to_stop)
         before = signal.getsignal(signal.SIGTERM)
         assert argosy("run", QUICKSTART, "--out", "kept") == Result(143, "", "argosy: terminated\n")
         assert signal.getsignal(signal.SIGTERM) is before
@@ -274,7 +274,7 @@ class TestMistakes:
         def full(*_: object) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        monkeypatch.setattr(execution, "_run", full)
+        monkeypatch.setattr(execution, "_simulate", full)
         result = argosy("run", QUICKSTART, "--out", "here")
         assert result.code == 2
         assert "the run cannot be kept in here: No space left on device" in result.complaint

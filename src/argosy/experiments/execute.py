@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,9 @@ from argosy.scenarios.missing_extras import missing
 from argosy.scenarios.variants import scenario_digest
 from argosy.worlds.sim import SimulatedWorld
 
+#: How long a reader of a run that goes on may have to wait for what happened.
+_FLUSH_SECONDS: Final = 1.0
+
 
 def execute(
     scenario: Scenario,
@@ -35,8 +39,8 @@ def execute(
     progress: Callable[[float], None] | None = None,
     also: Mapping[str, type[Engine]] | None = None,
 ) -> Summary:
-    """Runs `scenario` in the simulated world. With a directory, all of it appears there at the end, or
-    nothing does. `also` adds engines to the registered ones."""
+    """Runs `scenario` in the simulated world. With a directory, the journal can be read there while the
+    run goes on; one that fails leaves nothing. `also` adds engines to the registered ones."""
     engines = {**all_engines(), **(also or {})}
     for entry in scenario.fleet:
         if entry.engine not in engines:
@@ -44,56 +48,66 @@ def execute(
     if (error := missing(scenario, engines)) is not None:
         raise error
     if directory is None:
-        return _run(scenario, engines, None, progress)
-    partial = layout.begin(directory)
+        log = scenario.output.log
+        journal = None if log == "none" else Journal(everything=log == "everything")
+        return _simulate(scenario, engines, journal, progress, None)
+    started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    mark = layout.RunMark(command=list(command), started=started, process=os.getpid())
+    writer = layout.RunWriter(directory, mark)
     try:
-        started = datetime.datetime.now(datetime.UTC)
         clock = time.perf_counter()
-        summary = _run(scenario, engines, partial, progress)
+        summary = _keep(scenario, engines, directory, progress)
         provenance = Provenance(
             argosy=argosy.__version__,
             python=platform.python_version(),
             platform=platform.platform(),
             numpy=np.__version__,
             command=list(command),
-            started=started.isoformat(timespec="seconds"),
+            started=started,
             seconds=round(time.perf_counter() - clock, 3),
             scenario_digest=scenario_digest(scenario),
         )
-        layout.finish(partial, directory, scenario, summary, provenance)
+        writer.finish(scenario, summary, provenance)
     except BaseException:
-        layout.abandon(partial, directory)
+        writer.abandon()
         raise
     return summary
 
 
-def _run(
+class _TimelyJournal(Journal):
+    """Lets go of its lines about once a second, for those who read along."""
+
+    _flushed = -_FLUSH_SECONDS
+
+    def write(self, record: Any) -> None:
+        super().write(record)
+        now = time.monotonic()
+        if now - self._flushed >= _FLUSH_SECONDS:
+            self._flushed = now
+            self.flush()
+
+
+def _keep(
     scenario: Scenario,
     engines: Mapping[str, type[Engine]],
-    partial: Path | None,
+    directory: Path,
     progress: Callable[[float], None] | None,
 ) -> Summary:
     if scenario.output.log == "none":
-        log = None
-    elif partial is None:
-        log = Journal(everything=scenario.output.log == "everything")
-    else:
-        with open(partial / layout.LOG, "wb") as stream:
-            log = Journal(stream, everything=scenario.output.log == "everything")
-            summary = _simulate(scenario, engines, log, progress, partial)
-            log.flush()
-        return summary
-    return _simulate(scenario, engines, log, progress, partial)
+        return _simulate(scenario, engines, None, progress, directory)
+    with open(directory / layout.JOURNAL, "wb") as stream:
+        journal = _TimelyJournal(stream, everything=scenario.output.log == "everything")
+        return _simulate(scenario, engines, journal, progress, directory)
 
 
 def _simulate(
     scenario: Scenario,
     engines: Mapping[str, type[Engine]],
-    log: Journal | None,
+    journal: Journal | None,
     progress: Callable[[float], None] | None,
-    partial: Path | None,
+    directory: Path | None,
 ) -> Summary:
-    world = SimulatedWorld(scenario, engines, log)
+    world = SimulatedWorld(scenario, engines, journal)
     watch = Watch(world)
     world.run(progress)
     ended: tuple[NDArray[Any], ...] = world.host.runtime.task_columns()
@@ -103,11 +117,11 @@ def _simulate(
         for name, done, under_way in zip(layout.TASK_COLUMNS, ended, running, strict=True)
     }
     digest = ""
-    if log is not None:
+    if journal is not None:
         for column in columns.values():
-            log.add_to_digest(column.astype(column.dtype.newbyteorder("<")).tobytes())
-        digest = log.digest()
-    if partial is not None:
-        with open(partial / layout.TASKS, "wb") as stream:
-            np.savez(stream, allow_pickle=False, **columns)
+            journal.add_to_digest(column.astype(column.dtype.newbyteorder("<")).tobytes())
+        digest = journal.digest()
+    if directory is not None:
+        with open(directory / layout.TASKS, "wb") as file:
+            np.savez(file, allow_pickle=False, **columns)
     return summarise(world, digest, watch)

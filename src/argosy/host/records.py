@@ -41,6 +41,8 @@ class Header(msgspec.Struct, frozen=True, tag_field="what", tag="journal"):
 
 
 class SubmittedRecord(InputRecord, frozen=True, tag="submitted"):
+    """A job came, and went to that scheduler. Jobs are numbered from 0."""
+
     number: int
     job: Job
     scheduler: str
@@ -84,6 +86,8 @@ class FailedRecord(InputRecord, frozen=True, tag="failed"):
 
 
 class MachineRecord(InputRecord, frozen=True, tag="machine"):
+    """A machine joined, left, came back, was resized, or began or ceased to drain."""
+
     change: MachineChange
 
 
@@ -117,12 +121,18 @@ class MeasuredRecord(InputRecord, frozen=True, tag="measured"):
 
 
 class AttemptRecord(Record, frozen=True, tag="attempt"):
+    """A scheduler begins to decide on a job."""
+
     job: str
     scheduler: str
     takes: int
+    #: Decision time that it had spent on the job before and not reported.
+    earlier: int = 0
 
 
 class PlacedRecord(Record, frozen=True, tag="placed"):
+    """Claims that the cell accepted: the tasks run."""
+
     job: str
     indices: list[int]
     machines: list[int]
@@ -131,14 +141,21 @@ class PlacedRecord(Record, frozen=True, tag="placed"):
 
 
 class EnqueuedRecord(Record, frozen=True, tag="enqueued"):
+    """Tasks on their way to machines' queues: the first leaves `first` later, each other one `every`
+    after the one before."""
+
     job: str
     indices: list[int]
     machines: list[int]
     scheduler: str
     explanation: Explanation | None = None
+    first: int = 0
+    every: int = 0
 
 
 class ProbedRecord(Record, frozen=True, tag="probed"):
+    """Probes for tasks went to machines' queues; whichever come up first get them."""
+
     job: str
     indices: list[int]
     machines: list[int]
@@ -158,6 +175,8 @@ class RefusedRecord(Record, frozen=True, tag="refused"):
 
 
 class LostRecord(Record, frozen=True, tag="lost"):
+    """Tasks lost their machines, and are pending again."""
+
     job: str
     indices: list[int]
     machines: list[int]
@@ -165,18 +184,24 @@ class LostRecord(Record, frozen=True, tag="lost"):
 
 
 class ReleasedRecord(Record, frozen=True, tag="released"):
+    """A scheduler took tasks off their machines: they are pending again."""
+
     job: str
     indices: list[int]
     scheduler: str
 
 
 class ResubmittedRecord(Record, frozen=True, tag="resubmitted"):
+    """Pending tasks were told to a scheduler that is back, or to the heir of one that is not."""
+
     job: str
     indices: list[int]
     scheduler: str
 
 
 class ExplainedRecord(Record, frozen=True, tag="explained"):
+    """A scheduler says why tasks have no machine."""
+
     job: str
     indices: list[int]
     scheduler: str
@@ -184,6 +209,8 @@ class ExplainedRecord(Record, frozen=True, tag="explained"):
 
 
 class AbandonedRecord(Record, frozen=True, tag="abandoned"):
+    """A scheduler gave tasks up for good."""
+
     job: str
     indices: list[int]
     scheduler: str

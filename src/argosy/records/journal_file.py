@@ -1,22 +1,65 @@
-"""Journals as files: read whole, or as far as a run that still goes on has written."""
+"""Journals as files: read whole, or as far as a run that still goes on has written.
+
+`records` gives every record. `facts` leaves out what only a replay needs (timers that came due, reports
+that were passed on), which is most lines of a journal, without decoding it. `about` decodes only what
+concerns one task.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from argosy.host.records import VERSION, Header, JournalRecord
+from argosy.host import records
+from argosy.host.records import VERSION, Header, JournalRecord, SubmittedRecord
 from argosy.model.errors import RunDirectoryError
+from argosy.model.transactions import AddMachine
+
+Fact: TypeAlias = (
+    SubmittedRecord
+    | records.EndedRecord
+    | records.PhaseEndedRecord
+    | records.FailedRecord
+    | records.MachineRecord
+    | records.CrashedRecord
+    | records.RestartedRecord
+    | records.CancelledRecord
+    | records.ScaledRecord
+    | records.AttemptRecord
+    | records.PlacedRecord
+    | records.EnqueuedRecord
+    | records.ProbedRecord
+    | records.RefusedRecord
+    | records.LostRecord
+    | records.ReleasedRecord
+    | records.ResubmittedRecord
+    | records.ExplainedRecord
+    | records.AbandonedRecord
+    | records.StartedRecord
+    | records.RetriedRecord
+)
 
 _T = TypeVar("_T")
-#: Decoders of all records, and of the first line alone.
+#: Decoders of all records, of facts, and of the first line alone.
 _RECORDS: Final = msgspec.json.Decoder(JournalRecord)
+_FACTS: Final = msgspec.json.Decoder(Fact)
 _HEADER: Final = msgspec.json.Decoder(Header)
+_SUBMITTED: Final = msgspec.json.Decoder(SubmittedRecord)
 _VERSION: Final = re.compile(rb'\{"what":"journal","version":(\d+)')
+_AT: Final = re.compile(rb'\{"what":"[^"]*","at":(\d+)')
+#: Lines that are no facts.
+_REST: Final = re.compile(
+    rb'^\{"what":"(?:journal|due|report|measured|sent|timer)".*\n', re.MULTILINE
+)
+_JOB: Final = re.compile(
+    rb'^\{"what":"submitted","at":\d+,"number":\d+,"job":\{"id":("(?:[^"\\]|\\.)*")', re.MULTILINE
+)
+_MACHINE: Final = re.compile(rb'^\{"what":"machine",.*"AddMachine".*\n', re.MULTILINE)
+_CHUNK: Final = 1 << 20
 
 
 class JournalFile:
@@ -38,7 +81,15 @@ class JournalFile:
         line = self.data[: self.data.find(b"\n") + 1]
         version = _VERSION.match(line)
         if version is None:
-            raise RunDirectoryError("not a journal", file=self.name, line=1)
+            raise RunDirectoryError(
+                "not a journal",
+                file=self.name,
+                line=1,
+                expected='{"what":"journal","version":...',
+                hint="a run that began this very moment may not have written its first line yet"
+                if not self.data
+                else None,
+            )
         if int(version[1]) != VERSION:
             raise RunDirectoryError(
                 f"a journal of version {int(version[1])}",
@@ -49,15 +100,87 @@ class JournalFile:
             )
         return self._decode(_HEADER, line, 1)
 
+    @property
+    def has_ends(self) -> bool:
+        """Whether it holds starts and ends of tasks, as all but a journal of decisions alone do."""
+        return self.header().setup.output.log != "decisions"
+
     def records(self) -> Iterator[JournalRecord]:
         """All records, the header first."""
         self.header()
         for number, line in enumerate(self.data.splitlines(), 1):
             yield self._decode(_RECORDS, line, number)
 
+    def facts(self) -> Iterator[Fact]:
+        """What happened to jobs, tasks, machines and schedulers."""
+        self.header()
+        position = 0
+        while position < len(self.data):
+            end = self.data.find(b"\n", position + _CHUNK) + 1 or len(self.data)
+            try:
+                yield from _FACTS.decode_lines(_REST.sub(b"", self.data[position:end]))
+            except msgspec.MsgspecError:
+                self._find_fault(position, end)
+                raise
+            position = end
+
+    def job(self, name: str) -> SubmittedRecord | None:
+        """The submission of the job with this id."""
+        position = self.data.find(b'"job":{"id":%b' % msgspec.json.encode(name))
+        if position < 0:
+            return None
+        start, end = self.data.rfind(b"\n", 0, position) + 1, self.data.find(b"\n", position)
+        return self._decode(_SUBMITTED, self.data[start:end], self.line_at(start))
+
+    def job_names(self) -> list[str]:
+        """The ids of all jobs that were submitted, by number."""
+        return [msgspec.json.decode(name, type=str) for name in _JOB.findall(self.data)]
+
+    def machine_names(self) -> list[str]:
+        """Of all machines there ever were, by number."""
+        names = [machine.name for machine in self.header().setup.cell.machines]
+        for found in _MACHINE.finditer(self.data):
+            record = self._decode(_FACTS, found[0], self.line_at(found.start()))
+            match record:
+                case records.MachineRecord(change=AddMachine(machine)):
+                    names.append(machine.name)
+        return names
+
+    def about(self, job: str, number: int, index: int) -> Iterator[Fact]:
+        """The facts that may concern one task: those of its job, those that give its number, and
+        crashes of schedulers."""
+        self.header()
+        quoted = msgspec.json.encode(job)
+        needles = (
+            b'"job":%b' % quoted,
+            b'"job":{"id":%b' % quoted,
+            b'"number":%d,' % number,
+            b'{"what":"crashed"',
+        )
+        task = re.compile(rb"[\[,:]%d[\],}]" % (number << 32 | index))
+        lines = enumerate(self.data.splitlines(), 1)
+        next(lines)
+        for at, line in lines:
+            if any(needle in line for needle in needles) or (
+                b'"task' in line and task.search(line)
+            ):
+                yield self._decode(_FACTS, line, at)
+
+    def reached(self) -> int:
+        """The time of the last line."""
+        start = self.data.rfind(b"\n", 0, -1) + 1
+        found = _AT.match(self.data, start)
+        return int(found[1]) if found else 0
+
     def line_at(self, position: int) -> int:
         """The number of the line that begins at that byte."""
         return self.data.count(b"\n", 0, position) + 1
+
+    def _find_fault(self, position: int, end: int) -> None:
+        """Raises with the number of the line that cannot be decoded."""
+        first = self.line_at(position)
+        for number, line in enumerate(self.data[position:end].splitlines(), first):
+            self._decode(_RECORDS, line, number)
 
     def _decode(self, decoder: msgspec.json.Decoder[_T], line: bytes, number: int) -> _T:
         try:
