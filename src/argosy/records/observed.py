@@ -1,0 +1,157 @@
+"""A scenario made from a journal alone, to be run again under other engines.
+
+Jobs come when they came, machines and schedulers fail when they failed, and each task runs as long as it
+was observed to run. Of a task that never ended, its estimate is taken for the truth, or the time it has
+run so far if that is longer. What a journal cannot tell is said in `left_out`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from argosy.model.jobs import Job, TaskGroup
+from argosy.model.machines import Machine
+from argosy.model.scenario import (
+    ConstantLatency,
+    Fault,
+    MachineCrash,
+    MachineDrain,
+    MachineResize,
+    Network,
+    Output,
+    Scenario,
+    SchedulerCrash,
+)
+from argosy.model.transactions import (
+    AddMachine,
+    DrainMachine,
+    RemoveMachine,
+    ResizeMachine,
+    ReviveMachine,
+)
+from argosy.records.state import RunState
+from argosy.records.steps import Step
+
+#: An engine that would never end what was recorded is stopped after so many times its time.
+PATIENCE: Final = 10
+_UNKNOWN: Final = -1
+
+
+def observed_scenario(state: RunState) -> Scenario:
+    setup, observer = state.setup, _Observer(state)
+    jobs = tuple(observer.jobs())
+    faults = tuple(observer.faults())
+    is_whole = not observer.left_out["unended"] and not observer.has_endless
+    return Scenario(
+        name=setup.name,
+        seed=setup.seed,
+        cell=structs.replace(setup.cell, machines=(*setup.cell.machines, *observer.joined)),
+        jobs=jobs,
+        fleet=setup.fleet,
+        network=setup.network or Network(latency=ConstantLatency(delay=0)),
+        machines=setup.machines,
+        faults=(*faults, *setup.partitions),
+        # Where something was still open, all engines get as much time as was recorded.
+        horizon=state.until * PATIENCE if is_whole else state.until,
+        failover=setup.failover,
+        output=Output(log="none"),
+        left_out=observer.sentences(),
+    )
+
+
+class _Observer:
+    def __init__(self, state: RunState) -> None:
+        self._state = state
+        #: How often something was seen that a scenario cannot say, or that had to be guessed.
+        self.left_out: Counter[str] = Counter()
+        self.has_endless = False
+        #: Machines that came later.
+        self.joined: list[Machine] = []
+
+    def jobs(self) -> Iterator[Job]:
+        steps = self._state.steps
+        times = [np.full(count, _UNKNOWN, np.int64) for count in steps.task_counts]
+        so_far = [np.zeros(count, np.int64) for count in steps.task_counts]
+        for rows, into, ends in (
+            (self._state.finished, times, self._state.finished.finished),
+            (self._state.running, so_far, self._state.until),
+        ):
+            ran = np.maximum(ends - rows.started, 0)
+            for task, time in zip(rows.tasks.tolist(), ran.tolist(), strict=True):
+                into[task >> 32][task & 0xFFFFFFFF] = time
+        self.left_out["cancelled"] = self._state.count(Step.CANCELLED)
+        self.left_out["failed"] = self._state.count(Step.FAILED)
+        for number, job in enumerate(steps.jobs):
+            yield self._job(job, steps.submitted[number], times[number], so_far[number])
+
+    def _job(
+        self, job: Job, submitted: int, times: NDArray[np.int64], so_far: NDArray[np.int64]
+    ) -> Job:
+        groups = []
+        for start, group in zip(job.group_starts(), job.groups, strict=True):
+            mine = slice(start, start + group.count)
+            groups.append(self._group(group, times[mine], so_far[mine]))
+        return structs.replace(job, submit=submitted, groups=tuple(groups))
+
+    def _group(
+        self, group: TaskGroup, times: NDArray[np.int64], so_far: NDArray[np.int64]
+    ) -> TaskGroup:
+        """The group with what was observed as the truth; engines are told what they were told."""
+        if group.phases:
+            return group
+        if not group.durations:
+            self.has_endless = True
+            return group
+        estimate, unended = group.expected or 0, times == _UNKNOWN
+        self.left_out["unended"] += int(unended.sum())
+        truth = np.where(unended, np.maximum(so_far, estimate), times)
+        alike = bool((truth == truth[0]).all())
+        durations = tuple(truth[:1].tolist() if alike else truth.tolist())
+        return structs.replace(group, durations=durations, estimate=estimate)
+
+    def faults(self) -> Iterator[Fault]:
+        names = [machine.name for machine in self._state.setup.cell.machines]
+        changes = self._state.steps.machine_changes
+        for row, (at, change) in enumerate(changes):
+            later = changes[row + 1 :]
+            match change:
+                case RemoveMachine(machine):
+                    back = next((t for t, c in later if c == ReviveMachine(machine)), None)
+                    down = None if back is None else back - at
+                    yield MachineCrash(at=at, machine=names[machine], down=down)
+                case DrainMachine(machine, True):
+                    over = next((t for t, c in later if c == DrainMachine(machine, False)), None)
+                    lasts = None if over is None else over - at
+                    yield MachineDrain(at=at, machine=names[machine], lasts=lasts)
+                case ResizeMachine(machine, capacity):
+                    yield MachineResize(at=at, machine=names[machine], capacity=capacity)
+                case AddMachine(machine):
+                    names.append(machine.name)
+                    self.joined.append(machine)
+                    self.left_out["joined"] += 1
+                    # It is not there before it comes.
+                    yield MachineCrash(at=0, machine=machine.name, down=at)
+        crashes = self._state.steps.scheduler_changes
+        for row, (at, name, is_back) in enumerate(crashes):
+            if not is_back:
+                later_on = crashes[row + 1 :]
+                back = next((t for t, who, up in later_on if up and who == name), None)
+                down = None if back is None else back - at
+                yield SchedulerCrash(at=at, scheduler=name, down=down)
+
+    def sentences(self) -> tuple[str, ...]:
+        told = {
+            "unended": "{} tasks had not ended: their estimates are taken for their running times",
+            "joined": "{} machines joined later: engines know of them from the beginning",
+            "cancelled": "{} tasks were cancelled: here they run",
+            "failed": "{} tries of tasks failed: here each task runs once",
+        }
+        return tuple(
+            text.format(self.left_out[what]) for what, text in told.items() if self.left_out[what]
+        )
