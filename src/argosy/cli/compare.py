@@ -180,7 +180,9 @@ def csv(runs: dict[str, list[Summary]]) -> str:
     return csv_text(rows, list(dict.fromkeys(name for row in rows for name in row)))
 
 
-def sections(comparisons: list[Comparison], width: int | None) -> list[list[str]]:
+def sections(
+    comparisons: list[Comparison], width: int | None, *, has_seeds: bool = True
+) -> list[list[str]]:
     """Comparisons of the same runs for people."""
     from argosy.report import comparison as report
     from argosy.report import verdicts
@@ -193,7 +195,7 @@ def sections(comparisons: list[Comparison], width: int | None) -> list[list[str]
         metric = find_metric(compared.metric)
         lines = report.table(compared, metric).lines(width)
         shown.append([metric.title, *lines, "", *report.bars(compared, metric, room)])
-        shown.append(_wrapped(verdicts.verdict(compared, metric), width))
+        shown.append(_wrapped(verdicts.verdict(compared, metric, has_seeds=has_seeds), width))
     shown.append(["spread of JCT", *report.spread(first, room)])
     if parts := report.breakdown(first, room):
         shown.append(["where a finished job's time goes, on average", *parts])

@@ -149,7 +149,7 @@ def _under(
     tell_unmet([*scenario.left_out, *(text for name in chosen for text in notes[name])])
     emit(
         output,
-        sections=lambda width: comparing.sections(comparisons, width),
+        sections=lambda width: comparing.sections(comparisons, width, has_seeds=False),
         document=document,
         csv=lambda: comparing.csv(runs),
     )

@@ -147,11 +147,25 @@ class _Observer:
 
     def sentences(self) -> tuple[str, ...]:
         told = {
-            "unended": "{} tasks had not ended: their estimates are taken for their running times",
-            "joined": "{} machines joined later: engines know of them from the beginning",
-            "cancelled": "{} tasks were cancelled: here they run",
-            "failed": "{} tries of tasks failed: here each task runs once",
+            "unended": (
+                "1 task had not ended: its estimate is taken for its running time",
+                "{:,} tasks had not ended: their estimates are taken for their running times",
+            ),
+            "joined": (
+                "1 machine joined later: engines know of it from the beginning",
+                "{:,} machines joined later: engines know of them from the beginning",
+            ),
+            "cancelled": (
+                "1 task was cancelled: here it runs",
+                "{:,} tasks were cancelled: here they run",
+            ),
+            "failed": (
+                "1 try of a task failed: here each task runs once",
+                "{:,} tries of tasks failed: here each task runs once",
+            ),
         }
         return tuple(
-            text.format(self.left_out[what]) for what, text in told.items() if self.left_out[what]
+            one if self.left_out[what] == 1 else many.format(self.left_out[what])
+            for what, (one, many) in told.items()
+            if self.left_out[what]
         )
