@@ -11,12 +11,12 @@ from argosy.engines.families.flow.gangs import decide, gang_numbers
 from argosy.engines.families.flow.graph import Graph
 from argosy.engines.families.flow.tasks import PENDING, RUNNING
 from argosy.engines.firmament import FirmamentSettings
+from argosy.host.runtime import build_cell
 from argosy.model.jobs import Job
 from argosy.model.scenario import CellSpec
 from argosy.model.transactions import Claims, Transaction
 from argosy.solvers.flow.checker import faults
 from argosy.testing.builders import cell, scenario
-from argosy.worlds.sim.world import build_cell
 
 DATA = {"rate": 64 * 2**20, "block": 2**28, "spread": 0.5}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 import numpy as np
@@ -14,6 +14,7 @@ from argosy.cell import Draft, Rule, View
 from argosy.engines.api import Capabilities, Context, Finishes, Settings
 from argosy.engines.registry import ENGINES
 from argosy.host.journal import Journal
+from argosy.host.records import AttemptRecord, LostRecord, PlacedRecord, RefusedRecord
 from argosy.model.effects import Abandon, Commit, Effect, Enqueue, Sample, Send, Think, WakeMe
 from argosy.model.errors import EngineFault
 from argosy.model.events import (
@@ -53,10 +54,12 @@ from argosy.model.scenario import (
     UniformLatency,
 )
 from argosy.model.transactions import Claims, Transaction
+from argosy.records.journal_file import Fact, JournalFile
 from argosy.testing import conformance
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.worlds.sim import SimulatedWorld
 
+R = TypeVar("R")
 NO_LATENCY = Network(latency=ConstantLatency(delay=0))
 Script = Callable[["Scripted", Event, View, int], Sequence[Effect]]
 
@@ -131,13 +134,17 @@ def claim(view: View, event: JobSubmitted, machine: int, scheduler: str) -> Comm
     return Commit(Transaction(scheduler, claims))
 
 
-def run_log(spec: Any) -> tuple[SimulatedWorld, list[dict[str, Any]]]:
+def run_log(spec: Any) -> tuple[SimulatedWorld, list[Fact]]:
     stream = io.BytesIO()
     log = Journal(stream)
     world = SimulatedWorld(spec, ENGINES, log)
     world.run()
     log.flush()
-    return world, [msgspec.json.decode(line) for line in stream.getvalue().splitlines()]
+    return world, list(JournalFile(stream.getvalue()).facts())
+
+
+def of(facts: list[Fact], kind: type[R]) -> list[R]:
+    return [fact for fact in facts if isinstance(fact, kind)]
 
 
 def finish_order(world: SimulatedWorld) -> list[str]:
@@ -149,12 +156,10 @@ def test_a_decision_takes_its_time_and_the_wait_ends_when_it_begins() -> None:
     _, lines = run_log(
         scenario("omega", [job("a", 4)], replicas=1, settings={"t_job": 2_000, "t_task": 100})
     )
-    attempt, placed = (
-        next(x for x in lines if x["what"] == what) for what in ("attempt", "placed")
-    )
-    assert attempt["at"] == 0
-    assert attempt["takes"] == 2_400
-    assert placed["at"] == 2_400 + 500
+    (attempt,), (placed,) = of(lines, AttemptRecord), of(lines, PlacedRecord)
+    assert attempt.at == 0
+    assert attempt.takes == 2_400
+    assert placed.at == 2_400 + 500
 
 
 @pytest.mark.parametrize(
@@ -171,7 +176,7 @@ def test_decision_time_models_change_what_the_engine_says(
         decision_time=model,
     )
     world, lines = run_log(scenario("omega", [job("a", 4)], fleet=(entry,)))
-    takes = next(line["takes"] for line in lines if line["what"] == "attempt")
+    takes = of(lines, AttemptRecord)[0].takes
     assert least <= takes <= most
     assert world.host.schedulers[0].busy_time(world.host.runtime.now) == takes
 
@@ -185,9 +190,9 @@ def test_two_slow_deciders_conflict_and_the_loser_tries_again() -> None:
         for kind in ("batch", "service")
     )
     world, lines = run_log(scenario("omega", jobs, cell=cell(1), fleet=entries))
-    refused = [line for line in lines if line["what"] == "refused"]
-    assert [Why(line["whys"][0]) for line in refused] == [Why.NO_ROOM]
-    assert refused[0]["amounts"] == [2_000]
+    refused = of(lines, RefusedRecord)
+    assert [Why(line.whys[0]) for line in refused] == [Why.NO_ROOM]
+    assert refused[0].amounts == [2_000]
     assert sum(s.conflicts for s in world.host.schedulers) == 1
     assert world.host.board.counts().tolist() == [0, 0, 0, 2, 0, 0, 0]
 
@@ -210,10 +215,8 @@ def test_a_precedent_job_preempts_and_its_victims_come_back() -> None:
         job("high", 2, cpu=4_000, seconds=5, submit=10, precedence=5),
     ]
     world, lines = run_log(scenario("omega", jobs, settings={"preempt": True}, replicas=1))
-    lost = [line for line in lines if line["what"] == "lost"]
-    assert [(line["job"], line["why"], len(line["indices"])) for line in lost] == [
-        ("low", "preempted", 2)
-    ]
+    lost = of(lines, LostRecord)
+    assert [(line.job, line.why, len(line.indices)) for line in lost] == [("low", "preempted", 2)]
     assert world.host.membership.preemptions == 2
     assert world.host.board.counts().tolist() == [0, 0, 0, 10, 0, 0, 0]
 
@@ -226,8 +229,8 @@ def test_a_scheduler_stays_within_its_limits() -> None:
         limits=SchedulerLimits(resources=Resources(2_000, 64 * GIB)),
     )
     world, lines = run_log(scenario("omega", [job("a", 6, seconds=3)], fleet=(entry,)))
-    refused = [line for line in lines if line["what"] == "refused"]
-    assert {Why(why) for line in refused for why in line["whys"]} == {Why.RESOURCE_LIMIT}
+    refused = of(lines, RefusedRecord)
+    assert {Why(why) for line in refused for why in line.whys} == {Why.RESOURCE_LIMIT}
     assert world.host.schedulers[0].conflicts == 0
     rows = dict(
         zip(
@@ -791,29 +794,29 @@ def test_small_runs_are_pinned_to_the_byte(engine: str) -> None:
 
 GOLDEN = {
     # Of equally cheap flows the solver's choice shows: another solver may change these two.
-    "firmament": "d7f7c9dacfec34d90332bc3fe123d549",
-    "quincy": "eaf24094b7382e1014f7b20f832ba3a5",
-    "spread": "40974e988939dd9fa4dc4a6fd974942d",
+    "firmament": "dd534df74e0ef6dda53edfcd00e5ce59",
+    "quincy": "ea0d3db9090290716de2380c998af49d",
+    "spread": "f40049ef1e6fc6212b9af4d92c51bd74",
     # The integer programs of these two are solved by SCIP, whose version is pinned.
-    "medea": "7d83acf4a948a9d2657d381d0790a335",
-    "ilp-all": "40847bcc67e6368fedf24a1f33d126c9",
+    "medea": "37ee4eae22ff87c91e93dd694832a727",
+    "ilp-all": "8fc658f97f5d577936b374198c100c23",
     # Without constraints they see the same.
-    "jkube": "6a34e10baeba63a40a9ae728915a5aa9",
-    "jkube++": "6a34e10baeba63a40a9ae728915a5aa9",
-    "kube-modern": "6a34e10baeba63a40a9ae728915a5aa9",
-    "yarn": "45a04965c403026090204cb652b0ee07",
+    "jkube": "c48f4aaceb70ca7aae4a0a5a446cc943",
+    "jkube++": "d8c83a4aff339e9c3cd6cf8e615db24d",
+    "kube-modern": "7e7056f4e94d4d33a738489134841e41",
+    "yarn": "8b01e1a11ae3a54d247b4525bc527b51",
     # With one path and no partition, a monolithic scheduler decides as an Omega scheduler does.
-    "monolithic": "6c10c3ea7f1336332ae46895fe7fbeaf",
-    "partitioned": "4a52636c4049cfb169e48324ea3cb105",
-    "mapreduce": "5f914e4284c7156a0048270a54c6cb20",
-    "kube": "d370113889af46c896ac57ba2e3ec8fb",
-    "mesos": "12bf53a8e1237e7d5e9f64df2ea42b27",
-    "omega": "6c10c3ea7f1336332ae46895fe7fbeaf",
-    "murmuration": "bea3a98ed3293c50c7003e51343b0590",
+    "monolithic": "ecfe2829e3db21220ccd1f09348b6bd5",
+    "partitioned": "db89d21c1d1dd6e3bd197650ba5a4ecd",
+    "mapreduce": "b408df3036d5cd4105385e57a8c1da0e",
+    "kube": "6a3f8d6141be69b170c9b10f769d5610",
+    "mesos": "266f9eef23dcf207485a41adf4ccccd8",
+    "omega": "53d50796c2349d507d51f02199c154eb",
+    "murmuration": "3ffb92a0abd25d81b8e6a7fcb4869042",
     # Without long jobs, Hawk is Sparrow.
-    "sparrow": "e81c8893759ea46af386ed21d0d425bb",
-    "hawk": "e81c8893759ea46af386ed21d0d425bb",
-    "eagle": "3f66fb3861f4d732b75e0dca2cf0740f",
-    "yaq-c": "0741dfe5d31f90c93773b947b17994c8",
-    "yaq-d": "c35c65b638117854f24f7be115a8563f",
+    "sparrow": "6511f93a7dd08ba2edb70298f8995a24",
+    "hawk": "587ba0b4c426d9077c884f9fbae4a482",
+    "eagle": "6c3ebc59b0262bc5e92e1a7aa42ffecf",
+    "yaq-c": "a519bd4cc4a33a85926ae9fcf7dc06b6",
+    "yaq-d": "731bea29b61f683cdd6cf28a17bc663e",
 }

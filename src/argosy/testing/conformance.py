@@ -14,15 +14,24 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from argosy.engines.api import Engine
+from argosy.host import TaskState
 from argosy.host.journal import Journal
+from argosy.host.records import (
+    AbandonedRecord,
+    EnqueuedRecord,
+    ExplainedRecord,
+    PlacedRecord,
+    RefusedRecord,
+)
 from argosy.model.constraints.meaning import Container, Meaning
 from argosy.model.constraints.parts import container_tags, of_job
 from argosy.model.constraints.text import parse_constraint
+from argosy.model.explanations import Explanation
 from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -38,10 +47,11 @@ from argosy.model.scenario import (
     SchedulerCrash,
     UniformLatency,
 )
+from argosy.records.journal_file import Fact, JournalFile
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario, shared_job
-from argosy.host import TaskState
 from argosy.worlds.sim import SimulatedWorld
 
+R = TypeVar("R")
 PENDING, QUEUED, RUNNING, FINISHED, ABANDONED, *_ = TaskState
 
 
@@ -58,10 +68,16 @@ class ConformanceRun:
         self.world.run()
         self.digest = log.digest()
         self.log = stream.getvalue()
-        self.lines: list[dict[str, Any]] = [
-            msgspec.json.decode(line) for line in self.log.splitlines()
-        ]
+        self.facts: list[Fact] = list(JournalFile(self.log).facts())
         self.counts = self.world.host.board.counts().tolist()
+
+    def of(self, kind: type[R], job: str | None = None) -> list[R]:
+        """The records of one kind, in order; of one job, where that is named."""
+        return [
+            fact
+            for fact in self.facts
+            if isinstance(fact, kind) and (job is None or getattr(fact, "job", None) == job)
+        ]
 
     def require_all_finished(self) -> None:
         total = sum(self.counts)
@@ -80,10 +96,17 @@ class ConformanceRun:
         """Every task is placed, queued or finished, or the log says why it is not: in the scheduler's
         words or in the cell's refusal."""
         explained: set[tuple[str, int]] = set()
-        for line in self.lines:
-            if line["what"] in ("explained", "abandoned", "refused"):
-                assert line.get("explanation") or line.get("whys"), f"no reason: {line}"
-                explained.update((line["job"], index) for index in line["indices"])
+        for fact in self.facts:
+            match fact:
+                case RefusedRecord(job=name, indices=indices, whys=whys):
+                    assert whys, f"no reason: {fact}"
+                case ExplainedRecord(job=name, indices=indices, explanation=told):
+                    assert told != Explanation(), f"no reason: {fact}"
+                case AbandonedRecord(job=name, indices=indices, explanation=told):
+                    assert told != Explanation(), f"no reason: {fact}"
+                case _:
+                    continue
+            explained.update((name, index) for index in indices)
         for number in range(len(self.world.host.jobs)):
             name = self.world.host.jobs.name(number)
             for state in (PENDING, ABANDONED):
@@ -192,9 +215,8 @@ def required_attributes_are_obeyed(engine: type[Engine]) -> None:
     )
     trial = ConformanceRun(engine, built)
     trial.require_all_finished()
-    for line in trial.lines:
-        if line["what"] in ("placed", "enqueued") and line["job"] == "picky":
-            assert all(machine >= 6 for machine in line["machines"]), "required attributes ignored"
+    for record in (*trial.of(PlacedRecord, "picky"), *trial.of(EnqueuedRecord, "picky")):
+        assert all(machine >= 6 for machine in record.machines), "required attributes ignored"
 
 
 def gangs_start_together(engine: type[Engine]) -> None:
@@ -203,9 +225,9 @@ def gangs_start_together(engine: type[Engine]) -> None:
     jobs = [*workload(30, spacing=0.1), job("gang", 12, gang=True, seconds=5, submit=1)]
     trial = ConformanceRun(engine, scenario(engine.name, jobs))
     trial.require_all_finished()
-    placed = [line for line in trial.lines if line["what"] == "placed" and line["job"] == "gang"]
+    placed = trial.of(PlacedRecord, "gang")
     assert len(placed) == 1, f"the gang was placed in {len(placed)} parts"
-    assert len(placed[0]["indices"]) == 12
+    assert len(placed[0].indices) == 12
 
 
 def hard_constraints_are_kept(engine: type[Engine]) -> None:
