@@ -17,6 +17,7 @@ from argosy.cell.search import Rule
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
+from argosy.model.tasks import task_numbers
 from argosy.model.transactions import OPERATOR, AddMachine, Claims, Transaction
 
 MACHINES = 12_500
@@ -43,7 +44,7 @@ def batches(shape: int, machines: int, tasks: int, batch: int) -> list[Transacti
     """Claims spread evenly over the machines in a scattered order."""
     where = (np.arange(tasks, dtype=np.int64) * 7_919 % machines).astype(np.int32)
     numbers = np.arange(tasks, dtype=np.int64)
-    numbers = (numbers // 50 << 32) | numbers % 50
+    numbers = task_numbers(numbers // 50, numbers % 50)
     return [
         Transaction(
             "bench",

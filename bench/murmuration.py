@@ -20,11 +20,13 @@ import numpy as np
 
 from argosy.cell.waits import WaitView
 from argosy.engines.registry import ENGINES, find_published
-from argosy.model.jobs import Job
+from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
-from argosy.model.scenario import CellSpec, FleetEntry, MachineModel, Output, Scenario
+from argosy.model.scenario import CellSpec, FleetEntry, Output, Scenario
+from argosy.model.tasks import first_tasks
+from argosy.model.truth import SimulatedJob
 from argosy.workloads import eagle, fanout
 from argosy.worlds.sim import SimulatedWorld
 
@@ -34,7 +36,7 @@ FCFS = MachineModel(start_delay=HOPS)
 SRJF = MachineModel(queue="shortest-first", start_delay=HOPS)
 
 
-def jobs_of(directory: Path | None, name: str) -> tuple[Job, ...]:
+def jobs_of(directory: Path | None, name: str) -> tuple[SimulatedJob, ...]:
     random = Random(1)
     if directory is not None:
         file = {"yahoo": "yahoo-10k", "cloudera": "cloudera-c-10k"}[name]
@@ -44,7 +46,7 @@ def jobs_of(directory: Path | None, name: str) -> tuple[Job, ...]:
 
 def run(
     engine: str,
-    jobs: tuple[Job, ...],
+    jobs: tuple[SimulatedJob, ...],
     machines: int,
     model: MachineModel,
     schedulers: int = 10,
@@ -90,7 +92,7 @@ def placement(machines: int, tasks: int = 400_000) -> float:
     shapes, times = np.zeros(40, np.int32), np.zeros(40, np.int64)
     begin = time.process_time()
     for job in range(tasks // 40):
-        numbers = np.arange(40, dtype=np.int64) | (job << 32)
+        numbers = first_tasks(job, 40)
         estimate = 1_000_000 + 37 * job
         chosen = view.choose(numbers, 40, 0, estimate, job, random)[0]
         view.post_ended(job, job, numbers[:30], chosen[:30], times[:30], shapes[:30], times[:30])

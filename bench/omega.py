@@ -23,8 +23,8 @@ import time
 from collections import deque
 from itertools import chain
 
-from argosy.model.jobs import Job
 from argosy.model.random import Random
+from argosy.model.truth import SimulatedJob
 from argosy.papers.experiment import ExperimentPoint
 from argosy.papers.omega.world import HOUR, run_point
 from argosy.workloads import clusters
@@ -64,7 +64,7 @@ class Plain:
         self.random = Random(2)
         self.events: list[tuple[int, int, str, object]] = []
         self.sequence = 0
-        self.queues: dict[str, deque[tuple[Job, int]]] = {kind: deque() for kind in T_JOB}
+        self.queues: dict[str, deque[tuple[SimulatedJob, int]]] = {kind: deque() for kind in T_JOB}
         self.deciding: set[str] = set()
 
     def at(self, when: int, what: str, value: object) -> None:
@@ -85,8 +85,8 @@ class Plain:
             chosen.append(machine)
         self.at(now + T_JOB[kind] + T_TASK[kind] * left, "commit", (job, chosen))
 
-    def commit(self, job: Job, chosen: list[int], now: int) -> None:
-        left, durations = 0, job.groups[0].durations
+    def commit(self, job: SimulatedJob, chosen: list[int], now: int) -> None:
+        left, durations = 0, job.truth[0].durations
         for machine in chosen:
             if self.free[machine] < 1:
                 left += 1
@@ -110,7 +110,7 @@ class Plain:
             elif what == "commit":
                 self.commit(*value, now)  # type: ignore[misc]
             else:
-                assert isinstance(value, Job)
+                assert isinstance(value, SimulatedJob)
                 self.queues[value.kind].append((value, value.groups[0].count))
                 self.begin(value.kind, now)
 

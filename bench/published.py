@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from argosy.engines.registry import ENGINES, find_published
-from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, FleetEntry, Output, Scenario
+from argosy.model.truth import SimulatedJob
 from argosy.scenarios.variants import as_published
 from argosy.workloads import eagle
 from argosy.worlds.sim import SimulatedWorld
@@ -35,14 +35,14 @@ FORMS = {
 }  # fmt: skip
 
 
-def jobs_of(directory: Path, workload: str) -> tuple[Job, ...]:
+def jobs_of(directory: Path, workload: str) -> tuple[SimulatedJob, ...]:
     expanded = directory / f"{FILES[workload]}.tr"
     listed = directory / f"{FILES[workload]}.jobs.csv"
     source = expanded if expanded.exists() else listed
     return tuple(eagle.read(source, Random(1), speedup=1000))
 
 
-def median(form: str, jobs: tuple[Job, ...], machines: int, seed: int) -> float:
+def median(form: str, jobs: tuple[SimulatedJob, ...], machines: int, seed: int) -> float:
     engine, _ = find_published(form)
     slot = Resources(cpu=1000)
     scenario = Scenario(

@@ -24,9 +24,10 @@ from argosy.engines.registry import ENGINES
 from argosy.host.journal import Journal
 from argosy.model.effects import Effect, Send
 from argosy.model.events import Event, MessageReceived, Started
-from argosy.model.jobs import Job
+from argosy.model.messages import Note
 from argosy.model.random import Random
 from argosy.model.scenario import FleetEntry, Scenario
+from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, cell, job
 from argosy.worlds.sim import SimulatedWorld
 
@@ -54,15 +55,15 @@ class Relay:
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
             case Started():
-                return (Send(self._next, 0),)
-            case MessageReceived(_, hops):
+                return (Send(self._next, Note("hello")),)
+            case MessageReceived(_, message):
                 self._left -= 1
-                return (Send(self._next, hops + 1),) if self._left > 0 else ()
+                return (Send(self._next, message),) if self._left > 0 else ()
         return ()
 
 
 def run(
-    engine: type[Engine], jobs: list[Job], machines: int, horizon: int | None
+    engine: type[Engine], jobs: list[SimulatedJob], machines: int, horizon: int | None
 ) -> tuple[float, int, int]:
     fleet = (FleetEntry(name="s", engine=engine.name, replicas=SCHEDULERS),)
     scenario = Scenario(
@@ -80,7 +81,7 @@ def run(
     return seconds, world.host.events, int(world.host.board.counts()[3])
 
 
-def small_jobs(count: int) -> list[Job]:
+def small_jobs(count: int) -> list[SimulatedJob]:
     random = Random(1)
     return [
         job(f"j{i}", 1 + random.below(4), seconds=1 + random.below(60), submit=i * 0.001)

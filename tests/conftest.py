@@ -1,8 +1,11 @@
 """Shared settings: property tests are deterministic and never judged by the clock. Fixtures that read
 scenarios written into a test."""
 
+import sys
+
 import pytest
 from hypothesis import settings
+from outside import Install, install_into
 from small_scenario import ALSO
 
 from argosy.model.errors import ArgosyError, ScenarioError
@@ -43,3 +46,28 @@ def refused(read, tmp_path):
         return caught.value
 
     return refuse
+
+
+@pytest.fixture
+def fresh_modules(tmp_path, monkeypatch):
+    """An empty directory whose modules are forgotten afterwards, as is what they did to the path."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if name.partition(".")[0] in ("roomiest", "unfinished"):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def install(fresh_modules, monkeypatch) -> Install:
+    def install_text(text, *, package="roomiest", entry_points=None):
+        directory = fresh_modules / "site"
+        directory.mkdir(exist_ok=True)
+        declared = entry_points or {"roomiest": "roomiest:Roomiest"}
+        install_into(directory, text, package, declared)
+        if str(directory) not in sys.path:
+            monkeypatch.syspath_prepend(str(directory))
+        return directory
+
+    return install_text

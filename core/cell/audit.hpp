@@ -1,7 +1,8 @@
 // The audit: everything that is counted, counted again from the claims.
 //
-// O(machines + claims x tags x sets). Each discrepancy is one sentence; none means the invariants
-// stated in cell.hpp hold.
+// O(machines + claims x (log jobs + tags x sets)). Each discrepancy is one sentence, and sentences are
+// made only then: audited cells recount after every start and end. None means the invariants stated in
+// cell.hpp hold.
 #pragma once
 
 #include <map>
@@ -53,14 +54,25 @@ inline std::vector<std::string> Cell::audit() const {
   Amounts used{};
   std::size_t claims = 0;
 
+  std::size_t assumed = 0;
   claims_.each([&](std::int32_t slot, const Claim& claim) {
     ++claims;
-    const std::string name = "task " + std::to_string(claim.task);
-    if (claims_.slot(claim.task) != slot) found.push_back(name + " is not found by its number");
+    const auto name = [&claim] { return "task " + std::to_string(claim.task); };
+    if (claims_.slot(claim.task) != slot) found.push_back(name() + " is not found by its number");
     if (!knows(claim.machine) || !shapes_->knows(claim.shape) ||
         !knows_scheduler(claim.scheduler)) {
-      found.push_back(name + " refers to a machine, shape or scheduler that does not exist");
+      found.push_back(name() + " refers to a machine, shape or scheduler that does not exist");
       return;
+    }
+    if (!is_within_reach(claim.shape)) {
+      found.push_back(name() + " holds a resource that no machine has");
+    }
+    if (claim.assumed) {
+      ++assumed;
+      const std::uint64_t* listed = assumed_.find(claim.task);
+      if (listed == nullptr || *listed != claim.sequence) {
+        found.push_back(name() + " is assumed but not listed so");
+      }
     }
     const auto machine = static_cast<std::size_t>(claim.machine);
     for (std::size_t d = 0; d < dims; ++d) {
@@ -77,6 +89,10 @@ inline std::vector<std::string> Cell::audit() const {
       for (const std::int32_t set : groups_->sets_of(claim.machine)) ++set_tags[{set, tag}];
     }
   });
+  if (assumed != assumed_.size()) {
+    found.push_back(differ("the number of assumed claims", static_cast<std::int64_t>(assumed_.size()),
+                           static_cast<std::int64_t>(assumed)));
+  }
   if (claims != claims_.size()) {
     found.push_back(differ("the number of claims", static_cast<std::int64_t>(claims_.size()),
                            static_cast<std::int64_t>(claims)));
@@ -86,36 +102,36 @@ inline std::vector<std::string> Cell::audit() const {
   Amounts capacity_ever{};
   for (std::int32_t machine = 0; machine < machines(); ++machine) {
     const auto at = static_cast<std::size_t>(machine);
-    const std::string name = "machine " + std::to_string(machine);
+    const auto name = [machine] { return "machine " + std::to_string(machine); };
     for (std::size_t d = 0; d < dims; ++d) {
       const std::int64_t whole = columns_.capacity(machine)[d];
       const std::int64_t left = whole - on_machine[at][d];
-      const std::string what = name + ", dimension " + std::to_string(d);
-      if (left < 0) found.push_back(what + " is oversubscribed by " + std::to_string(-left));
+      const auto what = [&] { return name() + ", dimension " + std::to_string(d); };
+      if (left < 0) found.push_back(what() + " is oversubscribed by " + std::to_string(-left));
       if (columns_.free(machine)[d] != left) {
-        found.push_back(differ(what + ": free", columns_.free(machine)[d], left));
+        found.push_back(differ(what() + ": free", columns_.free(machine)[d], left));
       }
       capacity_ever[d] += whole;
       if (is_up(machine)) capacity[d] += whole;
     }
-    if (!is_up(machine) && claims_of_machine[at] > 0) found.push_back(name + " is gone but holds claims");
+    if (!is_up(machine) && claims_of_machine[at] > 0) found.push_back(name() + " is gone but holds claims");
 
     std::size_t listed = 0;
     std::int32_t last = -1;
     for (std::int32_t slot = claims_.first_on(machine); slot >= 0 && listed <= claims;
          slot = claims_.at(slot).next) {
       if (claims_.at(slot).machine != machine || claims_.at(slot).previous != last) {
-        found.push_back(name + " has a broken list of claims");
+        found.push_back(name() + " has a broken list of claims");
         break;
       }
       if (last >= 0 && claims_.at(last).sequence >= claims_.at(slot).sequence) {
-        found.push_back(name + " lists its claims out of order");
+        found.push_back(name() + " lists its claims out of order");
       }
       last = slot;
       ++listed;
     }
     if (listed != claims_of_machine[at] || claims_.last_on(machine) != last) {
-      found.push_back(differ(name + ": length of the list of claims", static_cast<std::int64_t>(listed),
+      found.push_back(differ(name() + ": length of the list of claims", static_cast<std::int64_t>(listed),
                              static_cast<std::int64_t>(claims_of_machine[at])));
     }
   }
@@ -152,6 +168,12 @@ inline std::vector<std::string> Cell::audit() const {
   audit_detail::compare_tags("machine", machine_tags_, machine_tags, found);
   audit_detail::compare_tags("set", set_tags_, set_tags, found);
   return found;
+}
+
+inline void Cell::require_sound() const {
+  std::string all;
+  for (const std::string& one : audit()) all += (all.empty() ? "" : "; ") + one;
+  if (!all.empty()) throw Unsound(all);
 }
 
 }  // namespace argosy

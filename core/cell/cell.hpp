@@ -1,12 +1,20 @@
 // The cell: the only mutable owner of cluster state.
 //
+// The door. Whatever happens to the cell is a transaction, begun by `begin`: it moves the versions of
+// the machines it changes on, keeps every count, and is recounted where the cell is `audited`. There are
+// four entries: `commit` judges what schedulers and operators ask (machine changes before it belong to
+// the same transaction); `start`, `finish` and `end` are its hot entries for those who run the machines,
+// where nothing is left to judge but whether it is possible: a queued task begins, a task ends, tasks
+// end. A start is exempt from its scheduler's limits and from draining, for the task was let into the
+// queue before; an end is nobody's to refuse.
+//
 // Invariants, all of which `audit` (audit.hpp) recounts:
 //   free = capacity - sum of the requests of the machine's claims, and free >= 0 in each dimension;
 //   a machine that is gone holds no claims;
-//   tag counts, scheduler usage, admitted jobs and totals equal recounts over the claims.
+//   tag counts, scheduler usage, admitted jobs, assumed claims and totals equal recounts over the claims.
 //
-// Every change is made of four reversible steps: a claim added, a claim removed, a version moved on,
-// an eviction noted. Each step is logged, and `undo` walks the log back to a mark, which restores the
+// Every change is made of five reversible steps: a claim added, a claim removed, a claim confirmed, a
+// version moved on, an eviction noted. Each step is logged, and `undo` walks the log back to a mark, which restores the
 // state exactly, down to list order and sequence numbers. All-or-nothing transactions, gangs and
 // moves (commit.hpp) are built on that.
 //
@@ -15,11 +23,20 @@
 // compares with, so that a transaction's own claims do not make each other stale. Versions wrap at
 // 2^32.
 //
+// Assumed claims. Where the truth is elsewhere, a claim is made before the truth has agreed. It takes room
+// and counts like any other from the first moment; it is then confirmed, which changes nothing that
+// another scheduler could see and moves no version on, or forgotten, which is a release. Whom its making
+// has preempted does not come back: they were told, and may run elsewhere by then.
+//
+// Growth. New dimensions and node sets come while the cell runs (columns.hpp, shapes.hpp, groups.hpp);
+// numbers once given keep their meaning. Who has sized arrays by the dimensions for good, as simulated
+// machines have, calls `keep_dimensions`, and growth is refused from then on.
+//
 // Numbers. Requests and capacities are at most 2^53; the capacities of all machines together, gone or
 // not, at most 2^62 in each dimension (refused beyond), so no sum here overflows.
 //
-// Bad input throws std::invalid_argument before anything has changed, except in the simulated
-// machines' `start` and `finish`, which answer false.
+// Bad input throws std::invalid_argument before anything has changed, except in `start` and `finish`,
+// which answer false, and `end`, which answers whom it did not find.
 #pragma once
 
 #include <algorithm>
@@ -27,6 +44,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cell/claims.hpp"
@@ -36,7 +54,19 @@
 
 namespace argosy {
 
-// Parallel arrays, one row a claim; `gangs` may be null.
+// Refusals that come from others having changed the cell, as in argosy.model.explanations.CONFLICTS.
+inline bool is_conflict(Why why) {
+  return why == Why::no_room || why == Why::stale || why == Why::machine_gone ||
+         why == Why::machine_draining;
+}
+
+// The cell is not what a recount makes of it: a bug of the cell's own.
+struct Unsound : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Parallel arrays, one row a claim; `gangs` and `alternatives` may be null. The latter has `width`
+// machines a row, to be tried in order after the first; negative ones are padding.
 struct ClaimRows {
   std::size_t count = 0;
   const std::int64_t* tasks = nullptr;
@@ -44,6 +74,15 @@ struct ClaimRows {
   const std::int32_t* shapes = nullptr;
   const std::uint32_t* versions = nullptr;
   const std::int32_t* gangs = nullptr;
+  const std::int32_t* alternatives = nullptr;
+  std::size_t width = 0;
+};
+
+// Tasks whose claims are confirmed, forgotten and released, in this order, before claims are judged.
+struct Settled {
+  std::span<const std::int64_t> confirms;
+  std::span<const std::int64_t> forgets;
+  std::span<const std::int64_t> releases;
 };
 
 struct Terms {
@@ -52,18 +91,30 @@ struct Terms {
   bool coarse = false;
   bool preempt = false;
   bool move = false;
+  bool assume = false;
 };
 
-// Why a claim was refused: a dimension and an amount where the reason has them.
+// Why a claim was refused: a dimension and an amount where the reason has them. The numbers of resources
+// that are no dimension follow those of the dimensions there can be.
 struct Refusal {
   Why why = Why::none;
-  std::int8_t dimension = -1;
+  std::int32_t dimension = -1;
   std::int64_t amount = 0;
 };
 
-struct Unreleased {
+// A task whose claim was not confirmed, forgotten or released.
+struct Unsettled {
   std::int64_t task;
   Why why;
+};
+
+// What became of a transaction.
+struct Judged {
+  std::vector<Refusal> refusals;       // one a row; Why::none: accepted
+  std::vector<std::int32_t> machines;  // where each row was judged; none without alternatives
+  std::vector<Unsettled> unconfirmed;
+  std::vector<Unsettled> unforgotten;
+  std::vector<Unsettled> unreleased;
 };
 
 class Cell : public CellView {
@@ -92,6 +143,28 @@ class Cell : public CellView {
     changed.most_precedence = most_precedence;
   }
 
+  // Recount after each start, finish and end, and throw `Unsound` at the first discrepancy. Recounting
+  // after `commit` is left to its caller, who may have more to say.
+  void set_audited(bool audited) { audited_ = audited; }
+  void require_sound() const;
+
+  // One more dimension, which is what requests may have called `resource` so far.
+  void grow(std::int32_t resource) {
+    if (resource < 0) throw std::invalid_argument("resource numbers must not be negative");
+    if (dimensions() >= most_dimensions) throw std::invalid_argument("a cell has 1 to 8 dimensions");
+    if (keeps_dimensions_) throw std::invalid_argument("the cell keeps its dimensions");
+    columns_.widen(dimensions() + 1);
+    shapes_->grow(resource);
+  }
+  void keep_dimensions() { keeps_dimensions_ = true; }
+  bool keeps_dimensions() const { return keeps_dimensions_; }
+  void add_sets(std::int32_t count) {
+    if (count < 0 || count > most_sets - groups_->sets()) {
+      throw std::invalid_argument("a cell has 0 to 2^24 node sets");
+    }
+    groups_->add_sets(count);
+  }
+
   // Claims, as the simulated machines see them.
 
   std::uint64_t claim_sequence(std::int64_t task) const {
@@ -111,6 +184,15 @@ class Cell : public CellView {
     return claim ? claim->scheduler : -1;
   }
   const Claims& claims() const { return claims_; }
+  // Tasks whose claims are assumed, oldest claim first.
+  std::vector<std::int64_t> assumed() const {
+    std::vector<std::pair<std::uint64_t, std::int64_t>> found;
+    assumed_.each([&](std::int64_t task, std::uint64_t sequence) { found.emplace_back(sequence, task); });
+    std::sort(found.begin(), found.end());
+    std::vector<std::int64_t> tasks;
+    for (const auto& [sequence, task] : found) tasks.push_back(task);
+    return tasks;
+  }
   // Whether the claim that once had this number is still there: slots are used again, numbers never.
   bool holds(std::int32_t slot, std::uint64_t sequence) const {
     return claims_.at(slot).sequence == sequence;
@@ -157,8 +239,7 @@ class Cell : public CellView {
     }
   }
 
-  // A queued task begins at its machine: a transaction of its own, exempt from limits. A draining
-  // machine may still start what is queued on it.
+  // A queued task begins at its machine. False if it runs already, or the machine has no room or is gone.
   bool start(std::int64_t task, std::int32_t machine, std::int32_t shape, std::int32_t scheduler) {
     if (task < 0 || !is_up(machine) || !knows_scheduler(scheduler) || !fits(machine, shape) ||
         claims_.slot(task) >= 0) {
@@ -166,11 +247,11 @@ class Cell : public CellView {
     }
     begin();
     place(task, machine, shape, static_cast<std::uint16_t>(scheduler));
-    log_.clear();
+    close();
     return true;
   }
 
-  // A running task ends, whoever's it was.
+  // A running task ends, whoever's it was. False if it holds no claim.
   bool finish(std::int64_t task) {
     const std::int32_t slot = task < 0 ? -1 : claims_.slot(task);
     if (slot < 0) return false;
@@ -180,7 +261,22 @@ class Cell : public CellView {
   void finish_claim(std::int32_t slot) {
     begin();
     remove(slot);
-    log_.clear();
+    close();
+  }
+  // The same for many at once; answers those that hold no claim.
+  std::vector<std::int64_t> end(std::span<const std::int64_t> tasks) {
+    std::vector<std::int64_t> unknown;
+    begin();
+    for (const std::int64_t task : tasks) {
+      const std::int32_t slot = task < 0 ? -1 : claims_.slot(task);
+      if (slot < 0) {
+        unknown.push_back(task);
+      } else {
+        remove(slot);
+      }
+    }
+    close();
+    return unknown;
   }
 
   // A transaction is `begin`, machine changes, then one `commit` of releases and claims.
@@ -197,12 +293,13 @@ class Cell : public CellView {
   void remove_machine(std::int32_t machine);
   void revive(std::int32_t machine);
   void resize(std::int32_t machine, const std::int64_t* capacity);
+  // Whether that changed anything.
+  bool relabel(std::int32_t machine, std::span<const std::int32_t> sets,
+               std::span<const std::int32_t> attributes);
 
   // Throws std::invalid_argument unless every row makes sense; `commit` relies on it.
-  void check(const ClaimRows& rows, std::span<const std::int64_t> releases, const Terms& terms) const;
-  // Fills `refusals` (one per row; Why::none means accepted) and `unreleased`.
-  void commit(const ClaimRows& rows, std::span<const std::int64_t> releases, const Terms& terms,
-              std::vector<Refusal>& refusals, std::vector<Unreleased>& unreleased);
+  void check(const ClaimRows& rows, const Settled& settled, const Terms& terms) const;
+  Judged commit(const ClaimRows& rows, const Settled& settled, const Terms& terms);
 
   // Tasks evicted since `begin`, in order, and the machines they were on.
   const std::vector<std::int64_t>& evicted() const { return evicted_; }
@@ -214,7 +311,7 @@ class Cell : public CellView {
 
  private:
   struct Step {
-    enum Kind : std::uint8_t { placed, removed, versioned } kind;
+    enum Kind : std::uint8_t { placed, removed, confirmed, versioned } kind;
     std::int32_t at;  // slot, or machine
     Claim claim;      // of a removed claim
   };
@@ -237,6 +334,10 @@ class Cell : public CellView {
         case Step::removed:
           claims_.put_back(step.claim);
           account(step.claim, 1);
+          break;
+        case Step::confirmed:
+          claims_.set_assumed(step.at, true);
+          assumed_.insert(claims_.at(step.at).task) = claims_.at(step.at).sequence;
           break;
         case Step::versioned:
           --columns_.version_for_writing(step.at);
@@ -262,17 +363,31 @@ class Cell : public CellView {
     }
     owner.claims += sign;
     owner.jobs.count(job_of(claim.task), sign);
+    if (claim.assumed) {
+      if (sign > 0) {
+        assumed_.insert(claim.task) = claim.sequence;
+      } else {
+        assumed_.erase(claim.task);
+      }
+    }
     for (const std::int32_t tag : shapes_->tags(claim.shape)) {
       machine_tags_.add(claim.machine, tag, sign);
       for (const std::int32_t set : groups_->sets_of(claim.machine)) set_tags_.add(set, tag, sign);
     }
   }
 
-  void place(std::int64_t task, std::int32_t machine, std::int32_t shape, std::uint16_t scheduler) {
+  void place(std::int64_t task, std::int32_t machine, std::int32_t shape, std::uint16_t scheduler,
+             bool assumed = false) {
     touch(machine);
-    const std::int32_t slot = claims_.add(task, machine, shape, scheduler);
+    const std::int32_t slot = claims_.add(task, machine, shape, scheduler, assumed);
     account(claims_.at(slot), 1);
     log_.push_back({Step::placed, slot, {}});
+  }
+
+  void confirm(std::int32_t slot) {
+    claims_.set_assumed(slot, false);
+    assumed_.erase(claims_.at(slot).task);
+    log_.push_back({Step::confirmed, slot, {}});
   }
 
   void remove(std::int32_t slot) {
@@ -286,6 +401,12 @@ class Cell : public CellView {
     evicted_.push_back(claims_.at(slot).task);
     evicted_from_.push_back(claims_.at(slot).machine);
     remove(slot);
+  }
+
+  // The end of a hot entry.
+  void close() {
+    log_.clear();
+    if (audited_) require_sound();
   }
 
   void touch(std::int32_t machine) {
@@ -308,9 +429,16 @@ class Cell : public CellView {
   }
   void require_capacity(const std::int64_t* capacity, const std::int64_t* instead_of) const;
 
-  void release(std::span<const std::int64_t> tasks, std::int32_t scheduler,
-               std::vector<Unreleased>& unreleased);
-  Refusal claim(const ClaimRows& rows, std::size_t row, const Terms& terms);
+  void require_labels(std::span<const std::int32_t> sets,
+                      std::span<const std::int32_t> attributes) const;
+
+  void settle(const Settled& settled, std::int32_t scheduler, Judged& judged);
+  template <class Act>
+  void settle_each(std::span<const std::int64_t> tasks, std::int32_t scheduler, bool only_assumed,
+                   std::vector<Unsettled>& refused, Act act);
+  Refusal claim(const ClaimRows& rows, std::size_t row, std::int32_t machine, const Terms& terms,
+                bool coarse);
+  Refusal claim_any(const ClaimRows& rows, std::size_t row, const Terms& terms, std::int32_t& machine);
   Refusal make_room(std::int32_t machine, std::int32_t shape, bool preempt);
   // Slots on `machine` with precedence below `bound`, in the order in which they are to go.
   void victims(std::int32_t machine, int bound, std::vector<std::int32_t>& out) const;
@@ -324,6 +452,10 @@ class Cell : public CellView {
   std::vector<std::int64_t> evicted_;
   std::vector<std::int32_t> evicted_from_;
   Amounts capacity_ever_{};
+  // Tasks with assumed claims, and the claims' sequence numbers.
+  FlatMap<std::uint64_t> assumed_;
+  bool keeps_dimensions_ = false;
+  bool audited_ = false;
 };
 
 }  // namespace argosy

@@ -27,6 +27,8 @@ struct Claim {
   std::int32_t previous = -1;
   std::int32_t next = -1;
   std::uint16_t scheduler = 0;
+  // Made where the truth is elsewhere, which has not spoken yet.
+  bool assumed = false;
 };
 
 class Claims {
@@ -52,14 +54,16 @@ class Claims {
 
   // `task` must hold no claim.
   std::int32_t add(std::int64_t task, std::int32_t machine, std::int32_t shape,
-                   std::uint16_t scheduler) {
+                   std::uint16_t scheduler, bool assumed = false) {
     const std::int32_t slot = take_slot();
     Claim& claim = mutable_at(slot);
-    claim = {task, ++last_sequence_, machine, shape, last_on(machine), -1, scheduler};
+    claim = {task, ++last_sequence_, machine, shape, last_on(machine), -1, scheduler, assumed};
     link(slot);
     slot_of_.insert(task, slot);
     return slot;
   }
+
+  void set_assumed(std::int32_t slot, bool assumed) { mutable_at(slot).assumed = assumed; }
 
   // Takes back the latest `add`: its slot and its sequence number are as if it had not been.
   void take_back(std::int32_t slot) {

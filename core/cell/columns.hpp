@@ -6,13 +6,19 @@
 // per 256 machines, and the first write to a page after that costs one copy of the page (about 13 KB
 // at D = 2). Reading never copies.
 //
+// Growth. A row has exactly as many amounts as there are dimensions: searches spend their time reading
+// rows, so none has room to spare. A new dimension lays all pages out anew, O(machines x D), and is rare.
+// Copies made before keep their pages and their own number of dimensions.
+//
 // Threads: a copy may be read by one thread while the original is written by another, as long as
 // copies are made and dropped by the thread that writes (or under a lock with it).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace argosy {
@@ -73,6 +79,24 @@ class Columns {
       if (room[d] < request[d]) return false;
     }
     return true;
+  }
+
+  // Every machine has nothing of the dimensions that come new.
+  void widen(int dimensions) {
+    const auto from = static_cast<std::size_t>(dimensions_);
+    const auto to = static_cast<std::size_t>(dimensions);
+    for (auto& page : pages_) {
+      auto wide = std::make_shared<Page>(dimensions);
+      for (std::size_t row = 0; row < Page::size; ++row) {
+        std::copy_n(page->capacity.data() + row * from, from, wide->capacity.data() + row * to);
+        std::copy_n(page->free.data() + row * from, from, wide->free.data() + row * to);
+        std::copy_n(page->scale.data() + row * from, from, wide->scale.data() + row * to);
+      }
+      wide->version = page->version;
+      wide->flags = page->flags;
+      page = std::move(wide);
+    }
+    dimensions_ = dimensions;
   }
 
   std::int64_t* free_for_writing(std::int32_t machine) {

@@ -1,10 +1,18 @@
-// Judging a transaction: releases, then claims, against the cell as it is.
+// Judging a transaction: claims confirmed, forgotten and released, then claims made, against the cell as
+// it is.
 //
 // A claim is refused for the first of these that holds: the machine is unknown, gone or draining; the
 // task holds a claim already (and is not being moved by its own scheduler); the machine moved on
 // since the decision (coarse); the scheduler may not wield the precedence, has its jobs, or its
-// resources; the machine lacks room, even after every permitted preemption. O(1) expected a claim, plus its number of tags times sets;
-// preemption sorts the machine's claims.
+// resources; the machine lacks room, even after every permitted preemption. O(1) expected a claim, plus
+// its number of tags times sets; preemption sorts the machine's claims.
+//
+// Alternatives. A claim may come with machines to try in order where the first choice is refused with a
+// conflict; any other reason would be the same everywhere and ends the row. Each candidate is judged as
+// if it were the only one, preemption included, except that the version is that of the first choice:
+// alternatives are judged by fit alone also where detection is coarse. Who names alternatives says that
+// they will do if they fit; who insists on what it saw names none. If all conflict, the row tells the
+// first choice's reason. O(candidates) a claim.
 //
 // Preemption takes tasks of strictly lower precedence, least first, among equals the youngest, until
 // the claim fits; it then gives back those that turn out not to be needed, the most precious first.
@@ -12,8 +20,10 @@
 // is a knapsack problem.
 //
 // All or nothing: claims are made one by one until the first refusal; then everything since the
-// group's beginning is undone (the whole transaction with its releases if atomic, else the gang), and
-// the other rows say `together`.
+// group's beginning is undone (the whole transaction with all that it confirmed, forgot and released if
+// atomic, else the gang), and the other rows say `together`. A row is refused only when its alternatives
+// are exhausted; rows before it keep the machine they were given first, so a gang that would fit with
+// another combination may be refused.
 #pragma once
 
 #include <unordered_set>
@@ -22,17 +32,21 @@
 
 namespace argosy {
 
-inline void Cell::check(const ClaimRows& rows, std::span<const std::int64_t> releases,
-                        const Terms& terms) const {
+inline void Cell::check(const ClaimRows& rows, const Settled& settled, const Terms& terms) const {
   if (!knows_scheduler(terms.scheduler)) throw std::invalid_argument("unknown scheduler number");
+  const auto require_tasks = [](std::span<const std::int64_t> tasks) {
+    for (const std::int64_t task : tasks) {
+      if (task < 0) throw std::invalid_argument("task numbers must not be negative");
+    }
+  };
+  require_tasks({rows.tasks, rows.count});
+  require_tasks(settled.confirms);
+  require_tasks(settled.forgets);
+  require_tasks(settled.releases);
   for (std::size_t row = 0; row < rows.count; ++row) {
-    if (rows.tasks[row] < 0) throw std::invalid_argument("task numbers must not be negative");
     if (!shapes_->knows(rows.shapes[row])) {
       throw std::invalid_argument("there is no shape " + std::to_string(rows.shapes[row]));
     }
-  }
-  for (const std::int64_t task : releases) {
-    if (task < 0) throw std::invalid_argument("task numbers must not be negative");
   }
   if (rows.gangs == nullptr) return;
   std::unordered_set<std::int32_t> seen;
@@ -79,8 +93,11 @@ inline Refusal Cell::make_room(std::int32_t machine, std::int32_t shape, bool pr
     while (chosen < going.size() && lacking() < dimensions()) give(going[chosen++], 1);
   }
   if (const int d = lacking(); d < dimensions()) {
-    return {Why::no_room, static_cast<std::int8_t>(d),
-            request[d] - room[static_cast<std::size_t>(d)]};
+    return {Why::no_room, d, request[d] - room[static_cast<std::size_t>(d)]};
+  }
+  if (!is_within_reach(shape)) {
+    const auto [resource, amount] = beyond(shape);
+    return {Why::no_room, most_dimensions + resource, amount};
   }
   going.resize(chosen);
   for (std::size_t i = chosen; i-- > 0;) {
@@ -97,9 +114,9 @@ inline Refusal Cell::make_room(std::int32_t machine, std::int32_t shape, bool pr
   return {};
 }
 
-inline Refusal Cell::claim(const ClaimRows& rows, std::size_t row, const Terms& terms) {
+inline Refusal Cell::claim(const ClaimRows& rows, std::size_t row, std::int32_t machine,
+                           const Terms& terms, bool coarse) {
   const std::int64_t task = rows.tasks[row];
-  const std::int32_t machine = rows.machines[row];
   const std::int32_t shape = rows.shapes[row];
   if (!knows(machine)) return {Why::machine_unknown};
   const std::uint8_t flags = columns_.flags(machine);
@@ -111,7 +128,7 @@ inline Refusal Cell::claim(const ClaimRows& rows, std::size_t row, const Terms& 
     if (!terms.move) return {Why::duplicate};
     if (claims_.at(held).scheduler != terms.scheduler) return {Why::not_yours};
   }
-  if (terms.coarse && rows.versions[row] != version_before(machine)) {
+  if (coarse && rows.versions[row] != version_before(machine)) {
     return {Why::stale, -1, version_before(machine) - rows.versions[row]};
   }
 
@@ -133,38 +150,66 @@ inline Refusal Cell::claim(const ClaimRows& rows, std::size_t row, const Terms& 
       // Used and requested are each far below 2^62, but a limit may be lowered under what is used.
       const std::int64_t wanted = owner.used[at] + request[d];
       if (wanted > owner.limit[at]) {
-        return refuse({Why::resource_limit, static_cast<std::int8_t>(d), wanted - owner.limit[at]});
+        return refuse({Why::resource_limit, d, wanted - owner.limit[at]});
       }
     }
   }
   if (const Refusal refusal = make_room(machine, shape, terms.preempt); refusal.why != Why::none) {
     return refuse(refusal);
   }
-  place(task, machine, shape, static_cast<std::uint16_t>(terms.scheduler));
+  place(task, machine, shape, static_cast<std::uint16_t>(terms.scheduler), terms.assume);
   return {};
 }
 
-inline void Cell::release(std::span<const std::int64_t> tasks, std::int32_t scheduler,
-                          std::vector<Unreleased>& unreleased) {
+// The first choice, then the alternatives in order, for as long as the reason is a conflict.
+inline Refusal Cell::claim_any(const ClaimRows& rows, std::size_t row, const Terms& terms,
+                               std::int32_t& machine) {
+  machine = rows.machines[row];
+  const Refusal first = claim(rows, row, machine, terms, terms.coarse);
+  if (rows.width == 0 || !is_conflict(first.why)) return first;
+  const std::int32_t* others = rows.alternatives + row * rows.width;
+  for (const std::int32_t other : std::span(others, rows.width)) {
+    if (other < 0) continue;
+    const Refusal refusal = claim(rows, row, other, terms, false);
+    if (is_conflict(refusal.why)) continue;
+    machine = other;
+    return refusal;
+  }
+  return first;
+}
+
+// act(slot) for those of the tasks whose claims the scheduler may touch.
+template <class Act>
+void Cell::settle_each(std::span<const std::int64_t> tasks, std::int32_t scheduler, bool only_assumed,
+                       std::vector<Unsettled>& refused, Act act) {
   for (const std::int64_t task : tasks) {
     const std::int32_t slot = claims_.slot(task);
     if (slot < 0) {
-      unreleased.push_back({task, Why::not_claimed});
+      refused.push_back({task, Why::not_claimed});
     } else if (scheduler != operator_number && claims_.at(slot).scheduler != scheduler) {
-      unreleased.push_back({task, Why::not_yours});
+      refused.push_back({task, Why::not_yours});
+    } else if (only_assumed && !claims_.at(slot).assumed) {
+      refused.push_back({task, Why::not_assumed});
     } else {
-      remove(slot);
+      act(slot);
     }
   }
 }
 
-inline void Cell::commit(const ClaimRows& rows, std::span<const std::int64_t> releases,
-                         const Terms& terms, std::vector<Refusal>& refusals,
-                         std::vector<Unreleased>& unreleased) {
+inline void Cell::settle(const Settled& settled, std::int32_t scheduler, Judged& judged) {
+  const auto take = [this](std::int32_t slot) { remove(slot); };
+  settle_each(settled.confirms, scheduler, true, judged.unconfirmed,
+              [this](std::int32_t slot) { confirm(slot); });
+  settle_each(settled.forgets, scheduler, true, judged.unforgotten, take);
+  settle_each(settled.releases, scheduler, false, judged.unreleased, take);
+}
+
+inline Judged Cell::commit(const ClaimRows& rows, const Settled& settled, const Terms& terms) {
   const Mark beginning = mark();
-  refusals.assign(rows.count, {});
-  unreleased.clear();
-  release(releases, terms.scheduler, unreleased);
+  Judged judged;
+  judged.refusals.assign(rows.count, {});
+  if (rows.width > 0) judged.machines.assign(rows.machines, rows.machines + rows.count);
+  settle(settled, terms.scheduler, judged);
 
   for (std::size_t from = 0; from < rows.count;) {
     std::size_t to = from + 1;
@@ -175,21 +220,36 @@ inline void Cell::commit(const ClaimRows& rows, std::span<const std::int64_t> re
     }
     const Mark before = mark();
     for (std::size_t row = from; row < to; ++row) {
-      const Refusal refusal = claim(rows, row, terms);
-      if (refusal.why == Why::none) continue;
+      std::int32_t machine = -1;
+      const Refusal refusal = claim_any(rows, row, terms, machine);
+      if (refusal.why == Why::none) {
+        if (rows.width > 0) judged.machines[row] = machine;
+        continue;
+      }
       undo(terms.atomic ? beginning : before);
-      std::fill(refusals.begin() + static_cast<std::ptrdiff_t>(from),
-                refusals.begin() + static_cast<std::ptrdiff_t>(to), Refusal{Why::together});
-      refusals[row] = refusal;
+      const auto at = static_cast<std::ptrdiff_t>(from);
+      std::fill(judged.refusals.begin() + at,
+                judged.refusals.begin() + static_cast<std::ptrdiff_t>(to), Refusal{Why::together});
+      judged.refusals[row] = refusal;
+      if (rows.width > 0) {
+        std::copy(rows.machines + from, rows.machines + to, judged.machines.begin() + at);
+        judged.machines[row] = machine;
+      }
       if (terms.atomic) {
-        unreleased.clear();
-        for (const std::int64_t task : releases) unreleased.push_back({task, Why::together});
+        const auto fall = [](std::span<const std::int64_t> tasks, std::vector<Unsettled>& refused) {
+          refused.clear();
+          for (const std::int64_t task : tasks) refused.push_back({task, Why::together});
+        };
+        fall(settled.confirms, judged.unconfirmed);
+        fall(settled.forgets, judged.unforgotten);
+        fall(settled.releases, judged.unreleased);
       }
       break;
     }
     from = to;
   }
   log_.clear();
+  return judged;
 }
 
 }  // namespace argosy

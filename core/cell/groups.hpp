@@ -1,12 +1,16 @@
-// What never changes about a machine: its attributes and the node sets it is in.
+// The labels of machines: attributes, and the node sets each machine is in.
 //
 // Both are bitmaps over machines, one bit a machine in words of 64, so that a filter is an AND or an
-// OR of a few hundred words. Rows are only ever added. A snapshot therefore shares this with the live
-// cell and stays frozen by reading no further than its own machines.
+// OR of a few hundred words; and both are lists per machine, O(its labels) to read. Machines and sets
+// are added in place: a snapshot shares this with the live cell and stays frozen by reading no further
+// than its own machines and sets. A machine is relabelled in a copy of the whole while a snapshot shares
+// it: O(machines / 64 x labels), which labels change seldom enough for.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace argosy {
@@ -32,29 +36,98 @@ inline void trim(Bitmap& bitmap, std::int32_t machines) {
   if (machines % 64 != 0) bitmap.back() &= (std::uint64_t{1} << (machines % 64)) - 1;
 }
 
+inline void clear_bit(Bitmap& bitmap, std::int32_t machine) {
+  bitmap[static_cast<std::size_t>(machine) / 64] &= ~(std::uint64_t{1} << (machine & 63));
+}
+
+// A short list of numbers for each machine, in one array. A list that grows moves to the end; when most
+// of the array is left behind, it is packed.
+class Lists {
+ public:
+  std::span<const std::int32_t> of(std::int32_t machine) const {
+    const Place& place = places_[static_cast<std::size_t>(machine)];
+    return {numbers_.data() + place.from, place.count};
+  }
+  std::int32_t size() const { return static_cast<std::int32_t>(places_.size()); }
+
+  void append(std::span<const std::int32_t> list) {
+    places_.push_back({numbers_.size(), list.size()});
+    numbers_.insert(numbers_.end(), list.begin(), list.end());
+    used_ += list.size();
+  }
+
+  void replace(std::int32_t machine, std::span<const std::int32_t> list) {
+    Place& place = places_[static_cast<std::size_t>(machine)];
+    used_ += list.size() - place.count;
+    if (list.size() > place.count) {
+      place.from = numbers_.size();
+      numbers_.resize(numbers_.size() + list.size());
+    }
+    place.count = list.size();
+    std::copy(list.begin(), list.end(), numbers_.begin() + static_cast<std::ptrdiff_t>(place.from));
+    if (numbers_.size() > 2 * used_ + 1'024) pack();
+  }
+
+ private:
+  struct Place {
+    std::size_t from;
+    std::size_t count;
+  };
+
+  void pack() {
+    std::vector<std::int32_t> packed;
+    packed.reserve(used_);
+    for (Place& place : places_) {
+      const auto from = numbers_.begin() + static_cast<std::ptrdiff_t>(place.from);
+      place.from = packed.size();
+      packed.insert(packed.end(), from, from + static_cast<std::ptrdiff_t>(place.count));
+    }
+    numbers_ = std::move(packed);
+  }
+
+  std::vector<Place> places_;
+  std::vector<std::int32_t> numbers_;
+  std::size_t used_ = 0;
+};
+
 class Groups {
  public:
   explicit Groups(std::int32_t sets) : members_(static_cast<std::size_t>(sets)) {}
 
   std::int32_t sets() const { return static_cast<std::int32_t>(members_.size()); }
+  void add_sets(std::int32_t count) { members_.resize(members_.size() + static_cast<std::size_t>(count)); }
 
   // The next machine is in `sets` (each 0 <= set < sets(), distinct) and has `attributes` (>= 0).
   void append(std::span<const std::int32_t> sets, std::span<const std::int32_t> attributes) {
-    const auto machine = static_cast<std::int32_t>(starts_.size() - 1);
-    for (const std::int32_t set : sets) set_bit(members_[static_cast<std::size_t>(set)], machine);
-    for (const std::int32_t attribute : attributes) {
-      const auto at = static_cast<std::size_t>(attribute);
-      if (attributes_.size() <= at) attributes_.resize(at + 1);
-      set_bit(attributes_[at], machine);
-    }
-    sets_.insert(sets_.end(), sets.begin(), sets.end());
-    starts_.push_back(sets_.size());
+    mark(sets_of_.size(), sets, attributes);
+    sets_of_.append(sets);
+    attributes_of_.append(attributes);
   }
 
-  std::span<const std::int32_t> sets_of(std::int32_t machine) const {
-    const std::size_t from = starts_[static_cast<std::size_t>(machine)];
-    return {sets_.data() + from, starts_[static_cast<std::size_t>(machine) + 1] - from};
+  // Whether the machine has just these labels, in whatever order.
+  bool has(std::int32_t machine, std::span<const std::int32_t> sets,
+           std::span<const std::int32_t> attributes) const {
+    const auto same = [](std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
+      return std::is_permutation(a.begin(), a.end(), b.begin(), b.end());
+    };
+    return same(sets_of(machine), sets) && same(attributes_of_.of(machine), attributes);
   }
+
+  // In a copy that no snapshot shares.
+  void relabel(std::int32_t machine, std::span<const std::int32_t> sets,
+               std::span<const std::int32_t> attributes) {
+    for (const std::int32_t set : sets_of(machine)) {
+      clear_bit(members_[static_cast<std::size_t>(set)], machine);
+    }
+    for (const std::int32_t attribute : attributes_of_.of(machine)) {
+      clear_bit(attributes_[static_cast<std::size_t>(attribute)], machine);
+    }
+    mark(machine, sets, attributes);
+    sets_of_.replace(machine, sets);
+    attributes_of_.replace(machine, attributes);
+  }
+
+  std::span<const std::int32_t> sets_of(std::int32_t machine) const { return sets_of_.of(machine); }
 
   const Bitmap& members(std::int32_t set) const { return members_[static_cast<std::size_t>(set)]; }
 
@@ -69,10 +142,20 @@ class Groups {
   }
 
  private:
+  void mark(std::int32_t machine, std::span<const std::int32_t> sets,
+            std::span<const std::int32_t> attributes) {
+    for (const std::int32_t set : sets) set_bit(members_[static_cast<std::size_t>(set)], machine);
+    for (const std::int32_t attribute : attributes) {
+      const auto at = static_cast<std::size_t>(attribute);
+      if (attributes_.size() <= at) attributes_.resize(at + 1);
+      set_bit(attributes_[at], machine);
+    }
+  }
+
   std::vector<Bitmap> attributes_;
   std::vector<Bitmap> members_;
-  std::vector<std::size_t> starts_{0};
-  std::vector<std::int32_t> sets_;
+  Lists sets_of_;
+  Lists attributes_of_;
 };
 
 }  // namespace argosy

@@ -1,8 +1,10 @@
-// Machine changes: added, drained, removed, revived, resized.
+// Machine changes: added, drained, removed, revived, resized, relabelled.
 //
 // Claims go in the order least precedence first, among equals the youngest first. A change that
 // changes nothing (draining what drains, removing what is gone) moves no version on. Draining does
-// not outlive a machine: removal ends it, and a machine that is gone does not drain.
+// not outlive a machine: removal ends it, and a machine that is gone does not drain. Relabelling evicts
+// nobody, whatever the tasks there required when they came; their tags are counted in the machine's new
+// sets from then on, O(claims x tags x sets).
 #pragma once
 
 #include "cell/cell.hpp"
@@ -24,23 +26,30 @@ inline void Cell::require_capacity(const std::int64_t* capacity,
   }
 }
 
+inline void Cell::require_labels(std::span<const std::int32_t> sets,
+                                 std::span<const std::int32_t> attributes) const {
+  const auto repeats = [](std::span<const std::int32_t> list, std::size_t i) {
+    const auto here = list.begin() + static_cast<std::ptrdiff_t>(i);
+    return std::find(list.begin(), here, list[i]) != here;
+  };
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    if (sets[i] < 0 || sets[i] >= groups_->sets()) throw std::invalid_argument("unknown node set");
+    if (repeats(sets, i)) throw std::invalid_argument("a machine joins a node set once");
+  }
+  for (std::size_t i = 0; i < attributes.size(); ++i) {
+    if (attributes[i] < 0 || attributes[i] >= most_attributes) {
+      throw std::invalid_argument("attribute numbers must be from 0 to 2^24");
+    }
+    if (repeats(attributes, i)) throw std::invalid_argument("a machine has an attribute once");
+  }
+}
+
 inline std::int32_t Cell::add_machine(const std::int64_t* capacity,
                                       std::span<const std::int32_t> sets,
                                       std::span<const std::int32_t> attributes) {
   if (machines() >= most_machines) throw std::invalid_argument("too many machines");
   require_capacity(capacity, nullptr);
-  for (std::size_t i = 0; i < sets.size(); ++i) {
-    if (sets[i] < 0 || sets[i] >= groups_->sets()) throw std::invalid_argument("unknown node set");
-    if (std::find(sets.begin(), sets.begin() + static_cast<std::ptrdiff_t>(i), sets[i]) !=
-        sets.begin() + static_cast<std::ptrdiff_t>(i)) {
-      throw std::invalid_argument("a machine joins a node set once");
-    }
-  }
-  for (const std::int32_t attribute : attributes) {
-    if (attribute < 0 || attribute >= most_attributes) {
-      throw std::invalid_argument("attribute numbers must be from 0 to 2^24");
-    }
-  }
+  require_labels(sets, attributes);
   groups_->append(sets, attributes);
   const std::int32_t machine = columns_.append(capacity);
   claims_.append_machine();
@@ -111,6 +120,26 @@ inline void Cell::resize(std::int32_t machine, const std::int64_t* capacity) {
   }
   columns_.resize(machine, capacity);
   touch(machine);
+}
+
+inline bool Cell::relabel(std::int32_t machine, std::span<const std::int32_t> sets,
+                          std::span<const std::int32_t> attributes) {
+  require_machine(machine);
+  require_labels(sets, attributes);
+  if (groups_->has(machine, sets, attributes)) return false;
+  if (groups_.use_count() > 1) groups_ = std::make_shared<Groups>(*groups_);
+  const auto count = [&](std::int32_t sign) {
+    for (std::int32_t slot = claims_.first_on(machine); slot >= 0; slot = claims_.at(slot).next) {
+      for (const std::int32_t tag : shapes_->tags(claims_.at(slot).shape)) {
+        for (const std::int32_t set : groups_->sets_of(machine)) set_tags_.add(set, tag, sign);
+      }
+    }
+  };
+  count(-1);
+  groups_->relabel(machine, sets, attributes);
+  count(1);
+  touch(machine);
+  return true;
 }
 
 }  // namespace argosy

@@ -15,6 +15,7 @@ struct Query {
   Rule rule = Rule::first;
   std::int64_t count = 0;
   const std::int64_t* request = nullptr;  // D amounts
+  std::int64_t beyond = 0;                // of a resource that is no dimension: no machine has it
   const std::uint64_t* within = nullptr;  // may be null: all machines
   std::size_t within_words = 0;           // machines beyond the bitmap are not in it
   const std::int64_t* keys = nullptr;     // one per machine; smallest_key only
@@ -31,10 +32,11 @@ struct Found {
   // Looks, and looks that found room; of a first-fit search that fell short, machines instead.
   std::int64_t looked_at = 0;
   std::int64_t feasible = 0;
-  // Looks by the first dimension that lacked; then filtered; then down or draining.
-  std::array<std::int64_t, most_dimensions + 2> ruled_out{};
+  // Looks by the first dimension that lacked; then filtered; then down or draining; then, where there is
+  // such, by the resource beyond.
+  std::array<std::int64_t, most_dimensions + 3> ruled_out{};
   // Where fewer than `count` were placed: the machine with the smallest max over d of
-  // lacking_d / request_d, and that d. -1 if there is none.
+  // lacking_d / request_d, and that d (D: the resource beyond). -1 if there is none.
   std::int32_t miss_machine = -1;
   int miss_dimension = -1;
   std::int64_t miss_lacking = 0;

@@ -14,6 +14,9 @@
 //                 machine it takes
 //   sample        up to `count` distinct machines in random order, one look each
 //
+// A request for a resource that is no dimension finds nothing under any rule; one pass over the machines
+// tells what else would have ruled them out.
+//
 // best, worst and smallest_key make one pass over M machines, keep the `count` best (shortlist.hpp) and
 // hand out n tasks from a heap of these: O(M + n log n). Ties fall by scramble(nonce ^ machine), with
 // one nonce drawn per search.
@@ -50,7 +53,9 @@ class Search {
   }
 
   Found run() {
-    if (columns_.machines() > 0 && query_.count > 0) {
+    if (query_.beyond > 0) {
+      if (query_.count > 0) rule_out_all();
+    } else if (columns_.machines() > 0 && query_.count > 0) {
       switch (query_.rule) {
         case Rule::first: first(); break;
         case Rule::sample: sample(); break;
@@ -136,6 +141,18 @@ class Search {
     found_.machines.push_back(machine);
     found_.versions.push_back(columns_.version(machine));
     ++taken(machine);
+  }
+
+  void rule_out_all() {
+    for (std::int32_t machine = 0; machine < columns_.machines(); ++machine) {
+      const int verdict = look(machine);
+      note(verdict == fitting ? dimensions_ + 2 : verdict);
+      // All of the resource is lacking everywhere, which is as far off as a machine can be.
+      if (found_.miss_machine >= 0 || verdict == dimensions_ || verdict == dimensions_ + 1) continue;
+      found_.miss_machine = machine;
+      found_.miss_dimension = dimensions_;
+      found_.miss_lacking = query_.beyond;
+    }
   }
 
   void first() {

@@ -2,12 +2,15 @@
 //
 // A `CellView` holds everything a scheduler may look at. The live `Cell` is one, and reads of it see
 // every commit. Copying a `CellView` makes a frozen one: pages of machines and of tag counts are
-// shared until written (see columns.hpp and tags.hpp), groups and shapes only ever grow.
+// shared until written (see columns.hpp and tags.hpp), groups until a machine is relabelled, and shapes
+// only ever grow. A frozen view keeps the dimensions it was made with; a shape that asks for one beyond
+// them fits nowhere in it.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "cell/columns.hpp"
 #include "cell/groups.hpp"
@@ -38,8 +41,13 @@ class CellView {
     return knows(machine) && (columns_.flags(machine) & flag_gone) == 0;
   }
   bool fits(std::int32_t machine, std::int32_t shape) const {
-    return knows(machine) && shapes_->knows(shape) && columns_.fits(machine, shapes_->request(shape));
+    return knows(machine) && shapes_->knows(shape) && is_within_reach(shape) &&
+           columns_.fits(machine, shapes_->request(shape));
   }
+  // Whether the shape asks only for what is a dimension here; otherwise `beyond` is the first resource
+  // that is none.
+  bool is_within_reach(std::int32_t shape) const { return shapes_->reach(shape) <= dimensions(); }
+  Beyond beyond(std::int32_t shape) const { return shapes_->beyond(shape, dimensions()); }
   const std::int64_t* request(std::int32_t shape) const { return shapes_->request(shape); }
 
   // Over machines that are up.
@@ -65,11 +73,11 @@ class CellView {
     return bitmap;
   }
 
-  // Machines in at least one of the sets [from, to) that has such a count.
-  Bitmap in_sets_with_tag(std::int32_t tag, std::int32_t from, std::int32_t to, std::int64_t least,
+  // Machines in at least one of the sets that has such a count.
+  Bitmap in_sets_with_tag(std::int32_t tag, std::span<const std::int32_t> sets, std::int64_t least,
                           std::int64_t most) const {
     Bitmap bitmap(bitmap_words(machines()));
-    for (std::int32_t set = from; set < to; ++set) {
+    for (const std::int32_t set : sets) {
       const std::int64_t count = set_tags_.get(set, tag);
       if (count < least || most < count) continue;
       const Bitmap& members = groups_->members(set);

@@ -43,6 +43,16 @@ enum class Why : std::uint8_t {
   ended = 17,
   // The machine's queue was full.
   queue_full = 18,
+  // The claim to be confirmed or forgotten is not assumed, or is confirmed already.
+  not_assumed = 19,
+  // The task runs on another machine now.
+  moved = 20,
+  // Its scheduler took the task from its machine.
+  released = 21,
+  // A user cancelled the task.
+  cancelled = 22,
+  // The task ended in failure.
+  failed = 23,
 };
 
 }  // namespace argosy

@@ -153,6 +153,28 @@ class Roster {
     living_ += tasks;
   }
 
+  // The job has more tasks than before: its rows move to where there is room for all, in the same order.
+  // Nobody may keep rows across this, as across `finish`.
+  void grow_job(Number number, Row tasks) {
+    JobRow& job = job_rows_[*jobs_.find(number)];
+    if (tasks <= job.tasks) return;
+    const Row first = tasks_.take_together(tasks), by = first - job.first;
+    std::vector<Row> classes;
+    for (Row k = 0; k < tasks; ++k) {
+      if (k < job.tasks) {
+        tasks_.move(job.first + k, first + k);
+        if (tasks_[T::state][first + k] != gone) classes.push_back(tasks_[T::task_class][first + k]);
+      }
+      tasks_[T::number][first + k] = (number << 32) + k;
+    }
+    std::sort(classes.begin(), classes.end());
+    classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+    for (const Row c : classes) classes_[C::first][c] += by;
+    living_ += tasks - job.tasks;
+    job.first = first;
+    job.tasks = tasks;
+  }
+
   // The rows of those tasks of a job that are new here, in order. Those that ran are stopped; those that
   // waited already are left alone.
   std::vector<Row> enter(std::span<const Number> tasks, Number now) {
@@ -274,32 +296,10 @@ class Roster {
   }
 
   // These ended, wherever they ran. Returns the jobs of which no task is left, which are forgotten.
-  std::vector<Number> finish(std::span<const Number> tasks) {
-    std::vector<Row> touched;
-    std::vector<Number> over;
-    for (const Number task : tasks) {
-      const Row row = row_of(task);
-      if (row < 0 || tasks_[T::state][row] != running) continue;
-      const Row c = leave(row);
-      tasks_[T::state][row] = gone;
-      demand(classes_[C::owner][c], classes_[C::pool][c], -1);
-      --pools_[classes_[C::pool][c]].tasks;
-      if (classes_[C::pending][c] + classes_[C::running][c] == 0) touched.push_back(c);
-      if (--job_rows_[*jobs_.find(task >> 32)].living == 0) over.push_back(task >> 32);
-    }
-    std::sort(touched.begin(), touched.end());
-    if (!touched.empty()) sync_runs();
-    for (const Row c : touched) {
-      places_[vertex_of(c)] = Place{};
-      net_.remove_vertex(vertex_of(c));
-      dirty_classes_.remove(c);
-      classes_.give(c);
-    }
-    std::sort(over.begin(), over.end());
-    for (const Number number : over) drop_job(number);
-    if (tasks_.used() > 2 * living_ + slack) pack_tasks();
-    return over;
-  }
+  std::vector<Number> finish(std::span<const Number> tasks) { return end(tasks, running); }
+
+  // These are not to be placed any more, if they wait. Returns as `finish` does.
+  std::vector<Number> drop(std::span<const Number> tasks) { return end(tasks, pending); }
 
   // Rounds.
 
@@ -443,6 +443,44 @@ class Roster {
       dirty_runs_.add(run);
     }
     return c;
+  }
+
+  // Takes a waiting task out of its class, which is returned.
+  Row withdraw(Row row) {
+    const Row c = tasks_[T::task_class][row];
+    --classes_[C::pending][c];
+    dirty_classes_.add(c);
+    count_waiting(job_rows_[*jobs_.find(classes_[C::job][c])], -1, 0);
+    --pools_[classes_[C::pool][c]].waiting;
+    return c;
+  }
+
+  // Those of `tasks` that are in this state are over, and with them classes and jobs that have no others.
+  std::vector<Number> end(std::span<const Number> tasks, State state) {
+    std::vector<Row> touched;
+    std::vector<Number> over;
+    for (const Number task : tasks) {
+      const Row row = row_of(task);
+      if (row < 0 || tasks_[T::state][row] != state) continue;
+      const Row c = state == running ? leave(row) : withdraw(row);
+      tasks_[T::state][row] = gone;
+      demand(classes_[C::owner][c], classes_[C::pool][c], -1);
+      --pools_[classes_[C::pool][c]].tasks;
+      if (classes_[C::pending][c] + classes_[C::running][c] == 0) touched.push_back(c);
+      if (--job_rows_[*jobs_.find(task >> 32)].living == 0) over.push_back(task >> 32);
+    }
+    std::sort(touched.begin(), touched.end());
+    if (!touched.empty()) sync_runs();
+    for (const Row c : touched) {
+      places_[vertex_of(c)] = Place{};
+      net_.remove_vertex(vertex_of(c));
+      dirty_classes_.remove(c);
+      classes_.give(c);
+    }
+    std::sort(over.begin(), over.end());
+    for (const Number number : over) drop_job(number);
+    if (tasks_.used() > 2 * living_ + slack) pack_tasks();
+    return over;
   }
 
   void drop_job(Number number) {

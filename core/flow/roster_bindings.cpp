@@ -222,6 +222,12 @@ void add_job(Roster& self, std::int64_t number, std::int64_t tasks, std::int64_t
   self.add_job(number, tasks, static_cast<Vertex>(head), precedence);
 }
 
+void grow_job(Roster& self, std::int64_t number, std::int64_t tasks) {
+  require(self.knows_job(number), "a job that is not known");
+  require(tasks > 0 && tasks <= (Number{1} << 32), "no number of tasks");
+  self.grow_job(number, tasks);
+}
+
 using PlanColumns = std::tuple<OutArray<std::int64_t>, OutArray<std::int64_t>, OutArray<std::int64_t>,
                                OutArray<std::int64_t>, OutArray<std::int64_t>, bool>;
 
@@ -404,6 +410,7 @@ void bind_roster(nb::module_& module) {
       .def("add_owner", &Roster::add_owner)
       .def("add_job", &add_job, nb::arg("number"), nb::arg("tasks"), nb::arg("head"),
            nb::arg("precedence"))
+      .def("grow_job", &grow_job, nb::arg("number"), nb::arg("tasks"))
       .def("add_classes", &add_classes, nb::arg("jobs"), nb::arg("pools"), nb::arg("owners"),
            nb::arg("shapes"), nb::arg("waiting"), nb::arg("sizes"), nb::arg("each"),
            nb::arg("rows"), nb::arg("pool_costs"), nb::arg("preemption"), nb::arg("now"))
@@ -434,6 +441,9 @@ void bind_roster(nb::module_& module) {
       .def(
           "finish",
           [](Roster& self, const Numbers& tasks) { return self.finish(span_of(tasks)); },
+          nb::arg("tasks"))
+      .def(
+          "drop", [](Roster& self, const Numbers& tasks) { return self.drop(span_of(tasks)); },
           nb::arg("tasks"))
       .def(
           "park",

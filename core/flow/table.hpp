@@ -57,6 +57,14 @@ class Table {
   }
   void give(Row row) { free_.push_back(row); }
 
+  // The row's values are at `to` from now on, and it has its defaults again.
+  void move(Row from, Row to) {
+    for (std::size_t c = 0; c < width; ++c) {
+      columns_[c][to] = columns_[c][from];
+      columns_[c][from] = defaults_[c];
+    }
+  }
+
   // Keeps the rows for which `is_kept`, moved together; calls moved(from, to). Of tables that never `give`.
   template <typename IsKept, typename Moved>
   void pack(IsKept is_kept, Moved moved) {

@@ -335,6 +335,7 @@ inline bool TaskRuntime::has_room_now(std::int32_t machine, std::int32_t shape) 
 }
 
 inline bool TaskRuntime::could_ever_fit(std::int32_t machine, std::int32_t shape) const {
+  if (!cell_.is_within_reach(shape)) return false;
   const std::int64_t* request = cell_.request(shape);
   const std::int64_t* capacity = cell_.columns().capacity(machine);
   for (int d = 0; d < cell_.dimensions(); ++d) {

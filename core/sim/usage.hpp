@@ -3,12 +3,14 @@
 // The integral of an amount is the sum of amount x time between changes, in 128-bit integers: amounts and
 // times are at most 2^62, so it is exact, and it does not matter into how many steps the clock cut the time.
 // Samples are evenly spaced, at most 400 rows: when there are as many, every other one goes and the spacing
-// doubles. O(dimensions) a step of the clock.
+// doubles. O(dimensions) a step of the clock. A dimension that the cell gets later counts from then on; of
+// earlier samples it has zero.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cell/cell.hpp"
@@ -23,6 +25,9 @@ class Usage {
 
   // The cell and the board stay as they are from `from` to `to`.
   void pass(const Cell& cell, const Board& board, std::int64_t from, std::int64_t to) {
+    if (static_cast<std::size_t>(cell.dimensions()) > used_.size()) [[unlikely]] {
+      widen(static_cast<std::size_t>(cell.dimensions()));
+    }
     while (to >= next_sample_) sample(cell, board);
     if (to <= from) return;
     for (std::size_t d = 0; d < used_.size(); ++d) {
@@ -40,6 +45,24 @@ class Usage {
  private:
   __extension__ using Wide = __int128;
   static constexpr std::size_t most_samples = 400;
+
+  void widen(std::size_t dimensions) {
+    const std::size_t old = used_.size(), old_width = sample_width();
+    used_.resize(dimensions);
+    capacity_.resize(dimensions);
+    std::vector<std::int64_t> wider;
+    for (auto row = samples_.cbegin(); row != samples_.cend(); row += static_cast<std::ptrdiff_t>(old_width)) {
+      const auto amounts = row + 1, limits = amounts + static_cast<std::ptrdiff_t>(old);
+      const auto counts = limits + static_cast<std::ptrdiff_t>(old);
+      wider.push_back(*row);
+      wider.insert(wider.end(), amounts, limits);
+      wider.insert(wider.end(), dimensions - old, 0);
+      wider.insert(wider.end(), limits, counts);
+      wider.insert(wider.end(), dimensions - old, 0);
+      wider.insert(wider.end(), counts, counts + 3);
+    }
+    samples_ = std::move(wider);
+  }
 
   void sample(const Cell& cell, const Board& board) {
     const std::size_t dimensions = used_.size(), width = sample_width();

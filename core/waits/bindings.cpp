@@ -26,9 +26,11 @@ std::span<const T> span_of(const std::optional<InArray<T>>& array) {
   return array ? span_of(*array) : std::span<const T>{};
 }
 
+// A report about a machine that the view has not learnt of is left out when it is due, unless the view has
+// learnt of it by then. Only a view that keeps tasks can hear that one is nowhere (-1).
 void check_machines(const WaitView& view, std::span<const std::int32_t> machines) {
   for (const std::int32_t machine : machines) {
-    if (machine < -1 || machine >= view.machines()) {
+    if (machine < (view.is_published() ? 0 : -1)) {
       throw nb::value_error("unknown machine number");
     }
   }
@@ -136,6 +138,10 @@ void bind_waits(nb::module_& module) {
              InArray<std::int32_t> machines, InArray<std::int64_t> estimates,
              InArray<std::int32_t> shapes, InArray<std::int64_t> started) {
             check_machines(self, span_of(machines));
+            for (const std::size_t size :
+                 {machines.size(), estimates.size(), shapes.size(), started.size()}) {
+              if (size != tasks.size()) throw nb::value_error("columns of different lengths");
+            }
             for (std::size_t i = 0; i < tasks.size(); ++i) {
               self.post({due, tasks.data()[i], estimates.data()[i], started.data()[i],
                          machines.data()[i], shapes.data()[i], Ledger::ended},
@@ -144,6 +150,7 @@ void bind_waits(nb::module_& module) {
           },
           nb::arg("due"), nb::arg("now"), nb::arg("tasks"), nb::arg("machines"),
           nb::arg("estimates"), nb::arg("shapes"), nb::arg("started"))
+      .def("expect", &WaitView::expect, nb::arg("job"), nb::arg("total"))
       .def("settle", &WaitView::settle, nb::arg("now"))
       .def("record_times", &WaitView::record_times)
       .def("take_times",

@@ -75,12 +75,14 @@ inline WaitState WaitView::whole_state() const {
 }
 
 inline void WaitView::join(const WaitState& state) {
-  if (state.requests.size() != state.shapes.size() * width()) {
-    throw std::invalid_argument("an amount for each dimension");
+  // Each shape has as many amounts as the teller knows dimensions.
+  const std::size_t wide = state.requests.size() / std::max<std::size_t>(state.shapes.size(), 1);
+  if (state.requests.size() != state.shapes.size() * wide) {
+    throw std::invalid_argument("an amount for each dimension of each shape");
   }
   std::vector<std::uint16_t> renamed;
   for (std::size_t i = 0; i < state.shapes.size(); ++i) {
-    know_shape(state.shapes[i], {state.requests.data() + i * width(), width()});
+    know_shape(state.shapes[i], {state.requests.data() + i * wide, wide});
     renamed.push_back(shapes_.at(state.shapes[i]));
   }
   const std::size_t count = std::min(size(), state.busy.size());

@@ -75,10 +75,10 @@ class WaitView {
     if (wide < 1 || wide > most_dimensions || capacity.size() != count * wide) {
       throw std::invalid_argument("a row of 1 to 8 amounts for each machine");
     }
-    if (count < static_cast<std::size_t>(machines_) || (dimensions_ > 0 && wide != width())) {
-      throw std::invalid_argument("fewer machines or dimensions than before");
+    if (count < static_cast<std::size_t>(machines_)) {
+      throw std::invalid_argument("fewer machines than before");
     }
-    dimensions_ = static_cast<int>(wide);
+    if (wide > width()) widen(wide);
     machines_ = static_cast<std::int32_t>(count);
     rows_.resize(count * stride(), 0);
     kinds_.clear();
@@ -91,10 +91,13 @@ class WaitView {
 
   void know_shape(std::int32_t shape, std::span<const std::int64_t> request) {
     if (shapes_.contains(shape)) return;
-    if (request.size() != width()) throw std::invalid_argument("an amount for each dimension");
+    if (request.size() > most_dimensions) throw std::invalid_argument("a request of 1 to 8 amounts");
+    // A peer may have heard of a dimension before.
+    if (request.size() > width()) widen(request.size());
     if (shapes_.size() >= 65'535) throw std::invalid_argument("more than 65,535 shapes");
     shapes_.emplace(shape, static_cast<std::uint16_t>(shapes_.size()));
     requests_.insert(requests_.end(), request.begin(), request.end());
+    requests_.resize(shapes_.size() * width(), 0);
   }
   bool knows_shape(std::int32_t shape) const { return shapes_.contains(shape); }
 
@@ -298,6 +301,22 @@ class WaitView {
       kind.inverse[d] = capacity[d] > 0 ? 1.0 / static_cast<double>(capacity[d]) : 0.0;
     }
     return kinds_.size() - 1;
+  }
+
+  // Machines have nothing of a new dimension until `learn` says so, and known shapes ask nothing of it.
+  void widen(std::size_t wide) {
+    const std::size_t old = width(), old_stride = stride();
+    dimensions_ = static_cast<int>(wide);
+    const auto relay = [](std::vector<std::int64_t>& rows, std::size_t from, std::size_t to) {
+      if (from == 0 || from == to) return;
+      std::vector<std::int64_t> wider(rows.size() / from * to, 0);
+      for (std::size_t row = 0; row < rows.size() / from; ++row) {
+        std::copy_n(rows.data() + row * from, from, wider.data() + row * to);
+      }
+      rows = std::move(wider);
+    };
+    relay(rows_, old_stride, stride());
+    relay(requests_, old, wide);
   }
 
   void check(std::int32_t machine) const {

@@ -1,53 +1,57 @@
-"""An engine outside Argosy: every task goes to the machine with the most room left."""
+"""An engine of your own: every task goes to the machine with the most room left."""
 
 import numpy as np
 
-from argosy.cell import Draft, Rule
-from argosy.engines.api import Capabilities, Settings
-from argosy.model.effects import Commit, Explain, WakeMe
-from argosy.model.events import Committed, JobSubmitted, TasksLost, TimerFired
-from argosy.model.transactions import Transaction
-from argosy.model.units import Micros
+from argosy import engine
 
 
-class RoomiestSettings(Settings):
-    #: How long tasks wait that found no room.
-    retry: Micros = Micros(1_000_000)
+class RoomiestSettings(engine.Settings):
+    #: How long to wait before tasks that found no room are tried again.
+    retry: engine.Micros = engine.Micros(1_000_000)
 
 
 class Roomiest:
     name = "roomiest"
     summary = "The machine with the most room left, at once and without thinking."
     settings_type = RoomiestSettings
-    capabilities = Capabilities(transactions=True)
+    capabilities = engine.Capabilities(transactions=True)
 
     def __init__(self, settings, context):
         self.settings, self.context = settings, context
-        self.waiting = {}  # job number -> (job, tasks without a machine)
+        self.jobs = {}  # job number -> job
+        self.waiting = {}  # job number -> tasks that found no room
+        self.asked = {}  # token -> job number, claims that the cell has not answered
+        self.token = 0
 
     def handle(self, event, view, now):
         match event:
-            case JobSubmitted(job, number, tasks) | TasksLost(job, number, tasks):
-                return self.place(job, number, tasks, view, now)
-            case Committed(transaction, outcome) if outcome.has_conflict:
-                refused = transaction.claims.tasks[~outcome.accepted]
-                number = int(refused[0]) >> 32
-                return self.place(self.waiting[number][0], number, refused, view, now)
-            case TimerFired(name) if len(self.waiting[int(name)][1]):
-                return self.place(self.waiting[int(name)][0], int(name), [], view, now)
+            case engine.JobSubmitted(job, number, tasks) | engine.TasksLost(job, number, tasks):
+                self.jobs[number] = job
+                return self.place(number, tasks, view, now)
+            case engine.Committed(token, outcome):
+                number, claims = self.asked.pop(token)
+                if not outcome.all_accepted:
+                    return self.place(number, claims.tasks[~outcome.accepted], view, now)
+            case engine.TimerFired(name) if int(name) in self.waiting:
+                return self.place(int(name), self.waiting[int(name)], view, now)
         return ()
 
-    def place(self, job, number, tasks, view, now):
-        _, others = self.waiting.get(number, (job, []))
-        draft, effects = Draft(view), [WakeMe(now + self.settings.retry, str(number))]
-        for group, mine in job.tasks_by_group(np.union1d(tasks, others).astype(np.int64)):
+    def place(self, number, tasks, view, now):
+        job, draft, effects = self.jobs[number], engine.Draft(view), []
+        tasks = np.union1d(tasks, self.waiting.pop(number, tasks))
+        for group, mine in job.tasks_by_group(tasks):
             shape = view.shape(group.request, group.tags, job.precedence)
             found, left = draft.place(
-                mine, shape, Rule.WORST, self.context.random, requires=group.requires
+                mine, shape, engine.Rule.WORST, self.context.random, requires=group.requires
             )
             if len(left):
-                effects.append(Explain(left, found.explanation()))
-        self.waiting[number] = (job, draft.unplaced())
+                effects.append(engine.Explain(left, found.explanation()))
         if draft.count:
-            effects.append(Commit(Transaction(self.context.name, draft.claims())))
+            self.token += 1
+            self.asked[self.token] = number, draft.claims()
+            transaction = engine.Transaction(self.context.name, self.asked[self.token][1])
+            effects.append(engine.Commit(self.token, transaction))
+        if len(left := draft.unplaced()):
+            self.waiting[number] = left
+            effects.append(engine.WakeMe(now + self.settings.retry, str(number)))
         return effects

@@ -1,3 +1,132 @@
-"""Argosy: one cluster scheduler with a fleet of engines."""
+"""Argosy: one cluster scheduler with a fleet of engines.
 
-__version__ = "0.1.0"
+    import argosy
+
+    scenario = argosy.load("scenarios/quickstart.toml")
+    result = argosy.run(scenario, engine="kube")
+    print(result.summary.jct.p50, argosy.why(result, "crawl/199").sentence)
+    print(argosy.compare(scenario, ["omega", "murmuration"], seeds=3).best())
+
+`docs/library.md` describes what is here. `argosy.engine` holds what the author of an engine needs.
+
+Whatever a caller can put right is an `ArgosyError`: it has a `problem` and, where known, its `place`,
+what was `expected` and a `hint`.
+
+    ArgosyError
+      ScenarioError           a scenario file, or a scenario, contradicts itself
+      TraceError              a trace cannot be read
+      RunDirectoryError       a kept run is not whole, or did not keep what is asked for
+      UnitError               an amount or a time without a known unit
+      ModelError              a machine, job or resource vector contradicts itself
+      ConstraintSyntaxError   a placement constraint cannot be parsed
+      Untranslatable          another system's language cannot say this constraint
+      SettingError            an engine's setting is unknown or out of range
+      UnknownName             a name that is not among those known
+        UnknownEngine
+        UnknownForm           a published form of an engine
+      EngineNotFound          an engine's class cannot be imported
+      EngineFault             an engine broke its contract, or failed
+      MissingExtra            an optional part of Argosy is not installed
+      MissingLibrary          a library that Argosy does without is not installed
+      CommandError            arguments do not make sense together
+
+What is named here is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from argosy.version import __version__
+
+# Type checkers take it for true; importing `typing` would take longer than all else here.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argosy import engine
+    from argosy.library import Comparison, Result, compare, load, open_run, run, story, why
+    from argosy.model.errors import (
+        ArgosyError,
+        CommandError,
+        ConstraintSyntaxError,
+        EngineFault,
+        EngineNotFound,
+        MissingExtra,
+        MissingLibrary,
+        ModelError,
+        RunDirectoryError,
+        ScenarioError,
+        SettingError,
+        TraceError,
+        UnitError,
+        UnknownEngine,
+        UnknownForm,
+        UnknownName,
+        Untranslatable,
+    )
+    from argosy.model.scenario import Scenario
+    from argosy.records.answers import StoryLine, WhyAnswer
+    from argosy.records.summary import Summary
+
+__all__ = [
+    "ArgosyError",
+    "CommandError",
+    "Comparison",
+    "ConstraintSyntaxError",
+    "EngineFault",
+    "EngineNotFound",
+    "MissingExtra",
+    "MissingLibrary",
+    "ModelError",
+    "Result",
+    "RunDirectoryError",
+    "Scenario",
+    "ScenarioError",
+    "SettingError",
+    "StoryLine",
+    "Summary",
+    "TraceError",
+    "UnitError",
+    "UnknownEngine",
+    "UnknownForm",
+    "UnknownName",
+    "Untranslatable",
+    "WhyAnswer",
+    "__version__",
+    "compare",
+    "engine",
+    "load",
+    "open_run",
+    "run",
+    "story",
+    "why",
+]
+
+#: Where a name comes from, unless it is an error.
+_HOMES = {
+    "Comparison": "argosy.library",
+    "Result": "argosy.library",
+    "Scenario": "argosy.model.scenario",
+    "StoryLine": "argosy.records.answers",
+    "Summary": "argosy.records.summary",
+    "WhyAnswer": "argosy.records.answers",
+    "compare": "argosy.library",
+    "load": "argosy.library",
+    "open_run": "argosy.library",
+    "run": "argosy.library",
+    "story": "argosy.library",
+    "why": "argosy.library",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "engine":
+        return importlib.import_module("argosy.engine")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(_HOMES.get(name, "argosy.model.errors")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

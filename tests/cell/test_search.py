@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from argosy.cell.cell import Cell
 from argosy.cell.search import Found, Rule
+from argosy.model.errors import ModelError
 from argosy.model.explanations import Why
 from argosy.model.machines import Machine
 from argosy.model.random import Random
@@ -261,9 +262,9 @@ def test_questions_that_make_no_sense_are_refused() -> None:
         cell.find(shape, 1, Rule.BEST, random, needs_room=False)
     with pytest.raises(ValueError, match="per_machine"):
         cell.find(shape, 1, Rule.FIRST, random, per_machine=-1)
-    with pytest.raises(ValueError, match="no such rule"):
-        cell.native.find(shape, 1, 9, random)
     with pytest.raises(TypeError):
+        cell.native.find(shape, 1, 9, random)  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="within holds float64; expected an array of uint64"):
         cell.find(shape, 1, Rule.FIRST, random, within=np.zeros(1))  # type: ignore[arg-type]
 
 

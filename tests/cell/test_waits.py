@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.cell.waits import WaitView
+from argosy.cell.waits import WaitState, WaitView
 from argosy.model.random import Random
+from argosy.model.tasks import first_tasks
 
 ONE_SLOT = np.array([1000], np.int64)
 
@@ -24,7 +25,7 @@ def a_view(machines: int, capacity: int = 1000, **options: Any) -> WaitView:
 
 
 def tasks_of(job: int, count: int) -> np.ndarray:
-    return np.arange(count, dtype=np.int64) | (job << 32)
+    return first_tasks(job, count)
 
 
 def choose(view: WaitView, job: int, count: int, estimate: int = 100, now: int = 0, seed: int = 1):
@@ -221,3 +222,43 @@ def test_what_makes_no_sense_is_refused() -> None:
         view.empty(9)
     with pytest.raises(ValueError, match="a row of"):
         view.learn(np.zeros(3, np.int64), np.ones(2, np.uint8))
+
+
+@given(st.integers(0, 2**32), st.booleans())
+@settings(derandomize=True, deadline=None)
+def test_a_state_is_the_same_after_it_was_plain_values(seed: int, published: bool) -> None:
+    random = Random(seed)
+    view, other = a_view(6, published=published), a_view(6, published=published)
+    for job in range(1 + random.below(5)):
+        count = 1 + random.below(4)
+        machines, *_ = choose(view, job, count, 1 + random.below(99), seed=seed)
+        ended = random.below(count + 1)
+        end(view, tasks_of(job, count)[:ended], machines[:ended])
+    view.settle(10)
+    if not published and random.below(2):
+        view.undo(tasks_of(0, 1))
+    state = view.state()
+    columns = tuple(np.array(column.tolist(), column.dtype) for column in state.columns())
+    again = WaitState.from_columns(columns)  # type: ignore[arg-type]
+    assert again == state
+    other.join(again)
+    assert other.digest == view.digest
+    if not published:
+        assert other.state() == state
+        assert other.work().tolist() == view.work().tolist()
+        assert view.state(np.array([], np.int64)) != state
+
+
+def test_columns_that_do_not_fit_are_no_state() -> None:
+    view = a_view(3)
+    choose(view, 0, 2)
+    columns = view.state().columns()
+    requests, busy = 1, 11
+    for row, column in enumerate(columns):
+        changed = list(columns)
+        changed[row] = np.append(column, column[-1:])
+        if row not in (requests, busy):
+            with pytest.raises(ValueError, match="no state"):
+                WaitState.from_columns(tuple(changed))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="each dimension"):
+        view.join(WaitState.from_columns((columns[0], np.zeros(2, np.int64), *columns[2:])))

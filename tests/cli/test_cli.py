@@ -220,10 +220,22 @@ class TestMistakes:
         monkeypatch.setattr(app, "_called", broken)
         result = argosy("engines")
         assert result.code == 1
-        assert "error[bug]: ZeroDivisionError: by zero; this is a bug" in result.complaint
+        assert result.complaint.endswith(
+            "error[bug]: ZeroDivisionError: by zero; this is a bug in Argosy; argosy --debug shows where"
+        )
         monkeypatch.setenv("ARGOSY_DEBUG", "1")
-        with pytest.raises(ZeroDivisionError):
-            cli.main(["engines"])
+        result = argosy("engines")
+        assert result.code == 1
+        assert result.err.startswith("Traceback (most recent call last)")
+        assert "in broken" in result.err
+        assert result.err.endswith("ZeroDivisionError: by zero; this is a bug in Argosy\n")
+
+    def test_debug_shows_where_a_mistake_was_found(self, argosy: Call) -> None:
+        plain = argosy("run", "nowhere.toml")
+        shown = argosy("--debug", "run", "nowhere.toml")
+        assert shown.code == plain.code == 2
+        assert shown.err.startswith("Traceback (most recent call last)")
+        assert shown.err.endswith(plain.complaint + "\n")
 
     def test_an_interrupt_ends_with_130(
         self, argosy: Call, monkeypatch: pytest.MonkeyPatch
@@ -361,7 +373,7 @@ class TestCompare:
     def test_a_failure_in_a_process_is_still_one_line(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from argosy.cli import sweep
+        from argosy.experiments import sweep
         from argosy.model.errors import ArgosyError
 
         points = [sweep.SweepPoint(tmp_path / "gone.toml", "omega", seed) for seed in (1, 2)]
@@ -372,7 +384,7 @@ class TestCompare:
     def test_the_failure_shown_is_the_first_in_order_whichever_came_first(self) -> None:
         from concurrent.futures import Future
 
-        from argosy.cli import sweep
+        from argosy.experiments import sweep
 
         early: Future[Any] = Future()
         late: Future[Any] = Future()
@@ -434,7 +446,7 @@ class TestCompare:
         assert running.stderr is not None
         # Verbose imports tell, without a clock, when a second process is about to execute.
         sightings = (
-            line for line in running.stderr if line.startswith("import 'argosy.cli.sweep'")
+            line for line in running.stderr if line.startswith("import 'argosy.experiments.sweep'")
         )
         assert len(list(itertools.islice(sightings, 2))) == 2
         os.killpg(running.pid, signal.SIGINT)

@@ -1,82 +1,58 @@
-"""Engines from outside the package: the example, and how Argosy finds what is installed."""
+"""The example engine, found both ways: by its entry point and as a class by its module."""
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from outside import EXAMPLE, Install
 
-from argosy.engines import registry
+from argosy.engines import plugins, registry
 from argosy.engines.api import Engine
-from argosy.model.errors import EngineFault, UnknownEngine
+from argosy.scenarios.loader import load
 from argosy.testing import conformance
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "01_an_engine_of_your_own"
-
-
-def roomiest() -> type[Engine]:
-    spec = importlib.util.spec_from_file_location("roomiest", EXAMPLE / "roomiest.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    engine: type[Engine] = module.Roomiest
-    return engine
-
-
-@pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A directory on the path that holds the example as an installer would leave it."""
-    (tmp_path / "roomiest.py").write_text((EXAMPLE / "roomiest.py").read_text())
-    info = tmp_path / "roomiest-0.1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: roomiest\nVersion: 0.1.0\n")
-    (info / "entry_points.txt").write_text("[argosy.engines]\nroomiest = roomiest:Roomiest\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield tmp_path
-    sys.modules.pop("roomiest", None)
+SCENARIO = Path(__file__).parents[2] / "scenarios" / "quickstart.toml"
+#: What a newcomer is asked to write at most, imports included.
+MOST_LINES = 60
 
 
 @pytest.mark.parametrize("check", conformance.CHECKS, ids=lambda check: check.__name__)
-def test_the_example_engine_conforms(check: Callable[[type[Engine]], None]) -> None:
-    check(roomiest())
+def test_the_example_engine_conforms(
+    check: Callable[[type[Engine]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(EXAMPLE)
+    check(registry.find_engine("roomiest:Roomiest"))
 
 
-def test_an_installed_engine_is_found_by_its_entry_point(installed: Path) -> None:
+def test_the_example_is_short_and_imports_only_what_authors_are_told_of() -> None:
+    lines = (EXAMPLE / "roomiest.py").read_text().splitlines()
+    assert len(lines) < MOST_LINES
+    imports = [line for line in lines if line.startswith(("import", "from"))]
+    assert imports == ["import numpy as np", "from argosy import engine"]
+
+
+def test_an_installed_engine_is_found_by_its_entry_point(install: Install) -> None:
+    install((EXAMPLE / "roomiest.py").read_text())
     assert "roomiest" not in registry.ENGINES
     assert registry.find_engine("roomiest").name == "roomiest"
+    assert "roomiest" in registry.all_engines()
 
 
-def test_the_examples_entry_point_is_the_one_it_declares(installed: Path) -> None:
-    declared = (EXAMPLE / "pyproject.toml").read_text()
-    assert (
-        f'[project.entry-points."{registry.ENTRY_POINTS}"]\nroomiest = "roomiest:Roomiest"'
-        in declared
-    )
+def test_the_entry_point_tested_here_is_the_one_that_the_example_declares() -> None:
+    declared = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())
+    entry_points = declared["project"]["entry-points"]
+    assert entry_points == {plugins.ENTRY_POINTS: {"roomiest": "roomiest:Roomiest"}}
 
 
-def test_an_engine_may_not_take_a_name_that_is_taken(installed: Path) -> None:
-    source = (installed / "roomiest.py").read_text().replace('name = "roomiest"', 'name = "omega"')
-    (installed / "roomiest.py").write_text(source)
-    with pytest.raises(EngineFault, match="'omega', which is taken"):
-        registry.all_engines()
-
-
-def test_what_is_not_an_engine_is_refused_by_name(installed: Path) -> None:
-    (installed / "roomiest.py").write_text("class Roomiest:\n    name = 'roomiest'\n")
-    with pytest.raises(EngineFault, match="roomiest:Roomiest has no 'summary'"):
-        registry.all_engines()
-
-
-def test_an_engine_that_cannot_be_imported_is_refused_by_name(installed: Path) -> None:
-    (installed / "roomiest.py").write_text("import no_such_module\n")
-    with pytest.raises(EngineFault, match=r"roomiest:Roomiest cannot be imported.*no_such_module"):
-        registry.all_engines()
-
-
-def test_an_unknown_engine_gets_a_suggestion() -> None:
-    with pytest.raises(UnknownEngine, match="did you mean 'omega'"):
-        registry.find_engine("omgea")
+@pytest.mark.parametrize("engine", ["roomiest", "roomiest:Roomiest"])
+def test_a_scenario_may_name_the_engine_either_way(
+    engine: str, install: Install, tmp_path: Path
+) -> None:
+    install((EXAMPLE / "roomiest.py").read_text())
+    text = SCENARIO.read_text().replace('engine = "omega"', f'engine = "{engine}"')
+    (tmp_path / "scenario.toml").write_text(text)
+    loaded = load(tmp_path / "scenario.toml")
+    assert {entry.engine for entry in loaded.fleet} == {engine}

@@ -15,11 +15,12 @@ from argosy.engines.omega import Omega, OmegaSettings
 from argosy.engines.omega.fairness import LEASE, fair_shares
 from argosy.host.records import ExplainedRecord, PlacedRecord
 from argosy.host.runtime import build_cell
+from argosy.host.setup import HostSetup
 from argosy.model.events import DecisionDue, JobSubmitted
-from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.scenario import FleetEntry, SchedulerCrash, Takes
 from argosy.model.transactions import Transaction, Wants
+from argosy.model.truth import SimulatedJob
 from argosy.testing import conformance
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
@@ -27,12 +28,12 @@ from argosy.testing.conformance import ConformanceRun
 CORES = 32
 
 
-def backlog(kind: str, tasks: int, *, each: int = 4, **fields: Any) -> list[Job]:
+def backlog(kind: str, tasks: int, *, each: int = 4, **fields: Any) -> list[SimulatedJob]:
     """Many small jobs at once, more than the cell can hold."""
     return [job(f"{kind}{i}", each, kind=kind, seconds=3, **fields) for i in range(tasks // each)]
 
 
-def trial(weights: dict[str, float], jobs: list[Job], **fields: Any) -> ConformanceRun:
+def trial(weights: dict[str, float], jobs: list[SimulatedJob], **fields: Any) -> ConformanceRun:
     fleet = tuple(
         FleetEntry(
             name=kind,
@@ -150,12 +151,12 @@ def test_a_latecomer_gets_its_share_as_tasks_end() -> None:
 
 @pytest.mark.parametrize(("gang", "claimed"), [(False, CORES // 2), (True, 20)])
 def test_only_what_is_placed_together_goes_beyond_the_share(gang: bool, claimed: int) -> None:
-    spec = build_cell(scenario("omega", []))
+    spec = build_cell(HostSetup.of(scenario("omega", [])))
     everything = tuple(spec.capacity_total().values())
     spec.commit(Transaction("rival", wants=Wants(1.0, everything, LEASE)))
     engine = Omega(OmegaSettings(weight=1.0), Context("s", (), Random(1)))
     wide = job("wide", 20, gang=gang)
-    thinking, told = engine.handle(JobSubmitted(wide, 0, np.arange(20)), spec, 0)
+    thinking, told = engine.handle(JobSubmitted(wide.job, 0, np.arange(20)), spec, 0)
     assert thinking.duration == 100_000 + claimed * 5_000
     assert told.transaction.wants.amounts == (20_000, 20 * GIB)
     (commit,) = engine.handle(DecisionDue(thinking.token), spec, SECOND)

@@ -18,11 +18,12 @@ from argosy.engines.firmament import Firmament
 from argosy.engines.quincy import Quincy
 from argosy.host.records import PlacedRecord, ReleasedRecord
 from argosy.model.errors import ModelError
-from argosy.model.jobs import Job
+from argosy.model.jobs import task_number
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, MachineCrash, Scenario
 from argosy.model.transactions import Claims, Transaction
+from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, cell, job, machines, scenario
 from argosy.testing.conformance import ConformanceRun
 
@@ -75,9 +76,7 @@ def test_machines_without_what_a_task_requires_have_no_arc() -> None:
         for i, machine in enumerate(spec.machines)
     )
     bench = Bench(msgspec.structs.replace(spec, machines=picky), policy="load-spreading")
-    wants = job("a", 6, cpu=1_000)
-    group = msgspec.structs.replace(wants.groups[0], requires={"gpu": "yes"})
-    bench.add(msgspec.structs.replace(wants, groups=(group,)))
+    bench.add(job("a", 6, cpu=1_000, requires={"gpu": "yes"}))
     bench.round()
     assert set(bench.where(0)) == {0, 1}
     assert (bench.graph.pools.arcs[0] >= 0).sum() == 2
@@ -187,7 +186,7 @@ def linked(used: tuple[int, ...]) -> Bench:
             shape = bench.view.shape(Resources(0, 0, {"bandwidth": amount}))
             there = np.array([machine], np.int32)
             claims = Claims(
-                np.array([machine + (99 << 32)]),
+                np.array([task_number(99, machine)]),
                 there,
                 np.array([shape], np.int32),
                 bench.view.versions(there),
@@ -196,12 +195,8 @@ def linked(used: tuple[int, ...]) -> Bench:
     return bench
 
 
-def asking(name: str, count: int, bandwidth: int) -> Job:
-    plain = job(name, count)
-    group = msgspec.structs.replace(
-        plain.groups[0], request=Resources(100, GIB, {"bandwidth": bandwidth})
-    )
-    return msgspec.structs.replace(plain, groups=(group,))
+def asking(name: str, count: int, bandwidth: int) -> SimulatedJob:
+    return job(name, count, request=Resources(100, GIB, {"bandwidth": bandwidth}))
 
 
 def test_links_fill_evenly_and_never_beyond_what_they_have() -> None:
@@ -238,9 +233,7 @@ def test_a_task_goes_where_all_of_its_resources_are() -> None:
         Machine(f"m{i}", Resources(4_000, 16 * GIB, {"gpu": 2 if i == 3 else 0})) for i in range(5)
     )
     bench = Bench(CellSpec(machines=spec), policy="multi-dimensional")
-    plain = job("a", 3, cpu=500)
-    group = msgspec.structs.replace(plain.groups[0], request=Resources(500, GIB, {"gpu": 1}))
-    bench.add(msgspec.structs.replace(plain, groups=(group,)))
+    bench.add(job("a", 3, request=Resources(500, GIB, {"gpu": 1})))
     bench.round()
     assert sorted(bench.where(0)) == [-1, 3, 3]
 

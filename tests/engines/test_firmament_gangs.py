@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from flow_bench import DATA, Bench
@@ -17,9 +16,11 @@ from argosy.engines.firmament import Firmament, FirmamentSettings
 from argosy.host.records import ExplainedRecord
 from argosy.model.effects import Commit, Think
 from argosy.model.events import Committed, DecisionDue, JobSubmitted, MachineJoined
+from argosy.model.jobs import job_of
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
+from argosy.model.tasks import first_tasks
 from argosy.model.transactions import OPERATOR, AddMachine, Transaction
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
@@ -43,7 +44,7 @@ def test_a_gang_is_placed_in_the_round_in_which_it_fits() -> None:
     bench.round()
     gang = bench.add(job("gang", 6, gang=True))
     bench.round()
-    bench.finish([old << 32, old << 32 | 1])
+    bench.finish(first_tasks(old, 2).tolist())
     bench.round()
     assert -1 not in bench.where(gang)
     assert bench.graph.parked == {}
@@ -88,9 +89,9 @@ def test_no_gang_is_ever_placed_in_part(policy: str, data: st.DataObject) -> Non
             assert len(before & bench.waiting(number)) in (0, len(before))
         running = bench.running()
         ended = data.draw(st.lists(st.sampled_from(running), unique=True)) if running else []
-        bench.finish([task for task in ended if task >> 32 not in gangs])
+        bench.finish([task for task in ended if job_of(task) not in gangs])
         if step % 3 == 2:
-            bench.finish([task for task in bench.running() if task >> 32 in gangs])
+            bench.finish([task for task in bench.running() if job_of(task) in gangs])
 
 
 def test_a_gang_that_waits_says_for_how_many_there_is_room() -> None:
@@ -143,9 +144,7 @@ def test_machines_that_join_later_take_tasks(options: dict[str, Any]) -> None:
 
 def test_a_machine_that_joins_later_has_arcs_only_from_those_whose_attributes_it_has() -> None:
     bench = Bench(cell(2), policy="load-spreading")
-    plain = job("picky", 2)
-    group = msgspec.structs.replace(plain.groups[0], requires={"gpu": "yes"})
-    picky = bench.add(msgspec.structs.replace(plain, groups=(group,)))
+    picky = bench.add(job("picky", 2, requires={"gpu": "yes"}))
     bench.round()
     add_machine(bench, "m2", "r0")
     bench.round()
@@ -167,14 +166,14 @@ def test_the_scheduler_uses_a_machine_that_joins() -> None:
             match effect:
                 case Think(_, token) if token >= 0:
                     tell(DecisionDue(token))
-                case Commit(transaction):
+                case Commit(token, transaction):
                     outcome = bench.cell.commit(transaction)
                     claims = transaction.claims
                     assert claims is not None
                     placed.update(zip(claims.tasks.tolist(), claims.machines.tolist(), strict=True))
-                    tell(Committed(transaction, outcome))
+                    tell(Committed(token, outcome))
 
-    tell(JobSubmitted(submitted, 0, tasks))
+    tell(JobSubmitted(submitted.job, 0, tasks))
     assert len(placed) == 4
     machine = Machine("new", Resources(4_000, 16 * GIB), joins={"rack": ("r0",)})
     bench.cell.commit(Transaction(OPERATOR, machines=(AddMachine(machine),)))

@@ -21,6 +21,7 @@ from argosy.engines.families.flow.tasks import PENDING
 from argosy.engines.firmament import Firmament
 from argosy.host.records import ExplainedRecord
 from argosy.model.explanations import Price
+from argosy.model.jobs import job_of, task_number
 from argosy.solvers.flow import FlowNetwork, FlowProblem
 from argosy.testing.builders import cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
@@ -41,7 +42,7 @@ def _price(graph: Graph, task_class: int) -> Price:
 
 
 def _class_of(graph: Graph, number: int) -> int:
-    row = int(np.flatnonzero(graph.tasks["number"] == number << 32)[0])
+    row = int(np.flatnonzero(graph.tasks["number"] == task_number(number, 0))[0])
     return int(graph.tasks["task_class"][row])
 
 
@@ -68,7 +69,7 @@ def test_the_price_of_a_place_is_what_waiting_would_have_to_cost(options: dict[s
     price = _price(graph, task_class)
     assert price.rise == price.place - price.waiting + 1
     # The one that would lose is of the lowest precedence, unless its owner would fall below its share.
-    assert price.loser >> 32 == (0 if "fairness" not in options else price.holder >> 32)
+    assert job_of(price.loser) == (0 if "fairness" not in options else job_of(price.holder))
     assert price.machine in range(4)
     arc = int(graph.classes["wait_arc"][task_class])
     waiting = int(graph.classes["wait_cost"][task_class])
@@ -207,7 +208,7 @@ def test_second_best_is_what_the_flow_would_cost_without_the_best(
     cost = bench.solve()
     graph = bench.graph
     plan = extract(graph)
-    row = int(np.flatnonzero(graph.tasks["number"] == chosen << 32)[0])
+    row = int(np.flatnonzero(graph.tasks["number"] == task_number(chosen, 0))[0])
     at = int(np.flatnonzero(plan.rows == row)[0])
     task_class, machine = int(graph.tasks["task_class"][row]), int(plan.machines[at])
     told = second_best(graph, task_class, machine, int(plan.costs[at])).explanation
@@ -248,7 +249,7 @@ def test_a_waiting_task_is_told_the_price_of_a_place() -> None:
     trial = ConformanceRun(Firmament, scenario("firmament", jobs, replicas=1))
     line = trial.of(ExplainedRecord, "late")[0]
     price = line.explanation.price
-    assert price.holder >> 32 == 0
+    assert job_of(price.holder) == 0
     assert price.precedence >= 3
     assert line.explanation.nearest_miss.machine >= 0
     told = trial.of(ExplainedRecord, "first")

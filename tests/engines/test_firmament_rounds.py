@@ -19,6 +19,7 @@ from argosy.engines.families.flow.pools import NO_ARC, PLENTY
 from argosy.engines.families.flow.tasks import PENDING, RUNNING
 from argosy.engines.firmament import Firmament
 from argosy.model.effects import Effect
+from argosy.model.jobs import job_of, task_number
 from argosy.solvers.flow import FlowNetwork
 from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
@@ -145,7 +146,7 @@ def test_rooms_placements_and_admission_are_what_recounts_say(data: st.DataObjec
             count, cpu = data.draw(st.integers(1, 8)), data.draw(st.sampled_from(cpus))
             precedence = data.draw(st.integers(0, 2))
             added = bench.add(job(f"j{step}", count, cpu=cpu, seconds=20, precedence=precedence))
-            row = int(bench.graph.roster.rows(np.array([added << 32]))[0])
+            row = int(bench.graph.roster.rows(np.array([task_number(added, 0)]))[0])
             pool = int(bench.graph.classes["pool"][bench.graph.tasks["task_class"][row]])
             seen.setdefault(pool, set()).add(precedence)
         running = bench.running()
@@ -174,7 +175,7 @@ def full(**options: Any) -> Bench:
 
 def test_nobody_moves_for_the_sake_of_one_that_is_not_let_in() -> None:
     bench = full()
-    [small] = [task for task in bench.running() if task >> 32 == 0][:1]
+    [small] = [task for task in bench.running() if job_of(task) == 0][:1]
     bench.finish([small])
     # One core is free: a task of two would need another small one to move, and there is nowhere to.
     bench.add(job("late", 1, cpu=2_000))
@@ -189,7 +190,7 @@ def test_nobody_moves_for_the_sake_of_one_that_is_not_let_in() -> None:
 def test_who_was_not_let_in_is_not_sent_there_again_until_something_changes() -> None:
     bench = full()
     graph = bench.graph
-    bench.finish([task for task in bench.running() if task >> 32 == 0][:1])
+    bench.finish([task for task in bench.running() if job_of(task) == 0][:1])
     bench.add(job("late", 1, cpu=2_000))
     bench.solve()
     wanted = extract(graph)
@@ -197,7 +198,7 @@ def test_who_was_not_let_in_is_not_sent_there_again_until_something_changes() ->
     if len(wanted.rows):
         bench.solve()
         assert not set(extract(graph).machines.tolist()) & set(wanted.machines.tolist())
-    bench.finish([task for task in bench.running() if task >> 32 == 1])
+    bench.finish([task for task in bench.running() if job_of(task) == 1])
     bench.round()
     assert bench.where(4) != [-1]
 
@@ -245,8 +246,8 @@ def test_a_roster_refuses_what_it_does_not_know() -> None:
         roster.running(one)
     with pytest.raises(KeyError, match="colour"):
         roster.tasks("colour")
-    assert roster.finish(np.array([5 << 32, -1], np.int64)) == []
-    assert roster.enter(np.array([5 << 32], np.int64), 0).tolist() == []
+    assert roster.finish(np.array([task_number(5, 0), -1], np.int64)) == []
+    assert roster.enter(np.array([task_number(5, 0)], np.int64), 0).tolist() == []
     roster.stop(none, 0)
     roster.sync()
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from argosy.engines.api import Context, Settings
-from argosy.engines.kube import Kube
+from argosy.engines.kube import Kube, KubeSettings
 from argosy.engines.kube.engine import looks_at
 from argosy.engines.kube.queues import TaskKind
 from argosy.engines.kube.room import Room
@@ -23,7 +24,6 @@ from argosy.host.records import (
     RefusedRecord,
 )
 from argosy.model.explanations import Explanation
-from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
@@ -35,6 +35,7 @@ from argosy.model.scenario import (
     Network,
     Takes,
 )
+from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
 
@@ -43,8 +44,8 @@ class OneByOne(Kube):
     """The same scheduler, which makes and looks at every single attempt."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
-        super().__init__(settings, context)
-        self._is_punctual = False
+        assert isinstance(settings, KubeSettings)
+        super().__init__(structs.replace(settings, skip_hopeless_attempts=False), context)
         self._room = _Unknown()
 
 
@@ -56,7 +57,7 @@ class _Unknown(Room):
 AT_ONCE = Network(latency=ConstantLatency(delay=0))
 
 
-def run(jobs: list[Job], machines: int = 1, **fields: Any) -> ConformanceRun:
+def run(jobs: list[SimulatedJob], machines: int = 1, **fields: Any) -> ConformanceRun:
     fields.setdefault("cell", cell(machines, cpu=1_000))
     return ConformanceRun(Kube, scenario("kube", jobs, replicas=1, network=AT_ONCE, **fields))
 

@@ -14,7 +14,7 @@ from argosy.engines.registry import ENGINES
 from argosy.host.records import LostRecord, PlacedRecord, ReleasedRecord
 from argosy.measures.measure import summarise
 from argosy.model.errors import ModelError
-from argosy.model.jobs import Job, Phase, TaskGroup
+from argosy.model.jobs import Job, TaskGroup
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     FleetEntry,
@@ -23,6 +23,7 @@ from argosy.model.scenario import (
     SchedulerCrash,
     Takes,
 )
+from argosy.model.truth import GroupTruth, SimulatedJob
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario, shared_job
 from argosy.testing.conformance import ConformanceRun
 
@@ -44,7 +45,9 @@ def seconds(trial: ConformanceRun, name: str) -> float:
     return (ended - began) / SECOND
 
 
-def run(*jobs: Job, engine: str = "mapreduce", machines: int = 8, **fields: Any) -> ConformanceRun:
+def run(
+    *jobs: SimulatedJob, engine: str = "mapreduce", machines: int = 8, **fields: Any
+) -> ConformanceRun:
     fields.setdefault("settings", AT_ONCE)
     fields.setdefault("replicas", 1)
     fields.setdefault("cell", cell(machines))
@@ -90,10 +93,14 @@ def test_a_worker_that_comes_too_late_ends_at_once() -> None:
     assert sorted(ran.values()) == [0, 20, 60]
 
 
-def history_of(*runs: Job) -> list[Job]:
+def history_of(*runs: SimulatedJob) -> list[SimulatedJob]:
     """Runs of the same program one after the other: from the second on, it is known."""
     return [
-        msgspec.structs.replace(run, id=f"{run.id}-{i}", submit=run.submit + i * 300 * SECOND)
+        SimulatedJob(
+            msgspec.structs.replace(run.job, id=f"{run.id}-{i}"),
+            run.submit + i * 300 * SECOND,
+            run.truth,
+        )
         for i, run in enumerate(runs)
     ]
 
@@ -201,8 +208,8 @@ def test_other_schedulers_go_on_beside_it() -> None:
 
 def test_history_is_the_mean_over_activities() -> None:
     history = History()
-    small, large = (shared_job("j", 1, (n,), (1,), program="p") for n in (1, 3))
-    unknown = shared_job("j", 1, (1,), (1,), program="q")
+    small, large = (shared_job("j", 1, (n,), (1,), program="p").job for n in (1, 3))
+    unknown = shared_job("j", 1, (1,), (1,), program="q").job
     assert history.average(small, 0) is None
     history.learn(small, 0, 8)
     history.learn(large, 0, 4)
@@ -211,7 +218,7 @@ def test_history_is_the_mean_over_activities() -> None:
 
 
 def test_a_prediction_counts_what_was_done() -> None:
-    history, one = History(), shared_job("j", 2, (10, 1), (1, 1))
+    history, one = History(), shared_job("j", 2, (10, 1), (1, 1)).job
     workers = Workers(one)
     workers.own = 2
     for phase in (0, 1):
@@ -244,33 +251,34 @@ def test_the_addition_chosen_is_never_worse_than_none(
         assert decision + after < time_with(left, workers)
 
 
-def replayed(trial: ConformanceRun, name: str, phases: tuple[Phase, ...]) -> int | None:
+def replayed(trial: ConformanceRun, made: SimulatedJob) -> int | None:
     """When the job's work ends, from the journal alone and with exact sums."""
     joined: dict[int, int] = {}
-    phase, left, at, began = 0, phases[0].activities * phases[0].duration, 0, 0
+    activities, durations = made.job.activities, made.truth[0].phases
+    phase, left, at, began = 0, activities[0] * durations[0], 0, 0
     steps = (PlacedRecord, LostRecord, ReleasedRecord)
-    lines = [line for line in trial.facts if isinstance(line, steps) and line.job == name]
-    for line in [*lines, ReleasedRecord(2**60, name, [], "")]:
+    lines = [line for line in trial.facts if isinstance(line, steps) and line.job == made.id]
+    for line in [*lines, ReleasedRecord(2**60, made.id, [], "")]:
         while joined:
-            rate = min(len(joined), phases[phase].activities)
+            rate = min(len(joined), activities[phase])
             due = at + -(-left // rate)
             if due > line.at:
                 break
             phase, at, began = phase + 1, due, due
-            if phase == len(phases):
+            if phase == len(durations):
                 return due
-            left = phases[phase].activities * phases[phase].duration
+            left = activities[phase] * durations[phase]
         if joined:
-            left -= min(len(joined), phases[phase].activities) * (line.at - at)
+            left -= min(len(joined), activities[phase]) * (line.at - at)
         at = line.at
         for index in line.indices:
             if isinstance(line, PlacedRecord):
                 joined[index] = at
             elif index in joined:
-                each = phases[phase].duration
-                if len(joined) <= phases[phase].activities:
+                each = durations[phase]
+                if len(joined) <= activities[phase]:
                     again = (at - max(joined[index], began)) % each
-                    left = min(left + again, phases[phase].activities * each)
+                    left = min(left + again, activities[phase] * each)
                 del joined[index]
     return None
 
@@ -307,21 +315,21 @@ def test_work_takes_as_long_as_its_workers_allow(seed: int, policy: str, schedul
     )
     trial.require_all_finished()
     for each in jobs:
-        assert pools(trial)[each.id][1] == replayed(trial, each.id, each.phases), each.id
+        assert pools(trial)[each.id][1] == replayed(trial, each), each.id
 
 
 def test_a_group_has_durations_or_phases() -> None:
     with pytest.raises(ModelError, match="both phases and durations"):
-        TaskGroup(1, Resources(1), (1,), phases=(Phase(1, 1),))
+        GroupTruth((1,), (1,))
     with pytest.raises(ModelError, match="0 activities"):
-        Phase(0, 1)
-    one = TaskGroup(1, Resources(1), phases=(Phase(1, 1),))
+        TaskGroup(1, Resources(1), activities=(0,))
+    one = TaskGroup(1, Resources(1), activities=(1,))
     with pytest.raises(ModelError, match="several groups"):
-        Job("j", (one, TaskGroup(1, Resources(1), (1,))))
+        Job("j", (one, TaskGroup(1, Resources(1))))
 
 
 def test_an_estimate_follows_from_the_phases() -> None:
-    assert shared_job("j", 4, (8, 2), (10, 5)).groups[0].expected == 25 * SECOND
+    assert shared_job("j", 4, (8, 2), (10, 5)).groups[0].estimate == 25 * SECOND
 
 
 def test_only_a_malleable_engine_may_claim_workers_nobody_asked_for() -> None:

@@ -38,6 +38,7 @@ from argosy.model.scenario import (
     SchedulerCrash,
     Takes,
 )
+from argosy.model.truth import GroupTruth, SimulatedJob, group_with_truth, simulated_job
 from argosy.solvers.placement import Family, PlacementState
 from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.testing.conformance import RUNNING, ConformanceRun
@@ -46,15 +47,15 @@ AWARE = ["medea", "jkube", "jkube++", "kube-modern", "ilp-all"]
 EVERYONE = [*AWARE, "yarn"]
 
 
-def service(name: str, tasks: int, *constraints: str, **fields: Any) -> Job:
+def service(name: str, tasks: int, *constraints: str, **fields: Any) -> SimulatedJob:
     fields.setdefault("seconds", None)
     fields.setdefault("tags", ("w",))
     texts = tuple(map(parse_constraint, constraints))
-    return job(name, tasks, kind="service", constraints=texts, **fields)
+    return job(name, tasks, constraints=texts, **{"kind": "service", **fields})
 
 
 def run(
-    engine: str, jobs: list[Job], settings: dict[str, Any] | None = None, **fields: Any
+    engine: str, jobs: list[SimulatedJob], settings: dict[str, Any] | None = None, **fields: Any
 ) -> ConformanceRun:
     fields.setdefault("horizon", 120 * SECOND)
     spec = scenario(engine, jobs, replicas=1, settings=settings or {}, **fields)
@@ -80,9 +81,11 @@ def judged(trial: ConformanceRun, spec: Scenario) -> float:
             for _ in range(group.count):
                 if at < len(machines):
                     machine = spec.cell.machines[machines[at]].name
-                    containers.append(Container(frozenset(container_tags(each, group)), machine))
+                    containers.append(
+                        Container(frozenset(container_tags(each.job, group)), machine)
+                    )
                 at += 1
-    constraints = [c for each in names.values() for c in of_job(each.id, each.constraints)]
+    constraints = [c for each in names.values() for c in of_job(each.id, each.job.constraints)]
     return Meaning(spec.cell.machines).judge(constraints, containers).total
 
 
@@ -360,8 +363,8 @@ def test_schedulers_of_a_fleet_see_each_others_containers_and_constraints() -> N
         for name, kind in (("s", "first"), ("t", "second"))
     )  # fmt: skip
     jobs = [
-        structs.replace(service("a", 4, apart, cpu=100), kind="first"),
-        structs.replace(service("b", 4, cpu=100, submit=20), kind="second"),
+        service("a", 4, apart, cpu=100, kind="first"),
+        service("b", 4, cpu=100, submit=20, kind="second"),
     ]
     trial = run("medea", jobs, fleet=fleet)
     assert len(where(trial, "b")) == 4
@@ -464,14 +467,16 @@ def test_what_running_containers_suffer_is_told_too() -> None:
     assert told.endswith("of host, by 2 in all")
 
 
-def task_job(name: str, groups: tuple[TaskGroup, ...], *texts: str, **fields: Any) -> Job:
+def task_job(
+    name: str, groups: tuple[tuple[TaskGroup, GroupTruth], ...], *texts: str, **fields: Any
+) -> SimulatedJob:
     constraints = tuple(map(parse_constraint, texts))
-    return Job(name, groups, constraints=constraints, **fields)
+    return simulated_job(name, *groups, constraints=constraints, **fields)
 
 
 def test_each_group_of_a_task_job_keeps_its_own_constraints() -> None:
     groups = tuple(
-        TaskGroup(3, Resources(100), (SECOND,), tags=(tag,)) for tag in ("map", "reduce")
+        group_with_truth(3, Resources(100), (SECOND,), tags=(tag,)) for tag in ("map", "reduce")
     )
     texts = ("map -> {cache, 1, inf} in rack hard", "reduce -> {cache, 0, 0} in rack hard")
     late = task_job("t", groups, *texts, submit=20 * SECOND)
@@ -484,7 +489,7 @@ def test_each_group_of_a_task_job_keeps_its_own_constraints() -> None:
 
 def test_tasks_of_one_job_keep_hard_constraints_among_each_other() -> None:
     """Eight machines, ten tasks that may not meet: eight run at once, two wait for the next attempt."""
-    groups = (TaskGroup(10, Resources(100), (5 * SECOND,), tags=("t",)),)
+    groups = (group_with_truth(10, Resources(100), (5 * SECOND,), tags=("t",)),)
     apart = task_job("t", groups, "t -> {t, 0, 0} in machine hard")
     trial = run("medea", [apart], {"backoff": SECOND})
     placed = trial.of(PlacedRecord)

@@ -10,16 +10,16 @@ from msgspec import structs
 
 from argosy.engines.registry import ENGINES
 from argosy.host.records import AbandonedRecord, AttemptRecord, PlacedRecord
-from argosy.model.jobs import Job
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, ConstantLatency, Network, SchedulerLimits
+from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, cell, job, machines, scenario
 from argosy.testing.conformance import ConformanceRun
 
 SLOW_SERVICE = {"frameworks": {"service": {"t_job": 20 * SECOND, "t_task": 0}}}
 
 
-def trial(jobs: list[Job], **fields: Any) -> ConformanceRun:
+def trial(jobs: list[SimulatedJob], **fields: Any) -> ConformanceRun:
     fields.setdefault("network", Network(latency=ConstantLatency(delay=0)))
     return ConformanceRun(ENGINES["mesos"], scenario("mesos", jobs, replicas=1, **fields))
 

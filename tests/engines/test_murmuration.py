@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.cell import Cell
-from argosy.engines.api import Context
+from argosy.cell.waits import feed
+from argosy.engines.api import Context, wait_view_for
 from argosy.engines.murmuration import Murmuration, MurmurationSettings
 from argosy.engines.murmuration.estimates import Learner
-from argosy.engines.murmuration.peers import AskWaits
 from argosy.experiments.execute import execute
 from argosy.model.effects import Effect, Enqueue, Explain, Send, Think, WakeMe
 from argosy.model.events import (
@@ -27,11 +27,13 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import Why
-from argosy.model.jobs import Job, TaskGroup
 from argosy.model.machines import Machine
+from argosy.model.messages import AskWaits, EndsReported, WaitUpdate
 from argosy.model.random import Random
 from argosy.model.resources import Resources
+from argosy.model.tasks import first_tasks
 from argosy.model.transactions import OPERATOR, AddMachine, Transaction
+from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, job, machines, scenario
 from argosy.worlds.sim import SimulatedWorld
 
@@ -45,13 +47,22 @@ def a_cell(count: int) -> Cell:
     return cell
 
 
-def a_murmuration(peers: tuple[str, ...] = PEERS, **settings: Any) -> Murmuration:
-    return Murmuration(MurmurationSettings(**settings), Context("s-0", peers, Random(1)))
+class Told(Murmuration):
+    """Shows its wait view, which the host has made and feeds."""
+
+    def __init__(self, settings: MurmurationSettings, peers: tuple[str, ...]) -> None:
+        waits = wait_view_for(Murmuration, settings)
+        assert waits is not None
+        self.waits = waits
+        super().__init__(settings, Context("s-0", peers, Random(1), waits=waits))
 
 
-def submitted(submission: Job, number: int) -> JobSubmitted:
-    tasks = np.arange(submission.tasks, dtype=np.int64) | (number << 32)
-    return JobSubmitted(submission, number, tasks)
+def a_murmuration(peers: tuple[str, ...] = PEERS, **settings: Any) -> Told:
+    return Told(MurmurationSettings(**settings), peers)
+
+
+def submitted(submission: SimulatedJob, number: int) -> JobSubmitted:
+    return JobSubmitted(submission.job, number, first_tasks(number, submission.tasks))
 
 
 def only(effects: Any, kind: type[Effect]) -> Any:
@@ -60,12 +71,12 @@ def only(effects: Any, kind: type[Effect]) -> Any:
     return found[0]
 
 
-def place(engine: Murmuration, cell: Cell, submission: Job, number: int) -> Any:
+def place(engine: Murmuration, cell: Cell, submission: SimulatedJob, number: int) -> Any:
     thinking = only(engine.handle(submitted(submission, number), cell, 0), Think)
     return engine.handle(DecisionDue(thinking.token), cell, 0)
 
 
-def whole(name: str, tasks: int, seconds: float) -> Job:
+def whole(name: str, tasks: int, seconds: float) -> SimulatedJob:
     """Each task takes a machine of the builders' size for itself."""
     return job(name, tasks, cpu=4_000, seconds=seconds)
 
@@ -96,27 +107,22 @@ def test_placements_are_told_to_every_peer_in_one_message_and_they_avoid_them() 
     assert set(chosen).isdisjoint(taken)
 
 
-def tell(engine: Murmuration, update: Any, cell: Cell) -> None:
+def tell(engine: Told, update: WaitUpdate, cell: Cell) -> None:
     """What a world does with gossip."""
     engine.handle(Started(), cell, 0)
-    request = np.array(cell.shape_request(update.shape), np.int64)
-    engine.waits.know_shape(update.shape, request)
-    engine.waits.post_placed(
-        0, 0, update.tasks, update.versions, update.machines, update.estimate, update.shape, 0
-    )
+    feed(engine.waits, update, 0, 0)
 
 
-def end(engine: Murmuration, effect: Enqueue, count: int, shape: int, seconds: int) -> None:
+def end(engine: Told, effect: Enqueue, count: int, shape: int, seconds: int) -> None:
     """The first `count` of what was enqueued has ended."""
-    engine.waits.post_ended(
-        0,
-        0,
+    ends = EndsReported(
         effect.tasks[:count],
         effect.machines[:count],
         np.full(count, seconds * SECOND, np.int64),
         np.full(count, shape, np.int32),
         np.zeros(count, np.int64),
     )
+    feed(engine.waits, ends, 0, 0)
 
 
 def test_a_machine_whose_task_ended_is_chosen_again() -> None:
@@ -199,7 +205,7 @@ def test_lost_tasks_are_taken_off_everybodys_view() -> None:
     effects = place(engine, cell, whole_cell, 0)
     placed = only(effects, Enqueue)
     tell(peer, only(effects, Send).payload, cell)
-    lost = TasksLost(whole_cell, 0, placed.tasks[:1], placed.machines[:1], Why.NO_ROOM)
+    lost = TasksLost(whole_cell.job, 0, placed.tasks[:1], placed.machines[:1], Why.NO_ROOM)
     removed = only(engine.handle(lost, cell, 0), Send)
     tell(peer, removed.payload, cell)
     chosen = only(place(peer, cell, whole("b", 1, 10), 1), Enqueue).machines.tolist()
@@ -275,11 +281,11 @@ def test_a_machine_whose_queue_was_full_is_left_alone_until_something_ends_there
     engine, cell = a_murmuration(), a_cell(2)
     first = whole("a", 2, 50)
     placed = only(place(engine, cell, first, 0), Enqueue)
-    lost = TasksLost(first, 0, placed.tasks[:1], placed.machines[:1], Why.QUEUE_FULL)
+    lost = TasksLost(first.job, 0, placed.tasks[:1], placed.machines[:1], Why.QUEUE_FULL)
     thinking = only(engine.handle(lost, cell, 0), Think)
     again = only(engine.handle(DecisionDue(thinking.token), cell, 0), Enqueue)
     assert again.machines.tolist() == placed.machines[1:].tolist()
-    other = TasksLost(first, 0, again.tasks, again.machines, Why.QUEUE_FULL)
+    other = TasksLost(first.job, 0, again.tasks, again.machines, Why.QUEUE_FULL)
     thinking = only(engine.handle(other, cell, 0), Think)
     effects = engine.handle(DecisionDue(thinking.token), cell, 0)
     assert only(effects, Explain)
@@ -295,13 +301,13 @@ def test_a_task_waits_for_a_machine_near_its_data_as_long_as_that_is_worth() -> 
     for at in range(3):
         near = Machine(f"m{at}", Resources(4_000, GIB), {"rack": "r1" if at == 1 else "r0"})
         cell.commit(Transaction(OPERATOR, machines=(AddMachine(near),)))
-    group = TaskGroup(4, Resources(4_000, GIB), (10 * SECOND,), prefers={"rack": "r1"})
+    wants = job("a", 4, cpu=4_000, prefers={"rack": "r1"})
     engine = a_murmuration(locality=25 * SECOND)
-    machines = only(place(engine, cell, Job("a", (group,)), 0), Enqueue).machines.tolist()
+    machines = only(place(engine, cell, wants, 0), Enqueue).machines.tolist()
     # Waits of 0, 10 and 20 s are worth it, 30 s is not.
     assert machines[:3] == [1, 1, 1]
     assert machines[3] != 1
-    indifferent = only(place(a_murmuration(), cell, Job("a", (group,)), 0), Enqueue)
+    indifferent = only(place(a_murmuration(), cell, wants, 0), Enqueue)
     assert sorted(indifferent.machines.tolist()[:3]) == [0, 1, 2]
 
 
@@ -329,16 +335,16 @@ def test_messages_per_job_are_as_the_paper_counts_them() -> None:
 def test_running_times_are_learnt_from_jobs_of_the_same_name() -> None:
     learner = Learner(0.5)
     short, long = (job(f"{name}-1", 6, seconds=1) for name in ("short", "long"))
-    assert learner.estimate(short, 0) is None
-    assert learner.estimate(long, 1) is None
+    assert learner.estimate(short.job, 0) is None
+    assert learner.estimate(long.job, 1) is None
     for number, time in ((0, 10), (1, 500)):
-        tasks = np.arange(6, dtype=np.int64) | (number << 32)
+        tasks = first_tasks(number, 6)
         learner.learn(tasks, np.full(6, time, np.int64))
-    assert learner.estimate(job("short-2", 1), 2) == 10
-    assert learner.estimate(job("long-2", 1), 3) == 500
+    assert learner.estimate(job("short-2", 1).job, 2) == 10
+    assert learner.estimate(job("long-2", 1).job, 3) == 500
     # Of another name there is only what all have in common.
-    assert learner.estimate(job("new-1", 1), 4) in range(10, 501)
-    learner.learn(np.array([2 << 32], np.int64), np.array([20], np.int64))
+    assert learner.estimate(job("new-1", 1).job, 4) in range(10, 501)
+    learner.learn(first_tasks(2, 1), np.array([20], np.int64))
     assert learner.figures() == {
         "estimates": 1.0,
         "estimate_error_p50": 0.5,

@@ -12,10 +12,12 @@ from argosy.engines.omega import Omega, OmegaSettings
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import Committed, DecisionDue, JobSubmitted, TasksLost, TimerFired
 from argosy.model.explanations import Why
-from argosy.model.jobs import Job, task_number
+from argosy.model.jobs import task_number
 from argosy.model.random import Random
 from argosy.model.resources import Resources
+from argosy.model.tasks import indices_of
 from argosy.model.transactions import OPERATOR, AddMachine, TaskArray, Transaction
+from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, job, machines, scenario
 from argosy.testing.builders import cell as build_cell
 from argosy.worlds.sim import SimulatedWorld
@@ -36,8 +38,9 @@ def tasks_of(number: int, *indices: int) -> TaskArray:
     return np.array([task_number(number, index) for index in indices], np.int64)
 
 
-def submitted(submission: Job, number: int, *indices: int) -> JobSubmitted:
-    return JobSubmitted(submission, number, tasks_of(number, *indices or range(submission.tasks)))
+def submitted(submission: SimulatedJob, number: int, *indices: int) -> JobSubmitted:
+    tasks = tasks_of(number, *indices or range(submission.tasks))
+    return JobSubmitted(submission.job, number, tasks)
 
 
 def only(effects: Any, kind: type[Effect]) -> Any:
@@ -52,7 +55,7 @@ def attempt(engine: Omega, cell: Cell, thinking: Think, now: int) -> Any:
     for effect in effects:
         if isinstance(effect, Commit):
             outcome = cell.commit(effect.transaction)
-            return engine.handle(Committed(effect.transaction, outcome), cell, now)
+            return engine.handle(Committed(effect.token, outcome), cell, now)
     return effects
 
 
@@ -88,7 +91,7 @@ def test_two_parts_of_one_job_can_wait_at_once() -> None:
     for timer in timers:
         thinking = only(engine.handle(TimerFired(timer), cell, 9 * SECOND), Think)
         explained = only(attempt(engine, cell, thinking, 9 * SECOND), Explain)
-        tried.extend(task & 0xFFFFFFFF for task in explained.tasks.tolist())
+        tried.extend(indices_of(explained.tasks).tolist())
     assert tried == [0, 1, 2, 3]
 
 
@@ -125,7 +128,7 @@ def test_lost_tasks_join_what_still_waits_of_their_job() -> None:
     engine.handle(submitted(job("busy", 1), 0), cell, 0)
     late = job("late", 3)
     engine.handle(submitted(late, 1, 0, 1), cell, 0)
-    lost = TasksLost(late, 1, tasks_of(1, 2), np.zeros(1, np.int32), Why.MACHINE_GONE)
+    lost = TasksLost(late.job, 1, tasks_of(1, 2), np.zeros(1, np.int32), Why.MACHINE_GONE)
     assert engine.handle(lost, cell, 0) == ()
     thinking = only(attempt(engine, cell, Think(0, 1), 0), Think)
     commit = only(engine.handle(DecisionDue(thinking.token), cell, 0), Commit)

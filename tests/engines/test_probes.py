@@ -20,7 +20,14 @@ from argosy.model.events import (
     TasksLost,
     TimerFired,
 )
-from argosy.model.scenario import ConstantLatency, Fault, MachineCrash, Network, SchedulerCrash
+from argosy.model.scenario import (
+    ConstantLatency,
+    Fault,
+    MachineCrash,
+    MachineModel,
+    Network,
+    SchedulerCrash,
+)
 from argosy.testing import conformance
 from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.worlds.sim import SimulatedWorld
@@ -46,7 +53,7 @@ class LateBinder:
                 machines = [random.below(view.machines) for _ in range(2 * len(tasks))]
                 group = submission.groups[0]
                 return [
-                    Probe(number, np.array(machines, np.int32), group.request, group.expected or 0),
+                    Probe(number, np.array(machines, np.int32), group.request, group.estimate or 0),
                     WakeMe(now + 30 * SECOND, str(number)),
                 ]
             case ProbeReady(probe, number):
@@ -125,6 +132,39 @@ def test_machines_say_how_long_their_queues_are() -> None:
     assert report.lengths.tolist() == [2, 0]
     # One has run 4 of its 10 seconds, two wait.
     assert report.waits.tolist() == [26 * SECOND, 0]
+
+
+class Latecomer(Asker):
+    """Asks for the machines' last reports."""
+
+    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+        match event:
+            case JobSubmitted(_, _, tasks):
+                # Machines report from the first time on that somebody looks.
+                placed = Enqueue(tasks, np.zeros(len(tasks), np.int32))
+                return [AskQueues(1, latest=True), placed, WakeMe(4 * SECOND, "ask")]
+            case TimerFired():
+                return [AskQueues(2, latest=True), AskQueues(3, latest=True, which="long")]
+        return super().handle(event, view, now)
+
+
+@pytest.mark.parametrize(("heartbeat", "known"), [(10, 0), (3, 26), (0, 26)])
+def test_the_latest_reports_are_as_old_as_the_machines_heartbeat(
+    heartbeat: int, known: int
+) -> None:
+    Latecomer.heard = []
+    spec = scenario(
+        "late",
+        [job("a", 3, cpu=4_000, seconds=10)],
+        replicas=1,
+        cell=cell(2),
+        network=Network(latency=ConstantLatency(delay=0)),
+        machines=MachineModel(heartbeat=heartbeat * SECOND, long_above=10 * SECOND),
+    )
+    SimulatedWorld(spec, {"late": Latecomer}).run()
+    _, everything, long = Latecomer.heard
+    assert everything.waits.tolist() == [known * SECOND, 0]
+    assert long.waits.tolist() == long.lengths.tolist() == [0, 0]
 
 
 class Liar(LateBinder):

@@ -21,7 +21,7 @@ from argosy.host.journal import Journal
 from argosy.host.records import EnqueuedRecord, SubmittedRecord
 from argosy.model.effects import Effect, Probe
 from argosy.model.events import Event
-from argosy.model.jobs import Job, TaskGroup
+from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -29,10 +29,10 @@ from argosy.model.scenario import (
     CellSpec,
     ConstantLatency,
     FleetEntry,
-    MachineModel,
     Network,
     Scenario,
 )
+from argosy.model.truth import group_with_truth, simulated_job
 from argosy.records.journal_file import Fact, JournalFile
 from argosy.worlds.sim import SimulatedWorld
 
@@ -66,7 +66,11 @@ def run(
         seed=seed,
         cell=CellSpec(machines=tuple(Machine(f"m{i}", SLOT) for i in range(machines))),
         jobs=tuple(
-            Job(f"{i}", (TaskGroup(len(durations), SLOT, durations, estimate),), submit)
+            simulated_job(
+                f"{i}",
+                group_with_truth(len(durations), SLOT, durations, estimate),
+                submit=submit,
+            )
             for i, (submit, estimate, durations) in enumerate(jobs)
         ),
         fleet=(

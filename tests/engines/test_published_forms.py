@@ -11,7 +11,7 @@ import pytest
 
 from argosy.cli.app import run
 from argosy.engines.registry import ENGINES, find_published, forms_named
-from argosy.model.errors import ScenarioError, UnknownForm
+from argosy.model.errors import ScenarioError, SettingError, UnknownForm
 from argosy.model.scenario import ConstantLatency, Scenario
 from argosy.scenarios.loader import as_published, load, with_engine
 
@@ -98,9 +98,23 @@ def test_a_scenario_that_is_as_published_says_which_form_by_its_settings(tmp_pat
 
 
 def test_what_a_scenario_spells_out_stays_as_it_is(tmp_path: Path) -> None:
-    scenario = load(write(tmp_path, "yaq-d", 'heartbeat = "8s"'))
-    assert scenario.fleet[0].settings["heartbeat"] == 8_000_000
+    scenario = load(write(tmp_path, "yaq-d", 'jitter = "1s"'))
+    assert scenario.fleet[0].settings["jitter"] == 1_000_000
     assert scenario.fleet[0].settings["share"] == 0.98
+
+
+def test_a_setting_that_moved_to_the_machines_says_where(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="heartbeat is not a setting of yaq-d") as caught:
+        load(write(tmp_path, "yaq-d", 'heartbeat = "8s"', published=False))
+    assert caught.value.hint == "say it as heartbeat of [machines]"
+    assert caught.value.field == "fleet[0].settings.heartbeat"
+
+
+def test_the_heartbeat_of_machines_is_said_in_the_scenario(tmp_path: Path) -> None:
+    path = write(tmp_path, "yaq-d", published=False)
+    path.write_text(path.read_text() + '[machines]\nheartbeat = "2s"\n')
+    assert load(path).machines.heartbeat == 2_000_000
+    assert load(write(tmp_path, "yaq-d")).machines.heartbeat == 8_000
 
 
 def test_a_form_that_is_named_is_that_form(tmp_path: Path) -> None:

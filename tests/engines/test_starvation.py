@@ -74,11 +74,11 @@ def play(engine: Omega, cell: Cell, first: Any, moves: Any) -> tuple[int, bool]:
     lost = 0
     while True:
         effects = engine.handle(DecisionDue(thinking.token), cell, 0)
-        commits = [effect.transaction for effect in effects if isinstance(effect, Commit)]
-        moves(commits[0].claims.machines if commits else np.zeros(0, np.int32))
-        for transaction in commits:
-            outcome = cell.commit(transaction)
-            effects = engine.handle(Committed(transaction, outcome), cell, 0)
+        commits = [effect for effect in effects if isinstance(effect, Commit)]
+        moves(commits[0].transaction.claims.machines if commits else np.zeros(0, np.int32))
+        for commit in commits:
+            outcome = cell.commit(commit.transaction)
+            effects = engine.handle(Committed(commit.token, outcome), cell, 0)
         if any(isinstance(effect, Abandon) for effect in effects):
             return lost + 1, True
         timers = [effect for effect in effects if isinstance(effect, WakeMe)]
@@ -94,7 +94,7 @@ def play(engine: Omega, cell: Cell, first: Any, moves: Any) -> tuple[int, bool]:
 def submission(tasks: int, cores: int, precedence: int, gang: bool) -> JobSubmitted:
     wanted = job("starved", tasks, cpu=cores * 1_000, precedence=precedence, gang=gang)
     numbers = np.array([task_number(0, index) for index in range(tasks)], np.int64)
-    return JobSubmitted(wanted, 0, numbers)
+    return JobSubmitted(wanted.job, 0, numbers)
 
 
 @settings(max_examples=150, deadline=None)

@@ -18,6 +18,7 @@ from argosy.model.constraints.meaning import Container, Meaning
 from argosy.model.constraints.parts import container_tags, of_job
 from argosy.model.constraints.text import parse_constraint
 from argosy.model.errors import ArgosyError
+from argosy.model.jobs import job_of
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -36,13 +37,13 @@ def judged(world: SimulatedWorld) -> tuple[int, int, float]:
     _, _, _, done = world.host.board.job_columns()
     containers = []
     for task, machine in zip(tasks.tolist(), machines.tolist(), strict=True):
-        mine = spec.jobs[task >> 32]
+        mine = spec.jobs[job_of(task)].job
         ((group, _),) = mine.tasks_by_group(np.array([task]))
         tags = frozenset(container_tags(mine, group))
         containers.append(Container(tags, spec.cell.machines[machine].name))
     live = [each for number, each in enumerate(spec.jobs[: len(done)]) if done[number] < 0]
     constraints = [*spec.cell.constraints]
-    constraints += [c for each in live for c in of_job(each.id, each.constraints)]
+    constraints += [c for each in live for c in of_job(each.id, each.job.constraints)]
     meaning = Meaning(spec.cell.machines)
     found = meaning.judge(constraints, containers)
     concerned = sum(
@@ -136,7 +137,7 @@ def test_looking_changes_nothing_that_happens() -> None:
     watch = Watch(watched)
     watched.run()
     assert watch.placement().looks > 10
-    assert watched.events == world.host.events
+    assert watched.host.events == world.host.events
     for mine, other in zip(
         watched.host.runtime.task_columns(), world.host.runtime.task_columns(), strict=True
     ):

@@ -8,6 +8,7 @@ import pytest
 from argosy.engines.murmuration import Murmuration
 from argosy.experiments.execute import execute
 from argosy.measures.timeline import task_times, timeline
+from argosy.model.jobs import task_number
 from argosy.model.scenario import ConstantLatency, Network
 from argosy.testing.builders import SECOND, cell, job, scenario
 
@@ -36,7 +37,7 @@ def test_parts_add_up_to_the_whole() -> None:
 
 
 def test_the_spread_is_of_a_job_s_own_tasks() -> None:
-    tasks = np.array([0, 1, 1 << 32], np.int64)
+    tasks = np.array([0, 1, task_number(1, 0)], np.int64)
     placed = np.array([10, 30, 500], np.int64)
     submit, first, thought = np.array([0, 400]), np.array([5, -1]), np.array([100, 0])
     times = task_times(tasks, placed, placed + 5, placed + 25, submit, first, thought)

@@ -10,8 +10,6 @@ from argosy.model.errors import ArgosyError, ModelError, UnitError
 from argosy.model.jobs import (
     MOST_JOBS,
     MOST_TASKS,
-    Job,
-    TaskGroup,
     index_of,
     job_of,
     task_name,
@@ -179,49 +177,6 @@ def test_a_task_number_gives_back_job_and_index(job, index):
 
 def test_a_task_is_named_after_its_job():
     assert task_name("crawl", 3) == "crawl/3"
-
-
-ONE = TaskGroup(1, Resources(1))
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: TaskGroup(0, Resources(1)),
-        lambda: TaskGroup(MOST_TASKS + 1, Resources(1)),
-        lambda: TaskGroup(3, Resources(1), (1, 2)),
-        lambda: TaskGroup(1, Resources(1), (-1,)),
-        lambda: TaskGroup(1, Resources(1), (), -1),
-        lambda: Job("", (ONE,)),
-        lambda: Job("a/b", (ONE,)),
-        lambda: Job("a b", (ONE,)),
-        lambda: Job("a", ()),
-        lambda: Job("a", (ONE,), submit=-1),
-        lambda: Job("a", (ONE,), precedence=40_000),
-    ],
-)
-def test_a_job_that_contradicts_itself_cannot_be_made(make):
-    with pytest.raises(ModelError) as caught:
-        make()
-    assert caught.value.expected
-
-
-def test_a_group_has_one_duration_for_all_or_one_each_or_none():
-    assert TaskGroup(2, Resources(1), (7,)).duration(1) == 7
-    assert TaskGroup(2, Resources(1), (7, 8)).duration(1) == 8
-    assert TaskGroup(2, Resources(1)).duration(1) is None
-
-
-def test_what_a_scheduler_may_expect_is_the_estimate_or_the_mean():
-    assert TaskGroup(2, Resources(1), (7, 9)).expected == 8
-    assert TaskGroup(2, Resources(1), (7, 9), 100).expected == 100
-    assert TaskGroup(2, Resources(1)).expected is None
-
-
-def test_a_job_numbers_its_tasks_through_its_groups():
-    job = Job("a", (TaskGroup(3, Resources(1)), TaskGroup(2, Resources(2))))
-    assert job.tasks == 5
-    assert job.group_starts() == [0, 3]
 
 
 def test_an_error_is_one_line_with_its_place_expectation_and_hint():

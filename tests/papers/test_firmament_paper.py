@@ -53,8 +53,8 @@ def test_without_results_there_is_nothing_to_claim() -> None:
 def test_the_workload_keeps_the_cluster_as_full_as_it_is() -> None:
     load = Load(machines=2_000, seconds=20_000.0)
     assert sum(job.tasks for job in found(load)) == load.live
-    work = sum(job.tasks * job.groups[0].durations[0] for job in arriving(load))
-    batch = sum(job.tasks for job in found(load) if job.groups[0].durations)
+    work = sum(job.tasks * job.truth[0].durations[0] for job in arriving(load))
+    batch = sum(job.tasks for job in found(load) if job.truth[0].durations)
     # Little's law: what arrives a second times how long it stays is what is there.
     steady = work / MICROS_PER_SECOND / load.seconds
     assert 0.5 * batch < steady < 1.6 * batch
@@ -62,7 +62,7 @@ def test_the_workload_keeps_the_cluster_as_full_as_it_is() -> None:
 
 def test_the_workload_has_the_papers_durations() -> None:
     load = Load(machines=5_000, seconds=40_000.0)
-    seconds = np.array([job.groups[0].durations[0] for job in arriving(load)]) / MICROS_PER_SECOND
+    seconds = np.array([job.truth[0].durations[0] for job in arriving(load)]) / MICROS_PER_SECOND
     assert np.median(seconds) == pytest.approx(420, rel=0.1)
     assert np.percentile(seconds, 90) == pytest.approx(3_600, rel=0.15)
     assert np.percentile(seconds, 99) == pytest.approx(18_400, rel=0.4)

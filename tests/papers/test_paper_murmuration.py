@@ -113,9 +113,9 @@ def test_the_cluster_is_as_large_as_its_work_wants() -> None:
     longer = tuple(
         structs.replace(
             job,
-            groups=tuple(
-                structs.replace(group, durations=tuple(2 * time for time in group.durations))
-                for group in job.groups
+            truth=tuple(
+                structs.replace(truth, durations=tuple(2 * time for time in truth.durations))
+                for truth in job.truth
             ),
         )
         for job in jobs

@@ -111,7 +111,7 @@ class TestExperiment:
     ) -> None:
         store = Store(tmp_path)
         store.write(POINTS[0], Result({"doubled": 3.0}))
-        monkeypatch.setattr("argosy.__version__", "99")
+        monkeypatch.setattr("argosy.papers.experiment.__version__", "99")
         assert store.read(POINTS[0]) is None
 
     def test_equal_points_and_only_they_have_one_digest(self) -> None:

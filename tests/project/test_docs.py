@@ -19,6 +19,7 @@ from argosy.model.effects import Effect
 from argosy.model.events import Event
 from argosy.model.explanations import Explanation, Why
 from argosy.records import directory as layout
+from argosy.records.record import JOB_COLUMNS, TASK_COLUMNS
 from argosy.records.summary import Counts, Distribution, Provenance, SchedulerSummary, Summary
 
 ROOT = Path(__file__).parents[2]
@@ -197,8 +198,16 @@ MENTIONED = {
         *kinds_of_log_lines(),
         *(why.name.lower() for why in Why if why is not Why.NONE),
         *fields(Explanation, Distribution, Summary, SchedulerSummary, Provenance),
-        *layout.TASK_COLUMNS,
-        *(layout.LOG, layout.TASKS, layout.SCENARIO, layout.SUMMARY, layout.PROVENANCE),
+        *TASK_COLUMNS,
+        *JOB_COLUMNS,
+        *(
+            layout.LOG,
+            layout.TASKS,
+            layout.JOBS,
+            layout.SCENARIO,
+            layout.SUMMARY,
+            layout.PROVENANCE,
+        ),
         layout.MANIFEST,
     ],
 }

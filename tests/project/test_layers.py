@@ -39,9 +39,17 @@ def test_only_the_facades_import_the_native_core() -> None:
     assert [path for path in importers if not path.startswith(FACADES)] == []
 
 
+def test_nobody_inside_goes_through_the_facade() -> None:
+    """It is above all layers, and import-linter is told to take no account of what it imports."""
+    names = ["argosy", *(f"argosy.{name}" for name in argosy.__all__)]
+    found = {path: name for name in names for path in modules_importing(name)}
+    assert {path: name for path, name in found.items() if path != "__init__.py"} == {}
+
+
 def test_importing_argosy_loads_nothing_heavy() -> None:
     code = (
-        "import sys, argosy, argosy.cli; print([m for m in ('numpy', 'rich') if m in sys.modules])"
+        "import sys, argosy, argosy.cli; "
+        "print([m for m in ('numpy', 'rich', 'msgspec') if m in sys.modules])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"

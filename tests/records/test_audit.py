@@ -14,6 +14,7 @@ from argosy.cli.app import app
 from argosy.experiments.execute import execute
 from argosy.host import records
 from argosy.model.errors import RunDirectoryError
+from argosy.model.jobs import task_number
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     FleetEntry,
@@ -98,7 +99,7 @@ class Recount:
                 case records.RefusedRecord(scheduler=scheduler, whys=whys):
                     self.refused[scheduler].update(whys)
         for (name, index), (holder, begin) in open_claims.items():
-            done = ends.get(numbers[name] << 32 | index, -1)
+            done = ends.get(task_number(numbers[name], index), -1)
             self.claims.append((holder, name, index, begin, done if done >= 0 else end))
         self.requests: dict[tuple[str, int], dict[str, int]] = {}
         for _, name, index, _, _ in self.claims:

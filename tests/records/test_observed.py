@@ -30,6 +30,7 @@ from argosy.model.scenario import (
     SchedulerCrash,
 )
 from argosy.model.transactions import AddMachine
+from argosy.model.truth import group_with_truth, simulated_job
 from argosy.records.journal_file import JournalFile
 from argosy.records.observed import PATIENCE, observed_scenario
 from argosy.records.state import RunState
@@ -85,7 +86,7 @@ def test_tasks_that_never_ended_run_as_long_as_estimated_or_as_they_have_run() -
     ]
     _, state = recorded(scenario("omega", jobs, horizon=20 * SECOND, replicas=1))
     observed = observed_scenario(state)
-    durations = {job.id: job.groups[0].durations for job in observed.jobs}
+    durations = {made.id: made.truth[0].durations for made in observed.jobs}
     assert durations == {
         "done": (3 * SECOND,),
         "runs": (100 * SECOND,),
@@ -99,11 +100,14 @@ def test_tasks_that_never_ended_run_as_long_as_estimated_or_as_they_have_run() -
 
 
 def test_engines_are_told_the_same_estimates_as_before() -> None:
-    guessed = job("a", 4, seconds=3)
-    group = msgspec.structs.replace(guessed.groups[0], estimate=9 * SECOND)
-    jobs = [msgspec.structs.replace(guessed, groups=(group,)), job("b", 2, seconds=5)]
-    _, state = recorded(scenario("omega", jobs))
-    assert [j.groups[0].expected for j in observed_scenario(state).jobs] == [9 * SECOND, 5 * SECOND]
+    guessed = simulated_job(
+        "a", group_with_truth(4, Resources(1_000, GIB), (3 * SECOND,), estimate=9 * SECOND)
+    )
+    _, state = recorded(scenario("omega", [guessed, job("b", 2, seconds=5)]))
+    assert [made.job for made in observed_scenario(state).jobs] == [
+        guessed.job,
+        job("b", 2, seconds=5).job,
+    ]
 
 
 def test_the_workload_runs_under_any_engine() -> None:
@@ -119,7 +123,7 @@ def test_what_a_scenario_cannot_say_is_told() -> None:
     steps = JournalSteps(HostSetup.of(scenario("omega", [])))
     machine = Machine("late", Resources(1_000, GIB))
     facts: list[Any] = [
-        SubmittedRecord(0, 0, job("a", 2), "s-0"),
+        SubmittedRecord(0, 0, job("a", 2).job, "s-0"),
         MachineRecord(5, AddMachine(machine)),
         PlacedRecord(6, "a", [0], [8], "s-0"),
         FailedRecord(7, 0, 1, 1, ""),

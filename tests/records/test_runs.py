@@ -206,9 +206,7 @@ def test_why_not_of_a_gang_says_how_many_find_a_machine(tmp_path: Path) -> None:
 
 
 def test_why_not_names_the_attributes_nobody_has(tmp_path: Path) -> None:
-    picky = job("picky")
-    group = msgspec.structs.replace(picky.groups[0], requires={"arch": "arm"})
-    picky = msgspec.structs.replace(picky, groups=(group,))
+    picky = job("picky", requires={"arch": "arm"})
     spec = scenario("omega", [picky], settings=FAST, horizon=10 * SECOND, replicas=1)
     assert "(arch=arm)" in answers(spec, tmp_path, "picky/0").why().remedy
 

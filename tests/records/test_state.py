@@ -145,7 +145,7 @@ def folded(*facts: Any) -> RunState:
 
 def test_tasks_fail_are_tried_again_and_are_cancelled() -> None:
     state = folded(
-        SubmittedRecord(0, 0, job("a", 4), "s-0"),
+        SubmittedRecord(0, 0, job("a", 4).job, "s-0"),
         PlacedRecord(1, "a", [0, 1, 2], [0, 0, 0], "s-0"),
         FailedRecord(2, 0, 1, 1, ""),
         RetriedRecord(2, "a", [0], 1, ""),
@@ -163,10 +163,10 @@ def test_tasks_fail_are_tried_again_and_are_cancelled() -> None:
 
 
 def test_a_job_that_grows_has_more_pending_tasks_and_one_that_shrinks_cancelled_ones() -> None:
-    submitted = SubmittedRecord(0, 0, job("a", 2), "s-0")
-    grown = folded(submitted, ScaledRecord(1, 0, job("a", 5)))
+    submitted = SubmittedRecord(0, 0, job("a", 2).job, "s-0")
+    grown = folded(submitted, ScaledRecord(1, 0, job("a", 5).job))
     assert grown.counts[TaskState.PENDING] == 5
-    shrunk = folded(submitted, ScaledRecord(1, 0, job("a", 1)))
+    shrunk = folded(submitted, ScaledRecord(1, 0, job("a", 1).job))
     assert (shrunk.counts[TaskState.PENDING], shrunk.counts[TaskState.CANCELLED]) == (1, 1)
 
 

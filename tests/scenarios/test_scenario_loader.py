@@ -56,7 +56,7 @@ def test_jobs_spelled_out_are_sorted_by_submission(read):
     text += 'groups = [{ request = { cpu = 1 }, count = 2, durations = ["1s", "2s"] }]\n'
     jobs = read(text).jobs
     assert [job.id for job in jobs] == ["early", "late"]
-    assert jobs[0].groups[0].durations == (1_000_000, 2_000_000)
+    assert jobs[0].truth[0].durations == (1_000_000, 2_000_000)
 
 
 def test_settings_keep_what_was_given_with_durations_in_microseconds(read):

@@ -25,22 +25,24 @@ def fleet_of(*entries, **more):
 
 
 def test_another_engine_takes_over_a_single_entry_in_place():
-    entry = FleetEntry(name="s", engine="a", replicas=3, settings={"x": 1}, split="random")
-    changed = with_engine(msgspec.structs.replace(fleet_of(("s", "a", 3)), fleet=(entry,)), "b")
-    assert changed.fleet == (FleetEntry(name="s", engine="b", replicas=3, split="random"),)
+    entry = FleetEntry(name="s", engine="omega", replicas=3, settings={"x": 1}, split="random")
+    changed = with_engine(
+        msgspec.structs.replace(fleet_of(("s", "omega", 3)), fleet=(entry,)), "kube"
+    )
+    assert changed.fleet == (FleetEntry(name="s", engine="kube", replicas=3, split="random"),)
 
 
 def test_another_engine_gets_as_many_schedulers_as_there_were():
     scenario = fleet_of(
-        ("one", "a", 1),
-        ("two", "b", 2),
+        ("one", "omega", 1),
+        ("two", "kube", 2),
         faults=(
             SchedulerCrash(at=1, scheduler="two-0"),
             Partition(at=1, lasts=2, isolated=("one",)),
         ),
     )
-    changed = with_engine(scenario, "c")
-    assert changed.fleet == (FleetEntry(name="scheduler", engine="c", replicas=3),)
+    changed = with_engine(scenario, "spread")
+    assert changed.fleet == (FleetEntry(name="scheduler", engine="spread", replicas=3),)
     assert changed.faults == (
         SchedulerCrash(at=1, scheduler="scheduler-1"),
         Partition(at=1, lasts=2, isolated=("scheduler-0",)),
@@ -48,9 +50,9 @@ def test_another_engine_gets_as_many_schedulers_as_there_were():
 
 
 def test_the_same_engine_keeps_its_settings():
-    entry = FleetEntry(name="s", engine="a", settings={"x": 1})
+    entry = FleetEntry(name="s", engine="omega", settings={"x": 1})
     scenario = msgspec.structs.replace(fleet_of(), fleet=(entry,))
-    assert with_engine(scenario, "a") == scenario
+    assert with_engine(scenario, "omega") == scenario
 
 
 def test_equal_scenarios_have_equal_digests_and_others_have_others(read):

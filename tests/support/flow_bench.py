@@ -12,9 +12,11 @@ from argosy.engines.families.flow.graph import Graph
 from argosy.engines.families.flow.tasks import PENDING, RUNNING
 from argosy.engines.firmament import FirmamentSettings
 from argosy.host.runtime import build_cell
-from argosy.model.jobs import Job
+from argosy.host.setup import HostSetup
 from argosy.model.scenario import CellSpec
+from argosy.model.tasks import first_tasks, jobs_of
 from argosy.model.transactions import Claims, Transaction
+from argosy.model.truth import SimulatedJob
 from argosy.solvers.flow.checker import faults
 from argosy.testing.builders import cell, scenario
 
@@ -26,17 +28,17 @@ class Bench:
 
     def __init__(self, spec: CellSpec | None = None, **options: Any) -> None:
         built = scenario("firmament", [], cell=spec or cell())
-        self.cell = build_cell(built)
+        self.cell = build_cell(HostSetup.of(built))
         self.view = self.cell.view()
         self.settings = msgspec.convert(options, FirmamentSettings)
         self.graph = Graph(self.settings, self.view)
         self.jobs = 0
         self.now = 0
 
-    def add(self, submitted: Job) -> int:
+    def add(self, submitted: SimulatedJob) -> int:
         number, self.jobs = self.jobs, self.jobs + 1
-        tasks = np.arange(submitted.tasks, dtype=np.int64) + (number << 32)
-        self.graph.add([(submitted, number, tasks)], self.view, self.now)
+        tasks = first_tasks(number, submitted.tasks)
+        self.graph.add([(submitted.job, number, tasks)], self.view, self.now)
         return number
 
     def solve(self) -> int:
@@ -76,13 +78,13 @@ class Bench:
         self.graph.finish(ended)
 
     def where(self, number: int) -> list[int]:
-        rows = np.flatnonzero(self.graph.tasks["number"] >> 32 == number)
+        rows = np.flatnonzero(jobs_of(self.graph.tasks["number"]) == number)
         machines: list[int] = self.graph.tasks["machine"][rows].tolist()
         return machines
 
     def waiting(self, number: int) -> set[int]:
         """Tasks of a job that wait."""
-        mine = self.graph.tasks["number"] >> 32 == number
+        mine = jobs_of(self.graph.tasks["number"]) == number
         return {*self.graph.tasks["number"][mine & (self.graph.tasks["state"] == PENDING)].tolist()}
 
     def running(self) -> list[int]:

@@ -28,26 +28,26 @@ def test_a_line_is_a_job_with_a_duration_for_each_task(tmp_path: Path) -> None:
     path = a_trace(tmp_path, "7.5 2 10 8 12\n15 1 0.25 0.25\n")
     first, second = eagle.read(path, Random(1), speedup=1000)
     assert (first.id, first.submit, second.submit) == ("job-1", 7_500, 15_000)
-    assert first.groups[0].durations == (8 * SECOND, 12 * SECOND)
+    assert first.truth[0].durations == (8 * SECOND, 12 * SECOND)
     assert first.groups[0].estimate == 10 * SECOND
-    assert second.groups[0].durations == (250_000,)
+    assert second.truth[0].durations == (250_000,)
     assert first.groups[0].request == Resources(cpu=1000)
 
 
 def test_a_list_without_durations_gets_some_of_the_job_s_mean(tmp_path: Path) -> None:
     path = a_trace(tmp_path, f"{eagle.HEADING}\nbig,0,4000,50\nsmall,1,3,0.01\n")
     big, small = eagle.read(path, Random(1))
-    seconds = np.array(big.groups[0].durations) / SECOND
+    seconds = np.array(big.truth[0].durations) / SECOND
     assert big.id == "big"
     assert seconds.mean() == pytest.approx(50, abs=1e-5)
     assert seconds.var() == pytest.approx(100, rel=0.1)
-    assert np.mean(small.groups[0].durations) == pytest.approx(10_000, abs=1)
+    assert np.mean(small.truth[0].durations) == pytest.approx(10_000, abs=1)
 
 
 def test_estimates_are_wrong_within_their_range(tmp_path: Path) -> None:
     path = a_trace(tmp_path, "".join(f"{at} 1 100 100\n" for at in range(400)))
     wrong = Estimates(low=0.5, high=1.5)
-    told = [job.groups[0].expected for job in eagle.read(path, Random(1), estimates=wrong)]
+    told = [job.groups[0].estimate for job in eagle.read(path, Random(1), estimates=wrong)]
     factors = np.array(told) / (100 * SECOND)
     assert 0.5 <= factors.min() < 0.52
     assert 1.48 < factors.max() < 1.5

@@ -89,10 +89,10 @@ def test_a_job_runs_for_as_long_as_its_tasks_did(tmp_path, compressed):
     trace_2011(tmp_path, simple_jobs(7), tasks, compressed=compressed)
     notes = Notes()
     (job,) = google2011.jobs(tmp_path, whole=WHOLE, notes=notes)
-    assert (job.id, job.submit, job.owner, job.kind) == ("7", 100 * SECOND, "kim", "batch")
+    assert (job.id, job.submit, job.job.owner, job.kind) == ("7", 100 * SECOND, "kim", "batch")
     (group,) = job.groups
     assert group.request == Resources(2500, 1250)
-    assert sorted(group.durations) == [50 * SECOND, 100 * SECOND]
+    assert sorted(job.truth[0].durations) == [50 * SECOND, 100 * SECOND]
     assert (notes.jobs, notes.tasks, notes.not_expressible) == (1, 2, {})
 
 
@@ -100,7 +100,7 @@ def test_a_job_runs_for_as_long_as_its_tasks_did(tmp_path, compressed):
 def test_priorities_up_to_eight_are_batch(tmp_path, priority, kind):
     trace_2011(tmp_path, simple_jobs(1), simple_tasks(1, priority=priority))
     (job,) = google2011.jobs(tmp_path)
-    assert (job.kind, job.precedence) == (kind, priority)
+    assert (job.kind, job.job.precedence) == (kind, priority)
 
 
 def test_only_the_last_run_of_an_evicted_task_counts(tmp_path):
@@ -110,7 +110,7 @@ def test_only_the_last_run_of_an_evicted_task_counts(tmp_path):
     trace_2011(tmp_path, simple_jobs(1), tasks)
     notes = Notes()
     (job,) = google2011.jobs(tmp_path, notes=notes)
-    assert job.groups[0].durations == (60 * SECOND,)
+    assert job.truth[0].durations == (60 * SECOND,)
     assert notes.reruns == 1
 
 
@@ -124,7 +124,7 @@ def test_what_runs_on_at_the_end_runs_until_stopped_and_what_never_ran_is_left_o
     trace_2011(tmp_path, [job_event(700, 1, SUBMIT)], tasks)
     notes = Notes()
     (job,) = google2011.jobs(tmp_path, notes=notes)
-    assert (job.tasks, job.groups[0].durations) == (1, ())
+    assert (job.tasks, job.truth[0].durations) == (1, ())
     assert (notes.still_running, notes.never_ran) == (1, 1)
 
 
@@ -139,7 +139,7 @@ def test_what_ran_before_the_start_has_its_remaining_time(tmp_path):
     ]
     trace_2011(tmp_path, [job_event(0, 1, SUBMIT), job_event(900, 1, FINISH)], tasks)
     (job,) = google2011.jobs(tmp_path)
-    assert (job.submit, job.tasks, job.groups[0].durations) == (0, 1, (50 * SECOND,))
+    assert (job.submit, job.tasks, job.truth[0].durations) == (0, 1, (50 * SECOND,))
 
 
 def test_a_window_takes_what_runs_at_its_start_and_what_is_submitted_within(tmp_path):
@@ -154,7 +154,7 @@ def test_a_window_takes_what_runs_at_its_start_and_what_is_submitted_within(tmp_
     ends = [job_event(time, n, FINISH) for n, time in ((1, 680), (2, 750), (3, 800), (4, 860))]
     trace_2011(tmp_path, ends, tasks)
     found = list(google2011.jobs(tmp_path, start=700 * SECOND, span=100 * SECOND))
-    assert [(job.id, job.submit, job.groups[0].durations) for job in found] == [
+    assert [(job.id, job.submit, job.truth[0].durations) for job in found] == [
         ("2", 0, (50 * SECOND,)),
         ("3", 40 * SECOND, (60 * SECOND,)),
     ]
@@ -290,7 +290,7 @@ def test_events_out_of_order_are_refused_or_sorted(tmp_path):
         list(google2011.jobs(tmp_path))
     assert "in_order=False" in str(caught.value.hint)
     (job,) = google2011.jobs(tmp_path, in_order=False)
-    assert job.groups[0].durations == (50 * SECOND,)
+    assert job.truth[0].durations == (50 * SECOND,)
 
 
 def test_events_after_a_jobs_end_are_counted(tmp_path):
@@ -336,10 +336,10 @@ def test_a_collection_is_a_job(tmp_path, end):
     ]
     trace_2019(tmp_path, collections, life(9, priority=200), end=end)
     (job,) = google2019.jobs(tmp_path, whole=WHOLE)
-    assert (job.id, job.submit, job.owner) == ("9", 100 * SECOND, "lee")
-    assert (job.kind, job.precedence) == ("service", 200)
+    assert (job.id, job.submit, job.job.owner) == ("9", 100 * SECOND, "lee")
+    assert (job.kind, job.job.precedence) == ("service", 200)
     assert job.groups[0].request == Resources(2500, 5000)
-    assert job.groups[0].durations == (59 * SECOND,)
+    assert job.truth[0].durations == (59 * SECOND,)
 
 
 @pytest.mark.parametrize(
@@ -410,7 +410,7 @@ def test_a_csv_export_says_the_same(tmp_path):
     (job,) = google2019.jobs(tmp_path, whole=WHOLE)
     assert job.groups[0].request == Resources(2500, 5000)
     assert job.groups[0].requires == {"arch": "x"}
-    assert job.groups[0].durations == (59 * SECOND,)
+    assert job.truth[0].durations == (59 * SECOND,)
 
 
 def test_exports_out_of_order_are_refused_or_sorted(tmp_path):

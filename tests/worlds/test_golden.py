@@ -6,15 +6,15 @@ import pytest
 from golden_log import GOLDEN, readable, require_golden
 
 from argosy.engines.registry import ENGINES
-from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.scenario import MachineCrash, SchedulerCrash
+from argosy.model.truth import SimulatedJob
 from argosy.records.journal_file import JournalFile
 from argosy.testing import conformance
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 
 
-def workload() -> list[Job]:
+def workload() -> list[SimulatedJob]:
     """More than the cell holds at once, some of it with precedence, and one job that fits nowhere."""
     random = Random(3)
     jobs = [

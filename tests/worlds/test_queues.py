@@ -14,18 +14,19 @@ from hypothesis import strategies as st
 from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.murmuration import Murmuration
-from argosy.model.effects import Effect, Enqueue, Probe
+from argosy.model.effects import Effect, Enqueue, Pace, Probe
 from argosy.model.events import Event, JobSubmitted, TasksLost
-from argosy.model.jobs import Job
+from argosy.model.jobs import job_of
+from argosy.model.machine_model import MachineModel, Steal
 from argosy.model.scenario import (
     ConstantLatency,
     MachineCrash,
-    MachineModel,
     Network,
     Partition,
     SchedulerCrash,
-    Steal,
 )
+from argosy.model.tasks import jobs_of
+from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.worlds.sim import SimulatedWorld
 
@@ -47,14 +48,18 @@ class Filler:
         match event:
             case JobSubmitted(_, _, tasks):
                 machines = np.zeros(len(tasks), np.int32)
-                return [Enqueue(tasks, machines, None, self.first, self.spacing)]
+                return [Enqueue(tasks, machines, pace=Pace(self.first, self.spacing))]
             case TasksLost(_, _, tasks, machines):
                 return [Enqueue(tasks, machines + 1)]
         return ()
 
 
 def run(
-    jobs: list[Job], model: MachineModel, machines: int = 1, engine: Any = Filler, **fields: Any
+    jobs: list[SimulatedJob],
+    model: MachineModel,
+    machines: int = 1,
+    engine: Any = Filler,
+    **fields: Any,
 ) -> SimulatedWorld:
     spec = scenario(
         engine.name,
@@ -70,13 +75,13 @@ def run(
     return world
 
 
-def whole(name: str, seconds: float, tasks: int = 1, submit: float = 0) -> Job:
+def whole(name: str, seconds: float, tasks: int = 1, submit: float = 0) -> SimulatedJob:
     return job(name, tasks, cpu=4_000, seconds=seconds, submit=submit)
 
 
 def order_of(world: SimulatedWorld) -> list[int]:
     """Job numbers in the order in which their tasks ended."""
-    tasks: list[int] = (world.host.runtime.task_columns()[0] >> 32).tolist()
+    tasks: list[int] = jobs_of(world.host.runtime.task_columns()[0]).tolist()
     return tasks
 
 
@@ -115,13 +120,13 @@ def test_with_a_slack_of_one_a_task_is_overtaken_for_less_than_its_own_time() ->
 def test_no_task_waits_for_more_than_what_was_ahead_and_its_slack(
     times: list[tuple[int, int]], slack: int, queue: Any
 ) -> None:
-    """The bound that core/sim/machine_queue.hpp proves, for whatever arrives."""
+    """The bound that core/host/machine_queue.hpp proves, for whatever arrives."""
     jobs = [whole(f"j{i}", seconds, submit=at) for i, (seconds, at) in enumerate(times)]
     jobs.sort(key=lambda one: one.submit)
     world = run(jobs, MachineModel(queue=queue, slack=slack))
     tasks, _, placed, started, finished = world.host.runtime.task_columns()
     rows = {
-        int(task) >> 32: (int(came), int(began), int(over))
+        job_of(int(task)): (int(came), int(began), int(over))
         for task, came, began, over in zip(tasks, placed, started, finished, strict=True)
     }
     for number, (came, began, over) in rows.items():
@@ -201,7 +206,7 @@ def test_a_thief_leaves_the_task_that_is_next() -> None:
     model = MachineModel(queue="shortest-first", steal=Steal(attempts=10, most=1))
     world = run(jobs, model, machines=2, engine=LastElsewhere)
     tasks, machines, _, _, _ = world.host.runtime.task_columns()
-    where = dict(zip((tasks >> 32).tolist(), machines.tolist(), strict=True))
+    where = dict(zip(jobs_of(tasks).tolist(), machines.tolist(), strict=True))
     assert world.host.runtime.stolen == 1
     assert where == {0: 0, 1: 0, 2: 1, 3: 1}
 
@@ -222,7 +227,7 @@ def test_only_short_tasks_behind_long_ones_are_stolen() -> None:
     model = MachineModel(long_above=10 * SECOND, steal=Steal(attempts=20, most=100))
     world = run(jobs, model, machines=2, engine=LastElsewhere)
     tasks, machines, *_ = world.host.runtime.task_columns()
-    where = {int(task) >> 32: int(machine) for task, machine in zip(tasks, machines, strict=True)}
+    where = {job_of(int(task)): int(machine) for task, machine in zip(tasks, machines, strict=True)}
     assert where == {0: 0, 1: 1, 2: 1, 3: 1}
 
 

@@ -16,9 +16,9 @@ from argosy.host.records import (
     RefusedRecord,
     SubmittedRecord,
 )
-from argosy.model.jobs import Job
 from argosy.model.resources import Resources
 from argosy.model.scenario import FleetEntry, SchedulerLimits, Takes
+from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
 
@@ -27,7 +27,7 @@ def entry(name: str, *kinds: str, **fields: Any) -> FleetEntry:
     return FleetEntry(name=name, engine="omega", takes=Takes(kinds=kinds), **fields)
 
 
-def mixed(count: int = 120) -> list[Job]:
+def mixed(count: int = 120) -> list[SimulatedJob]:
     return [
         job(
             f"j{i}", 1, cpu=10, memory=1, kind=("batch", "service", "other")[i % 3], submit=i * 0.01
@@ -36,7 +36,7 @@ def mixed(count: int = 120) -> list[Job]:
     ]
 
 
-def routes(jobs: list[Job], *fleet: FleetEntry, **fields: Any) -> dict[str, str]:
+def routes(jobs: list[SimulatedJob], *fleet: FleetEntry, **fields: Any) -> dict[str, str]:
     """The scheduler of each job."""
     result = ConformanceRun(ENGINES["omega"], scenario("omega", jobs, fleet=fleet, **fields))
     return {x.job.id: x.scheduler for x in result.of(SubmittedRecord)}

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.engines.registry import ENGINES
-from argosy.model.jobs import Job
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     Fault,
@@ -20,6 +19,7 @@ from argosy.model.scenario import (
     SchedulerCrash,
     UniformLatency,
 )
+from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, job, scenario
 from argosy.testing.conformance import ConformanceRun
 
@@ -57,7 +57,7 @@ networks = st.builds(
 
 
 @st.composite
-def workloads(draw: st.DrawFn) -> list[Job]:
+def workloads(draw: st.DrawFn) -> list[SimulatedJob]:
     count = draw(st.integers(1, 12))
     return [
         job(
@@ -82,7 +82,11 @@ WHOLE_CELL = [engine for engine in ENGINES.values() if engine.name != "partition
 @settings(max_examples=300)
 @given(jobs=workloads(), chosen=st.lists(faults, max_size=3), network=networks, data=st.data())
 def test_every_task_finishes_once_the_faults_are_over(
-    engine: type, jobs: list[Job], chosen: list[Fault], network: Network, data: st.DataObject
+    engine: type,
+    jobs: list[SimulatedJob],
+    chosen: list[Fault],
+    network: Network,
+    data: st.DataObject,
 ) -> None:
     options = {}
     if engine.name == "omega":

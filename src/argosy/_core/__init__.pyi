@@ -1,6 +1,6 @@
 """The native core, as the facades see it: a stub for each of its folders; all names are in `_core`."""
 
-from argosy._core.cell import Cell, CellView, Rule, Why
+from argosy._core.cell import AuditFailure, Cell, CellView, Rule, Why
 from argosy._core.flow import (
     FlowAlgorithm,
     FlowRooms,
@@ -30,6 +30,7 @@ from argosy._core.waits import WaitState, WaitView
 
 __all__ = [
     "NEVER",
+    "AuditFailure",
     "Board",
     "Cell",
     "CellView",

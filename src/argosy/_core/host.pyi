@@ -26,6 +26,9 @@ class RuntimeEvent(IntEnum):
     LOST = 3
     PROBES = 4
     PHASES = 5
+    CALL = 16
+    SUBMIT = 32
+    FAULT = 33
 
 class QueueOrder(IntEnum):
     FCFS = 0

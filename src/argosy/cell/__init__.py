@@ -7,10 +7,11 @@ searches, and what to do about a refusal, is the engines' affair.
 """
 
 from argosy.cell.audit import AuditFailure, Usage
+from argosy.cell.bitmaps import Bitmap, to_bitmap, to_mask
 from argosy.cell.cell import Cell
 from argosy.cell.draft import Draft
 from argosy.cell.search import Found, Rule, title_of
-from argosy.cell.view import Bitmap, Snapshot, View
+from argosy.cell.view import Snapshot, View
 
 __all__ = [
     "AuditFailure",
@@ -23,4 +24,6 @@ __all__ = [
     "Usage",
     "View",
     "title_of",
+    "to_bitmap",
+    "to_mask",
 ]

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
+#: The cell's counts differ from a recount: a bug in the cell, never in its input.
+from argosy._core import AuditFailure
 
-class AuditFailure(AssertionError):
-    """The cell's counts differ from a recount: a bug in the cell, never in its input."""
-
-    def __init__(self, discrepancies: Sequence[str]) -> None:
-        self.discrepancies = tuple(discrepancies)
-        super().__init__("; ".join(discrepancies))
+__all__ = ["AuditFailure", "Usage"]
 
 
 class Usage(msgspec.Struct, frozen=True):

@@ -12,11 +12,13 @@ import numpy as np
 from argosy._core import Cell as Columns
 from argosy.cell.audit import AuditFailure, Usage
 from argosy.cell.changes import check_changes, make_changes
+from argosy.cell.dtypes import Column, misfit
 from argosy.cell.names import Names
 from argosy.cell.view import Snapshot, View
 from argosy.model.errors import ModelError
 from argosy.model.explanations import Refusal, Why
 from argosy.model.jobs import PRECEDENCE_RANGE, Job
+from argosy.model.machines import MACHINE_GROUP
 from argosy.model.resources import MOST_DIMENSIONS, Resources
 from argosy.model.transactions import OPERATOR, Claims, Outcome, TaskArray, Transaction, Wants
 
@@ -25,7 +27,10 @@ UNLIMITED: Final = 2**62
 
 
 class Cell(View):
-    """Machines, claims and counts. `audited` recounts everything after each commit."""
+    """Machines, claims and counts. `audited` recounts everything after each commit and each end.
+
+    The cell grows: machines may come with resources, node groups and node sets that were not named when
+    it was made. Machines that were there have nothing of a new resource."""
 
     def __init__(
         self,
@@ -37,9 +42,21 @@ class Cell(View):
             raise ModelError(
                 f"dimensions {dimensions!r}", expected=f"1 to {MOST_DIMENSIONS} distinct names"
             )
-        names = Names(dimensions, groups or {})
+        names = Names(dimensions)
+        for group, sets in (groups or {}).items():
+            if group == MACHINE_GROUP:
+                raise ModelError(
+                    f"node group {MACHINE_GROUP!r} is given",
+                    hint="every machine is a set of its own in that group; leave it out",
+                )
+            if len(set(sets)) < len(sets):
+                twice = next(name for at, name in enumerate(sets) if name in sets[:at])
+                raise ModelError(f"node group {group!r} names the set {twice!r} twice")
+        names.add_sets(groups or {})
         self._native = Columns(len(dimensions), len(names.sets))
+        self._native.set_audited(audited)
         self._audited = audited
+        self._first_width = len(dimensions)
         #: As they were set, for the parts of a scheduler that are heard of later.
         self._limits: dict[str, tuple[Resources | None, int | None, int | None]] = {}
         super().__init__(self._native, names)
@@ -82,7 +99,7 @@ class Cell(View):
     ) -> None:
         """What the scheduler may hold from now on, and the highest precedence it may claim with. None
         means no limit, and so does an amount of 0: a limit of some resources says nothing of the
-        others. Nothing is taken away."""
+        others. A limit of a resource that no machine has holds once one has. Nothing is taken away."""
         if scheduler == OPERATOR:
             raise ModelError("the operator has no limits", hint="name a scheduler")
         if jobs is not None and jobs < 0:
@@ -91,8 +108,8 @@ class Cell(View):
         low, high = PRECEDENCE_RANGE
         if precedence is not None and not low <= precedence <= high:
             raise ModelError(f"a limit of precedence {precedence}", expected=f"{low} to {high}")
-        vector = resources.vector(self.dimensions) if resources is not None else ()
-        vector = tuple(amount or UNLIMITED for amount in vector)
+        amounts = dict(resources.items()) if resources is not None else {}
+        vector = tuple(amounts.get(name) or UNLIMITED for name in self.dimensions)
         self._native.set_limits(
             self.scheduler_number(scheduler),
             vector,
@@ -102,13 +119,16 @@ class Cell(View):
 
     def admit(self, number: int, job: Job) -> None:
         """From now on everybody can read the job's placement constraints: see `applications`."""
-        self._names.applications[number] = job
-        self._names.applications_version += 1
+        known = self._names.change()
+        known.applications[number] = job
+        known.applications_version += 1
 
     def retire(self, number: int) -> None:
         """The job is over, and its constraints with it."""
-        if self._names.applications.pop(number, None) is not None:
-            self._names.applications_version += 1
+        if number in self._names.known.applications:
+            known = self._names.change()
+            del known.applications[number]
+            known.applications_version += 1
 
     def commit(self, transaction: Transaction) -> Outcome:
         """Judge the transaction against the cell as it is. What makes no sense raises `ModelError`
@@ -121,6 +141,9 @@ class Cell(View):
             claims.shapes,
             claims.versions,
             claims.gangs,
+            claims.alternatives,
+            transaction.confirms,
+            transaction.forgets,
             transaction.releases,
         )
         added: tuple[int, ...] = ()
@@ -133,32 +156,38 @@ class Cell(View):
                         "machine changes in an atomic transaction",
                         hint="commit the machine changes on their own first",
                     )
-                check_changes(self._native, self._names, transaction.machines)
+                growth = check_changes(self._native, self._names, transaction.machines)
                 self._native.check(number, *arrays)
                 self._native.begin()
+                if growth.make():
+                    self._widen()
                 added = make_changes(self._native, self._names, transaction.machines)
-            verdicts, evictions, unreleased = self._native.commit(
+            verdicts, evictions, machines, unsettled = self._native.commit(
                 number,
                 *arrays,
                 transaction.atomic,
                 transaction.coarse,
                 transaction.preempt,
                 transaction.move,
+                transaction.assume,
                 bool(transaction.machines),
             )
-        except (ValueError, TypeError) as error:
-            raise ModelError(
-                f"a transaction of {transaction.scheduler}: {_first_line(error)}",
-                hint="claims are arrays of int64, int32, int32 and uint32 of one length"
-                if isinstance(error, TypeError)
-                else None,
-            ) from None
+        except ValueError as error:
+            raise ModelError(f"a transaction of {transaction.scheduler}: {error}") from None
+        except TypeError as error:
+            found = misfit(_columns_of(transaction, claims), error)
+            raise found.located(field=f"a transaction of {transaction.scheduler}") from None
         if transaction.wants is not None:
-            self._names.wants[transaction.scheduler] = transaction.wants
+            wants = _padded(transaction.wants, len(self.dimensions))
+            self._names.change().wants[transaction.scheduler] = wants
         if self._audited:
             self.require_sound()
-        accepted, whys, details, amounts = verdicts or _all_accepted(len(claims.tasks))
+        accepted, whys, details, amounts, beyond = verdicts or _all_accepted(len(claims.tasks))
         evicted, evicted_from = evictions or _NO_EVICTIONS
+        dimensions = self.dimensions
+        if beyond:
+            dimensions = (*dimensions, *map(self._names.resource, beyond))
+        unconfirmed, unforgotten, unreleased = map(_refusals, unsettled or _ALL_SETTLED)
         return Outcome(
             accepted,
             whys,
@@ -166,16 +195,51 @@ class Cell(View):
             amounts,
             evicted,
             evicted_from,
-            tuple([Refusal(Why(why), task=task) for task, why in unreleased]),
-            self.dimensions,
+            unreleased,
+            dimensions,
             added,
             verdicts is None,
+            claims.machines if machines is None else machines,
+            unconfirmed,
+            unforgotten,
         )
+
+    def confirm(self, tasks: TaskArray) -> Outcome:
+        """The truth has these tasks where they were assumed to be."""
+        return self.commit(Transaction(OPERATOR, confirms=tasks))
+
+    def forget(self, tasks: TaskArray) -> Outcome:
+        """The truth does not have these tasks where they were assumed: their room is free again."""
+        return self.commit(Transaction(OPERATOR, forgets=tasks))
+
+    def assumed(self) -> TaskArray:
+        """Tasks whose claims are assumed, neither confirmed nor forgotten; oldest claim first."""
+        return self._native.assumed()
+
+    def is_assumed(self, task: int) -> bool:
+        return self._native.is_assumed(task)
+
+    def end(self, tasks: TaskArray) -> tuple[Refusal, ...]:
+        """These tasks ended, whoever's they were: one transaction. Those without a claim come back."""
+        try:
+            unknown = self._native.end(tasks)
+        except TypeError as error:
+            raise misfit([("tasks", tasks, np.int64, 1)], error) from None
+        return tuple([Refusal(Why.NOT_CLAIMED, task=task) for task in unknown])
+
+    def _widen(self) -> None:
+        """There are new dimensions: limits may name them, and what schedulers want has 0 of them."""
+        for scheduler, limits in self._limits.items():
+            self.set_limits(scheduler, *limits)
+        known = self._names.change()
+        width = len(known.dimensions)
+        known.wants = {name: _padded(wants, width) for name, wants in known.wants.items()}
 
     def _check_wants(self, wants: Wants) -> None:
         """Other schedulers compute with it, so it has to make sense."""
-        is_whole = len(wants.amounts) == len(self.dimensions)
-        if not is_whole or min(wants.amounts) < 0 or not 0 < wants.weight < inf:
+        # A scheduler may not have heard of the latest dimensions.
+        is_known = self._first_width <= len(wants.amounts) <= len(self.dimensions)
+        if not is_known or min(wants.amounts) < 0 or not 0 < wants.weight < inf:
             raise ModelError(
                 f"wants of {wants.amounts} with weight {wants.weight}",
                 expected=f"amounts of {', '.join(self.dimensions)}, and a weight above 0",
@@ -211,7 +275,7 @@ class Cell(View):
 
     def require_sound(self) -> None:
         if discrepancies := self.audit():
-            raise AuditFailure(discrepancies)
+            raise AuditFailure("; ".join(discrepancies))
 
 
 def _read_only(array: Any) -> Any:
@@ -222,19 +286,42 @@ def _read_only(array: Any) -> Any:
 _NO_CLAIMS: Final = Claims(
     np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.uint32)
 )
+_ALL_SETTLED: Final[tuple[list[tuple[int, int]], ...]] = ([], [], [])
 _NO_EVICTIONS: Final = (_read_only(np.empty(0, np.int64)), _read_only(np.empty(0, np.int32)))
 
 
 @lru_cache(maxsize=4_096)
-def _all_accepted(count: int) -> tuple[Any, Any, Any, Any]:
+def _all_accepted(count: int) -> tuple[Any, Any, Any, Any, list[int]]:
     """The rows of an outcome without a refusal, which is what most are: all of one length share them."""
     return (
         _read_only(np.ones(count, np.bool_)),
         _read_only(np.zeros(count, np.uint8)),
         _read_only(np.full(count, -1, np.int8)),
         _read_only(np.zeros(count, np.int64)),
+        [],
     )
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]
+def _refusals(tasks: Sequence[tuple[int, int]]) -> tuple[Refusal, ...]:
+    return tuple([Refusal(Why(why), task=task) for task, why in tasks]) if tasks else ()
+
+
+def _padded(wants: Wants, width: int) -> Wants:
+    if len(wants.amounts) == width:
+        return wants
+    amounts = (*wants.amounts, *(0,) * (width - len(wants.amounts)))
+    return Wants(wants.weight, amounts, wants.until)
+
+
+def _columns_of(transaction: Transaction, claims: Claims) -> list[Column]:
+    return [
+        ("claims.tasks", claims.tasks, np.int64, 1),
+        ("claims.machines", claims.machines, np.int32, 1),
+        ("claims.shapes", claims.shapes, np.int32, 1),
+        ("claims.versions", claims.versions, np.uint32, 1),
+        ("claims.gangs", claims.gangs, np.int32, 1),
+        ("claims.alternatives", claims.alternatives, np.int32, 2),
+        ("confirms", transaction.confirms, np.int64, 1),
+        ("forgets", transaction.forgets, np.int64, 1),
+        ("releases", transaction.releases, np.int64, 1),
+    ]

@@ -8,8 +8,9 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from argosy.cell.bitmaps import Bitmap
 from argosy.cell.search import Found, Rule
-from argosy.cell.view import Bitmap, View
+from argosy.cell.view import View
 from argosy.model.random import Random
 from argosy.model.transactions import Claims, TaskArray
 

@@ -1,57 +1,79 @@
-"""Names of machines, node sets, attributes, tags and schedulers, and the core's numbers for them.
+"""Names of machines, resources, node sets, attributes, tags and schedulers, and their numbers.
 
-One `Names` is shared by a cell and all its snapshots. It only grows, and a number once given keeps
-its meaning, so a snapshot stays frozen by not looking beyond its own machines.
+One `Names` is shared by a cell and all its views. A number once given keeps its meaning. What a snapshot
+must not see change is in `Known`, which is copied before the first change after a snapshot was made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.cell.search import DOWN, FILTERED
 from argosy.model.errors import ModelError, did_you_mean
 from argosy.model.jobs import Job
-from argosy.model.machines import MACHINE_GROUP, Machine
+from argosy.model.machines import MACHINE_GROUP
+from argosy.model.resources import BASE_DIMENSIONS, Resources
 from argosy.model.transactions import OPERATOR, Wants
 
+_NOBODY: Final[NDArray[np.int32]] = np.empty(0, np.int32)
 
-class Names:
-    """Numbers are dense and given in the order of first mention."""
 
-    def __init__(self, dimensions: tuple[str, ...], groups: Mapping[str, Sequence[str]]) -> None:
-        self.dimensions = dimensions
-        self.machines: list[str] = []
-        self.machine_numbers: dict[str, int] = {}
-        #: Set names in the order of their numbers; a group's sets are neighbours.
-        self.sets: list[str] = []
-        #: Per group, the number of each of its sets.
-        self.groups: dict[str, dict[str, int]] = {}
-        self._group_of_set: list[str] = []
-        self._attributes: dict[tuple[str, str], int] = {}
-        self._tags: dict[str, int] = {}
-        #: Tags in the order of their numbers.
-        self.tags: list[str] = []
-        #: The operator is number 0: the native core exempts it.
-        self.schedulers = {OPERATOR: 0}
+class Group:
+    """The sets of one node group: replaced, never changed."""
+
+    __slots__ = ("numbers", "sets")
+
+    def __init__(self, sets: dict[str, int]) -> None:
+        self.sets = sets
+        self.numbers = np.array(list(sets.values()), np.int32) if sets else _NOBODY
+
+
+class Known:
+    """What is known at one moment."""
+
+    __slots__ = (
+        "applications",
+        "applications_version",
+        "attributes",
+        "dimensions",
+        "groups",
+        "labels_version",
+        "ruled_out",
+        "wants",
+    )
+
+    def __init__(self, dimensions: tuple[str, ...]) -> None:
+        self.groups: dict[str, Group] = {}
+        #: How many attributes there are, in the order of their numbers.
+        self.attributes = 0
+        #: How often the labels of a machine that was there changed.
+        self.labels_version = 0
         #: What schedulers last said they want; the core has no use for it.
         self.wants: dict[str, Wants] = {}
         #: Jobs with constraints that are not over, and how often one came or went.
         self.applications: dict[int, Job] = {}
         self.applications_version = 0
-        for group, sets in groups.items():
-            if group == MACHINE_GROUP:
-                raise ModelError(
-                    f"node group {MACHINE_GROUP!r} is given",
-                    hint="every machine is a set of its own in that group; leave it out",
-                )
-            first = len(self.sets)
-            self.groups[group] = {name: first + at for at, name in enumerate(sets)}
-            if len(self.groups[group]) != len(sets):
-                twice = next(name for at, name in enumerate(sets) if name in sets[:at])
-                raise ModelError(f"node group {group!r} names the set {twice!r} twice")
-            self.sets.extend(sets)
-            self._group_of_set.extend([group] * len(sets))
+        self.set_dimensions(dimensions)
 
-    def group(self, name: str) -> dict[str, int]:
+    def set_dimensions(self, dimensions: tuple[str, ...]) -> None:
+        self.dimensions = dimensions
+        #: What the core's counts of machines ruled out are about.
+        self.ruled_out = (*dimensions, FILTERED, DOWN)
+
+    def copied(self) -> Known:
+        twin = copy.copy(self)
+        twin.groups = self.groups.copy()
+        twin.wants = self.wants.copy()
+        twin.applications = self.applications.copy()
+        return twin
+
+    def group(self, name: str) -> Group:
         try:
             return self.groups[name]
         except KeyError:
@@ -63,7 +85,7 @@ class Names:
             ) from None
 
     def set_number(self, group: str, name: str) -> int:
-        sets = self.group(group)
+        sets = self.group(group).sets
         try:
             return sets[name]
         except KeyError:
@@ -71,33 +93,107 @@ class Names:
                 f"node group {group!r} has no set {name!r}", hint=did_you_mean(name, sets)
             ) from None
 
+
+class Names:
+    """Numbers are dense and given in the order of first mention."""
+
+    def __init__(self, dimensions: tuple[str, ...]) -> None:
+        self.known = Known(dimensions)
+        self._is_shared = False
+        self.machines: list[str] = []
+        self.machine_numbers: dict[str, int] = {}
+        #: Names and groups of node sets in the order of their numbers.
+        self.sets: list[str] = []
+        self._group_of_set: list[str] = []
+        self._attributes: dict[tuple[str, str], int] = {}
+        self._tags: dict[str, int] = {}
+        #: Tags in the order of their numbers.
+        self.tags: list[str] = []
+        #: The operator is number 0: the native core exempts it.
+        self.schedulers = {OPERATOR: 0}
+        #: Resources that the cell was not made with, by number: requests may name them before a machine
+        #: has them.
+        self._apart: dict[str, int] = {}
+        #: Shapes asked for before: most tasks of a workload ask for the same few.
+        self.shapes: dict[tuple[int, int, int, tuple[str, ...]], int] = {}
+
+    def share(self) -> Known:
+        """What is known now, for good."""
+        self._is_shared = True
+        return self.known
+
+    def change(self) -> Known:
+        """What is known now, to be changed by the caller."""
+        if self._is_shared:
+            self.known = self.known.copied()
+            self._is_shared = False
+        return self.known
+
+    def amounts(self, request: Resources) -> tuple[tuple[int, ...], list[tuple[int, int]]]:
+        """What is asked for by dimension, and of resources that no machine has, by number."""
+        dimensions = self.known.dimensions
+        if not request.extras and dimensions[:2] == BASE_DIMENSIONS:
+            return (request.cpu, request.memory, *(0,) * (len(dimensions) - 2)), []
+        amounts = dict(request.items())
+        vector = tuple(amounts.pop(name, 0) for name in dimensions)
+        apart = [
+            (self._apart.setdefault(name, len(self._apart)), amount)
+            for name, amount in amounts.items()
+            if amount
+        ]
+        return vector, apart
+
+    def add_dimensions(self, new: Sequence[str]) -> list[int]:
+        """The numbers by which requests named them so far, or would have."""
+        self.change().set_dimensions((*self.known.dimensions, *new))
+        return [self._apart.setdefault(name, len(self._apart)) for name in new]
+
+    def resource(self, number: int) -> str:
+        """The name of a resource that the cell was not made with."""
+        return next(islice(self._apart, number, None))
+
+    def add_sets(self, new: Mapping[str, Iterable[str]]) -> None:
+        """By group; the groups may be new, too."""
+        groups = self.change().groups
+        for group, names in new.items():
+            sets = dict(groups[group].sets) if group in groups else {}
+            for name in names:
+                sets[name] = len(self.sets)
+                self.sets.append(name)
+                self._group_of_set.append(group)
+            groups[group] = Group(sets)
+
     def sets_in(self, numbers: Sequence[int], group: str) -> tuple[str, ...]:
-        self.group(group)
         return tuple(self.sets[at] for at in numbers if self._group_of_set[at] == group)
 
-    def sets_joined(self, machine: Machine) -> list[int]:
-        try:
-            return [
-                number
-                for group, sets in machine.joins.items()
-                for number in dict.fromkeys(self.set_number(group, name) for name in sets)
-            ]
-        except ModelError as error:
-            raise error.located(field=f"machine {machine.name}") from None
+    def sets_joined(self, joins: dict[str, tuple[str, ...]]) -> list[int]:
+        """The numbers of sets that are all known."""
+        known = self.known
+        return [
+            number
+            for group, sets in joins.items()
+            for number in dict.fromkeys(known.set_number(group, name) for name in sets)
+        ]
 
     def add_machine(self, name: str) -> None:
         self.machine_numbers[name] = len(self.machines)
         self.machines.append(name)
 
-    def attribute(self, key: str, value: str) -> int:
+    def attributes_had(self, attributes: dict[str, str]) -> list[int]:
+        numbers = [self._attribute(key, value) for key, value in attributes.items()]
+        if len(self._attributes) > self.known.attributes:
+            self.change().attributes = len(self._attributes)
+        return numbers
+
+    def _attribute(self, key: str, value: str) -> int:
         return self._attributes.setdefault((key, value), len(self._attributes))
 
     def known_attribute(self, key: str, value: str) -> int | None:
         return self._attributes.get((key, value))
 
-    def attributes(self) -> tuple[tuple[str, str], ...]:
-        """Every attribute that some machine has, with its value."""
-        return tuple(self._attributes)
+    def attributes(self, count: int) -> tuple[tuple[str, str], ...]:
+        """The first attributes that machines had, with their values."""
+        return tuple(islice(self._attributes, count))
 
     def tag(self, name: str) -> int:
         number = self._tags.get(name)

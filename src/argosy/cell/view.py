@@ -7,15 +7,16 @@ the same questions. Arrays that come back are the caller's own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argosy._core import Cell as Columns
 from argosy._core import CellView
-from argosy.cell.names import Names
-from argosy.cell.search import DOWN, FILTERED, Found, Rule, miss
+from argosy.cell.bitmaps import Bitmap, to_bitmap
+from argosy.cell.dtypes import misfit
+from argosy.cell.names import Known, Names
+from argosy.cell.search import Found, Rule, miss
 from argosy.model.errors import ModelError, did_you_mean
 from argosy.model.jobs import PRECEDENCE_RANGE, Job
 from argosy.model.machines import MACHINE_GROUP
@@ -29,9 +30,6 @@ from argosy.model.transactions import (
     Wants,
 )
 
-#: One bit a machine in words of 64: machine m is bit m % 64 of word m // 64.
-Bitmap: TypeAlias = NDArray[np.uint64]
-
 _MOST = 2**62
 
 
@@ -41,13 +39,15 @@ class View:
     def __init__(self, columns: CellView, names: Names) -> None:
         self._columns = columns
         self._names = names
-        self._ruled_out = (*names.dimensions, FILTERED, DOWN)
-        #: Shapes asked for before: most tasks of a workload ask for the same few.
-        self._shapes: dict[tuple[int, int, int, tuple[str, ...]], int] = {}
+
+    @property
+    def _known(self) -> Known:
+        return self._names.known
 
     @property
     def dimensions(self) -> tuple[str, ...]:
-        return self._names.dimensions
+        """The resources that machines have. A live view sees new ones come, at the end."""
+        return self._known.dimensions
 
     @property
     def machines(self) -> int:
@@ -67,13 +67,22 @@ class View:
 
     def free(self, machines: MachineArray | None = None) -> NDArray[np.int64]:
         """What is free, a row per machine (all, or those listed) and a column per dimension."""
-        return self._columns.free(machines)
+        try:
+            return self._columns.free(machines)
+        except TypeError as error:
+            raise misfit([("machines", machines, np.int32, 1)], error) from None
 
     def capacity(self, machines: MachineArray | None = None) -> NDArray[np.int64]:
-        return self._columns.capacity(machines)
+        try:
+            return self._columns.capacity(machines)
+        except TypeError as error:
+            raise misfit([("machines", machines, np.int32, 1)], error) from None
 
     def versions(self, machines: MachineArray | None = None) -> VersionArray:
-        return self._columns.versions(machines)
+        try:
+            return self._columns.versions(machines)
+        except TypeError as error:
+            raise misfit([("machines", machines, np.int32, 1)], error) from None
 
     def is_up(self, machine: int) -> bool:
         """Whether the machine is there; it may be draining."""
@@ -95,26 +104,33 @@ class View:
         return dict(zip(self.dimensions, self._columns.capacity_total(), strict=True))
 
     def shape(self, request: Resources, tags: Sequence[str] = (), precedence: int = 0) -> int:
-        """The number for what a task asks for; the same question gets the same number."""
+        """The number for what a task asks for; the same question gets the same number. A resource that
+        no machine has may be asked for: such a task fits nowhere until there is one."""
         if request.extras:
             return self._intern(request, tags, precedence)
         key = (request.cpu, request.memory, precedence, tuple(tags))
-        shape = self._shapes.get(key)
+        shapes = self._names.shapes
+        shape = shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = self._intern(request, tags, precedence)
+            shape = shapes[key] = self._intern(request, tags, precedence)
         return shape
 
     def _intern(self, request: Resources, tags: Sequence[str], precedence: int) -> int:
-        vector = request.vector(self.dimensions)
+        vector, apart = self._names.amounts(request)
         numbers = [self._names.tag(tag) for tag in tags]
         try:
-            return self._columns.shape(vector, numbers, precedence)
+            return self._columns.shape(vector, numbers, precedence, apart)
         except ValueError as error:
             raise ModelError(str(error)) from None
 
     def shape_request(self, shape: int) -> tuple[int, ...]:
         """The amounts a shape asks for, in the order of `dimensions`."""
         return tuple(self._columns.shape_parts(shape)[0])
+
+    def unknown_resource(self, shape: int) -> str | None:
+        """The first resource a shape asks for that no machine has; None if they have all of them."""
+        resource = self._columns.shape_beyond(shape)[0]
+        return None if resource < 0 else self._names.resource(resource)
 
     def shape_tags(self, shape: int) -> tuple[str, ...]:
         """The tags of a task of the shape."""
@@ -127,17 +143,26 @@ class View:
         whether it was this scheduler."""
         if not isinstance(self._columns, Columns):
             raise ModelError("a snapshot does not know who holds what", hint="ask the live view")
-        tasks, where, shapes, who = self._columns.tagged_claims_on(machines)
+        try:
+            tasks, where, shapes, who = self._columns.tagged_claims_on(machines)
+        except TypeError as error:
+            raise misfit([("machines", machines, np.int32, 1)], error) from None
         return tasks, where, shapes, who == self._names.schedulers.get(scheduler, -1)
 
     def applications(self) -> Mapping[int, Job]:
         """Jobs with placement constraints that are not over, by number, whoever schedules them."""
-        return self._names.applications
+        return self._known.applications
 
     @property
     def applications_version(self) -> int:
         """Grows whenever such a job comes or goes."""
-        return self._names.applications_version
+        return self._known.applications_version
+
+    @property
+    def labels_version(self) -> int:
+        """Grows whenever attributes or node sets of a machine that was there before change: what was
+        derived from `where`, `members` or `sets_of` has to be derived again."""
+        return self._known.labels_version
 
     def tag_count(self, tag: str, machine: int) -> int:
         """How many running containers on the machine carry the tag."""
@@ -146,44 +171,45 @@ class View:
     def tag_count_in(self, tag: str, group: str, set_name: str) -> int:
         if group == MACHINE_GROUP:
             return self.tag_count(tag, self.machine_number(set_name))
-        number = self._names.set_number(group, set_name)
+        number = self._known.set_number(group, set_name)
         return self._columns.set_tag_count(self._names.tag(tag), number)
 
     @property
     def groups(self) -> tuple[str, ...]:
         """The node groups there are beside `machine`."""
-        return tuple(self._names.groups)
+        return tuple(self._known.groups)
 
     @property
     def attributes(self) -> tuple[tuple[str, str], ...]:
-        """Every attribute that some machine has, with its value."""
-        return self._names.attributes()
+        """Every attribute that some machine has or had, with its value."""
+        return self._names.attributes(self._known.attributes)
 
     def sets_of(self, machine: int, group: str) -> tuple[str, ...]:
         """The sets of the group that the machine is in."""
         name = self.machine_name(machine)
         if group == MACHINE_GROUP:
             return (name,)
+        self._known.group(group)
         return self._names.sets_in(self._columns.sets_of(machine), group)
 
     def sets_in(self, group: str) -> tuple[str, ...]:
         """All sets of the group."""
         if group == MACHINE_GROUP:
             return tuple(self._names.machines[: self.machines])
-        return tuple(self._names.group(group))
+        return tuple(self._known.group(group).sets)
 
     def between(self, first: int, last: int) -> Bitmap:
         """Machines numbered from `first` up to but not including `last`."""
-        bits = np.zeros((self.machines + 63) // 64 * 64, np.uint8)
-        bits[first:last] = 1
-        return np.packbits(bits, bitorder="little").view(np.uint64)
+        chosen = np.zeros(self.machines, np.bool_)
+        chosen[first:last] = True
+        return to_bitmap(chosen)
 
     def members(self, group: str, set_name: str) -> Bitmap:
         """The machines of one set of a node group, whether up or not."""
         if group == MACHINE_GROUP:
             number = self.machine_number(set_name)
             return self.between(number, number + 1)
-        return self._columns.set_members(self._names.set_number(group, set_name))
+        return self._columns.set_members(self._known.set_number(group, set_name))
 
     def where(self, attributes: Mapping[str, str]) -> Bitmap:
         """Machines that have all of the attributes, whether up or not."""
@@ -203,9 +229,8 @@ class View:
         bound = _MOST if most is None else most
         if group == MACHINE_GROUP:
             return self._columns.with_tag(number, least, bound)
-        sets = self._names.group(group)
-        first = min(sets.values(), default=0)
-        return self._columns.in_sets_with_tag(number, first, len(sets), least, bound)
+        sets = self._known.group(group).numbers
+        return self._columns.in_sets_with_tag(number, sets, least, bound)
 
     def find(
         self,
@@ -229,27 +254,37 @@ class View:
         `per_machine` tasks go to one machine (0: any number). `adjust` holds, per machine and
         dimension, what to add to what is free.
         """
-        machines, versions, looked_at, feasible, ruled_out, nearest, scores = self._columns.find(
-            shape,
-            count,
-            rule,
-            random,
-            within,
-            keys,
-            step if isinstance(step, int) else 0,
-            needs_room,
-            per_machine,
-            None if isinstance(step, int) else step,
-            adjust,
-        )
-        reasons = {name: n for name, n in zip(self._ruled_out, ruled_out, strict=True) if n}
+        one, each = (step, None) if isinstance(step, int) else (0, step)
+        try:
+            machines, versions, looked_at, feasible, ruled_out, nearest, scores = (
+                self._columns.find(
+                    shape, count, rule, random, within, keys, one, needs_room, per_machine, each,
+                    adjust,
+                )
+            )  # fmt: skip
+        except TypeError as error:
+            raise misfit(
+                [
+                    ("within", within, np.uint64, 1),
+                    ("keys", keys, np.int64, 1),
+                    ("step", each, np.int64, 1),
+                    ("adjust", adjust, np.int64, 2),
+                ],
+                error,
+            ) from None
+        known = self._known
+        names = known.ruled_out
+        if len(ruled_out) > len(names):
+            names = (*names, self.unknown_resource(shape) or "")
+        reasons = {name: n for name, n in zip(names, ruled_out, strict=True) if n}
         found = machines, versions, count, rule, looked_at, feasible, reasons
         if nearest is None and scores is None:
             return Found(*found)
         near, could_fit = None, False
         if nearest is not None:
             machine, dimension, lacking, could_fit = nearest
-            near = miss(machine, self.dimensions[dimension], lacking)
+            named = dimension < len(known.dimensions)
+            near = miss(machine, known.dimensions[dimension] if named else names[-1], lacking)
         score, second, second_score = scores or (None, -1, None)
         if second < 0:
             return Found(*found, near, score, could_fit=could_fit)
@@ -266,7 +301,7 @@ class View:
 
     def wants(self) -> Mapping[str, Wants]:
         """What schedulers last said they would still claim; of some the time is over."""
-        return self._names.wants
+        return self._known.wants
 
     def highest_precedence(self, scheduler: str) -> int:
         """The highest precedence that the scheduler may claim with."""
@@ -286,4 +321,13 @@ class View:
 
 
 class Snapshot(View):
-    """A view that no commit changes."""
+    """A view that no commit changes, with the dimensions, groups and sets of its moment."""
+
+    def __init__(self, columns: CellView, names: Names) -> None:
+        self._columns = columns
+        self._names = names
+        self._kept = names.share()
+
+    @property
+    def _known(self) -> Known:
+        return self._kept

@@ -1,5 +1,51 @@
-"""Expected waits at machines, as one scheduler believes them to be: see core/waits/wait_view.hpp."""
+"""Expected waits at machines, as one scheduler believes them to be: see core/waits/wait_view.hpp.
+
+A host makes the view of each scheduler that wants one, hands it over in the scheduler's context and
+feeds it with reports; the engine looks at it when it decides, and writes into it what it decides itself.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
 
 from argosy._core import WaitState, WaitView
+from argosy.model.messages import EndsReported, WaitColumns, WaitReport, WaitUpdate
 
-__all__ = ["WaitState", "WaitView"]
+__all__ = ["WaitRules", "WaitView", "columns_of", "feed", "new_wait_view", "state_of"]
+
+
+class WaitRules(msgspec.Struct, frozen=True):
+    """How a wait view reckons."""
+
+    #: Machines are busy until a time, as in the Murmuration authors' simulator; otherwise they hold the
+    #: work of tasks.
+    as_published: bool = False
+    #: How long reports lie at the scheduler before they are worked in.
+    lag: int = 0
+
+
+def new_wait_view(rules: WaitRules) -> WaitView:
+    return WaitView(rules.as_published, rules.lag)
+
+
+def feed(view: WaitView, report: WaitReport, due: int, now: int) -> None:
+    """A report comes to the scheduler at time `due`; from then on the view counts it in. A scheduler
+    that has not begun, and so knows no machines, hears of no placements."""
+    match report:
+        case EndsReported(tasks, machines, estimates, shapes, started):
+            view.post_ended(due, now, tasks, machines, estimates, shapes, started)
+        case WaitUpdate(tasks, versions, machines, estimate, shape) if view.machines:
+            view.know_shape(shape, np.array(report.request, np.int64))
+            if len(tasks):
+                view.expect(int(tasks[0]) >> 32, report.total)
+            view.post_placed(due, now, tasks, versions, machines, estimate, shape, report.since)
+
+
+def columns_of(state: WaitState) -> WaitColumns:
+    """What one view tells another, as a plain value."""
+    return WaitColumns(*state.columns())
+
+
+def state_of(columns: WaitColumns) -> WaitState:
+    return WaitState.from_columns(msgspec.structs.astuple(columns))

@@ -5,15 +5,17 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import click
 
-from argosy import __version__
 from argosy.cli import ended_by
 from argosy.cli.output import OutputError, flush
 from argosy.model.errors import ArgosyError, UnknownName
+from argosy.version import __version__
 
 #: Every command and its line in `argosy --help`; the module of the same name holds its `command`.
 COMMANDS: Final = {
@@ -32,6 +34,13 @@ COMMANDS: Final = {
 }
 MISTAKE: Final = 2
 READER_GONE: Final = 141
+
+
+@dataclass
+class GlobalOptions:
+    """What was asked of the command as a whole; known to `run` also once the command has failed."""
+
+    debug: bool = False
 
 
 class LazyGroup(click.Group):
@@ -65,25 +74,29 @@ class LazyGroup(click.Group):
     epilog="Example: argosy run scenarios/quickstart.toml",
 )
 @click.version_option(__version__, "-V", "--version", message="argosy %(version)s")
-def app() -> None:
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.make_pass_decorator(GlobalOptions, ensure=True)
+def app(options: GlobalOptions, debug: bool) -> None:
     """One cluster scheduler with a fleet of engines: replay a workload under each in a simulated
     cell, see which is best and why."""
+    options.debug = options.debug or debug
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Call the command and return the exit code."""
+    options = GlobalOptions(debug=bool(os.environ.get("ARGOSY_DEBUG")))
     try:
-        code = _called(arguments)
+        code = _called(arguments, options)
         # The last lines may still be on their way when the reader leaves.
         flush()
         return code
     except OutputError as error:
         _forget_output()
-        return _complain(error.code, str(error))
+        return _complain(error.code, str(error), options)
     except ArgosyError as error:
-        return _complain(error.code, str(error))
+        return _complain(error.code, str(error), options)
     except click.ClickException as error:
-        return _complain("usage", error.format_message())
+        return _complain("usage", error.format_message(), options)
     except (click.Abort, KeyboardInterrupt) as stop:
         return ended_by(stop)
     except BrokenPipeError:
@@ -91,12 +104,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return READER_GONE
     except OSError as error:
         what = error.strerror or str(error)
-        return _complain("system", f"{error.filename}: {what}" if error.filename else what)
+        told = f"{error.filename}: {what}" if error.filename else what
+        return _complain("system", told, options)
     except Exception as error:
-        if os.environ.get("ARGOSY_DEBUG"):
-            raise
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        _complain("bug", f"{what}; this is a bug in Argosy; ARGOSY_DEBUG=1 shows where")
+        hint = "" if options.debug else "; argosy --debug shows where"
+        _complain("bug", f"{what}; this is a bug in Argosy{hint}", options)
         return 1
 
 
@@ -105,13 +118,13 @@ def _forget_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _called(arguments: Sequence[str] | None) -> int:
+def _called(arguments: Sequence[str] | None, options: GlobalOptions) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     color = False if os.environ.get("NO_COLOR") else None
     if os.environ.get("_ARGOSY_COMPLETE"):
         app.main(given, prog_name="argosy")
     try:
-        with app.make_context("argosy", given, color=color) as context:
+        with app.make_context("argosy", given, color=color, obj=options) as context:
             app.invoke(context)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
@@ -121,7 +134,10 @@ def _called(arguments: Sequence[str] | None) -> int:
     return 0
 
 
-def _complain(code: str, text: str) -> int:
+def _complain(code: str, text: str, options: GlobalOptions) -> int:
+    """Tell of the error that is being handled."""
+    if options.debug:
+        click.echo(traceback.format_exc(), err=True, nl=False)
     line = " ".join(text.split())
     click.echo(f"argosy: error[{code}]: {line}", err=True)
     return MISTAKE

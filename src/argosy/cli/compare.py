@@ -12,13 +12,13 @@ import click
 from argosy.cli.output import emit, output_option, tell_unmet
 from argosy.cli.progress import progress
 from argosy.cli.run import LARGEST_SEED
-from argosy.model.errors import CommandError, UnknownEngine
+from argosy.model.errors import ArgosyError, CommandError
 
 if TYPE_CHECKING:
-    from argosy.cli.sweep import SweepPoint
+    from argosy.experiments.sweep import SweepPoint
     from argosy.model.scenario import Scenario
     from argosy.records.summary import Summary
-    from argosy.report.comparison import Comparison
+    from argosy.report.comparison import Ranking
 
 DEFAULT_SEEDS: Final = 5
 #: Every run's summary is held until the end.
@@ -32,7 +32,11 @@ WIDEST_PLOT: Final = 100
 )
 @click.argument("scenario", type=click.Path(path_type=Path))
 @click.option(
-    "--engine", "engines", multiple=True, metavar="NAME", help="Repeatable.  [default: all engines]"
+    "--engine",
+    "engines",
+    multiple=True,
+    metavar="NAME",
+    help="A name, or a class as package.module:Class; repeatable.  [default: all engines]",
 )
 @click.option(
     "--as-published",
@@ -90,34 +94,34 @@ def command(
     if seeds is not None and chosen:
         raise CommandError("--seeds counts, --seed names", expected="one of them")
 
-    from argosy.cli.sweep import SweepPoint
-    from argosy.engines.registry import all_engines, find_published
+    from argosy.engines.registry import engines_of, find_engine, find_published
+    from argosy.experiments.sweep import SweepPoint
     from argosy.report.comparison import compare
     from argosy.report.metrics import find_metric
     from argosy.scenarios.loader import load, with_engine
     from argosy.scenarios.missing_extras import missing, unmet
 
-    known = all_engines()
     wanted = [find_metric(name) for name in dict.fromkeys(metrics or ("jct",))]
     # Loaded even where the seeds are given: a mistake in the file should not come from a process.
     loaded = load(scenario, seed=chosen[0] if chosen else None, published=published)
-    names = list(dict.fromkeys(engines)) or _all_names(loaded)
     for name in engines:
-        if loaded.as_published:
-            find_published(name)
-        elif name not in known:
-            raise UnknownEngine(name, known)
+        find_published(name) if loaded.as_published else find_engine(name)
+    names, broken = (list(dict.fromkeys(engines)), {}) if engines else _all_names(loaded)
     numbers = list(dict.fromkeys(chosen)) or _seeds(loaded, seeds or DEFAULT_SEEDS)
-    lacking = {name: missing(with_engine(loaded, name), known) for name in names}
-    skipped = {name: error for name, error in lacking.items() if error is not None}
-    for error in skipped.values():
-        # Of all there are, those that can run are compared; those that were named must run.
-        if engines:
-            raise error
+    skipped: dict[str, ArgosyError] = dict(broken)
+    notes: dict[str, list[str]] = {}
+    for name in names:
+        changed = with_engine(loaded, name)
+        known = engines_of(changed.fleet)
+        notes[name] = unmet(changed, known)
+        if (lack := missing(changed, known)) is not None:
+            # Of all there are, those that can run are compared; those that were named must run.
+            if engines:
+                raise lack
+            skipped[name] = lack
     names = [name for name in names if name not in skipped]
     points = [SweepPoint(scenario, name, seed, published) for name in names for seed in numbers]
     runs = _runs(points, names, jobs or os.cpu_count() or 1)
-    notes = {name: unmet(with_engine(loaded, name), known) for name in names}
     comparisons = [compare(runs, metric, notes) for metric in wanted]
 
     def document() -> dict[str, Any]:
@@ -155,14 +159,19 @@ def _seeds(scenario: Scenario, count: int) -> list[int]:
     return list(range(scenario.seed, last + 1))
 
 
-def _all_names(scenario: Scenario) -> list[str]:
-    from argosy.engines.registry import all_engines, forms_named
+def _all_names(scenario: Scenario) -> tuple[list[str], dict[str, ArgosyError]]:
+    """Every engine or published form that can be loaded, and why the others cannot."""
+    from argosy.engines.registry import forms_named, survey
 
-    return forms_named() if scenario.as_published else list(all_engines())
+    if scenario.as_published:
+        return forms_named(), {}
+    engines, broken = survey()
+    # One that bears a built-in engine's name is out of reach by that name, not missing.
+    return list(engines), {name: error for name, error in broken.items() if name not in engines}
 
 
 def _runs(points: list[SweepPoint], engines: list[str], processes: int) -> dict[str, list[Summary]]:
-    from argosy.cli.sweep import run_all
+    from argosy.experiments.sweep import run_all
 
     seeds = len(points) // max(1, len(engines))
     with progress(f"comparing {len(engines)} engines x {seeds} seeds") as tell:
@@ -181,7 +190,7 @@ def csv(runs: dict[str, list[Summary]]) -> str:
 
 
 def sections(
-    comparisons: list[Comparison], width: int | None, *, has_seeds: bool = True
+    comparisons: list[Ranking], width: int | None, *, has_seeds: bool = True
 ) -> list[list[str]]:
     """Comparisons of the same runs for people."""
     from argosy.report import comparison as report

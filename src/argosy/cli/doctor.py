@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 
 import click
 
-from argosy import __version__
 from argosy.cli.output import emit, output_option, speaks_unicode
 from argosy.report.tables import Column, Table
+from argosy.version import __version__
 
 RUNS: Final = Path("runs")
 OLDEST_PYTHON: Final = (3, 11)
@@ -113,20 +113,17 @@ def _libraries() -> Iterator[DoctorFinding]:
 
 def _engines() -> Iterator[DoctorFinding]:
     registry = importlib.import_module("argosy.engines.registry")
+    plugins = importlib.import_module("argosy.engines.plugins")
     for name, engine in registry.ENGINES.items():
-        registry.check(engine, name)
+        plugins.check(engine, name)
     yield DoctorFinding("ok", "engines", f"built in: {', '.join(registry.ENGINES)}")
-    for entry in metadata.entry_points(group=registry.ENTRY_POINTS):
-        try:
-            registry.check(entry.load(), entry.value)
-            yield DoctorFinding("ok", "engine", f"{entry.name} from {entry.value}")
-        except Exception as error:
-            yield DoctorFinding(
-                "problem",
-                "engine",
-                f"{entry.name} from {entry.value}: {error}",
-                "mend or uninstall the package that brings it; until then no engine can be listed",
-            )
+    engines, broken = registry.survey()
+    for name, entries in plugins.entry_points().items():
+        if name in broken:
+            hint = "repair or uninstall the package; until then this engine cannot be used"
+            yield DoctorFinding("problem", "engine", str(broken[name]), hint)
+        elif name in engines:
+            yield DoctorFinding("ok", "engine", f"{name} from {entries[0].value}")
 
 
 def _extras() -> Iterator[DoctorFinding]:

@@ -11,22 +11,26 @@ from argosy.cli.output import emit, output_option
 
 if TYPE_CHECKING:
     from argosy.engines.api import Engine
+    from argosy.model.errors import ArgosyError
 
 
 @click.command(epilog="Example: argosy engines omega")
 @click.argument("name", required=False)
 @output_option
 def command(name: str | None, output: str) -> None:
-    """List the engines with what they can do; with NAME, that engine's settings."""
-    from argosy.engines.registry import all_engines, find_engine
+    """List the engines with what they can do; with NAME, that engine's settings.
+
+    NAME may also be a class, as in "package.module:Class".
+    """
+    from argosy.engines.registry import find_engine, survey
 
     if name is None:
-        _list(all_engines(), output)
+        _list(*survey(), output)
     else:
         _describe(find_engine(name), output)
 
 
-def _list(engines: dict[str, type[Engine]], output: str) -> None:
+def _list(engines: dict[str, type[Engine]], broken: dict[str, ArgosyError], output: str) -> None:
     from argosy.report.catalogue import capabilities, lacking
     from argosy.report.tables import Column, Table
 
@@ -36,33 +40,54 @@ def _list(engines: dict[str, type[Engine]], output: str) -> None:
             Column("capabilities", "capabilities"),
             Column("summary", ""),
             Column("lacking", ""),
+            Column("broken", ""),
         ),
-        tuple(
-            (name, ", ".join(capabilities(engine)), engine.summary, lacking(engine))
-            for name, engine in engines.items()
+        (
+            *(
+                (name, ", ".join(capabilities(engine)), engine.summary, lacking(engine), "")
+                for name, engine in engines.items()
+            ),
+            *((name, "", "", "", str(error)) for name, error in broken.items()),
         ),
     )
 
     def sections(width: int | None) -> list[list[str]]:
-        heading, *lines = table.without(["summary", "lacking"]).lines(width)
+        heading, *lines = table.without(["summary", "lacking", "broken"]).lines(width)
         shown = [heading]
         # A summary is a sentence: it stands below its engine instead of widening a column.
-        for line, engine in zip(lines, engines.values(), strict=True):
-            shown += [line, *_wrapped(engine.summary, width), *_missing(engine, width)]
+        below = [
+            *([*_wrapped(e.summary, width), *_missing(e, width)] for e in engines.values()),
+            *(_wrapped(f"broken: {error}", width) for error in broken.values()),
+        ]
+        for line, text in zip(lines, below, strict=True):
+            shown += [line, *text]
         return [shown]
 
     emit(
         output,
         sections=sections,
-        document=lambda: [
-            {
-                "name": name,
-                "summary": engine.summary,
-                "capabilities": capabilities(engine),
-                "lacking": lacking(engine),
-            }
-            for name, engine in engines.items()
-        ],
+        document=lambda: (
+            [
+                {
+                    "name": name,
+                    "summary": engine.summary,
+                    "capabilities": capabilities(engine),
+                    "lacking": lacking(engine),
+                    "broken": "",
+                }
+                for name, engine in engines.items()
+            ]
+            + [
+                {
+                    "name": name,
+                    "summary": "",
+                    "capabilities": [],
+                    "lacking": "",
+                    "broken": str(error),
+                }
+                for name, error in broken.items()
+            ]
+        ),
         csv=table.csv,
     )
 

@@ -26,7 +26,11 @@ LONGEST_ECHO: Final = 100
     metavar="N",
     help="Instead of the scenario's own.",
 )
-@click.option("--engine", metavar="NAME", help="Replace the whole fleet by this engine.")
+@click.option(
+    "--engine",
+    metavar="NAME",
+    help="Replace the whole fleet by this engine: a name, or a class as package.module:Class.",
+)
 @click.option(
     "--as-published",
     "published",
@@ -58,7 +62,7 @@ def command(
     if no_save and out is not None:
         raise CommandError("--no-save keeps nothing, --out asks to keep it", expected="one of them")
 
-    from argosy.engines.registry import all_engines, find_engine
+    from argosy.engines.registry import engines_of
     from argosy.experiments.execute import execute
     from argosy.records.directory import default_directory
     from argosy.report import summaries
@@ -67,7 +71,7 @@ def command(
 
     loaded = load(scenario, seed=seed, published=published)
     if engine is not None:
-        loaded = with_engine(loaded, engine if published else find_engine(engine).name)
+        loaded = with_engine(loaded, engine)
     elif published:
         loaded = as_published(loaded)
     directory = None if no_save else out or default_directory(loaded.name, engine or "")
@@ -80,7 +84,7 @@ def command(
             hint="name another place with --out, or keep nothing with --no-save",
         ) from None
 
-    notes = [*loaded.left_out, *unmet(loaded, all_engines())]
+    notes = [*loaded.left_out, *unmet(loaded, engines_of(loaded.fleet))]
 
     def document() -> dict[str, Any]:
         kept = None if directory is None else str(directory)

@@ -21,12 +21,12 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import msgspec
 
 from argosy.cell.view import View
-from argosy.cell.waits import WaitView
+from argosy.cell.waits import WaitRules, WaitView, new_wait_view
 from argosy.model.constraints import Constraint
 from argosy.model.effects import Effect
 from argosy.model.events import Event
+from argosy.model.machine_model import MachineModel
 from argosy.model.random import Random
-from argosy.model.scenario import MachineModel
 
 
 class Finishes(Enum):
@@ -37,8 +37,9 @@ class Finishes(Enum):
     OWN = "own"
     #: Every task in the cell, over the network: late, lost or twice like any message.
     ALL = "all"
-    #: As all, but nobody is woken: ends go to the wait view that the engine keeps in `waits`, as do the
-    #: `WaitUpdate` messages of its peers. See `WaitKeeper`. Of its own tasks a scheduler hears for sure.
+    #: As all, but nobody is woken: the host makes a wait view, hands it over as `Context.waits` and
+    #: feeds it with the ends of tasks and the `WaitUpdate` messages of peers. Of its own tasks a
+    #: scheduler hears for sure.
     WAITS = "waits"
 
 
@@ -67,6 +68,9 @@ class Capabilities(msgspec.Struct, frozen=True):
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Base of every engine's settings: typed values with defaults and a docstring per class."""
 
+    #: Settings that this engine had once, each with where it is said now.
+    moved: ClassVar[Mapping[str, str]] = {}
+
 
 class PaperPreset(msgspec.Struct, frozen=True):
     """One form of a system as its paper's own simulation has it: what the engine is told, how machines
@@ -85,15 +89,25 @@ class Context(msgspec.Struct, frozen=True):
     random: Random
     #: The operator's placement constraints on the cell.
     constraints: tuple[Constraint, ...] = ()
+    #: The expected waits at machines, for an engine with `Finishes.WAITS`: the host feeds it.
+    waits: WaitView | None = None
 
 
 @runtime_checkable
-class WaitKeeper(Protocol):
-    """What an engine with `Finishes.WAITS` has besides: the view that the world writes reports into.
-    They take effect when the engine looks at the view."""
+class HasWaitRules(Protocol):
+    """What an engine with `Finishes.WAITS` may have besides: how its wait view reckons."""
 
-    @property
-    def waits(self) -> WaitView: ...
+    @classmethod
+    def wait_rules(cls, settings: Settings) -> WaitRules: ...
+
+
+def wait_view_for(engine: type[Engine], settings: Settings) -> WaitView | None:
+    """What a host puts into the context of a scheduler that begins; none, if the engine wants none."""
+    if engine.capabilities.finishes is not Finishes.WAITS:
+        return None
+    known: object = engine
+    rules = known.wait_rules(settings) if isinstance(known, HasWaitRules) else WaitRules()
+    return new_wait_view(rules)
 
 
 @runtime_checkable

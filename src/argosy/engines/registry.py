@@ -1,10 +1,15 @@
-"""All engines on one screen; third parties come in through the entry-point group `argosy.engines`."""
+"""All engines on one screen, and how one is found by its name.
+
+A name is looked up among the built-in engines first and among installed ones next, so no package can
+replace a built-in engine. A name with a colon is a class: ``package.module:Class``.
+"""
 
 from __future__ import annotations
 
-from importlib import metadata
+from collections.abc import Mapping
 from typing import Final
 
+from argosy.engines import plugins
 from argosy.engines.api import Engine, HasPaperPresets, PaperPreset
 from argosy.engines.eagle import Eagle
 from argosy.engines.firmament import Firmament
@@ -25,9 +30,8 @@ from argosy.engines.spread import Spread
 from argosy.engines.yaq_c import YaqC
 from argosy.engines.yaq_d import YaqD
 from argosy.engines.yarn import Yarn
-from argosy.model.errors import EngineFault, UnknownEngine, UnknownForm
-
-ENTRY_POINTS: Final = "argosy.engines"
+from argosy.model.errors import ArgosyError, EngineFault, UnknownEngine, UnknownForm
+from argosy.model.scenario import FleetEntry
 
 ENGINES: Final[dict[str, type[Engine]]] = {
     Omega.name: Omega,
@@ -55,34 +59,29 @@ ENGINES: Final[dict[str, type[Engine]]] = {
 
 
 def all_engines() -> dict[str, type[Engine]]:
-    """Built-in engines and installed third-party ones, by name."""
-    engines = dict(ENGINES)
-    for entry in metadata.entry_points(group=ENTRY_POINTS):
+    """Built-in engines, and installed ones that can be loaded, by name."""
+    return survey()[0]
+
+
+def survey() -> tuple[dict[str, type[Engine]], dict[str, ArgosyError]]:
+    """All engines that can be loaded, and what is wrong with each of the others."""
+    engines, broken = dict(ENGINES), dict[str, ArgosyError]()
+    for name, entries in plugins.entry_points().items():
         try:
-            engine = entry.load()
-        except Exception as error:
-            raise EngineFault(
-                f"{entry.value} cannot be imported: {error}",
-                hint="mend or uninstall the package that brings it",
-            ) from error
-        check(engine, entry.value)
-        if engine.name in engines:
-            raise EngineFault(
-                f"{entry.value} calls itself {engine.name!r}, which is taken",
-                expected="a name of its own",
-            )
-        engines[engine.name] = engine
-    return engines
+            if name in ENGINES:
+                raise _name_taken(name, entries[0].value)
+            engines[name] = plugins.load_entry_point(name, entries)
+        except ArgosyError as error:
+            broken[name] = error
+    return engines, broken
 
 
-def check(engine: object, origin: str) -> None:
-    """Refuse what does not keep the contract's form, before a run depends on it."""
-    for attribute in ("name", "summary", "settings_type", "capabilities", "handle"):
-        if not hasattr(engine, attribute):
-            raise EngineFault(
-                f"{origin} has no {attribute!r}",
-                expected="a class that keeps argosy.engines.api.Engine",
-            )
+def _name_taken(name: str, value: str) -> EngineFault:
+    return EngineFault(
+        f"{value} is installed as {name!r}, the name of a built-in engine, which goes first",
+        expected="an entry point with a name of its own",
+        hint=f"name the class instead: {value}",
+    )
 
 
 def forms_named() -> list[str]:
@@ -103,8 +102,21 @@ def find_published(name: str) -> tuple[str, PaperPreset]:
     raise UnknownForm(name, forms_named())
 
 
-def find_engine(name: str, also: dict[str, type[Engine]] | None = None) -> type[Engine]:
-    engines = {**all_engines(), **(also or {})}
-    if name not in engines:
-        raise UnknownEngine(name, engines)
-    return engines[name]
+def find_engine(name: str, also: Mapping[str, type[Engine]] | None = None) -> type[Engine]:
+    """The engine of this name: one of `also`, built in or installed; or a class by its module."""
+    engines = {**ENGINES, **(also or {})}
+    if name in engines:
+        return engines[name]
+    if plugins.is_reference(name):
+        return plugins.load_reference(name)
+    installed = plugins.entry_points()
+    if name not in installed:
+        raise UnknownEngine(name, [*engines, *installed])
+    return plugins.load_entry_point(name, installed[name])
+
+
+def engines_of(
+    fleet: tuple[FleetEntry, ...], also: Mapping[str, type[Engine]] | None = None
+) -> dict[str, type[Engine]]:
+    """The engines of a fleet, by the names that its entries give them; no other is loaded."""
+    return {entry.engine: find_engine(entry.engine, also) for entry in fleet}

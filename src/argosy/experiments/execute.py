@@ -1,34 +1,45 @@
-"""Executes a scenario once and keeps what happened in a run directory."""
+"""Executes a scenario once and keeps what happened, in a run directory or in memory."""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import io
 import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-import argosy
 from argosy.engines.api import Engine
-from argosy.engines.registry import all_engines
+from argosy.engines.registry import engines_of
 from argosy.host.journal import Journal
 from argosy.measures.measure import summarise
 from argosy.measures.placement import Watch
-from argosy.model.errors import UnknownEngine
 from argosy.model.scenario import Scenario
 from argosy.records import directory as layout
+from argosy.records.in_memory import RunInMemory
+from argosy.records.record import JOB_COLUMNS, TASK_COLUMNS, Columns
 from argosy.records.summary import Provenance, Summary
 from argosy.scenarios.missing_extras import missing
 from argosy.scenarios.variants import scenario_digest
+from argosy.version import __version__
 from argosy.worlds.sim import SimulatedWorld
 
 #: How long a reader of a run that goes on may have to wait for what happened.
 _FLUSH_SECONDS: Final = 1.0
+
+
+class FinishedRun(NamedTuple):
+    """What is known once a run has ended."""
+
+    summary: Summary
+    tasks: Columns
+    jobs: Columns
 
 
 def execute(
@@ -41,24 +52,24 @@ def execute(
 ) -> Summary:
     """Runs `scenario` in the simulated world. With a directory, the journal can be read there while the
     run goes on; one that fails leaves nothing. `also` adds engines to the registered ones."""
-    engines = {**all_engines(), **(also or {})}
-    for entry in scenario.fleet:
-        if entry.engine not in engines:
-            raise UnknownEngine(entry.engine, engines)
-    if (error := missing(scenario, engines)) is not None:
-        raise error
+    engines = _ready_engines(scenario, also)
     if directory is None:
-        log = scenario.output.log
-        journal = None if log == "none" else Journal(everything=log == "everything")
-        return _simulate(scenario, engines, journal, progress, None)
+        return _simulate(scenario, engines, _journal(scenario, None), progress).summary
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     mark = layout.RunMark(command=list(command), started=started, process=os.getpid())
-    writer = layout.RunWriter(directory, mark)
+    writer = layout.RunWriter(directory, mark, scenario)
     try:
         clock = time.perf_counter()
-        summary = _keep(scenario, engines, directory, progress)
+        with contextlib.ExitStack() as files:
+            stream = None
+            if scenario.output.log != "none":
+                stream = files.enter_context(open(directory / layout.JOURNAL, "wb"))
+            run = _simulate(scenario, engines, _journal(scenario, stream), progress)
+        for name, columns in ((layout.TASKS, run.tasks), (layout.JOBS, run.jobs)):
+            with open(directory / name, "wb") as file:
+                np.savez(file, allow_pickle=False, **columns)
         provenance = Provenance(
-            argosy=argosy.__version__,
+            argosy=__version__,
             python=platform.python_version(),
             platform=platform.platform(),
             numpy=np.__version__,
@@ -67,11 +78,11 @@ def execute(
             seconds=round(time.perf_counter() - clock, 3),
             scenario_digest=scenario_digest(scenario),
         )
-        writer.finish(scenario, summary, provenance)
+        writer.finish(run.summary, provenance)
     except BaseException:
         writer.abandon()
         raise
-    return summary
+    return run.summary
 
 
 class _TimelyJournal(Journal):
@@ -87,17 +98,33 @@ class _TimelyJournal(Journal):
             self.flush()
 
 
-def _keep(
+def execute_in_memory(
     scenario: Scenario,
-    engines: Mapping[str, type[Engine]],
-    directory: Path,
-    progress: Callable[[float], None] | None,
-) -> Summary:
+    *,
+    progress: Callable[[float], None] | None = None,
+    also: Mapping[str, type[Engine]] | None = None,
+) -> RunInMemory:
+    """As `execute`, but what would be in the directory stays in memory, the journal included."""
+    stream = None if scenario.output.log == "none" else io.BytesIO()
+    run = _simulate(scenario, _ready_engines(scenario, also), _journal(scenario, stream), progress)
+    journal = None if stream is None else stream.getvalue()
+    return RunInMemory(scenario, run.summary, journal, run.tasks, run.jobs)
+
+
+def _ready_engines(
+    scenario: Scenario, also: Mapping[str, type[Engine]] | None
+) -> dict[str, type[Engine]]:
+    engines = engines_of(scenario.fleet, also)
+    if (error := missing(scenario, engines)) is not None:
+        raise error
+    return engines
+
+
+def _journal(scenario: Scenario, stream: BinaryIO | None) -> Journal | None:
+    """Without a stream, only the journal's digest is kept."""
     if scenario.output.log == "none":
-        return _simulate(scenario, engines, None, progress, directory)
-    with open(directory / layout.JOURNAL, "wb") as stream:
-        journal = _TimelyJournal(stream, everything=scenario.output.log == "everything")
-        return _simulate(scenario, engines, journal, progress, directory)
+        return None
+    return _TimelyJournal(stream, everything=scenario.output.log == "everything")
 
 
 def _simulate(
@@ -105,23 +132,20 @@ def _simulate(
     engines: Mapping[str, type[Engine]],
     journal: Journal | None,
     progress: Callable[[float], None] | None,
-    directory: Path | None,
-) -> Summary:
+) -> FinishedRun:
     world = SimulatedWorld(scenario, engines, journal)
     watch = Watch(world)
     world.run(progress)
     ended: tuple[NDArray[Any], ...] = world.host.runtime.task_columns()
     running: tuple[NDArray[Any], ...] = world.host.runtime.running_columns()
-    columns = {
+    tasks = {
         name: np.concatenate([done, under_way])
-        for name, done, under_way in zip(layout.TASK_COLUMNS, ended, running, strict=True)
+        for name, done, under_way in zip(TASK_COLUMNS, ended, running, strict=True)
     }
     digest = ""
     if journal is not None:
-        for column in columns.values():
+        for column in tasks.values():
             journal.add_to_digest(column.astype(column.dtype.newbyteorder("<")).tobytes())
         digest = journal.digest()
-    if directory is not None:
-        with open(directory / layout.TASKS, "wb") as file:
-            np.savez(file, allow_pickle=False, **columns)
-    return summarise(world, digest, watch)
+    jobs: Columns = dict(zip(JOB_COLUMNS, world.host.board.job_columns(), strict=True))
+    return FinishedRun(summarise(world, digest, watch), tasks, jobs)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import traceback
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
-from argosy.model.errors import ArgosyError, CommandError
+from argosy.model.errors import ArgosyError, CommandError, error_tree
 
 Result = TypeVar("Result")
 
@@ -20,6 +21,13 @@ class Failure(NamedTuple):
 
     code: str
     text: str
+    #: What `--debug` shows.
+    trace: str = ""
+
+    @classmethod
+    def of(cls, error: ArgosyError) -> Failure:
+        """Of the error that is being handled."""
+        return cls(error.code, str(error), traceback.format_exc())
 
 
 def unwrap(what: object, future: Future[Result | Failure]) -> Result:
@@ -31,10 +39,20 @@ def unwrap(what: object, future: Future[Result | Failure]) -> Result:
             f"{what}: the process was killed", hint="fewer --jobs need less memory"
         ) from None
     if isinstance(result, Failure):
-        error = ArgosyError(f"{what}: {result.text}")
-        error.code = result.code
-        raise error
+        raise _raised_again(what, result)
     return result
+
+
+def _raised_again(what: object, failure: Failure) -> ArgosyError:
+    """An error of the same class, so that callers can tell one from another."""
+    kind = next((kind for kind in error_tree() if kind.code == failure.code), ArgosyError)
+    error = kind.__new__(kind)
+    # Each class has a constructor of its own; the text is made already.
+    ArgosyError.__init__(error, f"{what}: {failure.text}")
+    error.code = failure.code
+    if failure.trace:
+        error.add_note(f"In the process that ran it:\n{failure.trace}")
+    return error
 
 
 @contextmanager

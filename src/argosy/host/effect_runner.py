@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from argosy._core import Hand, PlacementNews, ProbeTerms, QueueRows, TaskState
 from argosy.cell import Rule
+from argosy.engines import faults
 from argosy.host import ended_moves, records
 from argosy.host.busy_time import DAY
 from argosy.host.protocols import CELL, MACHINES
@@ -19,9 +20,11 @@ from argosy.model.effects import (
     AnswerProbe,
     AskQueues,
     Commit,
+    EarlierTime,
     Effect,
     Enqueue,
     Explain,
+    Pace,
     Probe,
     Sample,
     Send,
@@ -38,8 +41,8 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import CONFLICTS, Explanation, Why
-from argosy.model.gossip import WaitUpdate
 from argosy.model.jobs import index_of, job_of, task_name
+from argosy.model.messages import WaitUpdate
 from argosy.model.scenario import Jittered, Measured, Scaled
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import LARGEST
@@ -48,6 +51,8 @@ if TYPE_CHECKING:
     from argosy.host.host import Host
 
 _CONFLICTS: Final = frozenset(map(int, CONFLICTS))
+_NO_TIME: Final = EarlierTime(0)
+_AT_ONCE: Final = Pace()
 
 
 class EffectRunner:
@@ -75,20 +80,23 @@ class EffectRunner:
         }
 
     def carry_out(self, scheduler: Scheduler, effects: Sequence[Effect], now: int) -> None:
+        # Asking for the class is quick, asking whether it is iterable is not.
+        if type(effects) not in (list, tuple) and not isinstance(effects, Iterable):
+            raise EngineFault(
+                f"{scheduler.label} returned {type(effects).__name__}",
+                expected="a list or tuple of effects",
+            )
         for effect in effects:
             method = self._methods.get(type(effect))
             if method is None:
                 raise EngineFault(
-                    f"{scheduler.name} ({scheduler.entry.engine}) returned {type(effect).__name__}",
-                    expected="one of the effects of argosy.model.effects",
+                    f"{scheduler.label} returned {type(effect).__name__} among its effects",
+                    expected="one of the effects of argosy.engine",
                 )
             try:
                 method(scheduler, effect, now)
             except (TypeError, ValueError, AttributeError) as error:
-                raise EngineFault(
-                    f"{scheduler.name} ({scheduler.entry.engine}) returned a malformed "
-                    f"{type(effect).__name__}: {str(error).splitlines()[0]}"
-                ) from error
+                raise faults.malformed(scheduler.label, effect, error) from error
 
     def _think(self, scheduler: Scheduler, effect: Think, now: int) -> None:
         duration = effect.duration
@@ -104,10 +112,11 @@ class EffectRunner:
                 duration = self._host.measured(scheduler, factor)
                 self._decisions.input(records.MeasuredRecord(now, scheduler.name, duration))
         duration = min(duration, LARGEST)
-        scheduler.lanes[effect.lane].think(now, duration, effect.untold)
+        earlier = effect.earlier or _NO_TIME
+        scheduler.lanes[effect.lane].think(now, duration, earlier.total)
         if effect.job >= 0:
-            self._runtime.attempt(effect.job, duration + effect.untold_on_job)
-            self._decisions.attempt(now, effect.job, scheduler.name, duration, effect.untold_on_job)
+            self._runtime.attempt(effect.job, duration + earlier.on_job)
+            self._decisions.attempt(now, effect.job, scheduler.name, duration, earlier.on_job)
         self._host.post(now + duration, scheduler, DecisionDue(effect.token))
 
     def _commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
@@ -147,7 +156,7 @@ class EffectRunner:
         for machine in vacated:
             self._runtime.pump(machine)
         delay = self._links.reliable_delay(CELL, scheduler.name, now)
-        self._host.post(now + delay, scheduler, Committed(transaction, outcome))
+        self._host.post(now + delay, scheduler, Committed(effect.token, outcome))
 
     def _ended(self, scheduler: Scheduler, tasks: TaskArray) -> NDArray[np.bool_] | None:
         """Which of the scheduler's tasks ended before the claims that would move them arrived."""
@@ -184,7 +193,7 @@ class EffectRunner:
         explanation: Explanation | None,
         now: int,
     ) -> None:
-        tasks, machines = claims.tasks, claims.machines
+        tasks, machines = claims.tasks, outcome.machines
         if outcome.all_accepted:
             scheduler.successes += 1
             scheduler.success_days[now // DAY] += 1
@@ -232,12 +241,13 @@ class EffectRunner:
         if effect.estimate is not None:
             estimates = np.full(len(tasks), effect.estimate, np.int64)
         at = now + self._links.reliable_delay(scheduler.name, MACHINES, now)
+        pace = effect.pace or _AT_ONCE
         self._runtime.enqueue(
             at,
             scheduler.number,
             QueueRows(tasks, machines, shapes, self._machines.running_times(tasks), estimates),
-            effect.first,
-            effect.spacing,
+            pace.first,
+            pace.every,
         )
         self._decisions.enqueued(now, scheduler.name, effect)
 
@@ -312,16 +322,20 @@ class EffectRunner:
             self._host.membership.lose(tasks, np.full(1, -1, np.int32), Why.MACHINE_GONE, now)
 
     def _ask_queues(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
-        if effect.heartbeat:
-            self._runtime.beat_every(effect.heartbeat, effect.sent)
-            lengths, waits = self._runtime.queue_state(effect.only_long, as_of_beat=True)
+        if effect.latest:
+            model = self._host.setup.machines
+            if model.heartbeat:
+                self._runtime.beat_every(model.heartbeat, model.heartbeat_counts_sent)
+            lengths, waits = self._runtime.queue_state(
+                effect.which == "long", as_of_beat=model.heartbeat > 0
+            )
             self._host.post(now, scheduler, QueuesReported(effect.token, lengths, waits))
             return
         delay = self._links.reliable_delay(scheduler.name, MACHINES, now)
         self._host.request(now + delay, scheduler, self._arrive_ask_queues, effect)
 
     def _arrive_ask_queues(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
-        lengths, waits = self._runtime.queue_state(effect.only_long)
+        lengths, waits = self._runtime.queue_state(effect.which == "long")
         hop = self._links.reliable_delay(MACHINES, scheduler.name, now)
         self._host.post(now + hop, scheduler, QueuesReported(effect.token, lengths, waits))
 
@@ -373,15 +387,13 @@ class EffectRunner:
         if hop >= 0:
             self._links.counts["sent"] += len(peers) * update.messages
             owners = [peer.index for peer in receivers]
-            self._runtime.gossip(owners, now + hop, _news(update, update.spacing))
+            self._runtime.gossip(owners, now + hop, _news(update))
             return
         rows = [slice(i, i + 1) for i in range(len(update.tasks))]
         for peer in receivers:
             for part in rows if update.is_per_task else [slice(None)]:
-                leaves = now + (part.start or 0) * update.spacing
-                for delay in self._links.deliveries(scheduler.name, peer.name, leaves):
-                    news = _news(update, 0, part)
-                    self._runtime.gossip([peer.index], leaves + delay, news)
+                for delay in self._links.deliveries(scheduler.name, peer.name, now):
+                    self._runtime.gossip([peer.index], now + delay, _news(update, part))
 
     def _receiver(self, scheduler: Scheduler, name: str) -> Scheduler:
         peer = self._host.scheduler(name)
@@ -418,7 +430,7 @@ def _terms(scheduler: Scheduler, effect: Probe, shape: int) -> ProbeTerms:
     return ProbeTerms(effect.job, scheduler.index, scheduler.number, shape, effect.estimate)
 
 
-def _news(update: WaitUpdate, spacing: int, part: slice = slice(None)) -> PlacementNews:
+def _news(update: WaitUpdate, part: slice = slice(None)) -> PlacementNews:
     return PlacementNews(
         update.tasks[part],
         update.versions[part],
@@ -427,5 +439,4 @@ def _news(update: WaitUpdate, spacing: int, part: slice = slice(None)) -> Placem
         update.shape,
         update.total,
         update.since,
-        spacing,
     )

@@ -25,6 +25,7 @@ def drop_ended_moves(transaction: Transaction, ended: NDArray[np.bool_]) -> Tran
         claims.shapes[kept],
         claims.versions[kept],
         None if claims.gangs is None else claims.gangs[kept],
+        None if claims.alternatives is None else claims.alternatives[kept],
     )
     if transaction.atomic:
         return structs.replace(transaction, claims=left, releases=None)
@@ -42,6 +43,8 @@ def with_refusals(transaction: Transaction, ended: NDArray[np.bool_], outcome: O
     amounts = np.zeros(len(claims), np.int64)
     accepted[kept], whys[kept] = outcome.accepted, outcome.whys
     details[kept], amounts[kept] = outcome.details, outcome.amounts
+    machines = claims.machines.copy()
+    machines[kept] = outcome.machines
     unreleased = outcome.unreleased
     if transaction.atomic and transaction.releases is not None:
         unreleased = tuple(
@@ -55,6 +58,7 @@ def with_refusals(transaction: Transaction, ended: NDArray[np.bool_], outcome: O
         amounts=amounts,
         unreleased=unreleased,
         all_accepted=False,
+        machines=machines,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from argosy._core import RuntimeEvent, TaskRuntime, TaskState
+from argosy.engines import faults
 from argosy.engines.api import Engine, Finishes
 from argosy.host import records
 from argosy.host.effect_runner import EffectRunner
@@ -25,10 +26,11 @@ from argosy.host.runtime import build_cell, build_runtime
 from argosy.host.scheduler import Router, Scheduler, make_settings
 from argosy.host.setup import HostSetup
 from argosy.model.effects import Effect
-from argosy.model.errors import EngineFault, ScenarioError, UnknownName
+from argosy.model.errors import ModelError, ScenarioError, UnknownName
 from argosy.model.events import Event, JobSubmitted, Started
 from argosy.model.jobs import Job
 from argosy.model.random import Random
+from argosy.model.tasks import first_tasks, jobs_of
 from argosy.model.transactions import TaskArray
 
 #: What comes back from the clock is a call; who and what is in `_calls`.
@@ -143,9 +145,7 @@ class Host:
                 return None
             kind, now, _, token = item
             if kind == CALL:
-                scheduler, epoch, action, what = calls.pop(token)
-                if scheduler.epoch == epoch:
-                    action(scheduler, what, now)
+                self._call(calls.pop(token), now)
             elif not self._reports.pass_on(kind, now):
                 return item
             if self.ends_when_idle and runtime.open_tasks == 0:
@@ -155,11 +155,21 @@ class Host:
         """One thing that came from the clock."""
         kind, now, _, token = item
         if kind == CALL:
-            scheduler, epoch, action, what = self._calls.pop(token)
-            if scheduler.epoch == epoch:
-                action(scheduler, what, now)
+            self._call(self._calls.pop(token), now)
         else:
             self._reports.pass_on(kind, now)
+
+    def _call(self, call: Call, now: int) -> None:
+        scheduler, epoch, action, what = call
+        if scheduler.epoch != epoch:
+            return
+        try:
+            action(scheduler, what, now)
+        except (AttributeError, TypeError, ValueError, ModelError) as error:
+            # What came over a hop may have been malformed when it left.
+            if not isinstance(what, Effect) or faults.find_misfit(what) is None:
+                raise
+            raise faults.malformed(scheduler.label, what, error) from error
 
     def handle(self, scheduler: Scheduler, event: Event, now: int) -> None:
         engine = scheduler.engine
@@ -172,10 +182,8 @@ class Host:
         try:
             effects: Sequence[Effect] = engine.handle(event, self.view, now)
         except Exception as error:
-            raise EngineFault(
-                f"{scheduler.name} ({engine.name}) failed on {type(event).__name__} at {now} µs: "
-                f"{type(error).__name__}: {error}"
-            ) from error
+            doing = f"on {type(event).__name__} at {now} µs"
+            raise faults.failure(scheduler.label, doing, error, type(engine)) from error
         if scheduler.is_measured:
             scheduler.computed += self._stopwatch() - began
         if effects:
@@ -227,7 +235,7 @@ class Host:
         self.jobs.add(JobEntry(job, self.cell))
         if number % _CLEAR_EVERY == 0:
             self.forget_done()
-        if job.phases:
+        if job.activities:
             self.runtime.share_work(number)
         if job.constraints:
             self.cell.admit(number, job)
@@ -235,7 +243,7 @@ class Host:
         scheduler.jobs += 1
         self.decisions.input(records.SubmittedRecord(now, number, job, scheduler.name))
         if scheduler.is_alive:
-            tasks = np.arange(number << 32, (number << 32) + job.tasks, dtype=np.int64)
+            tasks = first_tasks(number, job.tasks)
             self.post(now, scheduler, JobSubmitted(job, number, tasks))
         return number
 
@@ -257,7 +265,7 @@ class Host:
 
     def note_given_up(self, tasks: TaskArray) -> None:
         """An application of which tasks were given up is over when the others are."""
-        numbers = np.unique(tasks >> 32).tolist()
+        numbers = np.unique(jobs_of(tasks)).tolist()
         self._given_up.update(n for n in numbers if n in self.cell.applications())
 
     def crash(self, scheduler: Scheduler) -> None:
@@ -297,8 +305,9 @@ class Host:
         try:
             scheduler.start()
         except Exception as error:
-            raise EngineFault(f"{scheduler.name} did not start: {error}") from error
-        if scheduler.capabilities.finishes is Finishes.WAITS:
+            engine = scheduler.engine_type
+            raise faults.failure(scheduler.label, "to start", error, engine) from error
+        if scheduler.waits is not None:
             self.runtime.listen(scheduler.index, scheduler.waits)
         self.post(self.runtime.now, scheduler, Started(again))
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from argosy.cell import Cell
 from argosy.model.jobs import Job
+from argosy.model.tasks import by_job
 from argosy.model.transactions import TaskArray
 
 _INDEX_MASK = 0xFFFFFFFF
@@ -22,13 +23,13 @@ class JobEntry:
     def __init__(self, job: Job, cell: Cell) -> None:
         self.job = job
         #: Whether some of its tasks run until they are stopped.
-        self.is_endless = any(not (group.durations or group.phases) for group in job.groups)
+        self.is_endless = any(group.endless for group in job.groups)
         self._groups: list[tuple[int, int, int, int]] = []
         start = 0
         for group in job.groups:
             shape = cell.shape(group.request, group.tags, job.precedence)
             end = start + group.count
-            self._groups.append((start, end, shape, group.expected or 0))
+            self._groups.append((start, end, shape, group.estimate or 0))
             start = end
         #: The estimate of every task, if there is but one group.
         self.common_estimate = self._groups[0][3] if len(self._groups) == 1 else None
@@ -102,14 +103,3 @@ class JobTable:
             self._entries[number].fill(tasks[where], *part)
             shapes[where], estimates[where] = part
         return shapes, estimates
-
-
-def by_job(tasks: TaskArray) -> list[tuple[int, slice | NDArray[np.intp]]]:
-    """The job numbers among `tasks`, each with the places of its tasks; usually there is just one."""
-    if not len(tasks):
-        return []
-    jobs = tasks >> 32
-    first = int(jobs[0])
-    if len(tasks) == 1 or (jobs == first).all():
-        return [(first, slice(None))]
-    return [(int(job), np.flatnonzero(jobs == job)) for job in np.unique(jobs)]

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from argosy._core import LineBuffer
 from argosy.host import records
-from argosy.host.job_table import JobTable, by_job
+from argosy.host.job_table import JobTable
 from argosy.host.setup import HostSetup
-from argosy.model.effects import Enqueue
+from argosy.model.effects import Enqueue, Pace
 from argosy.model.explanations import Explanation, Why
-from argosy.model.jobs import indices_of
+from argosy.model.tasks import by_job, indices_of
 from argosy.model.transactions import Claims, MachineArray, Outcome, TaskArray
 
 _FLUSH_BYTES: Final = 1 << 16
@@ -93,7 +93,7 @@ class DecisionWriter:
             for number, where in by_job(tasks):
                 name = self._jobs.name(number)
                 self.journal.write(
-                    kind(at=now, job=name, indices=indices_of(tasks[where]), **fields)
+                    kind(at=now, job=name, indices=indices_of(tasks[where]).tolist(), **fields)
                 )
 
     def placed(
@@ -107,7 +107,7 @@ class DecisionWriter:
         if self.journal:
             for number, where in by_job(tasks):
                 name = self._jobs.name(number)
-                indices, where_to = indices_of(tasks[where]), machines[where].tolist()
+                indices, where_to = indices_of(tasks[where]).tolist(), machines[where].tolist()
                 self.journal.write(
                     records.PlacedRecord(now, name, indices, where_to, scheduler, explanation)
                 )
@@ -116,10 +116,10 @@ class DecisionWriter:
         """Tasks that leave one after the other have a line for each run of one job's tasks."""
         if not self.journal:
             return
-        tasks, machines, every = effect.tasks, effect.machines, effect.spacing
+        tasks, machines, pace = effect.tasks, effect.machines, effect.pace or Pace()
         for number, where in by_job(tasks):
             parts: list[slice | NDArray[np.intp]] = [where]
-            if every and not isinstance(where, slice):
+            if pace.every and not isinstance(where, slice):
                 parts = [*np.split(where, np.flatnonzero(np.diff(where) != 1) + 1)]
             for part in parts:
                 before = 0 if isinstance(part, slice) else int(part[0])
@@ -127,12 +127,12 @@ class DecisionWriter:
                     records.EnqueuedRecord(
                         at=now,
                         job=self._jobs.name(number),
-                        indices=indices_of(tasks[part]),
+                        indices=indices_of(tasks[part]).tolist(),
                         machines=machines[part].tolist(),
                         scheduler=scheduler,
                         explanation=effect.explanation,
-                        first=effect.first + before * every,
-                        every=every,
+                        first=pace.first + before * pace.every,
+                        every=pace.every,
                     )
                 )
 
@@ -140,7 +140,7 @@ class DecisionWriter:
         self, now: int, number: int, tasks: TaskArray, machines: MachineArray, why: Why
     ) -> None:
         if self.journal:
-            name, indices = self._jobs.name(number), indices_of(tasks)
+            name, indices = self._jobs.name(number), indices_of(tasks).tolist()
             self.journal.write(
                 records.LostRecord(now, name, indices, machines.tolist(), why.name.lower())
             )
@@ -155,8 +155,8 @@ class DecisionWriter:
                     records.RefusedRecord(
                         at=now,
                         job=self._jobs.name(number),
-                        indices=indices_of(claims.tasks[mine]),
-                        machines=claims.machines[mine].tolist(),
+                        indices=indices_of(claims.tasks[mine]).tolist(),
+                        machines=outcome.machines[mine].tolist(),
                         scheduler=scheduler,
                         whys=outcome.whys[mine].tolist(),
                         details=outcome.details[mine].tolist(),

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from argosy.host import records
-from argosy.host.job_table import by_job
 from argosy.host.protocols import CELL
 from argosy.model.events import MachineChanged, MachineJoined, MachineLost, TasksLost
 from argosy.model.explanations import Why
+from argosy.model.tasks import by_job
 from argosy.model.transactions import (
     OPERATOR,
     AddMachine,
@@ -89,7 +89,7 @@ class Membership:
             if host.jobs.is_done(number):
                 continue
             job, owner = host.jobs.job(number), host.schedulers[host.board.owner(number)]
-            if job.phases and not (owner.is_alive and owner.capabilities.malleable):
+            if job.activities and not (owner.is_alive and owner.capabilities.malleable):
                 # Workers that nobody asked for are not missed.
                 is_own = job.is_own(lost)
                 lost, where_from = lost[is_own], where_from[is_own]

@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy._core import RuntimeEvent
+from argosy.cell.waits import feed
 from argosy.engines.api import Finishes
 from argosy.host.protocols import MACHINES
 from argosy.model.events import PhaseFinished, ProbeReady, TaskFinished
 from argosy.model.explanations import Why
+from argosy.model.messages import EndsReported
+from argosy.model.tasks import jobs_of
 
 if TYPE_CHECKING:
     from argosy.host.host import Host
@@ -84,7 +87,7 @@ class Reports:
 
     def _owners(self, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
         owner = self._host.board.owner
-        return np.fromiter((owner(job) for job in (tasks >> 32).tolist()), np.int64, len(tasks))
+        return np.fromiter((owner(job) for job in jobs_of(tasks).tolist()), np.int64, len(tasks))
 
     def _phases(self, now: int) -> None:
         host = self._host
@@ -110,15 +113,15 @@ class Reports:
         """Into each wait view, over the network; of a scheduler's own tasks for sure."""
         owners = self._owners(ends[0])
         for keeper in self._keepers:
-            if not keeper.is_alive:
+            if keeper.waits is None:
                 continue
             for is_own in (True, False):
                 rows = (owners == keeper.index) == is_own
                 if not rows.any():
                     continue
-                part = [column[rows] for column in ends]
+                part = EndsReported(*(column[rows] for column in ends))
                 delays: tuple[int, ...] = (self._links.reliable_delay(MACHINES, keeper.name, now),)
                 if not is_own:
                     delays = self._links.deliveries(MACHINES, keeper.name, now)
                 for delay in delays:
-                    keeper.waits.post_ended(now + delay, now, *part)
+                    feed(keeper.waits, part, now + delay, now)

@@ -9,10 +9,17 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from argosy.cell.waits import WaitView
-from argosy.engines.api import Context, Engine, Finishes, ReportsMetrics, Settings, WaitKeeper
+from argosy.engines.api import (
+    Context,
+    Engine,
+    Finishes,
+    ReportsMetrics,
+    Settings,
+    wait_view_for,
+)
 from argosy.host.busy_time import BusyTime
 from argosy.model.constraints import Constraint
-from argosy.model.errors import EngineFault, SettingError
+from argosy.model.errors import SettingError
 from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.scenario import FleetEntry, Measured
@@ -47,6 +54,8 @@ class Scheduler:
         self.number = number
         self.capabilities = engine_type.capabilities
         self.engine: Engine | None = None
+        #: What its engine, while it is alive, knows of expected waits; none, if it wants no such view.
+        self.waits: WaitView | None = None
         #: Dead for longer than the fail-over time: its jobs are for others to take.
         self.is_given_up = False
         self.epoch = 0
@@ -73,21 +82,17 @@ class Scheduler:
         self.decision_random = random.child(f"decisions of {name}")
 
     @property
+    def label(self) -> str:
+        """Its name and its engine's, for messages."""
+        return f"{self.name} ({self.entry.engine})"
+
+    @property
     def is_alive(self) -> bool:
         return self.engine is not None
 
     @property
     def hears_all(self) -> bool:
         return self.capabilities.finishes is Finishes.ALL
-
-    @property
-    def waits(self) -> WaitView:
-        """The wait view that its engine keeps."""
-        if not isinstance(self.engine, WaitKeeper):
-            raise EngineFault(
-                f"{self.name} ({self.entry.engine}) keeps no wait view", expected="one in `waits`"
-            )
-        return self.engine.waits
 
     def take_computed(self) -> int:
         """Microseconds of computing since this was last asked."""
@@ -111,13 +116,14 @@ class Scheduler:
         """A fresh engine: nothing is remembered, and the random stream is the epoch's own."""
         self.is_given_up = False
         random = self._random.child(f"{self.name}, epoch {self.epoch}")
-        context = Context(self.name, self.peers, random, self._constraints)
+        self.waits = wait_view_for(self.engine_type, self.settings)
+        context = Context(self.name, self.peers, random, self._constraints, self.waits)
         self.engine = self.engine_type(self.settings, context)
 
     def crash(self, now: int) -> None:
         for lane in self.lanes.values():
             lane.stop(now)
-        self.engine = None
+        self.engine = self.waits = None
         self.epoch += 1
         self.crashes += 1
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from argosy.model.machine_model import MachineModel
 from argosy.model.scenario import (
     CellSpec,
     FleetEntry,
-    MachineModel,
     Network,
     Output,
     Partition,

@@ -18,14 +18,15 @@ from argosy.measures.measure import breakdown, by_kind, fleet_label, since, spee
 from argosy.measures.statistics import distribution
 from argosy.measures.timeline import task_times, timeline
 from argosy.model.explanations import Why
-from argosy.model.jobs import Job
 from argosy.model.resources import Resources, dimensions_of
+from argosy.model.tasks import jobs_of
 from argosy.model.transactions import (
     AddMachine,
     RemoveMachine,
     ResizeMachine,
     ReviveMachine,
 )
+from argosy.model.truth import running_time
 from argosy.records.holdings import Requests
 from argosy.records.state import RunState
 from argosy.records.steps import Step
@@ -56,7 +57,7 @@ def summarise_state(state: RunState) -> Summary:
         placement_latency=distribution(since(jobs.all_placed, jobs.submitted)),
         jct=distribution(since(jobs.done, jobs.submitted)),
         breakdown=breakdown(*milestones),
-        response_time=distribution(rows.finished - jobs.submitted[rows.tasks >> 32]),
+        response_time=distribution(rows.finished - jobs.submitted[jobs_of(rows.tasks)]),
         timeline=timeline(
             task_times(
                 rows.tasks,
@@ -93,17 +94,12 @@ def sample_times(until: int) -> NDArray[np.int64]:
     return np.arange(0, until + 1, spacing, dtype=np.int64)
 
 
-def is_endless(job: Job) -> bool:
-    """Whether some of its tasks run until they are stopped."""
-    return any(not (group.durations or group.phases) for group in job.groups)
-
-
 def _counts(state: RunState) -> Counts:
     counts, jobs = state.counts, state.jobs
     return Counts(
         jobs=len(jobs.done),
         jobs_finished=int((jobs.done >= 0).sum()),
-        jobs_endless=sum(map(is_endless, state.steps.jobs)),
+        jobs_endless=sum(any(group.endless for group in job.groups) for job in state.steps.jobs),
         jobs_abandoned=int((jobs.abandoned > 0).sum()),
         tasks=sum(counts.values()),
         tasks_finished=counts[TaskState.FINISHED],
@@ -145,11 +141,16 @@ def _speed_up(state: RunState) -> SpeedUp | None:
     numbers = np.array(sorted(state.steps.work_done), np.int64)
     claims = state.claims
     began = np.full(len(state.steps.jobs), np.iinfo(np.int64).max, np.int64)
-    np.minimum.at(began, claims.tasks >> 32, claims.begin)
+    np.minimum.at(began, jobs_of(claims.tasks), claims.begin)
     took = np.array([state.steps.work_done[n] for n in numbers.tolist()]) - began[numbers]
-    jobs = [state.steps.jobs[n] for n in numbers.tolist()]
-    asked = np.array([job.groups[0].running_time(job.tasks) for job in jobs])
+    asked = np.array([_time_asked(state, number) for number in numbers.tolist()])
     return speed_up(np.where(took > 0, asked / np.maximum(took, 1), 1.0))
+
+
+def _time_asked(state: RunState, number: int) -> int:
+    """How long a job's work takes the workers that it asked for."""
+    job, took = state.steps.jobs[number], state.steps.phases[number]
+    return running_time(job.activities, tuple(took[phase] for phase in sorted(took)), job.tasks)
 
 
 class _Usage:

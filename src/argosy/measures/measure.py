@@ -15,6 +15,7 @@ from argosy.measures.statistics import distribution
 from argosy.measures.timeline import task_times, timeline
 from argosy.model.explanations import Why
 from argosy.model.scenario import Scenario
+from argosy.model.tasks import jobs_of
 from argosy.records.summary import (
     Counts,
     Daily,
@@ -64,7 +65,7 @@ def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None
         placement_latency=distribution(since(all_placed, submit)),
         jct=distribution(since(done, submit)),
         breakdown=breakdown(submit, first_attempt, all_placed, done),
-        response_time=distribution(finished - submit[tasks >> 32]),
+        response_time=distribution(finished - submit[jobs_of(tasks)]),
         timeline=timeline(
             task_times(
                 tasks,

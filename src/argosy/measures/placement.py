@@ -20,6 +20,7 @@ from argosy.engines.families.lra.cluster import make_ledger
 from argosy.measures.statistics import distribution
 from argosy.model.constraints import Constraint
 from argosy.model.constraints.parts import container_tags, of_job, tags_of
+from argosy.model.tasks import jobs_of
 from argosy.records.summary import Placement, Use
 from argosy.solvers.placement import PlacementState
 from argosy.solvers.placement.violations import Judge
@@ -148,7 +149,7 @@ class Watch:
         found: Counter[tuple[frozenset[str], int]] = Counter()
         order = np.argsort(tasks, kind="stable")
         tasks, machines = tasks[order], machines[order]
-        numbers, starts = np.unique(tasks >> 32, return_index=True)
+        numbers, starts = np.unique(jobs_of(tasks), return_index=True)
         known, self._tags = self._tags, {}
         parts = zip(np.split(tasks, starts[1:]), np.split(machines, starts[1:]), strict=True)
         for number, (mine, where) in zip(numbers.tolist(), parts, strict=False):

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.measures.statistics import distribution
+from argosy.model.tasks import jobs_of
 from argosy.records.summary import Timeline
 
 Times = NDArray[np.int64]
@@ -51,7 +52,7 @@ def task_times(
     thought: Times,
 ) -> TaskTimes:
     """From columns of tasks and of jobs. A job that nobody thought about was decided on at once."""
-    jobs = tasks >> 32
+    jobs = jobs_of(tasks)
     submitted = submit[jobs]
     begun = np.where(first_attempt[jobs] >= 0, first_attempt[jobs], placed)
     s = np.clip(np.minimum(thought[jobs], placed - begun), 0, None)
@@ -68,7 +69,7 @@ def task_times(
 def timeline(times: TaskTimes) -> Timeline:
     if not len(times.tasks):
         return Timeline()
-    _, jobs = np.unique(times.tasks >> 32, return_inverse=True)
+    _, jobs = np.unique(jobs_of(times.tasks), return_inverse=True)
     scheduled = times.submitted + times.tst
     started = scheduled + times.w2x
     return Timeline(

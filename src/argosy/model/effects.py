@@ -1,62 +1,86 @@
 """Effects: all that an engine can ask of its world.
 
+Plain values: `argosy.model.wire` writes each as JSON or msgpack and reads it back equal. What is
+answered has a token, which the engine chooses and which comes back with the answer. Whoever waits for
+answers gives each open question of one kind a token of its own.
+
 Like the other values of this package that come by the million, they hold nothing that leads back to
 them, so the garbage collector is told not to look (`gc=False`).
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from argosy.model.explanations import Explanation
+from argosy.model.messages import Message
 from argosy.model.resources import Resources
 from argosy.model.transactions import MachineArray, TaskArray, Transaction
 
 
-class Think(msgspec.Struct, frozen=True, gc=False):
+class EarlierTime(msgspec.Struct, frozen=True, gc=False):
+    """Decision time that was spent before and not yet reported: in all, and of that on one job."""
+
+    total: int
+    on_job: int = 0
+
+
+class Think(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Deciding takes `duration`; `DecisionDue(token)` follows. `job` is what is being decided on: its
     first `Think` ends the job's wait time. Busyness is the sum of these durations; an engine that thinks
-    along several lines at once names the `lane` of each. Time that it has spent on decisions before,
-    without telling, counts as well: `untold` of its own, and of that `untold_on_job`."""
+    along several lines at once names the `lane` of each. `earlier` adds time that the engine spent
+    before without a `Think` of its own."""
 
     duration: int
     token: int
     job: int = -1
     lane: str = ""
-    untold: int = 0
-    untold_on_job: int = 0
+    earlier: EarlierTime | None = None
 
 
-class Commit(msgspec.Struct, frozen=True, gc=False):
-    """Ask the cell; `Committed` answers. `explanation` says what the scheduler saw."""
+class Commit(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """Ask the cell; `Committed(token)` answers. `explanation` says what the scheduler saw."""
 
+    token: int
     transaction: Transaction
     explanation: Explanation | None = None
 
 
-class Enqueue(msgspec.Struct, frozen=True, gc=False):
-    """Put tasks into their machines' queues, without a transaction and so without a conflict. The first
-    leaves after `first`, each other one `spacing` after the one before."""
+class Pace(msgspec.Struct, frozen=True, gc=False):
+    """Tasks are sent one after another: one `first` from now, then one `every` so often. A world keeps
+    this with its timer."""
+
+    first: int = 0
+    every: int = 0
+
+
+class Enqueue(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """Put tasks into their machines' queues, without a transaction and so without a conflict: all at
+    once, or in order at a `pace`."""
 
     tasks: TaskArray
     machines: MachineArray
     explanation: Explanation | None = None
-    first: int = 0
-    spacing: int = 0
+    pace: Pace | None = None
     #: What machines are told to expect of each task; what its job came with, if none.
     estimate: int | None = None
 
 
-class Probe(msgspec.Struct, frozen=True, gc=False):
-    """Put a place-holder for any task of `job` into each machine's queue (late binding). When one has
-    come to the head and has room, its slot is held and `ProbeReady` asks for a task.
+class Probe(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """Put a place-holder for any task of `job` into each machine's queue (Sparrow's late binding). When
+    one has come to the head and has room, its slot is held and `ProbeReady` asks for a task.
 
-    With `tasks`, nobody is asked: each machine whose probe comes up gets the next of them, a round trip
-    later. A `sticky` probe stays and asks again. `cancel` takes the other probes back once no task is
-    left; without it each holds a slot for a round trip in vain. Tasks whose probes were lost come back
-    as `TasksLost`."""
+    With `tasks`, these are kept ready on the scheduler's behalf: each machine whose probe comes up
+    fetches the next of them, a round trip later, and the engine is not woken. Tasks whose probes were
+    lost come back as `TasksLost`. Two mechanisms of the machines' queues can be asked for:
+
+    - `sticky`, Eagle's sticky batch probing: a probe that has fetched a task stays in its place and asks
+      again, until its job has none left.
+    - `cancel`, Sparrow's proactive cancellation: once no task is left, the other probes are taken back.
+      Without it each holds a slot for a round trip in vain.
+    """
 
     job: int
     machines: MachineArray
@@ -67,26 +91,25 @@ class Probe(msgspec.Struct, frozen=True, gc=False):
     cancel: bool = False
 
 
-class AnswerProbe(msgspec.Struct, frozen=True, gc=False):
+class AnswerProbe(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Give the slot that a probe holds to `task`, or give it back with none."""
 
     probe: int
     task: int | None = None
 
 
-class AskQueues(msgspec.Struct, frozen=True, gc=False):
-    """Ask all machines how long their queues are; `QueuesReported(token)` answers. With a `heartbeat`,
-    at once and with what each said at the last whole multiple of that; all who ask use one period. With
-    `only_long`, of long tasks alone, running ones included. With `sent`, a heartbeat tells
-    what was on its way to the machine as well."""
+class AskQueues(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """Ask all machines how long their queues are; `QueuesReported(token)` answers. With `latest`, at
+    once, from the report that each machine sent last: how often they report is the machines' affair
+    (`[machines] heartbeat`). `which` tasks: all, or only those that the machines hold for long
+    (`[machines] long_above`), running ones included."""
 
     token: int
-    only_long: bool = False
-    heartbeat: int = 0
-    sent: bool = False
+    latest: bool = False
+    which: Literal["all", "long"] = "all"
 
 
-class Sample(msgspec.Struct, frozen=True, gc=False):
+class Sample(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Ask a cluster's agent for up to `count` random machines that fit and have the attributes in
     `requires`; `SampleReturned(token)` answers. A cell on its own is the cluster without a name."""
 
@@ -97,29 +120,29 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
     cluster: str = ""
 
 
-class Send(msgspec.Struct, frozen=True, gc=False):
+class Send(msgspec.Struct, frozen=True, gc=False, tag=True):
     """One message to each of `peers`. Delivery is the network's affair: late, lost, twice. A
     `WaitUpdate` goes to the peers' wait views in the background; nobody is woken for it."""
 
     peers: tuple[str, ...]
-    payload: Any
+    payload: Message
 
 
-class WakeMe(msgspec.Struct, frozen=True, gc=False):
+class WakeMe(msgspec.Struct, frozen=True, gc=False, tag=True):
     """`TimerFired(name)` at time `at`."""
 
     at: int
     name: str
 
 
-class Explain(msgspec.Struct, frozen=True, gc=False):
+class Explain(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Why these tasks have no machine (yet)."""
 
     tasks: TaskArray
     explanation: Explanation
 
 
-class Abandon(msgspec.Struct, frozen=True, gc=False):
+class Abandon(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Give up on tasks for good, with the reason."""
 
     tasks: TaskArray

@@ -136,6 +136,12 @@ class UnknownEngine(UnknownName):
         super().__init__("engine", name, known, **place)
 
 
+class EngineNotFound(ArgosyError):
+    """A class that was named as an engine cannot be imported."""
+
+    code = "engine-not-found"
+
+
 class MissingExtra(ArgosyError):
     """Something needs an optional part of the installation."""
 
@@ -147,6 +153,12 @@ class MissingExtra(ArgosyError):
             f"{who} needs the extra {extra!r}, which is not installed",
             hint=f"{hint}, or {otherwise}" if otherwise else hint,
         )
+
+
+class MissingLibrary(ArgosyError):
+    """Something needs a library that Argosy does without."""
+
+    code = "missing-library"
 
 
 class UnknownForm(UnknownName):
@@ -168,6 +180,14 @@ class EngineFault(ArgosyError):
     """An engine broke its contract: a bug in the engine, not in the input."""
 
     code = "engine-fault"
+
+
+def error_tree() -> list[type[ArgosyError]]:
+    """`ArgosyError` and all that derive from it, parents first."""
+    found: list[type[ArgosyError]] = [ArgosyError]
+    for kind in found:
+        found.extend(kind.__subclasses__())
+    return found
 
 
 def excerpt(text: str, around: int = 0) -> str:

@@ -64,6 +64,16 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 return "the scheduler that held it stopped"
             case Why.QUEUE_FULL:
                 return f"the queue of {where} was full"
+            case Why.NOT_ASSUMED:
+                return "the task's claim is confirmed already"
+            case Why.MOVED:
+                return "it runs on another machine now"
+            case Why.RELEASED:
+                return f"its scheduler took it from {where}"
+            case Why.CANCELLED:
+                return "a user cancelled it"
+            case Why.FAILED:
+                return f"it failed on {where}"
         return "no reason was recorded"
 
     def remedy(self) -> str:

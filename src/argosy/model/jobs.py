@@ -1,7 +1,10 @@
-"""Jobs: one or many tasks that were submitted together.
+"""Jobs as people submit them: one or many tasks, what they ask for and what they execute.
+
+How long tasks really run is no part of it: see `argosy.model.truth`.
 
 A task is known everywhere by one 64-bit number: its job's number and its index in the job. Arrays of
-such numbers travel through events, effects and the native core; `task_name` makes them readable.
+such numbers travel through events, effects and the native core (`argosy.model.tasks` takes them apart);
+`task_name` makes them readable.
 """
 
 from __future__ import annotations
@@ -28,32 +31,27 @@ TaskNumber = NewType("TaskNumber", int)
 BATCH: Final = "batch"
 SERVICE: Final = "service"
 
-_INDEX_BITS: Final = 32
-_INDEX_MASK: Final = (1 << _INDEX_BITS) - 1
+#: A task number holds the task's index in its low bits and its job's number above them.
+INDEX_BITS: Final = 32
+INDEX_MASK: Final = (1 << INDEX_BITS) - 1
 #: Job numbers leave the sign bit alone.
 MOST_JOBS: Final = 2**31 - 1
 MOST_TASKS: Final = 2**24
-#: Of one phase, activities x duration: still a 64-bit number.
-MOST_WORK: Final = 2**62
+MOST_RETRIES: Final = 1_000_000
 #: Precedence is a 16-bit number in the native columns.
 PRECEDENCE_RANGE: Final = (-32_768, 32_767)
 
 
 def task_number(job: int, index: int) -> TaskNumber:
-    return TaskNumber(job << _INDEX_BITS | index)
+    return TaskNumber(job << INDEX_BITS | index)
 
 
 def job_of(task: int) -> JobNumber:
-    return JobNumber(task >> _INDEX_BITS)
+    return JobNumber(task >> INDEX_BITS)
 
 
 def index_of(task: int) -> int:
-    return task & _INDEX_MASK
-
-
-def indices_of(tasks: TaskArray) -> list[int]:
-    indices: list[int] = (tasks & _INDEX_MASK).tolist()
-    return indices
+    return task & INDEX_MASK
 
 
 def is_name(text: str) -> bool:
@@ -66,102 +64,123 @@ def task_name(job_id: str, index: int) -> str:
     return f"{job_id}/{index}"
 
 
-class Phase(msgspec.Struct, frozen=True, gc=False):
-    """Activities that may all run at once, each for `duration` on one worker. How many there are is
-    known to everybody; how long they take, to the world alone."""
+class Execution(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What a task executes. Unused in simulation."""
 
-    activities: int
-    duration: int
+    #: The program and its arguments; empty means what the image starts by itself.
+    command: tuple[str, ...] = ()
+    #: Added to what the machine sets.
+    environment: dict[str, str] = {}
+    #: Empty means the machine's choice.
+    working_directory: str = ""
+    #: The container image; empty means a plain process.
+    image: str = ""
+    #: Text for the standard input.
+    stdin: str = ""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.activities <= MOST_TASKS:
+        if not self.command and not self.image:
             raise ModelError(
-                f"{self.activities} activities in a phase",
-                field="activities",
-                expected=f"1 to {MOST_TASKS:,}",
+                "nothing to execute", field="command", expected="a command or an image"
             )
-        if not 0 <= self.duration <= min(LARGEST, MOST_WORK // self.activities):
-            raise ModelError(
-                f"{self.activities} activities of {self.duration} µs",
-                field="duration",
-                expected="0 to 2^53 µs each, at most 2^62 in all",
-            )
+        if self.command and not self.command[0]:
+            raise ModelError("a command without a name", field="command", expected="a program")
+        for name in self.environment:
+            if not name or "=" in name:
+                raise ModelError(
+                    f"environment variable {excerpt(name)}",
+                    field="environment",
+                    expected="names that are not empty and have no =",
+                )
+        texts = {
+            "command": self.command,
+            "environment": (*self.environment, *self.environment.values()),
+            "working_directory": (self.working_directory,),
+            "image": (self.image,),
+        }
+        for field, values in texts.items():
+            # No operating system takes them.
+            if any("\0" in value for value in values):
+                raise ModelError(
+                    f"a null character in the {field.replace('_', ' ')}",
+                    field=field,
+                    expected="no null characters",
+                )
 
 
 class TaskGroup(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Tasks of one job that are alike: same request, tags and required machine attributes.
 
-    `durations` holds one running time for all, or one per task; empty means "runs until stopped".
-    What a scheduler may know beforehand is `estimate`; durations are for the world alone.
-
-    With `phases`, the tasks are workers: together they do the activities of one phase after the other,
-    as many at once as there are workers, and all end with the last. `count` is how many workers the
-    submitter asks for; a scheduler that knows how may add others and take them away again.
+    With `activities`, the tasks are workers: together they do the activities of one phase after the
+    other, as many at once as there are workers, and all end with the last. `count` is how many workers
+    the submitter asks for; a scheduler that knows how may add others and take them away again.
     """
 
     count: int
     request: Resources
-    durations: tuple[int, ...] = ()
+    #: How long a task is expected to run; of workers, how long all phases take `count` of them.
     estimate: int | None = None
     tags: tuple[str, ...] = ()
     requires: dict[str, str] = {}
-    phases: tuple[Phase, ...] = ()
     #: Attributes of machines near the tasks' data: engines that know of locality weigh them against
     #: waiting.
     prefers: dict[str, str] = {}
+    #: How many activities each phase has.
+    activities: tuple[int, ...] = ()
+    #: Whether tasks run until they are stopped.
+    endless: bool = False
+    #: How often a task that failed is tried again. 0 unless the submitter says otherwise, whatever the
+    #: kind: what fails once usually fails again, and trying again may do harm. Lost tasks do not count.
+    retries: int = 0
+    execution: Execution | None = None
 
     def __post_init__(self) -> None:
-        if self.phases and self.durations:
-            raise ModelError(
-                "both phases and durations", field="phases", expected="one of them or neither"
-            )
         if not 1 <= self.count <= MOST_TASKS:
             raise ModelError(
                 f"{self.count} tasks in a group", field="count", expected=f"1 to {MOST_TASKS:,}"
             )
-        if len(self.durations) not in (0, 1, self.count):
+        if self.estimate is not None and not 0 <= self.estimate <= LARGEST:
             raise ModelError(
-                f"{len(self.durations)} durations for {self.count} tasks",
-                expected="none, one for all, or one per task",
+                f"an estimate of {self.estimate} µs", field="estimate", expected="0 to 2^53 µs"
             )
-        for duration in (*self.durations, self.estimate or 0):
-            if not 0 <= duration <= LARGEST:
-                raise ModelError(f"a duration of {duration} µs", expected="0 to 2^53 µs")
+        for activities in self.activities:
+            check_activities(activities)
+        if self.endless and (self.activities or self.estimate is not None):
+            other = "activities" if self.activities else "an estimate"
+            raise ModelError(
+                f"endless tasks with {other}", field="endless", expected="one of them or neither"
+            )
+        if not 0 <= self.retries <= MOST_RETRIES:
+            raise ModelError(
+                f"{self.retries} retries", field="retries", expected=f"0 to {MOST_RETRIES:,}"
+            )
 
-    def duration(self, index: int) -> int | None:
-        if not self.durations:
-            return None
-        return self.durations[0] if len(self.durations) == 1 else self.durations[index]
 
-    @property
-    def expected(self) -> int | None:
-        """The estimate, or the mean duration where the submitter gave none."""
-        if self.estimate is None and self.phases:
-            return self.running_time(self.count)
-        if self.estimate is not None or not self.durations:
-            return self.estimate
-        return sum(self.durations) // len(self.durations)
-
-    def running_time(self, workers: int) -> int:
-        """How long all phases take with so many workers from beginning to end."""
-        work = ((p.activities * p.duration, min(workers, p.activities)) for p in self.phases)
-        return min(sum(-(-total // rate) for total, rate in work), LARGEST)
+def check_activities(activities: int) -> None:
+    """One phase's number."""
+    if not 1 <= activities <= MOST_TASKS:
+        raise ModelError(
+            f"{activities} activities in a phase",
+            field="activities",
+            expected=f"1 to {MOST_TASKS:,}",
+        )
 
 
 class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What a user submits. `kind` routes it (``batch``, ``service`` or a name of the user's own);
-    `precedence` ranks it; a `gang` job's tasks are placed together or not at all. Jobs of one `program`
-    are runs of the same thing, so that a scheduler may learn from one for the next."""
+    """What a user submits, and everybody may read. `kind` routes it (``batch``, ``service`` or a name
+    of the user's own); `precedence` ranks it; a `gang` job's tasks are placed together or not at all.
+    Jobs of one `program` are runs of the same thing, so that a scheduler may learn from one for the
+    next. `name` is for people and need not be unique."""
 
     id: str
     groups: tuple[TaskGroup, ...]
-    submit: int = 0
     kind: str = BATCH
     precedence: int = 0
     gang: bool = False
     owner: str = ""
     constraints: tuple[Constraint, ...] = ()
     program: str = ""
+    name: str = ""
 
     def __post_init__(self) -> None:
         if "/" in self.id or not is_name(self.id):
@@ -170,8 +189,8 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 field="id",
                 expected="a non-empty id without spaces or slashes, all of it printable",
             )
-        if not (self.kind + self.owner + self.program).isprintable():
-            texts = {"kind": self.kind, "owner": self.owner, "program": self.program}
+        if not (self.kind + self.owner + self.program + self.name).isprintable():
+            texts = {name: getattr(self, name) for name in ("kind", "owner", "program", "name")}
             field = next(name for name, text in texts.items() if not text.isprintable())
             raise ModelError(
                 f"{field} {excerpt(texts[field])}", field=field, expected="printable characters"
@@ -180,17 +199,11 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             raise ModelError(
                 f"job {self.id} has no tasks", field="groups", expected="at least one task group"
             )
-        if len(self.groups) > 1 and any(group.phases for group in self.groups):
+        if len(self.groups) > 1 and any(group.activities for group in self.groups):
             raise ModelError(
                 f"job {self.id} has phases and several groups",
                 field="groups",
                 expected="workers in a group of their own job",
-            )
-        if not 0 <= self.submit <= LARGEST:
-            raise ModelError(
-                f"job {self.id} submitted at {self.submit} µs",
-                field="submit",
-                expected="0 to 2^53 µs",
             )
         low, high = PRECEDENCE_RANGE
         if not low <= self.precedence <= high:
@@ -201,9 +214,9 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             )
 
     @property
-    def phases(self) -> tuple[Phase, ...]:
-        """What its tasks do together, if they are workers."""
-        return self.groups[0].phases
+    def activities(self) -> tuple[int, ...]:
+        """How many activities each phase has, if the tasks are workers."""
+        return self.groups[0].activities
 
     @property
     def tasks(self) -> int:
@@ -213,7 +226,7 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     def is_own(self, tasks: TaskArray) -> NDArray[np.bool_]:
         """Which of the job's tasks it was submitted with; others are workers that it did not ask for."""
-        return (tasks & _INDEX_MASK) < self.tasks
+        return (tasks & INDEX_MASK) < self.tasks
 
     def tasks_by_group(self, tasks: TaskArray) -> Iterator[tuple[TaskGroup, TaskArray]]:
         """Those of `tasks` that are in each group; groups without any are left out."""
@@ -221,7 +234,7 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             if len(tasks):
                 yield self.groups[0], tasks
             return
-        indices = tasks & _INDEX_MASK
+        indices = tasks & INDEX_MASK
         for start, group in zip(self.group_starts(), self.groups, strict=True):
             mine = tasks[(indices >= start) & (indices < start + group.count)]
             if len(mine):

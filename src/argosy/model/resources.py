@@ -44,6 +44,11 @@ class Resources(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             )
         return tuple(amounts.get(name, 0) for name in dimensions)
 
+    def within(self, dimensions: tuple[str, ...]) -> tuple[int, ...]:
+        """The amounts in the order of `dimensions`, without those of any other resource."""
+        amounts = dict(self.items())
+        return tuple(amounts.get(name, 0) for name in dimensions)
+
     @staticmethod
     def parse(table: Mapping[str, Any]) -> Resources:
         """From scenario or trace text: ``{cpu = "500m", memory = "2GiB", gpu = 1}``."""

@@ -11,9 +11,11 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 
 from argosy.model.constraints import Constraint
-from argosy.model.jobs import PRECEDENCE_RANGE, Job
+from argosy.model.jobs import PRECEDENCE_RANGE
+from argosy.model.machine_model import MachineModel, Probability
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
+from argosy.model.truth import SimulatedJob
 from argosy.model.units import Time
 
 Positive: TypeAlias = Annotated[int, msgspec.Meta(ge=1, description="a whole number of 1 or more")]
@@ -38,9 +40,6 @@ MOST_SCHEDULERS: Final = 10_000
 Replicas: TypeAlias = Annotated[
     int,
     msgspec.Meta(ge=1, le=MOST_SCHEDULERS, description="a whole number, 1 or more, at most 10,000"),
-]
-Probability: TypeAlias = Annotated[
-    float, msgspec.Meta(ge=0, le=1, description="a probability from 0 to 1")
 ]
 
 
@@ -216,30 +215,6 @@ Fault: TypeAlias = (
 )
 
 
-class Steal(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine without work asks `attempts` others for some and takes at most `most` entries of one."""
-
-    attempts: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
-    most: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 1
-    #: Nothing is asked of machines in the first such share of the cell.
-    after: Probability = 0.0
-
-
-class MachineModel(msgspec.Struct, frozen=True, kw_only=True):
-    """How simulated machines treat queued tasks."""
-
-    queue: Literal["fcfs", "shortest-first", "shortest-remaining"] = "fcfs"
-    #: By how many times its own estimate a queued task may be overtaken; 0 means without end.
-    slack: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
-    #: Tasks that wait at one machine at most; what comes to a full queue goes back. 0 means no limit.
-    limit: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
-    #: From a slot's being free to the queued task's running in it.
-    start_delay: Time = 0
-    #: Tasks with an estimate above this are long, and stand apart; 0 means that none is.
-    long_above: Time = 0
-    steal: Steal | None = None
-
-
 class Output(msgspec.Struct, frozen=True, kw_only=True):
     #: What the journal holds. `decisions`: what was submitted, changed and decided. `replayable`: every
     #: input as well, so that the run can be replayed. `everything`: messages and timers, too.
@@ -253,7 +228,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     cell: CellSpec
     #: In order of submission.
-    jobs: tuple[Job, ...]
+    jobs: tuple[SimulatedJob, ...]
     fleet: tuple[FleetEntry, ...]
     network: Network = Network()
     machines: MachineModel = MachineModel()

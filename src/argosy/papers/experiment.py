@@ -16,10 +16,10 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-import argosy
 from argosy.experiments.pool import Failure, uninterrupted, unwrap, worker_pool
 from argosy.model.errors import ArgosyError
 from argosy.records.files import write_whole
+from argosy.version import __version__
 
 Parameter: TypeAlias = str | int | float
 #: How often whoever waits hears that points are still running.
@@ -62,7 +62,7 @@ class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def digest(point: ExperimentPoint) -> str:
     """Equal for equal points under the same version of Argosy, and only for them."""
-    whole = msgspec.json.encode((argosy.__version__, point), order="deterministic")
+    whole = msgspec.json.encode((__version__, point), order="deterministic")
     return hashlib.sha256(whole).hexdigest()[:24]
 
 
@@ -79,12 +79,12 @@ class Store:
         """None for a point that is not done; a file that is damaged counts as none."""
         with suppress(FileNotFoundError, msgspec.DecodeError):
             kept = msgspec.json.decode(self.path(point).read_bytes(), type=_Kept)
-            if kept.point == point and kept.argosy == argosy.__version__:
+            if kept.point == point and kept.argosy == __version__:
                 return kept.result
         return None
 
     def write(self, point: ExperimentPoint, result: Result) -> None:
-        text = msgspec.json.encode(_Kept(argosy.__version__, point, result), order="deterministic")
+        text = msgspec.json.encode(_Kept(__version__, point, result), order="deterministic")
         write_whole(self.path(point), msgspec.json.format(text, indent=2) + b"\n")
 
 
@@ -134,7 +134,7 @@ def _attempt(runner: Runner, point: ExperimentPoint) -> Result | Failure:
     try:
         return runner(point)
     except ArgosyError as error:
-        return Failure(error.code, str(error))
+        return Failure.of(error)
 
 
 class Findings:

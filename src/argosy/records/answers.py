@@ -35,11 +35,11 @@ from argosy.host.records import (
 )
 from argosy.model.errors import CommandError, UnknownName
 from argosy.model.explanations import Explanation, Price, Refusal, Why
-from argosy.model.jobs import index_of, job_of, task_name
+from argosy.model.jobs import index_of, job_of, task_name, task_number
 from argosy.model.resources import dimensions_of
 from argosy.model.units import format_duration
-from argosy.records.directory import RunDirectory
 from argosy.records.journal_file import Fact, JournalFile
+from argosy.records.record import RunRecord
 
 
 class StoryLine(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ _OfTasks: TypeAlias = Decisive | ProbedRecord | ResubmittedRecord | RetriedRecor
 
 
 class TaskAnswers:
-    def __init__(self, run: RunDirectory, task: str) -> None:
+    def __init__(self, run: RunRecord, task: str) -> None:
         self._run = run
         self._journal = run.journal
         self._job, self._number, self._index = _resolve(self._journal, task)
@@ -126,7 +126,7 @@ class TaskAnswers:
 
     def _concerning(self) -> Iterator[Fact]:
         """What befell the task, in order."""
-        index, task = self._index, self._number << 32 | self._index
+        index, task = self._index, task_number(self._number, self._index)
         prober = ""
         for fact in self._journal.about(self._job, self._number, index):
             match fact:
@@ -159,7 +159,7 @@ class TaskAnswers:
         """The start and the end from a kept timeline, where the journal holds decisions alone."""
         if not self._run.is_finished:
             return
-        rows = self._run.task_rows()
+        rows = self._run.kept_tasks()
         for row in (rows["task"] == task).nonzero()[0].tolist():
             started, finished = int(rows["started"][row]), int(rows["finished"][row])
             if started > int(rows["placed"][row]):
@@ -193,7 +193,7 @@ class TaskAnswers:
                 ran = format_duration(at - self._started_before(at))
                 yield StoryLine(at, "finished", f"finished, having run {ran}"), fact
             case StartedRecord(at, tasks, machines, after):
-                task = self._number << 32 | self._index
+                task = task_number(self._number, self._index)
                 name = self._name(machines[tasks.index(task)])
                 queued = self._queued(at + after)
                 yield StoryLine(at + after, what, f"starts on {name}{queued}"), fact

@@ -15,9 +15,9 @@ from argosy.host.records import AttemptRecord, LostRecord, PlacedRecord, Refused
 from argosy.model.explanations import CONFLICTS, LIMITS, Why
 from argosy.model.resources import dimensions_of
 from argosy.model.scenario import FleetEntry
-from argosy.records.directory import RunDirectory
 from argosy.records.holdings import Holdings
 from argosy.records.journal_file import Fact
+from argosy.records.record import RunRecord
 
 #: A core in milli-cores, a GiB in bytes.
 _UNITS: Final = {"cpu": 1_000, "memory": 2**30}
@@ -73,7 +73,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     claims_lost_to_nobody: int
 
 
-def audit(run: RunDirectory) -> Audit:
+def audit(run: RunRecord) -> Audit:
     """Reads the run's journal twice, for holdings and for quarrels; memory grows with the claims."""
     setup, ended_at = run.journal.header().setup, run.reached
     holdings, quarrels = Holdings.of_state(run.state), _Quarrels()

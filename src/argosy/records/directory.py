@@ -15,26 +15,29 @@ import fcntl
 import hashlib
 import re
 import shutil
-from enum import Enum
-from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Final, TypeVar
+from typing import IO, Final, TypeVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from argosy.model.errors import CommandError, RunDirectoryError
 from argosy.model.scenario import Scenario
-from argosy.model.units import format_duration
 from argosy.records.files import write_whole
 from argosy.records.journal_file import JournalFile
-from argosy.records.state import RunState
-from argosy.records.steps import read_steps
+from argosy.records.record import (
+    JOB_COLUMNS,
+    KEEP_THEM,
+    TASK_COLUMNS,
+    Columns,
+    RunRecord,
+    Status,
+)
 from argosy.records.summary import Provenance, Summary
 
 JOURNAL: Final = "journal.jsonl"
 TASKS: Final = "tasks.npz"
+JOBS: Final = "jobs.npz"
 SCENARIO: Final = "scenario.json"
 SUMMARY: Final = "summary.json"
 PROVENANCE: Final = "provenance.json"
@@ -42,20 +45,10 @@ MANIFEST: Final = "manifest.json"
 RUNNING: Final = "running.json"
 #: What the journal was called when it held no inputs.
 _OLD_LOG: Final = "decisions.jsonl"
-#: Of finished tasks in the order in which they ended, then of those that run when the run ends, with
-#: -1 for the time they finished. Times in microseconds.
-TASK_COLUMNS: Final = ("task", "machine", "placed", "started", "finished")
 #: Where runs go when the user names no directory.
 DEFAULT_PARENT: Final = Path("runs")
 T = TypeVar("T")
 _HINT: Final = "run the scenario again to get a whole directory"
-
-
-class Status(Enum):
-    FINISHED = "finished"
-    RUNNING = "running"
-    #: Its process ended before the run did.
-    CUT_SHORT = "cut short"
 
 
 class FileEntry(msgspec.Struct, frozen=True):
@@ -106,7 +99,7 @@ def latest_directory() -> Path:
 class RunWriter:
     """Fills the directory of one run. `finish` or `abandon` it."""
 
-    def __init__(self, path: Path, mark: RunMark) -> None:
+    def __init__(self, path: Path, mark: RunMark, scenario: Scenario) -> None:
         """Takes the directory, which must not exist, so that no other run can."""
         self.path = path
         try:
@@ -125,12 +118,12 @@ class RunWriter:
             fcntl.flock(self._mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._mark.write(msgspec.json.format(msgspec.json.encode(mark), indent=2))
             self._mark.flush()
+            (path / SCENARIO).write_bytes(msgspec.json.encode(scenario))
         except BaseException:
             shutil.rmtree(path, ignore_errors=True)
             raise
 
-    def finish(self, scenario: Scenario, summary: Summary, provenance: Provenance) -> None:
-        (self.path / SCENARIO).write_bytes(msgspec.json.encode(scenario))
+    def finish(self, summary: Summary, provenance: Provenance) -> None:
         for name, value in ((SUMMARY, summary), (PROVENANCE, provenance)):
             encoded = msgspec.json.format(msgspec.json.encode(value), indent=2)
             (self.path / name).write_bytes(encoded)
@@ -205,79 +198,41 @@ def _open_finished(path: Path) -> RunDirectory:
     return RunDirectory(path, frozenset(entries), Status.FINISHED)
 
 
-class RunDirectory:
-    """A run, read from its files; one that goes on, as far as it had come when its journal was first
-    asked for."""
+class RunDirectory(RunRecord):
+    """A run, read from its files."""
 
     def __init__(self, path: Path, files: frozenset[str], status: Status) -> None:
         self.path = path
         self.status = status
         self._files = files
 
-    @property
-    def is_finished(self) -> bool:
-        return self.status is Status.FINISHED
+    def scenario(self) -> Scenario:
+        return self._decode(SCENARIO, Scenario)
 
     def summary(self) -> Summary:
-        """Of a finished run."""
         return self._decode(SUMMARY, Summary)
 
     def provenance(self) -> Provenance:
         """Of a finished run."""
         return self._decode(PROVENANCE, Provenance)
 
-    def scenario(self) -> Scenario:
-        """Of a finished run."""
-        return self._decode(SCENARIO, Scenario)
-
-    @cached_property
-    def journal(self) -> JournalFile:
+    def read_journal(self) -> JournalFile:
         if JOURNAL not in self._files:
-            raise RunDirectoryError(
-                "this run kept no journal",
-                file=str(self.path),
-                hint='run it with output.log = "replayable", which is the default',
-            )
+            raise RunDirectoryError("this run kept no journal", file=str(self.path), hint=KEEP_THEM)
         return JournalFile.read(self.path / JOURNAL)
 
-    @cached_property
-    def reached(self) -> int:
-        """The time up to which the run is known."""
-        return self.summary().ended_at if self.is_finished else self.journal.reached()
+    def kept_tasks(self) -> Columns:
+        return self._columns(TASKS, TASK_COLUMNS)
 
-    @cached_property
-    def state(self) -> RunState:
-        """Where all tasks are, from the journal. Where it holds decisions alone, the starts and ends of
-        a finished run's tasks come from its kept timeline."""
-        steps = read_steps(self.journal)
-        if not self.journal.has_ends:
-            steps.add_task_rows(self.task_rows())
-        return RunState(steps, self.reached)
+    def kept_jobs(self) -> Columns:
+        return self._columns(JOBS, JOB_COLUMNS)
 
-    @property
-    def note(self) -> str:
-        """A sentence on what is missing of a run that is not finished; empty of one that is."""
-        at = format_duration(self.reached) if not self.is_finished else ""
-        match self.status:
-            case Status.RUNNING:
-                return f"run in progress: this is what had happened at {at}"
-            case Status.CUT_SHORT:
-                return f"the run was cut short: this is what had happened at {at}"
-        return ""
-
-    def task_rows(self) -> dict[str, NDArray[Any]]:
-        """The columns of tasks that started; finished ones are missing where they were not kept."""
-        if not self.is_finished or not self.journal.header().setup.output.tasks:
-            raise RunDirectoryError(
-                "this run kept no starts and ends of tasks",
-                file=str(self.path),
-                hint='run it with output.log = "replayable", which is the default',
-            )
+    def _columns(self, file: str, names: tuple[str, ...]) -> Columns:
         try:
-            with np.load(self.path / TASKS) as columns:
-                return {name: columns[name] for name in TASK_COLUMNS}
+            with np.load(self.path / file) as columns:
+                return {name: columns[name] for name in names}
         except (OSError, ValueError, KeyError) as error:
-            raise RunDirectoryError(str(error), file=str(self.path / TASKS), hint=_HINT) from None
+            raise RunDirectoryError(str(error), file=str(self.path / file), hint=_HINT) from None
 
     def _decode(self, name: str, kind: type[T]) -> T:
         try:

@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.model.jobs import Job
+from argosy.model.jobs import Job, task_number
 from argosy.model.resources import dimensions_of
+from argosy.model.tasks import jobs_of
 from argosy.records.state import RunState
 
 
@@ -36,7 +37,7 @@ class Requests:
         amounts: list[tuple[int, ...]] = []
         for number, job in enumerate(jobs):
             for start, group in zip(job.group_starts(), job.groups, strict=True):
-                first.append(number << 32 | start)
+                first.append(task_number(number, start))
                 amounts.append(group.request.vector(dimensions))
         self._first = np.array(first, np.int64)
         self._amounts = np.array(amounts, np.int64).reshape(-1, len(dimensions))
@@ -81,7 +82,7 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True):
         mine = np.flatnonzero(self.schedulers == number)
         begin, end = self.begin[mine], self.end[mine]
         amounts = self.amounts[mine]
-        jobs = self.tasks[mine] >> 32
+        jobs = jobs_of(self.tasks[mine])
         lasted = (end - begin).astype(np.float64)
         return Holding(
             time=[float(lasted @ amounts[:, d]) for d in range(amounts.shape[1])],

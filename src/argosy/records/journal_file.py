@@ -17,6 +17,7 @@ import msgspec
 from argosy.host import records
 from argosy.host.records import VERSION, Header, JournalRecord, SubmittedRecord
 from argosy.model.errors import RunDirectoryError
+from argosy.model.jobs import task_number
 from argosy.model.transactions import AddMachine
 
 Fact: TypeAlias = (
@@ -157,7 +158,7 @@ class JournalFile:
             b'"number":%d,' % number,
             b'{"what":"crashed"',
         )
-        task = re.compile(rb"[\[,:]%d[\],}]" % (number << 32 | index))
+        task = re.compile(rb"[\[,:]%d[\],}]" % task_number(number, index))
         lines = enumerate(self.data.splitlines(), 1)
         next(lines)
         for at, line in lines:

@@ -8,14 +8,14 @@ run so far if that is longer. What a journal cannot tell is said in `left_out`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from argosy.model.jobs import Job, TaskGroup
+from argosy.model.jobs import TaskGroup, index_of, job_of
 from argosy.model.machines import Machine
 from argosy.model.scenario import (
     ConstantLatency,
@@ -35,6 +35,7 @@ from argosy.model.transactions import (
     ResizeMachine,
     ReviveMachine,
 )
+from argosy.model.truth import GroupTruth, SimulatedJob
 from argosy.records.state import RunState
 from argosy.records.steps import Step
 
@@ -74,7 +75,7 @@ class _Observer:
         #: Machines that came later.
         self.joined: list[Machine] = []
 
-    def jobs(self) -> Iterator[Job]:
+    def jobs(self) -> Iterator[SimulatedJob]:
         steps = self._state.steps
         times = [np.full(count, _UNKNOWN, np.int64) for count in steps.task_counts]
         so_far = [np.zeros(count, np.int64) for count in steps.task_counts]
@@ -84,36 +85,38 @@ class _Observer:
         ):
             ran = np.maximum(ends - rows.started, 0)
             for task, time in zip(rows.tasks.tolist(), ran.tolist(), strict=True):
-                into[task >> 32][task & 0xFFFFFFFF] = time
+                into[job_of(task)][index_of(task)] = time
         self.left_out["cancelled"] = self._state.count(Step.CANCELLED)
         self.left_out["failed"] = self._state.count(Step.FAILED)
         for number, job in enumerate(steps.jobs):
-            yield self._job(job, steps.submitted[number], times[number], so_far[number])
+            truth = []
+            for start, group in zip(job.group_starts(), job.groups, strict=True):
+                mine = slice(start, start + group.count)
+                if group.activities:
+                    truth.append(self._shared(group, steps.phases.get(number, {})))
+                else:
+                    truth.append(self._alone(group, times[number][mine], so_far[number][mine]))
+            yield SimulatedJob(job, steps.submitted[number], tuple(truth))
 
-    def _job(
-        self, job: Job, submitted: int, times: NDArray[np.int64], so_far: NDArray[np.int64]
-    ) -> Job:
-        groups = []
-        for start, group in zip(job.group_starts(), job.groups, strict=True):
-            mine = slice(start, start + group.count)
-            groups.append(self._group(group, times[mine], so_far[mine]))
-        return structs.replace(job, submit=submitted, groups=tuple(groups))
-
-    def _group(
+    def _alone(
         self, group: TaskGroup, times: NDArray[np.int64], so_far: NDArray[np.int64]
-    ) -> TaskGroup:
-        """The group with what was observed as the truth; engines are told what they were told."""
-        if group.phases:
-            return group
-        if not group.durations:
+    ) -> GroupTruth:
+        if group.endless:
             self.has_endless = True
-            return group
-        estimate, unended = group.expected or 0, times == _UNKNOWN
+            return GroupTruth()
+        unended = times == _UNKNOWN
         self.left_out["unended"] += int(unended.sum())
-        truth = np.where(unended, np.maximum(so_far, estimate), times)
+        truth = np.where(unended, np.maximum(so_far, group.estimate or 0), times)
         alike = bool((truth == truth[0]).all())
-        durations = tuple(truth[:1].tolist() if alike else truth.tolist())
-        return structs.replace(group, durations=durations, estimate=estimate)
+        return GroupTruth(tuple(truth[:1].tolist() if alike else truth.tolist()))
+
+    def _shared(self, group: TaskGroup, took: Mapping[int, int]) -> GroupTruth:
+        """Of phases that did not end, activities take what would make the estimate true."""
+        phases = range(len(group.activities))
+        if not all(phase in took for phase in phases):
+            self.left_out["unended"] += group.count
+        guess = (group.estimate or 0) * group.count // sum(group.activities)
+        return GroupTruth(phases=tuple(took.get(phase, guess) for phase in phases))
 
     def faults(self) -> Iterator[Fault]:
         names = [machine.name for machine in self._state.setup.cell.machines]

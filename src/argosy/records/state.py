@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.host import TaskState
+from argosy.model.tasks import indices_of, jobs_of
 from argosy.records.journal_file import JournalFile
 from argosy.records.steps import STATE_AFTER, JournalSteps, Step, StepColumns, read_steps
 
 Column = NDArray[np.int64]
-_INDEX_MASK: Final = 0xFFFFFFFF
 _STATES: Final = len(TaskState)
 #: Steps with which a task gets a machine, and with which it takes room there.
 _GIVES_MACHINE: Final = (Step.PLACED, Step.ENQUEUED, Step.PROBED)
@@ -92,7 +92,7 @@ class RunState:
         self._is_last[:-1] = self._is_first[1:]
         counts = np.array(steps.task_counts, np.int64)
         #: Not one of the workers that a job did not ask for, of which only room is counted.
-        self._is_own = (tasks & _INDEX_MASK) < counts[tasks >> 32] if len(counts) else tasks < 0
+        self._is_own = (indices_of(tasks)) < counts[jobs_of(tasks)] if len(counts) else tasks < 0
         after = STATE_AFTER[self._columns.kinds].astype(np.int64)
         self._before = np.full(len(tasks), int(TaskState.PENDING), np.int64)
         self._before[1:][~self._is_first[1:]] = after[:-1][~self._is_first[1:]]
@@ -123,7 +123,7 @@ class RunState:
     def jobs(self) -> JobColumns:
         steps, own = self.steps, self._is_own
         totals = np.array(steps.task_counts, np.int64)
-        numbers, kinds = self._columns.tasks >> 32, self._columns.kinds
+        numbers, kinds = jobs_of(self._columns.tasks), self._columns.kinds
         finished = own & (kinds == Step.ENDED)
         done = np.full(len(totals), -1, np.int64)
         np.maximum.at(done, numbers[finished], self._columns.at[finished])
@@ -143,7 +143,7 @@ class RunState:
         """The first time at which each of a job's tasks had a machine."""
         change = _HAS_MACHINE[self._after].astype(np.int64) - _HAS_MACHINE[self._before]
         rows = np.flatnonzero((change != 0) & self._is_own)
-        numbers = self._columns.tasks[rows] >> 32
+        numbers = jobs_of(self._columns.tasks[rows])
         # Of one job, in the order of the journal.
         by_job = np.lexsort((self._order[rows], numbers))
         rows, numbers = rows[by_job], numbers[by_job]

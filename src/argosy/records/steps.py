@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from argosy.host import TaskState, records
 from argosy.host.setup import HostSetup
 from argosy.model.explanations import CONFLICTS, Why
-from argosy.model.jobs import Job
+from argosy.model.jobs import Job, task_number
+from argosy.model.tasks import jobs_of
 from argosy.model.transactions import MachineChange
 from argosy.records.journal_file import Fact, JournalFile
 
@@ -151,7 +152,8 @@ class JournalSteps:
         self.first_attempt: list[int] = []
         #: Decision time spent on each job.
         self.thought: list[int] = []
-        #: When the last phase of shared work ended.
+        #: Of shared work, by job: what an activity of each phase took, and when the last phase ended.
+        self.phases: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self.work_done: dict[int, int] = {}
         self.machine_changes: list[tuple[int, MachineChange]] = []
         #: Crashes and restarts, in order: when, who, and whether it came back.
@@ -211,15 +213,14 @@ class JournalSteps:
                 self._crash(at, scheduler)
             case records.RestartedRecord(at, scheduler):
                 self.scheduler_changes.append((at, scheduler, True))
-            case records.PhaseEndedRecord(at, number, phase):
-                if phase == len(self.jobs[number].phases) - 1:
-                    self.work_done[number] = at
+            case records.PhaseEndedRecord(at, number, phase, duration):
+                self._end_phase(at, number, phase, duration)
             case records.FailedRecord(at, task):
                 self._add(at, Step.FAILED, 0, (task,))
             case records.RetriedRecord(at, job, indices, for_good=True):
                 self._add(at, Step.FAILED_FOR_GOOD, self._base(job), indices)
             case records.CancelledRecord(at, number, indices):
-                self._add(at, Step.CANCELLED, number << 32, indices)
+                self._add(at, Step.CANCELLED, task_number(number, 0), indices)
             case records.ScaledRecord(at, number, job):
                 self._scale(at, number, job)
 
@@ -279,7 +280,7 @@ class JournalSteps:
         self._lines.extend((count, base, at, kind, who, after, every))
 
     def _base(self, job: str) -> int:
-        return self._numbers[job] << 32
+        return task_number(self._numbers[job], 0)
 
     def _tally(self, scheduler: str) -> SchedulerTally:
         tally = self.schedulers.get(scheduler)
@@ -311,6 +312,11 @@ class JournalSteps:
         tally.attempts += 1
         tally.busy += takes + earlier
 
+    def _end_phase(self, at: int, number: int, phase: int, duration: int) -> None:
+        self.phases[number][phase] = duration
+        if phase == len(self.jobs[number].activities) - 1:
+            self.work_done[number] = at
+
     def _crash(self, at: int, scheduler: str) -> None:
         """Tasks that wait for a probe of its come up in vain: they are pending again."""
         self._tally(scheduler).crashes += 1
@@ -318,13 +324,13 @@ class JournalSteps:
         probed = self._probed.pop(scheduler, None)
         if probed:
             waiting = self.columns().tasks_that_last(Step.PROBED)
-            mine = np.isin(waiting >> 32, sorted(probed))
+            mine = np.isin(jobs_of(waiting), sorted(probed))
             self._add(at, Step.UNPROBED, 0, waiting[mine].tolist())
 
     def _scale(self, at: int, number: int, job: Job) -> None:
         before, self.jobs[number] = self.jobs[number].tasks, job
         self.task_counts[number] = max(self.task_counts[number], job.tasks)
-        self._add(at, Step.CANCELLED, number << 32, range(job.tasks, before))
+        self._add(at, Step.CANCELLED, task_number(number, 0), range(job.tasks, before))
 
 
 def read_steps(journal: JournalFile) -> JournalSteps:

@@ -71,7 +71,7 @@ class EngineRank(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     metric: str
     seeds: tuple[int, ...]
@@ -88,7 +88,7 @@ def compare(
     runs: Mapping[str, Sequence[Summary]],
     metric: Metric,
     notes: Mapping[str, Sequence[str]] | None = None,
-) -> Comparison:
+) -> Ranking:
     """`runs` holds each engine's summaries under the same seeds in the same order, `notes` what each
     engine passes over."""
     seeds = {tuple(summary.seed for summary in summaries) for summaries in runs.values()}
@@ -110,7 +110,7 @@ def compare(
         for engine, summaries in runs.items()
     ]
     standings.sort(key=_place)
-    return Comparison(
+    return Ranking(
         scenario=next(iter(runs.values()))[0].scenario,
         metric=metric.name,
         seeds=seeds.pop(),
@@ -201,7 +201,7 @@ def _breakdown(summaries: Sequence[Summary]) -> Breakdown | None:
     )
 
 
-def table(comparison: Comparison, metric: Metric) -> Table:
+def table(comparison: Ranking, metric: Metric) -> Table:
     columns = (
         Column("engine", "engine"),
         Column("median", "median", metric.unit),
@@ -222,7 +222,7 @@ def table(comparison: Comparison, metric: Metric) -> Table:
     return shown if any(row[-1] for row in rows) else shown.without(["note"])
 
 
-def _is_disqualified(standing: EngineRank, comparison: Comparison) -> bool:
+def _is_disqualified(standing: EngineRank, comparison: Ranking) -> bool:
     """Whether it would be best, had it finished as many jobs as the best."""
     return (
         standing.engine != comparison.best
@@ -231,7 +231,7 @@ def _is_disqualified(standing: EngineRank, comparison: Comparison) -> bool:
     )
 
 
-def causes(comparison: Comparison) -> Table:
+def causes(comparison: Ranking) -> Table:
     """What the metric comes from: the parts of the mean JCT, conflicts, messages, utilisation."""
     dimensions = comparison.standings[0].utilisation
     columns = (
@@ -262,7 +262,7 @@ def causes(comparison: Comparison) -> Table:
     return shown if is_judged else shown.without(["violating"])
 
 
-def bars(comparison: Comparison, metric: Metric, width: int) -> list[str]:
+def bars(comparison: Ranking, metric: Metric, width: int) -> list[str]:
     text = Column("", "", metric.unit).text
     return plots.bars(
         [
@@ -276,7 +276,7 @@ def bars(comparison: Comparison, metric: Metric, width: int) -> list[str]:
     )
 
 
-def breakdown(comparison: Comparison, width: int) -> list[str]:
+def breakdown(comparison: Ranking, width: int) -> list[str]:
     """Nothing where no engine finished a job."""
     rows = {s.engine: s.breakdown.parts() for s in comparison.standings if s.breakdown}
     if not rows:
@@ -284,6 +284,6 @@ def breakdown(comparison: Comparison, width: int) -> list[str]:
     return plots.stacked(rows, BREAKDOWN_NAMES, format_duration, width)
 
 
-def spread(comparison: Comparison, width: int) -> list[str]:
+def spread(comparison: Ranking, width: int) -> list[str]:
     rows = {s.engine: s.quantiles for s in comparison.standings}
     return plots.quantiles(rows, ("median", "p90", "p99", "largest"), format_duration, width)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
-import argosy
 from argosy.papers.charts import Chart, Figure, HeatMap
 from argosy.papers.claims import Claim
 from argosy.papers.paper import Paper, Scale
 from argosy.report.figures import draw_chart, draw_heat_map, heat_key, key
+from argosy.version import __version__
 
 STYLE: Final = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1c2126; --soft: #5c6670; --faint: #e4e7ea;
@@ -66,7 +66,7 @@ def page(
     body = [
         f"<h1>{escape(paper.title)}</h1>",
         f'<p class="soft">{escape(paper.reference)}</p>',
-        f"<p>Run again by Argosy {escape(argosy.__version__)} at scale <b>{escape(scale.name)}</b>: "
+        f"<p>Run again by Argosy {escape(__version__)} at scale <b>{escape(scale.name)}</b>: "
         f"{escape(scale.about)}.</p>",
         *(f'<p class="soft">Not here: {escape(text)}.</p>' for text in notes),
         *_claims(claims),

@@ -7,7 +7,7 @@ from typing import Final
 
 from argosy.measures.statistics import Ratio
 from argosy.model.units import format_duration
-from argosy.report.comparison import Comparison, EngineRank
+from argosy.report.comparison import EngineRank, Ranking
 from argosy.report.metrics import Metric
 from argosy.report.tables import format_share
 
@@ -16,7 +16,7 @@ _PLACES: Final = ("waiting for an attempt", "being placed", "placed and not yet 
 _SKEWED: Final = 2.0
 
 
-def verdict(comparison: Comparison, metric: Metric, *, has_seeds: bool = True) -> list[str]:
+def verdict(comparison: Ranking, metric: Metric, *, has_seeds: bool = True) -> list[str]:
     """Who is best and by how much, as hyperfine would say it. `has_seeds`: whether there could be more
     seeds than one."""
     if comparison.best is None:
@@ -49,7 +49,7 @@ def verdict(comparison: Comparison, metric: Metric, *, has_seeds: bool = True) -
     return lines
 
 
-def _notes(comparison: Comparison, best: set[str]) -> list[str]:
+def _notes(comparison: Ranking, best: set[str]) -> list[str]:
     """What the best engines pass over, and what only some of the others do."""
     passed_over = [
         (s.engine, note, note.removeprefix(s.engine))
@@ -64,7 +64,7 @@ def _notes(comparison: Comparison, best: set[str]) -> list[str]:
     ]
 
 
-def _equal(comparison: Comparison, equals: list[EngineRank], metric: Metric) -> list[str]:
+def _equal(comparison: Ranking, equals: list[EngineRank], metric: Metric) -> list[str]:
     """Equal by the metric: what else could tell these engines apart?"""
     if len(equals) == len(comparison.standings):
         first = f"All engines are equal by {metric.title}."
@@ -77,7 +77,7 @@ def _equal(comparison: Comparison, equals: list[EngineRank], metric: Metric) -> 
     return [f"{first} The mean JCT differs: {means}."]
 
 
-def _winner(comparison: Comparison, metric: Metric) -> str:
+def _winner(comparison: Ranking, metric: Metric) -> str:
     # Who finished fewer jobs is no rival, however little time they took.
     ratios = [s.ratio for s in comparison.standings if s.ratio is not None and s.ratio.value >= 1]
     if len(comparison.seeds) > 1 and ratios and not any(ratio.is_clear for ratio in ratios):
@@ -85,7 +85,7 @@ def _winner(comparison: Comparison, metric: Metric) -> str:
     return f"{comparison.best} is best by {metric.title}"
 
 
-def _times(comparison: Comparison, standing: EngineRank, metric: Metric) -> str:
+def _times(comparison: Ranking, standing: EngineRank, metric: Metric) -> str:
     ratio, engine = standing.ratio, standing.engine
     assert ratio is not None
     seeds = len(comparison.seeds)
@@ -112,7 +112,7 @@ def _is_skewed(ratio: Ratio) -> bool:
     return abs(above - below) >= 0.01 and max(below, above) > _SKEWED * min(below, above)
 
 
-def reasons(comparison: Comparison) -> list[str]:
+def reasons(comparison: Ranking) -> list[str]:
     """Where each engine loses (or wins back) time against the best, in one sentence each."""
     if comparison.best is None:
         return []

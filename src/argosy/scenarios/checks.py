@@ -11,8 +11,8 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from argosy.model.errors import ScenarioError, UnknownName, excerpt
-from argosy.model.jobs import Job, is_name
+from argosy.model.errors import ScenarioError, SettingError, UnknownName, excerpt
+from argosy.model.jobs import is_name
 from argosy.model.machines import GROUP_NAME, MACHINE_GROUP, Machine
 from argosy.model.resources import dimensions_of
 from argosy.model.scenario import (
@@ -31,6 +31,7 @@ from argosy.model.scenario import (
     SchedulerCrash,
     UniformLatency,
 )
+from argosy.model.truth import SimulatedJob
 from argosy.model.units import format_duration
 from argosy.workloads.tables import Misfit, Path
 
@@ -115,7 +116,7 @@ def check_name(name: str) -> None:
         )
 
 
-def check_kinds(fleet: tuple[FleetEntry, ...], jobs: Iterable[Job]) -> None:
+def check_kinds(fleet: tuple[FleetEntry, ...], jobs: Iterable[SimulatedJob]) -> None:
     if any(not entry.takes.kinds for entry in fleet):
         return
     taken = {kind for entry in fleet for kind in entry.takes.kinds}
@@ -134,7 +135,9 @@ def cell_dimensions(cell: CellSpec) -> tuple[str, ...]:
     return dimensions_of(machine.capacity for machine in cell.machines)
 
 
-def check_horizon(horizon: int | None, jobs: Iterable[Job], faults: tuple[Fault, ...]) -> None:
+def check_horizon(
+    horizon: int | None, jobs: Iterable[SimulatedJob], faults: tuple[Fault, ...]
+) -> None:
     if horizon == 0:
         raise Misfit(ScenarioError("a horizon of 0", expected='such as "2h"'), ("horizon",))
     if horizon is not None:
@@ -149,7 +152,7 @@ def check_horizon(horizon: int | None, jobs: Iterable[Job], faults: tuple[Fault,
                 ("faults", index),
             )
     for job in jobs:
-        if any(not group.durations and not group.phases for group in job.groups):
+        if job.is_endless:
             raise Misfit(
                 ScenarioError(
                     f"job {job.id} runs until stopped, so the run would never end",
@@ -231,6 +234,18 @@ def check_group_settings(
         name = settings.get(field.name)
         if name and GROUP_NAME in get_args(field.type):
             check_known("node group", name, groups, (*path, field.name))
+
+
+def check_moved_settings(entry: FleetEntry, moved: Mapping[str, str], path: Path) -> None:
+    for name in entry.settings:
+        if name in moved:
+            raise Misfit(
+                SettingError(
+                    f"{name} is not a setting of {entry.engine} any more",
+                    hint=f"say it as {moved[name]}",
+                ),
+                (*path, name),
+            )
 
 
 def check_known(kind: str, name: str, known: Collection[str], path: Path) -> None:

@@ -65,7 +65,7 @@ def _lint_scenario(scenario: Scenario, document: Mapping[str, Any]) -> Linted:
     written = [
         Written(constraint, where=f"job {job.id}, constraint {number}")
         for job in scenario.jobs
-        for number, constraint in enumerate(of_job(job.id, job.constraints), 1)
+        for number, constraint in enumerate(of_job(job.id, job.job.constraints), 1)
     ]
     for number, constraint in enumerate(scenario.cell.constraints, 1):
         written.append(Written(constraint, where=f"cell, constraint {number}"))
@@ -83,7 +83,7 @@ def surroundings(cell: CellSpec, scenario: Scenario | None = None) -> Surroundin
     kinds: dict[frozenset[str], int] = {}
     for job in scenario.jobs if scenario is not None else ():
         for group in job.groups:
-            tags = frozenset(container_tags(job, group))
+            tags = frozenset(container_tags(job.job, group))
             kinds[tags] = kinds.get(tags, 0) + group.count
     members: dict[str, dict[str, set[str]]] = {group.name: {} for group in cell.groups}
     overlapping = set()

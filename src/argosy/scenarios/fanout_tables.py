@@ -10,10 +10,11 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 
 from argosy.model.errors import ArgosyError, ModelError, ScenarioError, excerpt
-from argosy.model.jobs import BATCH, Job
+from argosy.model.jobs import BATCH
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.scenario import Factor, Positive
+from argosy.model.truth import SimulatedJob
 from argosy.scenarios.job_checks import MOST_TASKS_IN_ALL, JobChecks
 from argosy.workloads import eagle, fanout
 from argosy.workloads.synthetic import Estimates
@@ -49,7 +50,9 @@ class FanoutTable(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = BATCH
 
 
-def eagle_jobs(scenario: Path, table: EagleTable, known: JobChecks, seed: int) -> list[Job]:
+def eagle_jobs(
+    scenario: Path, table: EagleTable, known: JobChecks, seed: int
+) -> list[SimulatedJob]:
     source = scenario.parent / table.path
     place: Place = ("workload", "eagle")
     try:
@@ -77,7 +80,7 @@ def eagle_jobs(scenario: Path, table: EagleTable, known: JobChecks, seed: int) -
     return _counted(jobs, place)
 
 
-def fanout_jobs(table: FanoutTable, known: JobChecks, seed: int) -> list[Job]:
+def fanout_jobs(table: FanoutTable, known: JobChecks, seed: int) -> list[SimulatedJob]:
     place: Place = ("workload", "fanout")
     known.request(table.request, (*place, "request"))
     if table.jobs > MOST_JOBS_DRAWN:
@@ -108,7 +111,7 @@ def fanout_jobs(table: FanoutTable, known: JobChecks, seed: int) -> list[Job]:
         raise Misfit(error, (*place, *inside)) from None
 
 
-def _counted(jobs: Iterable[Job], place: Place) -> list[Job]:
+def _counted(jobs: Iterable[SimulatedJob], place: Place) -> list[SimulatedJob]:
     found, tasks = [], 0
     for job in jobs:
         tasks += job.tasks

@@ -17,10 +17,10 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 
 from argosy.model.errors import ArgosyError, ScenarioError
-from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.scenario import Factor, Positive
+from argosy.model.truth import SimulatedJob
 from argosy.model.units import Time
 from argosy.scenarios.job_checks import MOST_TASKS_IN_ALL
 from argosy.workloads import clusters, google2011, google2019, mapreduce
@@ -85,7 +85,7 @@ def bring_machines(
 
 def bring_jobs(
     scenario: Path, name: str, table: ClusterTable | GoogleTable, seed: int, notes: Notes
-) -> list[Job]:
+) -> list[SimulatedJob]:
     """The jobs of the workload `name`, in order of submission; `notes` likewise."""
     place: Place = ("workload", name)
     if isinstance(table, ClusterTable):
@@ -105,7 +105,7 @@ def _cluster(table: ClusterTable) -> clusters.ClusterSpec:
         raise Misfit(error, ("workload", "cluster", "name")) from None
 
 
-def _cluster_jobs(table: ClusterTable, random: Random) -> Iterator[Job]:
+def _cluster_jobs(table: ClusterTable, random: Random) -> Iterator[SimulatedJob]:
     spec, place = _cluster(table), ("workload", "cluster", "rate")
     kind = dict[str, Multiple] if isinstance(table.rate, Mapping) else Multiple
     rate = _CONVERTER.convert(table.rate, kind, place)
@@ -140,7 +140,7 @@ def _source(scenario: Path, name: str, table: GoogleTable) -> Path:
     return source
 
 
-def _counted(jobs: Iterable[Job], place: Place) -> list[Job]:
+def _counted(jobs: Iterable[SimulatedJob], place: Place) -> list[SimulatedJob]:
     found, tasks = [], 0
     for job in jobs:
         tasks += job.tasks

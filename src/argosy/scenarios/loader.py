@@ -19,19 +19,27 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import msgspec
 
-from argosy.model.errors import ArgosyError, ScenarioError, SettingError, UnknownEngine, excerpt
-from argosy.model.jobs import Job
+from argosy.model.errors import (
+    ArgosyError,
+    EngineFault,
+    EngineNotFound,
+    ScenarioError,
+    SettingError,
+    UnknownEngine,
+    excerpt,
+)
+from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.scenario import (
     CellSpec,
     Fault,
     FleetEntry,
-    MachineModel,
     Network,
     Output,
     Scenario,
 )
+from argosy.model.truth import SimulatedJob
 from argosy.model.units import Time
 from argosy.scenarios import checks
 from argosy.scenarios.cell_tables import CellTable, make_cell
@@ -246,7 +254,7 @@ def _settings(
 
     try:
         engine = find_engine(entry.engine, also)
-    except UnknownEngine as error:
+    except (EngineFault, EngineNotFound, UnknownEngine) as error:
         raise Misfit(error, ("fleet", index, "engine")) from None
     if engine.capabilities.alone and entry.replicas > 1:
         raise Misfit(
@@ -258,6 +266,8 @@ def _settings(
             ("fleet", index, "replicas"),
         )
     place: Place = ("fleet", index, "settings")
+    # Engines from elsewhere may have settings of another base.
+    checks.check_moved_settings(entry, getattr(engine.settings_type, "moved", {}), place)
     settings = _SETTINGS.convert(entry.settings, engine.settings_type, place)
     checks.check_group_settings(entry.settings, engine.settings_type, cell, place)
     plain: Mapping[str, Any] = msgspec.to_builtins(settings)
@@ -266,7 +276,7 @@ def _settings(
 
 def _jobs(
     path: Path, workload: WorkloadTable, cell: CellSpec, seed: int, notes: Notes
-) -> tuple[Job, ...]:
+) -> tuple[SimulatedJob, ...]:
     given = [name for name in workload.__struct_fields__ if getattr(workload, name) is not None]
     if len(given) != 1:
         raise Misfit(
@@ -294,8 +304,8 @@ def _jobs(
     return tuple(sorted(jobs, key=lambda job: job.submit))
 
 
-def _spelled_out(tables: tuple[Any, ...], known: JobChecks) -> list[Job]:
-    jobs: list[Job] = []
+def _spelled_out(tables: tuple[Any, ...], known: JobChecks) -> list[SimulatedJob]:
+    jobs: list[SimulatedJob] = []
     seen: set[str] = set()
     for index, table in enumerate(tables):
         place: Place = ("workload", "jobs", index)
@@ -305,13 +315,13 @@ def _spelled_out(tables: tuple[Any, ...], known: JobChecks) -> list[Job]:
                 ScenarioError(f"job {excerpt(job.id)} again", expected="each job id once"),
                 (*place, "id"),
             )
-        known.job(job, place, has_groups="groups" in table)
+        known.job(job.job, place, has_groups="groups" in table)
         seen.add(job.id)
         jobs.append(job)
     return jobs
 
 
-def _traced(path: Path, trace: TraceTable, known: JobChecks) -> list[Job]:
+def _traced(path: Path, trace: TraceTable, known: JobChecks) -> list[SimulatedJob]:
     source = path.parent / trace.path
     try:
         source.open("rb").close()
@@ -326,13 +336,13 @@ def _traced(path: Path, trace: TraceTable, known: JobChecks) -> list[Job]:
             ("workload", "trace", "path"),
         ) from None
 
-    def check(job: Job, has_groups: bool) -> None:
-        known.job(job, (), has_groups=has_groups)
+    def check(job: SimulatedJob, has_groups: bool) -> None:
+        known.job(job.job, (), has_groups=has_groups)
 
     return list(read_trace(source, speedup=trace.speedup, check=check))
 
 
-def _drawn(synthetic: Synthetic, known: JobChecks, cell: CellSpec, seed: int) -> list[Job]:
+def _drawn(synthetic: Synthetic, known: JobChecks, cell: CellSpec, seed: int) -> list[SimulatedJob]:
     root: Place = ("workload", "synthetic")
     known.kinds(synthetic.kinds, (*root, "kinds"))
     try:

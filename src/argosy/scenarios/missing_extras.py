@@ -16,7 +16,7 @@ def unmet(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> list[str]:
     for entry in scenario.fleet:
         can = engines[entry.engine].capabilities
         kinds = entry.takes.kinds
-        mine = [job for job in scenario.jobs if not kinds or job.kind in kinds]
+        mine = [made.job for made in scenario.jobs if not kinds or made.kind in kinds]
         gangs = sum(job.gang for job in mine)
         if gangs and not can.gang:
             notes.append(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from argosy.engines.api import HasPaperPresets
-from argosy.engines.registry import all_engines, find_published
+from argosy.engines.api import Engine, HasPaperPresets
+from argosy.engines.registry import find_engine, find_published
 from argosy.model.errors import ScenarioError
 from argosy.model.scenario import (
     ConstantLatency,
@@ -22,7 +23,9 @@ from argosy.model.scenario import (
 )
 
 
-def with_engine(scenario: Scenario, engine: str) -> Scenario:
+def with_engine(
+    scenario: Scenario, engine: str, also: Mapping[str, type[Engine]] | None = None
+) -> Scenario:
     """The same scenario with all its schedulers under one engine.
 
     The fleet becomes one entry with as many replicas as the old fleet had schedulers (one, if the
@@ -30,12 +33,12 @@ def with_engine(scenario: Scenario, engine: str) -> Scenario:
     split, takes, limits and decision time. Settings are the engine's defaults, or those of the first
     entry that runs this engine already. Faults and latencies that name schedulers follow them: the
     third of the old fleet is the third of the new, or its last. In a scenario as published, `engine` may
-    also name one of its published forms.
+    also name one of its published forms. `also` are engines known beside the registered ones.
     """
     form = None
     if scenario.as_published:
         form, engine = engine, find_published(engine)[0]
-    changed = _under(scenario, engine)
+    changed = _under(scenario, engine, also)
     return changed if form is None else as_published(changed, form)
 
 
@@ -78,7 +81,7 @@ def as_published(scenario: Scenario, form: str | None = None) -> Scenario:
 def _form_of(entry: FleetEntry) -> str:
     """The form that has the settings of the entry."""
     find_published(entry.engine)
-    forms = all_engines()[entry.engine]
+    forms = find_engine(entry.engine)
     assert isinstance(forms, HasPaperPresets)
     for name, form in forms.published.items():
         if all(entry.settings.get(key, value) == value for key, value in form.settings.items()):
@@ -86,7 +89,7 @@ def _form_of(entry: FleetEntry) -> str:
     return entry.engine
 
 
-def _under(scenario: Scenario, engine: str) -> Scenario:
+def _under(scenario: Scenario, engine: str, also: Mapping[str, type[Engine]] | None) -> Scenario:
     first = scenario.fleet[0]
     settings: dict[str, Any] = next(
         (entry.settings for entry in scenario.fleet if entry.engine == engine), {}
@@ -101,8 +104,7 @@ def _under(scenario: Scenario, engine: str) -> Scenario:
             replicas=sum(entry.replicas for entry in scenario.fleet),
             split=first.split,
         )
-    known = all_engines().get(engine)
-    if known is not None and known.capabilities.alone:
+    if find_engine(engine, also).capabilities.alone:
         entry = msgspec.structs.replace(entry, replicas=1)
     return _with_fleet(scenario, entry)
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.engines.registry import ENGINES
-from argosy.model.jobs import Job, Phase, TaskGroup
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, FleetEntry, GroupSpec, Scenario
+from argosy.model.truth import (
+    SimulatedJob,
+    group_with_truth,
+    simulated_job,
+    workers_with_truth,
+)
 
 GIB = 2**30
 SECOND = 1_000_000
+_GROUP_FIELDS = ("estimate", "tags", "requires", "prefers", "retries", "execution")
 
 
 def machines(
@@ -38,10 +44,13 @@ def job(
     seconds: float | None = 10,
     submit: float = 0,
     **fields: Any,
-) -> Job:
+) -> SimulatedJob:
+    """`fields` are others of the job, or of its only group."""
     durations = () if seconds is None else (int(seconds * SECOND),)
-    group = TaskGroup(tasks, Resources(cpu, memory), durations, tags=fields.pop("tags", ()))
-    return Job(name, (group,), submit=int(submit * SECOND), **fields)
+    of_group = {name: fields.pop(name) for name in _GROUP_FIELDS if name in fields}
+    request = fields.pop("request", Resources(cpu, memory))
+    group = group_with_truth(tasks, request, durations, **of_group)
+    return simulated_job(name, group, submit=int(submit * SECOND), **fields)
 
 
 def shared_job(
@@ -54,16 +63,17 @@ def shared_job(
     memory: int = GIB,
     submit: float = 0,
     **fields: Any,
-) -> Job:
+) -> SimulatedJob:
     """Workers that do some activities of some seconds each, phase by phase."""
-    phases = tuple(
-        Phase(count, int(each * SECOND)) for count, each in zip(activities, seconds, strict=True)
-    )
-    group = TaskGroup(workers, Resources(cpu, memory), phases=phases)
-    return Job(name, (group,), submit=int(submit * SECOND), **fields)
+    durations = tuple(int(each * SECOND) for each in seconds)
+    estimate = fields.pop("estimate", None)
+    group = workers_with_truth(workers, Resources(cpu, memory), activities, durations, estimate)
+    return simulated_job(name, group, submit=int(submit * SECOND), **fields)
 
 
-def scenario(engine: str, jobs: list[Job], *, replicas: int = 2, **fields: Any) -> Scenario:
+def scenario(
+    engine: str, jobs: list[SimulatedJob], *, replicas: int = 2, **fields: Any
+) -> Scenario:
     """One fleet entry of `engine`, with the audit on."""
     settings = fields.pop("settings", {})
     known = ENGINES.get(engine)

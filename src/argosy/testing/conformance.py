@@ -7,7 +7,8 @@
         check(MyEngine)
 
 Each check runs the engine in the simulated world, with the cell audited after every commit, and raises
-AssertionError with what went wrong.
+AssertionError with what went wrong. Every event and effect goes through both wire formats on its way
+(`argosy.testing.wired`), so an engine that conforms can run in another process than its world.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from argosy.model.constraints.meaning import Container, Meaning
 from argosy.model.constraints.parts import container_tags, of_job
 from argosy.model.constraints.text import parse_constraint
 from argosy.model.explanations import Explanation
-from argosy.model.jobs import Job
+from argosy.model.jobs import index_of, job_of
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
@@ -47,8 +48,11 @@ from argosy.model.scenario import (
     SchedulerCrash,
     UniformLatency,
 )
+from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.records.journal_file import Fact, JournalFile
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario, shared_job
+from argosy.testing.hidden_truth import watched
+from argosy.testing.wired import wired
 from argosy.worlds.sim import SimulatedWorld
 
 R = TypeVar("R")
@@ -59,11 +63,16 @@ class ConformanceRun:
     """One finished run: the world and its decision log."""
 
     def __init__(
-        self, engine: type[Engine], spec: Scenario, also: Sequence[type[Engine]] = ()
+        self,
+        engine: type[Engine],
+        spec: Scenario,
+        also: Sequence[type[Engine]] = (),
+        *,
+        is_wired: bool = True,
     ) -> None:
         stream = io.BytesIO()
         log = Journal(stream)
-        engines = {known.name: known for known in (engine, *also)}
+        engines = {known.name: wired(known) if is_wired else known for known in (engine, *also)}
         self.world = SimulatedWorld(spec, engines, log)
         self.world.run()
         self.digest = log.digest()
@@ -111,11 +120,11 @@ class ConformanceRun:
             name = self.world.host.jobs.name(number)
             for state in (PENDING, ABANDONED):
                 for task in self.world.host.board.tasks_in(number, state).tolist():
-                    index = task & 0xFFFFFFFF
+                    index = index_of(task)
                     assert (name, index) in explained, f"{name}/{index} waits and nobody says why"
 
 
-def workload(jobs: int = 40, seed: int = 7, spacing: float = 0.4) -> list[Job]:
+def workload(jobs: int = 40, seed: int = 7, spacing: float = 0.4) -> list[SimulatedJob]:
     """A small mixed load that needs about two thirds of the builders' default cell."""
     random = Random(seed)
     return [
@@ -151,6 +160,20 @@ def the_same_seed_gives_the_same_log(engine: type[Engine]) -> None:
     assert first.digest == again.digest
 
 
+def events_that_were_written_and_read_give_the_same_decisions(engine: type[Engine]) -> None:
+    faults = (
+        MachineCrash(at=SECOND, machine="m2", down=5 * SECOND),
+        SchedulerCrash(at=2 * SECOND, scheduler="s-1", down=5 * SECOND),
+    )
+    shared = shared_job("shared", 3, (12, 4), (3, 5), submit=0.5)
+    jobs = [*workload(30, spacing=0.02), shared, job("gang", 6, gang=True, submit=1)]
+    spec = scenario(engine.name, jobs, replicas=3, faults=faults)
+    direct, over_wire = (
+        ConformanceRun(engine, spec, is_wired=is_wired) for is_wired in (False, True)
+    )
+    assert direct.log == over_wire.log, "decisions depend on more than the values of events"
+
+
 def what_cannot_be_placed_is_explained(engine: type[Engine]) -> None:
     jobs = [
         *workload(10),
@@ -178,9 +201,11 @@ def endless_services_stay_up(engine: type[Engine]) -> None:
 
 
 def jobs_with_several_groups_are_placed(engine: type[Engine]) -> None:
-    mixed = job("mixed", 2, cpu=2_000, submit=0)
-    small = job("small", 5, cpu=500).groups[0]
-    jobs = [msgspec.structs.replace(mixed, groups=(*mixed.groups, small)), *workload(10)]
+    large, small = (
+        group_with_truth(count, Resources(cpu, GIB), (10 * SECOND,))
+        for count, cpu in ((2, 2_000), (5, 500))
+    )
+    jobs = [simulated_job("mixed", large, small), *workload(10)]
     ConformanceRun(engine, scenario(engine.name, jobs)).require_all_finished()
 
 
@@ -196,16 +221,45 @@ def jobs_whose_tasks_share_work_are_done(engine: type[Engine]) -> None:
     assert ((ended - began) >= 8 * SECOND).all(), "work was done faster than its activities take"
 
 
+def nobody_sees_how_long_tasks_really_run(engine: type[Engine]) -> None:
+    """Durations that no other number is equal to, and estimates far from them."""
+    plain = [
+        job(
+            f"j{i}",
+            1 + i % 4,
+            seconds=1.234567 + 0.007919 * i,
+            estimate=2 * SECOND + i,
+            submit=0.3 * i,
+            constraints=(parse_constraint("appID:self -> {guest, 0, 0} in rack"),) * (i % 2),
+        )
+        for i in range(30)
+    ]
+    shared = [
+        shared_job(f"s{i}", 2, (6, 3), (1.357911, 0.753197), estimate=9 * SECOND, submit=2 * i)
+        for i in range(3)
+    ]
+    jobs = [*plain, *shared, job("web", 2, seconds=None, kind="service")]
+    truths = [truth for made in jobs for truth in made.truth]
+    durations = {time for truth in truths for time in (*truth.durations, *truth.phases)}
+    faults = (
+        MachineCrash(at=3 * SECOND, machine="m2", down=2 * SECOND),
+        SchedulerCrash(at=5 * SECOND, scheduler="s-1", down=SECOND),
+    )
+    leaks: list[str] = []
+    spec = scenario(engine.name, jobs, faults=faults, horizon=60 * SECOND)
+    trial = ConformanceRun(watched(engine, durations, leaks), spec)
+    assert trial.counts[FINISHED] == sum(trial.counts) - 2
+    assert not leaks, leaks[0]
+
+
 def required_attributes_are_obeyed(engine: type[Engine]) -> None:
     spec = cell()
     with_gpu = tuple(
         msgspec.structs.replace(machine, attributes={"gpu": "yes"}) if i >= 6 else machine
         for i, machine in enumerate(spec.machines)
     )
-    picky = job("picky", 5)
-    picky = msgspec.structs.replace(
-        picky, groups=(msgspec.structs.replace(picky.groups[0], requires={"gpu": "yes"}),)
-    )
+    group = group_with_truth(5, Resources(1_000, GIB), (10 * SECOND,), requires={"gpu": "yes"})
+    picky = simulated_job("picky", group)
     # One scheduler: an engine that partitions the machines may give a second none that qualifies.
     built = scenario(
         engine.name,
@@ -215,7 +269,11 @@ def required_attributes_are_obeyed(engine: type[Engine]) -> None:
     )
     trial = ConformanceRun(engine, built)
     trial.require_all_finished()
-    for record in (*trial.of(PlacedRecord, "picky"), *trial.of(EnqueuedRecord, "picky")):
+    placings: list[PlacedRecord | EnqueuedRecord] = [
+        *trial.of(PlacedRecord, "picky"),
+        *trial.of(EnqueuedRecord, "picky"),
+    ]
+    for record in placings:
         assert all(machine >= 6 for machine in record.machines), "required attributes ignored"
 
 
@@ -252,14 +310,16 @@ def hard_constraints_are_kept(engine: type[Engine]) -> None:
     tasks, machines, *_ = trial.world.host.runtime.running_columns()
     running = [
         Container(
-            frozenset(container_tags(spec.jobs[task >> 32], spec.jobs[task >> 32].groups[0])),
+            frozenset(
+                container_tags(spec.jobs[job_of(task)].job, spec.jobs[job_of(task)].groups[0])
+            ),
             spec.cell.machines[machine].name,
         )
         for task, machine in zip(tasks.tolist(), machines.tolist(), strict=True)
     ]
     # The host may be in both racks, and then the guest has no place.
     assert len(running) >= 8, "applications were not placed"
-    constraints = [c for each in spec.jobs for c in of_job(each.id, each.constraints)]
+    constraints = [c for each in spec.jobs for c in of_job(each.id, each.job.constraints)]
     judged = Meaning(spec.cell.machines).judge(constraints, running)
     assert not judged.violations, "a hard constraint is broken"
 
@@ -359,10 +419,12 @@ CHECKS: Final[tuple[Callable[[type[Engine]], None], ...]] = (
     one_scheduler_alone_works,
     many_schedulers_work,
     the_same_seed_gives_the_same_log,
+    events_that_were_written_and_read_give_the_same_decisions,
     what_cannot_be_placed_is_explained,
     endless_services_stay_up,
     jobs_with_several_groups_are_placed,
     jobs_whose_tasks_share_work_are_done,
+    nobody_sees_how_long_tasks_really_run,
     required_attributes_are_obeyed,
     gangs_start_together,
     hard_constraints_are_kept,

@@ -13,16 +13,17 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from argosy.model.errors import ModelError
-from argosy.model.explanations import Refusal, Why
+from argosy.model.explanations import CONFLICTS, Refusal, Why
 from argosy.model.jobs import job_of
 from argosy.model.machines import MACHINE_GROUP, Machine
-from argosy.model.resources import Resources
+from argosy.model.resources import MOST_DIMENSIONS, Resources
 from argosy.model.transactions import (
     OPERATOR,
     AddMachine,
     Claims,
     DrainMachine,
     MachineChange,
+    RelabelMachine,
     RemoveMachine,
     ResizeMachine,
     ReviveMachine,
@@ -34,7 +35,7 @@ _VERSIONS = 2**32
 
 class TwinMachine(msgspec.Struct):
     description: Machine
-    capacity: tuple[int, ...]
+    capacity: dict[str, int]
     version: int = 0
     is_draining: bool = False
     is_gone: bool = False
@@ -46,12 +47,17 @@ class TwinClaim(msgspec.Struct, frozen=True):
     shape: int
     scheduler: str
     sequence: int
+    is_assumed: bool = False
 
 
 class TwinShape(msgspec.Struct, frozen=True):
-    request: tuple[int, ...]
+    #: Amounts that are not 0, by name; in the order of names.
+    request: tuple[tuple[str, int], ...]
     tags: frozenset[str]
     precedence: int
+
+    def asks(self, name: str) -> int:
+        return dict(self.request).get(name, 0)
 
 
 class TwinOutcome(msgspec.Struct, frozen=True):
@@ -59,10 +65,14 @@ class TwinOutcome(msgspec.Struct, frozen=True):
 
     accepted: list[bool]
     whys: list[int]
-    details: list[int]
+    #: Names of dimensions; empty where there is none.
+    details: list[str]
     amounts: list[int]
+    machines: list[int]
     evicted: list[int]
     evicted_from: list[int]
+    unconfirmed: tuple[Refusal, ...]
+    unforgotten: tuple[Refusal, ...]
     unreleased: tuple[Refusal, ...]
     added: tuple[int, ...]
 
@@ -80,13 +90,21 @@ class _State(msgspec.Struct):
 class TwinCell:
     def __init__(self, dimensions: tuple[str, ...], groups: Mapping[str, Sequence[str]]) -> None:
         self.dimensions = dimensions
-        self.groups = groups
+        self.groups = {group: list(sets) for group, sets in groups.items()}
+        #: Resources that requests named before any machine had them, in the order of mention.
+        self.apart: list[str] = []
         self.shapes: list[TwinShape] = []
-        self.limits: dict[str, tuple[tuple[int, ...] | None, int | None, int | None]] = {}
+        self.limits: dict[str, tuple[dict[str, int], int | None, int | None]] = {}
         self.state = _State([], {}, 0, set(), [])
 
     def shape(self, request: Resources, tags: Iterable[str] = (), precedence: int = 0) -> int:
-        shape = TwinShape(request.vector(self.dimensions), frozenset(tags), precedence)
+        amounts = tuple(sorted((name, amount) for name, amount in request.items() if amount))
+        self.apart.extend(
+            name
+            for name, amount in request.items()
+            if amount and name not in (*self.dimensions, *self.apart)
+        )
+        shape = TwinShape(amounts, frozenset(tags), precedence)
         if shape not in self.shapes:
             self.shapes.append(shape)
         return self.shapes.index(shape)
@@ -98,10 +116,9 @@ class TwinCell:
         jobs: int | None,
         precedence: int | None = None,
     ) -> None:
-        vector = None
-        if resources is not None:
-            vector = tuple(amount or 2**62 for amount in resources.vector(self.dimensions))
-        self.limits[scheduler] = (vector, jobs, precedence)
+        amounts = {} if resources is None else dict(resources.items())
+        most = {name: amount for name, amount in amounts.items() if amount}
+        self.limits[scheduler] = (most, jobs, precedence)
 
     # Counting.
 
@@ -114,17 +131,25 @@ class TwinCell:
         return [claim for claim in self.state.claims.values() if claim.scheduler == scheduler]
 
     def used(self, claims: Iterable[TwinClaim]) -> list[int]:
-        held = [self.shapes[claim.shape].request for claim in claims]
-        return [sum(amounts[d] for amounts in held) for d in range(len(self.dimensions))]
+        held = [self.shapes[claim.shape] for claim in claims]
+        return [sum(shape.asks(name) for shape in held) for name in self.dimensions]
+
+    def capacity(self, machine: int) -> list[int]:
+        capacity = self.state.machines[machine].capacity
+        return [capacity.get(name, 0) for name in self.dimensions]
+
+    def assumed(self) -> list[int]:
+        """Oldest first."""
+        mine = [claim for claim in self.state.claims.values() if claim.is_assumed]
+        return [claim.task for claim in sorted(mine, key=lambda claim: claim.sequence)]
 
     def free(self, machine: int) -> list[int]:
-        capacity = self.state.machines[machine].capacity
         used = self.used(self.on(machine))
-        return [whole - part for whole, part in zip(capacity, used, strict=True)]
+        return [whole - part for whole, part in zip(self.capacity(machine), used, strict=True)]
 
     def capacity_total(self) -> list[int]:
         up = [machine.capacity for machine in self.state.machines if not machine.is_gone]
-        return [sum(amounts[d] for amounts in up) for d in range(len(self.dimensions))]
+        return [sum(amounts.get(name, 0) for amounts in up) for name in self.dimensions]
 
     def tag_count(self, tag: str, machine: int) -> int:
         return sum(tag in self.shapes[claim.shape].tags for claim in self.on(machine))
@@ -148,33 +173,57 @@ class TwinCell:
         added = tuple(range(first, len(state.machines)))
 
         beginning = copy.deepcopy(self.state)
-        releases = [] if transaction.releases is None else transaction.releases.tolist()
-        unreleased = self._release(releases, transaction.scheduler)
+        asked = transaction.confirms, transaction.forgets, transaction.releases
+        settled = [[] if tasks is None else tasks.tolist() for tasks in asked]
+        unsettled = [
+            self._settle(tasks, transaction.scheduler, kind) for kind, tasks in enumerate(settled)
+        ]
         claims = transaction.claims
+        machines = [] if claims is None else claims.machines.tolist()
         verdicts: list[Refusal] = []
         for group in self._groups(transaction):
             before = copy.deepcopy(self.state)
             judged = [Refusal(Why.TOGETHER)] * len(group)
             for at, row in enumerate(group):
                 assert claims is not None
-                judged[at] = self._claim(claims, row, transaction)
+                judged[at], machines[row] = self._claim_any(claims, row, transaction)
                 if judged[at].why != Why.NONE:
                     judged = [Refusal(Why.TOGETHER)] * at + judged[at : at + 1] + judged[at + 1 :]
+                    for other in group:
+                        if other != row:
+                            machines[other] = int(claims.machines[other])
                     self.state = beginning if transaction.atomic else before
                     if transaction.atomic:
-                        unreleased = [Refusal(Why.TOGETHER, task=task) for task in releases]
+                        unsettled = [
+                            [Refusal(Why.TOGETHER, task=task) for task in tasks]
+                            for tasks in settled
+                        ]
                     break
             verdicts.extend(judged)
         return TwinOutcome(
             [verdict.why == Why.NONE for verdict in verdicts],
             [int(verdict.why) for verdict in verdicts],
-            [self.dimensions.index(v.dimension) if v.dimension else -1 for v in verdicts],
+            [verdict.dimension for verdict in verdicts],
             [verdict.lacking for verdict in verdicts],
+            machines,
             [task for task, _ in self.state.evicted],
             [machine for _, machine in self.state.evicted],
-            tuple(unreleased),
+            tuple(unsettled[0]),
+            tuple(unsettled[1]),
+            tuple(unsettled[2]),
             added,
         )
+
+    def end(self, tasks: Iterable[int]) -> list[int]:
+        """Those that hold no claim."""
+        self.state.changed = set()
+        unknown = []
+        for task in tasks:
+            if task in self.state.claims:
+                self._remove(task)
+            else:
+                unknown.append(task)
+        return unknown
 
     @staticmethod
     def _groups(transaction: Transaction) -> list[list[int]]:
@@ -198,19 +247,25 @@ class TwinCell:
             raise ModelError("machine changes in an atomic transaction")
         names = {machine.description.name for machine in self.state.machines}
         machines = len(self.state.machines)
+        dimensions = set(self.dimensions)
         for change in transaction.machines:
+            dimensions.update(self._resources_of(change))
+            if len(dimensions) > MOST_DIMENSIONS:
+                raise ModelError("too many resources")
+            if isinstance(change, AddMachine | RelabelMachine):
+                joins = change.machine.joins if isinstance(change, AddMachine) else change.joins
+                if MACHINE_GROUP in joins:
+                    raise ModelError("the group of machines themselves")
             if isinstance(change, AddMachine):
                 if change.machine.name in names:
                     raise ModelError("a second machine of that name")
-                for group, sets in change.machine.joins.items():
-                    if not set(sets) <= set(self.groups.get(group, ())):
-                        raise ModelError("an unknown node set")
                 names.add(change.machine.name)
                 machines += 1
             elif not 0 <= change.machine < machines:
                 raise ModelError("an unknown machine")
-        if transaction.releases is not None and any(task < 0 for task in transaction.releases):
-            raise ModelError("a negative task")
+        for tasks in (transaction.confirms, transaction.forgets, transaction.releases):
+            if tasks is not None and any(task < 0 for task in tasks):
+                raise ModelError("a negative task")
         claims = transaction.claims
         if claims is None:
             return
@@ -221,6 +276,8 @@ class TwinCell:
             raise ModelError("a negative task")
         if any(not 0 <= shape < len(self.shapes) for shape in claims.shapes):
             raise ModelError("an unknown shape")
+        if claims.alternatives is not None and len(claims.alternatives) != len(claims):
+            raise ModelError("arrays of different length")
         if claims.gangs is not None:
             if len(claims.gangs) != len(claims):
                 raise ModelError("arrays of different length")
@@ -252,11 +309,28 @@ class TwinCell:
             self.on(machine), key=lambda c: (self.shapes[c.shape].precedence, -c.sequence)
         )
 
+    @staticmethod
+    def _resources_of(change: MachineChange) -> list[str]:
+        if isinstance(change, AddMachine):
+            return [name for name, amount in change.machine.capacity.items() if amount]
+        if isinstance(change, ResizeMachine):
+            return [name for name, amount in change.capacity.items() if amount]
+        return []
+
+    def _join(self, joins: Mapping[str, Sequence[str]]) -> None:
+        for group, sets in joins.items():
+            known = self.groups.setdefault(group, [])
+            known.extend(name for name in dict.fromkeys(sets) if name not in known)
+
     def _change(self, change: MachineChange) -> None:
         machines = self.state.machines
+        for name in self._resources_of(change):
+            if name not in self.dimensions:
+                self.dimensions = (*self.dimensions, name)
         if isinstance(change, AddMachine):
             added = change.machine
-            machines.append(TwinMachine(added, added.capacity.vector(self.dimensions)))
+            self._join(added.joins)
+            machines.append(TwinMachine(added, dict(added.capacity.items())))
             self._touch(len(machines) - 1)
             return
         number = change.machine
@@ -277,15 +351,23 @@ class TwinCell:
                     return
                 machine.is_gone = False
             case ResizeMachine(capacity=capacity):
-                if machine.capacity == capacity.vector(self.dimensions):
+                before = self.capacity(number)
+                machine.capacity = dict(capacity.items())
+                if self.capacity(number) == before:
                     return
-                machine.capacity = capacity.vector(self.dimensions)
                 for claim in self._victims(number):
                     if min(self.free(number)) < 0:
                         self._evict(claim)
+            case RelabelMachine(attributes=attributes, joins=joins):
+                self._join(joins)
+                old = machine.description
+                if old.attributes == attributes and _sets(old.joins) == _sets(joins):
+                    return
+                machine.description = Machine(old.name, old.capacity, attributes, joins)
         self._touch(number)
 
-    def _release(self, tasks: Iterable[int], scheduler: str) -> list[Refusal]:
+    def _settle(self, tasks: Iterable[int], scheduler: str, kind: int) -> list[Refusal]:
+        """Kind 0 confirms, 1 forgets, 2 releases."""
         refused = []
         for task in tasks:
             claim = self.state.claims.get(task)
@@ -293,20 +375,38 @@ class TwinCell:
                 refused.append(Refusal(Why.NOT_CLAIMED, task=task))
             elif scheduler not in (OPERATOR, claim.scheduler):
                 refused.append(Refusal(Why.NOT_YOURS, task=task))
+            elif kind < 2 and not claim.is_assumed:
+                refused.append(Refusal(Why.NOT_ASSUMED, task=task))
+            elif kind == 0:
+                self.state.claims[task] = msgspec.structs.replace(claim, is_assumed=False)
             else:
                 self._remove(task)
         return refused
 
-    def _claim(self, claims: Claims, row: int, transaction: Transaction) -> Refusal:
+    def _claim_any(self, claims: Claims, row: int, transaction: Transaction) -> tuple[Refusal, int]:
+        """The verdict, and the machine that it is about."""
+        own = int(claims.machines[row])
+        first = self._claim(claims, row, own, transaction)
+        if first.why in CONFLICTS and claims.alternatives is not None:
+            fine = msgspec.structs.replace(transaction, coarse=False)
+            for other in claims.alternatives[row].tolist():
+                if other < 0:
+                    continue
+                refusal = self._claim(claims, row, other, fine)
+                if refusal.why not in CONFLICTS:
+                    return refusal, other
+        return first, own
+
+    def _claim(self, claims: Claims, row: int, number: int, transaction: Transaction) -> Refusal:
         before = copy.deepcopy(self.state)
-        refusal = self._judge(claims, row, transaction)
+        refusal = self._judge(claims, row, number, transaction)
         if refusal.why != Why.NONE:
             self.state = before
         return refusal
 
-    def _judge(self, claims: Claims, row: int, transaction: Transaction) -> Refusal:
-        task, number = int(claims.tasks[row]), int(claims.machines[row])
-        shape_number, scheduler = int(claims.shapes[row]), transaction.scheduler
+    def _judge(self, claims: Claims, row: int, number: int, transaction: Transaction) -> Refusal:
+        task, shape_number = int(claims.tasks[row]), int(claims.shapes[row])
+        scheduler = transaction.scheduler
         if not 0 <= number < len(self.state.machines):
             return Refusal(Why.MACHINE_UNKNOWN)
         machine = self.state.machines[number]
@@ -327,7 +427,7 @@ class TwinCell:
 
         shape = self.shapes[shape_number]
         if scheduler != OPERATOR:
-            resources, most_jobs, highest = self.limits.get(scheduler, (None, None, None))
+            resources, most_jobs, highest = self.limits.get(scheduler, ({}, None, None))
             if highest is not None and shape.precedence > highest:
                 return Refusal(Why.PRECEDENCE_LIMIT, lacking=shape.precedence - highest)
             jobs = {job_of(claim.task) for claim in self.of(scheduler)}
@@ -335,7 +435,7 @@ class TwinCell:
                 return Refusal(Why.JOB_LIMIT)
             used = self.used(self.of(scheduler))
             for d, name in enumerate(self.dimensions):
-                over = used[d] + shape.request[d] - resources[d] if resources is not None else 0
+                over = used[d] + shape.asks(name) - resources.get(name, 2**62)
                 if over > 0:
                     return Refusal(Why.RESOURCE_LIMIT, dimension=name, lacking=over)
 
@@ -358,7 +458,12 @@ class TwinCell:
         self._touch(number)
         self.state.last_sequence += 1
         self.state.claims[task] = TwinClaim(
-            task, number, shape_number, scheduler, self.state.last_sequence
+            task,
+            number,
+            shape_number,
+            scheduler,
+            self.state.last_sequence,
+            transaction.assume,
         )
         return Refusal(Why.NONE)
 
@@ -369,9 +474,12 @@ class TwinCell:
         room = self.free(machine)
         freed = self.used(without)
         for d, name in enumerate(self.dimensions):
-            lacking = shape.request[d] - room[d] - freed[d]
+            lacking = shape.asks(name) - room[d] - freed[d]
             if lacking > 0:
                 return Refusal(Why.NO_ROOM, dimension=name, lacking=lacking)
+        for name in self.apart:
+            if name not in self.dimensions and shape.asks(name):
+                return Refusal(Why.NO_ROOM, dimension=name, lacking=shape.asks(name))
         return None
 
     def sets_of(self, machine: int, group: str) -> tuple[str, ...]:
@@ -379,3 +487,7 @@ class TwinCell:
         if group == MACHINE_GROUP:
             return (description.name,)
         return tuple(dict.fromkeys(description.joins.get(group, ())))
+
+
+def _sets(joins: Mapping[str, Sequence[str]]) -> set[tuple[str, str]]:
+    return {(group, name) for group, sets in joins.items() for name in sets}

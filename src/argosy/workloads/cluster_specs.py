@@ -19,9 +19,10 @@ import msgspec
 
 from argosy.model.errors import ModelError, ScenarioError, UnknownName
 from argosy.model.jobs import MOST_TASKS
+from argosy.model.machine_model import Probability
 from argosy.model.random import Random, exact_exp, exact_log
 from argosy.model.resources import Resources
-from argosy.model.scenario import Factor, Positive, Probability
+from argosy.model.scenario import Factor, Positive
 from argosy.model.units import LARGEST, MICROS_PER_SECOND, Time
 from argosy.workloads.synthetic import WeightedRequest
 from argosy.workloads.tables import Converter, Misfit, path_text

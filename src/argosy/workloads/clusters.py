@@ -21,10 +21,11 @@ from typing import Final
 import msgspec
 
 from argosy.model.errors import ModelError, UnknownName
-from argosy.model.jobs import Job, TaskGroup
+from argosy.model.jobs import TaskGroup
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
+from argosy.model.truth import GroupTruth, SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import LARGEST
 from argosy.workloads.cluster_specs import (
     BOUNDS,
@@ -64,7 +65,7 @@ def jobs(
     *,
     rate: Mapping[str, float] | float = 1.0,
     scale: float = 1.0,
-) -> Iterator[Job]:
+) -> Iterator[SimulatedJob]:
     """The jobs submitted before `span`, in order of submission.
 
     `rate` multiplies the arrivals of every kind, or of those it names; a rate of 0 leaves a kind out.
@@ -84,7 +85,9 @@ def jobs(
     return merge(*streams, key=attrgetter("submit"))
 
 
-def _arrivals(name: str, kind: KindSpec, span: int, factor: float, random: Random) -> Iterator[Job]:
+def _arrivals(
+    name: str, kind: KindSpec, span: int, factor: float, random: Random
+) -> Iterator[SimulatedJob]:
     gap, exponential = kind.interarrival / factor, random.child("arrivals").exponential
     draw_count = kind.tasks.drawer(random.child("tasks"), BOUNDS["tasks"])
     draw_duration = kind.duration.drawer(random.child("durations"), BOUNDS["duration"])
@@ -92,8 +95,10 @@ def _arrivals(name: str, kind: KindSpec, span: int, factor: float, random: Rando
     prefix, precedence = f"{name}-", kind.precedence
     at, number = gap * exponential(), 0
     while at < span:
-        group = TaskGroup(draw_count(), draw_request(), (draw_duration(),))
-        yield Job(f"{prefix}{number}", (group,), int(at), name, precedence)
+        group = group_with_truth(draw_count(), draw_request(), (draw_duration(),))
+        yield simulated_job(
+            f"{prefix}{number}", group, submit=int(at), kind=name, precedence=precedence
+        )
         number += 1
         at += gap * exponential()
 
@@ -105,7 +110,7 @@ def fill(
     scale: float = 1.0,
     turnover: int | None = None,
     span: int = 0,
-) -> Iterator[Job]:
+) -> Iterator[SimulatedJob]:
     """Jobs of kind ``fill`` that stand at time 0 and take the cluster's initial share of the cell.
 
     They never end, unless `turnover` is given: then every task runs for an exponential time with that
@@ -118,39 +123,43 @@ def fill(
     draw_request = request_drawer(spec.fill.requests, random.child("requests"))
     draw_time, draw_gap = random.child("durations").exponential, random.child("arrivals")
 
-    def group() -> TaskGroup:
+    def group() -> tuple[TaskGroup, GroupTruth]:
         durations: tuple[int, ...] = ()
         if turnover is not None:
             durations = (min(int(turnover * draw_time()) + 1, LARGEST),)
-        return TaskGroup(spec.fill.tasks, draw_request(), durations)
+        return group_with_truth(spec.fill.tasks, draw_request(), durations)
+
+    def job(number: int, group: tuple[TaskGroup, GroupTruth], at: int) -> SimulatedJob:
+        precedence = spec.fill.precedence
+        return simulated_job(f"{FILL}-{number}", group, submit=at, kind=FILL, precedence=precedence)
 
     number = 0
     for tasks in _until_full(spec, len(machines(spec, scale)), group):
-        yield Job(f"{FILL}-{number}", (tasks,), 0, FILL, spec.fill.precedence)
+        yield job(number, tasks, 0)
         number += 1
     if turnover is None or not number:
         return
     gap, at = turnover / number, 0.0
     while (at := at + gap * draw_gap.exponential()) < span:
-        yield Job(f"{FILL}-{number}", (group(),), int(at), FILL, spec.fill.precedence)
+        yield job(number, group(), int(at))
         number += 1
 
 
 def _until_full(
-    spec: ClusterSpec, machines: int, draw: Callable[[], TaskGroup]
-) -> Iterator[TaskGroup]:
+    spec: ClusterSpec, machines: int, draw: Callable[[], tuple[TaskGroup, GroupTruth]]
+) -> Iterator[tuple[TaskGroup, GroupTruth]]:
     """Groups until the next task would exceed the fill's share of some resource."""
     left = {
         name: int(spec.fill.share * machines * amount)
         for name, amount in spec.machines.capacity.items()
     }
     while True:
-        group = draw()
+        group, truth = draw()
         asked = {name: amount for name, amount in group.request.items() if amount}
         fits = min(left[name] // amount for name, amount in asked.items())
         if fits:
             count = min(group.count, fits)
-            yield msgspec.structs.replace(group, count=count)
+            yield msgspec.structs.replace(group, count=count), truth
             for name, amount in asked.items():
                 left[name] -= count * amount
         if fits <= group.count:

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Final
 
 from argosy.model.errors import ArgosyError, ModelError, TraceError, excerpt
-from argosy.model.jobs import BATCH, MOST_TASKS, Job, TaskGroup
+from argosy.model.jobs import BATCH, MOST_TASKS
 from argosy.model.random import Random
 from argosy.model.resources import Resources
+from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import LARGEST, MICROS_PER_SECOND
 from argosy.workloads.synthetic import Estimates
 
@@ -38,7 +39,7 @@ def read(
     request: Resources = SLOT,
     estimates: Estimates | None = None,
     kind: str = BATCH,
-) -> Iterator[Job]:
+) -> Iterator[SimulatedJob]:
     """The first `most` jobs of a trace, submitted `speedup` times as fast. What schedulers are told of a
     job is the mean in the file, times a factor drawn from `estimates`."""
     draws = Draws(random.child("durations"), random.child("estimates"), estimates)
@@ -119,7 +120,7 @@ def _job(
     draws: Draws,
     request: Resources,
     kind: str,
-) -> Job:
+) -> SimulatedJob:
     name = fields.pop(0) if has_heading and fields else f"job-{number}"
     if len(fields) < len(_FIELDS):
         raise _error(path, number, None, f"{len(fields)} fields", "submit, tasks, mean, ...")
@@ -145,8 +146,8 @@ def _job(
             _micros(path, number, "durations", text, least=1) for text in fields[len(_FIELDS) :]
         )
     try:
-        group = TaskGroup(count, request, durations, draws.estimate(mean))
-        return Job(name, (group,), submit, kind)
+        group = group_with_truth(count, request, durations, draws.estimate(mean))
+        return simulated_job(name, group, submit=submit, kind=kind)
     except ModelError as error:
         raise error.located(file=str(path), line=number) from None
 
@@ -167,6 +168,5 @@ def _error(path: Path, number: int, field: str | None, problem: str, expected: s
     return TraceError(problem, file=str(path), line=number, field=field, expected=expected)
 
 
-def _sooner(job: Job, speedup: float) -> Job:
-    submit = min(int(job.submit / speedup), LARGEST)
-    return Job(job.id, job.groups, submit, job.kind)
+def _sooner(job: SimulatedJob, speedup: float) -> SimulatedJob:
+    return SimulatedJob(job.job, min(int(job.submit / speedup), LARGEST), job.truth)

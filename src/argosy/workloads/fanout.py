@@ -18,9 +18,10 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from argosy.model.errors import ModelError, UnknownName
-from argosy.model.jobs import BATCH, MOST_TASKS, Job, TaskGroup
+from argosy.model.jobs import BATCH, MOST_TASKS
 from argosy.model.random import Random, exact_exp, exact_log
 from argosy.model.resources import Resources
+from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import LARGEST, MICROS_PER_SECOND
 from argosy.workloads.cluster_specs import Curve
 from argosy.workloads.eagle import SLOT, Draws
@@ -134,7 +135,7 @@ def generate(
     estimates: Estimates | None = None,
     scale: float = 1.0,
     kind: str = BATCH,
-) -> Iterator[Job]:
+) -> Iterator[SimulatedJob]:
     """`count` jobs in order of submission, `speedup` times as fast, each of `scale` times the tasks."""
     fanouts = _fanouts(spec, random.child("fanouts"))
     means = spec.duration.drawer(random.child("means"), LARGEST)
@@ -152,17 +153,20 @@ def generate(
             raise ModelError(
                 f"a job of {tasks:,} tasks", field="scale", expected=f"at most {MOST_TASKS:,}"
             )
-        group = TaskGroup(tasks, request, draws.durations(mean, tasks), draws.estimate(mean))
+        durations = draws.durations(mean, tasks)
+        group = group_with_truth(tasks, request, durations, draws.estimate(mean))
         submit = min(int(arrivals.after(tasks) / speedup), LARGEST)
-        yield Job(f"job-{index:0{digits}}", (group,), submit, kind)
+        yield simulated_job(f"job-{index:0{digits}}", group, submit=submit, kind=kind)
 
 
-def by_pattern(jobs: Iterable[Job], pattern: str, random: Random) -> Iterator[Job]:
+def by_pattern(
+    jobs: Iterable[SimulatedJob], pattern: str, random: Random
+) -> Iterator[SimulatedJob]:
     """The same jobs, submitted by a pattern's rates instead of their own times."""
     rates = _Rates(PATTERNS[pattern], random)
     for job in jobs:
         submit = min(rates.after(job.tasks), LARGEST)
-        yield Job(job.id, job.groups, submit, job.kind)
+        yield SimulatedJob(job.job, submit, job.truth)
 
 
 def _fanouts(spec: FanoutShape, random: Random) -> Callable[[int], int]:

@@ -11,23 +11,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
-from argosy.workloads.google_jobs import (
-    LARGEST_MACHINE,
-    TRACE_START,
-    Ask,
-    Assembly,
-    Event,
-    GoogleMachines,
-    Notes,
-    Requests,
-    What,
-    merged,
-    scaled,
+from argosy.model.truth import SimulatedJob
+from argosy.workloads.google_jobs import LARGEST_MACHINE, TRACE_START, Event, Notes, What
+from argosy.workloads.google_reading import (
+    EventReader,
+    EventTypes,
+    Layout,
+    Table,
+    read_jobs,
+    read_machines,
 )
-from argosy.workloads.google_tables import Row, bare_rows, rows
+from argosy.workloads.google_tables import Row, bare_rows
 
 __all__ = ["LARGEST_MACHINE", "TRACE_START", "Notes", "jobs", "machines"]
 
@@ -76,8 +72,7 @@ TASK_CONSTRAINTS: Final = (
     "attribute value",
 )
 
-_MACHINE_TYPES: Final = ("ADD", "REMOVE", "UPDATE")
-_TYPES: Final = (
+_TYPES: Final = EventTypes.named(
     "SUBMIT",
     "SCHEDULE",
     "EVICT",
@@ -88,23 +83,30 @@ _TYPES: Final = (
     "UPDATE_PENDING",
     "UPDATE_RUNNING",
 )
-_OF_TASKS: Final = (
-    What.SUBMITTED,
-    What.SCHEDULED,
-    *(What.STOPPED,) * 5,
-    What.OTHER,
-    What.OTHER,
-)
-#: A job that was evicted is not over.
-_OF_JOBS: Final = (
-    What.SUBMITTED,
-    What.OTHER,
-    What.OTHER,
-    *(What.ENDED,) * 4,
-    What.OTHER,
-    What.OTHER,
-)
 _OPERATORS: Final = ("EQUAL", "NOT_EQUAL", "LESS_THAN", "GREATER_THAN")
+
+
+LAYOUT: Final = Layout(
+    read=bare_rows,
+    machine_events=Table("machine_events", MACHINE_EVENTS),
+    machine_attributes=Table("machine_attributes", MACHINE_ATTRIBUTES, optional=True),
+    machine="machine ID",
+    machine_type="event type",
+    machine_types=("ADD", "REMOVE", "UPDATE"),
+    present=("ADD", "UPDATE"),
+    machine_cpu="CPUs",
+    machine_memory="Memory",
+    told={"platform": "platform ID"},
+    attribute_name="attribute name",
+    attribute_value="attribute value",
+    attribute_deleted="attribute deleted",
+    # Of one instant, a task's constraints come before it and a job's end after its tasks'.
+    events=(
+        Table("task_constraints", TASK_CONSTRAINTS, optional=True),
+        Table("task_events", TASK_EVENTS),
+        Table("job_events", JOB_EVENTS),
+    ),
+)
 
 
 def machines(
@@ -117,18 +119,7 @@ def machines(
 ) -> tuple[Machine, ...]:
     """The machines that are there at `at`, with the attributes they have then and their platform.
     `whole` is what the normalised capacity 1.0 stands for."""
-    table = GoogleMachines(directory, at, Notes() if notes is None else notes)
-    for row in rows(directory, "machine_events", MACHINE_EVENTS, bare_rows):
-        number, machine = row.whole("machine ID"), None
-        if _MACHINE_TYPES[row.choice("event type", _MACHINE_TYPES)] != "REMOVE":
-            capacity = scaled(row.share("CPUs"), row.share("Memory"), whole=whole, up=False)
-            platform = row.text("platform ID")
-            machine = Machine(f"m{number}", capacity, {"platform": platform} if platform else {})
-        table.take(row.time(), number, machine)
-    for row in rows(directory, "machine_attributes", MACHINE_ATTRIBUTES, bare_rows, optional=True):
-        value = None if row.flag("attribute deleted") else row.text("attribute value")
-        table.take_attribute(row.time(), row.whole("machine ID"), row.text("attribute name"), value)
-    return table.machines(most)
+    return read_machines(LAYOUT, directory, at=at, most=most, whole=whole, notes=notes)
 
 
 def jobs(
@@ -139,31 +130,30 @@ def jobs(
     whole: Resources = LARGEST_MACHINE,
     notes: Notes | None = None,
     in_order: bool = True,
-) -> Iterator[Job]:
+) -> Iterator[SimulatedJob]:
     """The jobs that run at `start` or are submitted within `span` of it, in order of submission,
     with times counted from `start`. `notes` counts what was read and what could not be expressed.
     The tables are in order of time as published; `in_order=False` sorts them in memory."""
-    notes = Notes() if notes is None else notes
-    # Of one instant, a task's constraints come before it and a job's end after its tasks'.
-    in_time = merged(
-        (
-            "task_constraints",
-            rows(directory, "task_constraints", TASK_CONSTRAINTS, bare_rows, optional=True),
-        ),
-        ("task_events", rows(directory, "task_events", TASK_EVENTS, bare_rows)),
-        ("job_events", rows(directory, "job_events", JOB_EVENTS, bare_rows)),
+    return read_jobs(
+        LAYOUT,
+        _Events2011,
+        directory,
+        start=start,
+        span=span,
+        whole=whole,
+        notes=notes,
         in_order=in_order,
     )
-    events = _Events2011(whole, notes).read(in_time)
-    return Assembly(start, span, notes).read(events)
 
 
-class _Events2011:
+class _Events2011(EventReader):
+    highest_batch_priority = HIGHEST_BATCH_PRIORITY
+    request_columns = ("CPU request", "memory request")
+
     def __init__(self, whole: Resources, notes: Notes) -> None:
-        self.notes = notes
+        super().__init__(whole, notes)
         #: Of tasks not submitted yet.
         self.constraints: dict[tuple[int, int], dict[str, str]] = {}
-        self.requests = Requests("CPU request", "memory request", whole)
 
     def read(self, rows: Iterable[tuple[int, str, Row]]) -> Iterator[Event]:
         for time, table, row in rows:
@@ -172,29 +162,19 @@ class _Events2011:
             elif table == "task_events":
                 yield self._of_task(time, row)
             else:
-                what = _OF_JOBS[row.choice("event type", _TYPES)]
+                what = _TYPES.of_jobs[row.choice("event type", _TYPES.names)]
                 if what is not What.OTHER:
                     yield Event(time, what, row.whole("job ID"), owner=row.text("user"))
 
     def _of_task(self, time: int, row: Row) -> Event:
-        job, index = row.whole("job ID"), row.whole("task index")
-        what = _OF_TASKS[row.choice("event type", _TYPES)]
+        place = row.whole("job ID"), row.whole("task index")
+        what = _TYPES.of_tasks[row.choice("event type", _TYPES.names)]
         requires: dict[str, str] = {}
         if what is What.SUBMITTED:
-            requires = self.constraints.pop((job, index), requires)
+            requires = self.constraints.pop(place, requires)
             if row.flag("different machines restriction"):
                 self.notes.leave_out("different machines")
-        priority = row.priority()
-        return Event(
-            time,
-            what,
-            job,
-            index,
-            Ask(self.requests.of(row), tuple(requires.items())),
-            priority,
-            priority <= HIGHEST_BATCH_PRIORITY,
-            row.text("user"),
-        )
+        return self.of_task(time, what, row, place, requires, row.text("user"))
 
     def _take_constraint(self, row: Row) -> None:
         operator = _OPERATORS[row.choice("comparison operator", _OPERATORS)]

@@ -19,31 +19,26 @@ from typing import Any, Final
 import msgspec
 
 from argosy.model.errors import excerpt
-from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
-from argosy.workloads.google_jobs import (
-    LARGEST_MACHINE,
-    TRACE_START,
-    Ask,
-    Assembly,
-    Event,
-    GoogleMachines,
-    Notes,
-    Requests,
-    What,
-    merged,
-    scaled,
+from argosy.model.truth import SimulatedJob
+from argosy.workloads.google_jobs import LARGEST_MACHINE, TRACE_START, Event, Notes, What
+from argosy.workloads.google_reading import (
+    EventReader,
+    EventTypes,
+    Layout,
+    Table,
+    read_jobs,
+    read_machines,
 )
-from argosy.workloads.google_tables import Row, named_rows, rows
+from argosy.workloads.google_tables import Row, named_rows
 
 __all__ = ["LARGEST_MACHINE", "TRACE_START", "Notes", "jobs", "machines"]
 
 #: Of priorities: up to here are the free (0-99) and best-effort batch (100-115) tiers.
 HIGHEST_BATCH_PRIORITY: Final = 115
 
-_MACHINE_TYPES: Final = ("EVENT_TYPE_UNKNOWN", "ADD", "REMOVE", "UPDATE")
-_TYPES: Final = (
+_TYPES: Final = EventTypes.named(
     "SUBMIT",
     "QUEUE",
     "ENABLE",
@@ -55,23 +50,6 @@ _TYPES: Final = (
     "LOST",
     "UPDATE_PENDING",
     "UPDATE_RUNNING",
-)
-_OF_TASKS: Final = (
-    What.SUBMITTED,
-    What.OTHER,
-    What.OTHER,
-    What.SCHEDULED,
-    *(What.STOPPED,) * 5,
-    What.OTHER,
-    What.OTHER,
-)
-#: A collection that was evicted is not over.
-_OF_JOBS: Final = (
-    What.SUBMITTED,
-    *(What.OTHER,) * 4,
-    *(What.ENDED,) * 4,
-    What.OTHER,
-    What.OTHER,
 )
 _RELATIONS: Final = (
     "EQUAL",
@@ -93,6 +71,29 @@ _UNSAID: Final = {
 }
 
 
+_EVENT_COLUMNS: Final = ("time", "type", "collection_id")
+LAYOUT: Final = Layout(
+    read=named_rows,
+    machine_events=Table("machine_events", ("time", "machine_id", "type")),
+    machine_attributes=Table("machine_attributes", ("time", "machine_id", "name"), optional=True),
+    machine="machine_id",
+    machine_type="type",
+    machine_types=("EVENT_TYPE_UNKNOWN", "ADD", "REMOVE", "UPDATE"),
+    present=("ADD", "UPDATE"),
+    machine_cpu="capacity.cpus",
+    machine_memory="capacity.memory",
+    told={"platform": "platform_id", "switch": "switch_id"},
+    attribute_name="name",
+    attribute_value="value",
+    attribute_deleted="deleted",
+    # Of one instant, a job's end comes after its tasks'.
+    events=(
+        Table("instance_events", _EVENT_COLUMNS),
+        Table("collection_events", _EVENT_COLUMNS),
+    ),
+)
+
+
 def machines(
     directory: Path,
     *,
@@ -103,23 +104,7 @@ def machines(
 ) -> tuple[Machine, ...]:
     """The machines that are there at `at`, with the attributes they have then, their platform and
     their switch. `whole` is what the normalised capacity 1.0 stands for."""
-    table = GoogleMachines(directory, at, Notes() if notes is None else notes)
-    for row in rows(directory, "machine_events", ("time", "machine_id", "type"), named_rows):
-        number, machine = row.whole("machine_id"), None
-        if _MACHINE_TYPES[row.choice("type", _MACHINE_TYPES)] in ("ADD", "UPDATE"):
-            capacity = scaled(
-                row.share("capacity.cpus"), row.share("capacity.memory"), whole=whole, up=False
-            )
-            told = {"platform": row.text("platform_id"), "switch": row.text("switch_id")}
-            machine = Machine(
-                f"m{number}", capacity, {name: value for name, value in told.items() if value}
-            )
-        table.take(row.time(), number, machine)
-    columns = ("time", "machine_id", "name")
-    for row in rows(directory, "machine_attributes", columns, named_rows, optional=True):
-        value = None if row.flag("deleted") else row.text("value")
-        table.take_attribute(row.time(), row.whole("machine_id"), row.text("name"), value)
-    return table.machines(most)
+    return read_machines(LAYOUT, directory, at=at, most=most, whole=whole, notes=notes)
 
 
 def jobs(
@@ -130,49 +115,47 @@ def jobs(
     whole: Resources = LARGEST_MACHINE,
     notes: Notes | None = None,
     in_order: bool = True,
-) -> Iterator[Job]:
+) -> Iterator[SimulatedJob]:
     """The jobs that run at `start` or are submitted within `span` of it, in order of submission,
     with times counted from `start`. `notes` counts what was read and what could not be expressed.
     `in_order=False` sorts tables in memory that are not in order of time."""
-    notes = Notes() if notes is None else notes
-    columns = ("time", "type", "collection_id")
-    # Of one instant, a job's end comes after its tasks'.
-    in_time = merged(
-        ("instance_events", rows(directory, "instance_events", columns, named_rows)),
-        ("collection_events", rows(directory, "collection_events", columns, named_rows)),
+    return read_jobs(
+        LAYOUT,
+        _Events2019,
+        directory,
+        start=start,
+        span=span,
+        whole=whole,
+        notes=notes,
         in_order=in_order,
     )
-    events = _Events2019(whole, notes).read(in_time)
-    return Assembly(start, span, notes).read(events)
 
 
-class _Events2019:
-    def __init__(self, whole: Resources, notes: Notes) -> None:
-        self.notes = notes
-        self.requests = Requests("resource_request.cpus", "resource_request.memory", whole)
+class _Events2019(EventReader):
+    highest_batch_priority = HIGHEST_BATCH_PRIORITY
+    usual_priority = 0
+    request_columns = ("resource_request.cpus", "resource_request.memory")
 
     def read(self, rows: Iterable[tuple[int, str, Row]]) -> Iterator[Event]:
         for time, table, row in rows:
             is_task = table == "instance_events"
-            kind = row.choice("type", _TYPES)
+            kind = row.choice("type", _TYPES.names)
             if row.whole("alloc_collection_id", 0):
                 if kind == 0:
                     what = "task" if is_task else "job"
                     self.notes.leave_out(f"{what} inside an alloc set")
             elif is_task:
-                yield self._of_task(time, row, _OF_TASKS[kind])
-            elif _OF_JOBS[kind] is not What.OTHER:
-                yield self._of_job(time, row, _OF_JOBS[kind])
+                yield self._of_task(time, row, _TYPES.of_tasks[kind])
+            elif _TYPES.of_jobs[kind] is not What.OTHER:
+                yield self._of_job(time, row, _TYPES.of_jobs[kind])
 
     def _of_job(self, time: int, row: Row, what: What) -> Event:
         if what is What.SUBMITTED:
             for name, meaning in _UNSAID.items():
                 if row.text(name) not in ("", "0", "[]"):
                     self.notes.leave_out(meaning)
-        priority = row.priority(0)
-        is_batch = priority <= HIGHEST_BATCH_PRIORITY
-        if row.choice("scheduler", _SCHEDULERS, 0):
-            is_batch = True
+        priority = self.priority(row)
+        is_batch = bool(row.choice("scheduler", _SCHEDULERS, 0)) or self.is_batch(priority)
         number = row.whole("collection_id")
         return Event(
             time, what, number, priority=priority, is_batch=is_batch, owner=row.text("user")
@@ -188,16 +171,8 @@ class _Events2019:
                 if not name:
                     row.refuse(f"constraint[{number}].name", "is missing", "an attribute's name")
                 self.notes.require(requires, relation, name, value)
-        priority = row.priority(0)
-        return Event(
-            time,
-            what,
-            row.whole("collection_id"),
-            row.whole("instance_index", 0),
-            Ask(self.requests.of(row), tuple(requires.items())),
-            priority,
-            priority <= HIGHEST_BATCH_PRIORITY,
-        )
+        place = row.whole("collection_id"), row.whole("instance_index", 0)
+        return self.of_task(time, what, row, place, requires)
 
     def _constraints(self, row: Row) -> list[dict[str, Any]]:
         """An array, or its text as a CSV has it."""

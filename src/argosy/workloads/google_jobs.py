@@ -22,9 +22,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from argosy.model.errors import TraceError
-from argosy.model.jobs import BATCH, SERVICE, Job, TaskGroup
+from argosy.model.jobs import BATCH, SERVICE, TaskGroup
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
+from argosy.model.truth import GroupTruth, SimulatedJob, group_with_truth, simulated_job
 from argosy.workloads.google_tables import AFTER_THE_END, Row
 
 #: Traces begin at 600 s; what was there before has the time 0.
@@ -183,7 +184,7 @@ class Assembly:
         self.jobs: dict[int, _OpenJob] = {}
         self.done: set[int] = set()
 
-    def read(self, events: Iterable[Event]) -> Iterator[Job]:
+    def read(self, events: Iterable[Event]) -> Iterator[SimulatedJob]:
         for event in events:
             if event.time >= AFTER_THE_END or (event.time >= self.end and not self.jobs):
                 break
@@ -224,7 +225,7 @@ class Assembly:
             task.ran = ran if ran or task.begun >= self.start else -1
             task.begun = -1
 
-    def _finished(self) -> Iterator[Job]:
+    def _finished(self) -> Iterator[SimulatedJob]:
         while self.jobs:
             number, open_job = next(iter(self.jobs.items()))
             if not open_job.is_over:
@@ -233,18 +234,17 @@ class Assembly:
             self.done.add(number)
             if groups := self._groups(open_job):
                 self.notes.jobs += 1
-                self.notes.tasks += sum(group.count for group in groups)
-                yield Job(
+                self.notes.tasks += sum(group.count for group, _ in groups)
+                yield simulated_job(
                     str(number),
-                    tuple(groups),
-                    max(open_job.submit - self.start, 0),
-                    BATCH if open_job.is_batch else SERVICE,
-                    open_job.priority or 0,
-                    False,
-                    open_job.owner,
+                    *groups,
+                    submit=max(open_job.submit - self.start, 0),
+                    kind=BATCH if open_job.is_batch else SERVICE,
+                    precedence=open_job.priority or 0,
+                    owner=open_job.owner,
                 )
 
-    def _groups(self, job: _OpenJob) -> list[TaskGroup]:
+    def _groups(self, job: _OpenJob) -> list[tuple[TaskGroup, GroupTruth]]:
         """Tasks that ask for the same, those that never end apart from the others."""
         alike: dict[tuple[int, tuple[tuple[str, str], ...], bool], list[_Task]] = {}
         for task in job.tasks.values():
@@ -264,7 +264,7 @@ class Assembly:
                 durations = tuple(max(task.ran, 1) for task in tasks)
                 durations = durations if len(set(durations)) > 1 else durations[:1]
             request = tasks[0].ask.request
-            groups.append(TaskGroup(len(tasks), request, durations, requires=dict(requires)))
+            groups.append(group_with_truth(len(tasks), request, durations, requires=dict(requires)))
         return groups
 
 

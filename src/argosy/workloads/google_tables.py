@@ -12,7 +12,7 @@ import gzip
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeAlias
 
 import msgspec
 
@@ -156,11 +156,15 @@ def parts(directory: Path, table: str, *, optional: bool = False) -> list[Path]:
     return found
 
 
+#: Reads the rows of one file, given the columns.
+ReadRows: TypeAlias = Callable[[Path, Sequence[str]], Iterator[Row]]
+
+
 def rows(
     directory: Path,
     table: str,
     columns: Sequence[str],
-    read: Callable[[Path, Sequence[str]], Iterator[Row]],
+    read: ReadRows,
     *,
     optional: bool = False,
 ) -> Iterator[Row]:

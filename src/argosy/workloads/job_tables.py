@@ -13,8 +13,17 @@ import msgspec
 from argosy.model.constraints import NAME, RESERVED, Constraint
 from argosy.model.constraints.text import format_constraint
 from argosy.model.errors import ModelError, excerpt
-from argosy.model.jobs import BATCH, Job, Phase, TaskGroup
+from argosy.model.jobs import BATCH, TaskGroup
 from argosy.model.resources import Resources
+from argosy.model.truth import (
+    GroupTruth,
+    SimulatedJob,
+    check_phase,
+    group_with_truth,
+    simulated_job,
+    told_by_default,
+    workers_with_truth,
+)
 from argosy.model.units import Time
 from argosy.workloads.tables import Converter, Path, misfit
 
@@ -26,10 +35,7 @@ class PhaseTable(msgspec.Struct, frozen=True, kw_only=True):
     duration: Time
 
     def __post_init__(self) -> None:
-        self.phase()
-
-    def phase(self) -> Phase:
-        return Phase(self.activities, self.duration)
+        check_phase(self.activities, self.duration)
 
 
 class TaskGroupTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,21 +70,22 @@ class TaskGroupTable(msgspec.Struct, frozen=True, kw_only=True):
                 expected="one per task, or `duration` for all",
             )
 
-    def group(self) -> TaskGroup:
+    def group(self) -> tuple[TaskGroup, GroupTruth]:
+        fields: dict[str, Any] = {
+            "tags": self.tags,
+            "requires": self.requires,
+            "prefers": self.prefers,
+        }
+        if self.phases:
+            activities = tuple(phase.activities for phase in self.phases)
+            durations = tuple(phase.duration for phase in self.phases)
+            return workers_with_truth(
+                self.count, self.request, activities, durations, self.estimate, **fields
+            )
         durations = self.durations or ()
         if self.duration is not None:
             durations = (self.duration,)
-        phases = tuple(phase.phase() for phase in self.phases)
-        return TaskGroup(
-            self.count,
-            self.request,
-            durations,
-            self.estimate,
-            self.tags,
-            self.requires,
-            phases,
-            self.prefers,
-        )
+        return group_with_truth(self.count, self.request, durations, self.estimate, **fields)
 
 
 class JobTable(TaskGroupTable, frozen=True, kw_only=True):
@@ -95,21 +102,21 @@ class JobTable(TaskGroupTable, frozen=True, kw_only=True):
     constraints: tuple[Constraint, ...] = ()
     groups: tuple[TaskGroupTable, ...] | None = None
 
-    def job(self, groups: tuple[TaskGroup, ...]) -> Job:
-        return Job(
+    def job(self, groups: Iterable[tuple[TaskGroup, GroupTruth]]) -> SimulatedJob:
+        return simulated_job(
             self.id,
-            groups,
-            self.submit,
-            self.kind,
-            self.precedence,
-            self.gang,
-            self.owner,
-            self.constraints,
-            self.program,
+            *groups,
+            submit=self.submit,
+            kind=self.kind,
+            precedence=self.precedence,
+            gang=self.gang,
+            owner=self.owner,
+            constraints=self.constraints,
+            program=self.program,
         )
 
 
-def read_job(converter: Converter, table: Any, path: Path = ()) -> Job:
+def read_job(converter: Converter, table: Any, path: Path = ()) -> SimulatedJob:
     """The job a table describes, or `Misfit`."""
     if isinstance(table, dict) and "groups" in table:
         for key in msgspec.structs.fields(TaskGroupTable):
@@ -130,7 +137,7 @@ def read_job(converter: Converter, table: Any, path: Path = ()) -> Job:
             place = path if read.groups is None else (*path, "groups", index)
             raise misfit(error, place) from None
     try:
-        return read.job(tuple(groups))
+        return read.job(groups)
     except ModelError as error:
         raise misfit(error, path) from None
 
@@ -152,9 +159,10 @@ def check_labels(tags: Iterable[str], requires: Mapping[str, str]) -> None:
             )
 
 
-def job_table(job: Job) -> dict[str, Any]:
-    """The table that gives `job` back: times in microseconds, default values left out."""
-    table: dict[str, Any] = {"id": job.id, "submit": job.submit, "kind": job.kind}
+def job_table(made: SimulatedJob) -> dict[str, Any]:
+    """The table that gives the job back: times in microseconds, default values left out."""
+    job = made.job
+    table: dict[str, Any] = {"id": job.id, "submit": made.submit, "kind": job.kind}
     if job.precedence:
         table["precedence"] = job.precedence
     if job.gang:
@@ -165,25 +173,26 @@ def job_table(job: Job) -> dict[str, Any]:
         table["program"] = job.program
     if job.constraints:
         table["constraints"] = [format_constraint(constraint) for constraint in job.constraints]
-    groups = [_group_table(group) for group in job.groups]
+    groups = list(map(_group_table, job.groups, made.truth))
     return table | (groups[0] if len(groups) == 1 else {"groups": groups})
 
 
-def _group_table(group: TaskGroup) -> dict[str, Any]:
+def _group_table(group: TaskGroup, truth: GroupTruth) -> dict[str, Any]:
     table: dict[str, Any] = {
         "count": group.count,
         "request": {name: amount for name, amount in group.request.items() if amount},
     }
     # One duration of one task may be written either way; the shorter is chosen.
-    if len(group.durations) == 1:
-        table["duration"] = group.durations[0]
-    elif group.durations:
-        table["durations"] = list(group.durations)
-    if group.phases:
+    if len(truth.durations) == 1:
+        table["duration"] = truth.durations[0]
+    elif truth.durations:
+        table["durations"] = list(truth.durations)
+    if truth.phases:
         table["phases"] = [
-            {"activities": phase.activities, "duration": phase.duration} for phase in group.phases
+            {"activities": activities, "duration": duration}
+            for activities, duration in zip(group.activities, truth.phases, strict=True)
         ]
-    if group.estimate is not None:
+    if group.estimate != told_by_default(group, truth):
         table["estimate"] = group.estimate
     if group.tags:
         table["tags"] = list(group.tags)

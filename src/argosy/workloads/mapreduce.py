@@ -20,9 +20,11 @@ from typing import Final
 import msgspec
 
 from argosy.model.errors import ScenarioError
-from argosy.model.jobs import MOST_TASKS, Job, Phase, TaskGroup
+from argosy.model.jobs import MOST_TASKS
+from argosy.model.machine_model import Probability
 from argosy.model.random import Random
-from argosy.model.scenario import Positive, Probability, Weight
+from argosy.model.scenario import Positive, Weight
+from argosy.model.truth import SimulatedJob, simulated_job, workers_with_truth
 from argosy.workloads import clusters
 from argosy.workloads.cluster_specs import (
     BOUNDS,
@@ -82,7 +84,7 @@ def jobs(
     *,
     rate: Mapping[str, float] | float = 1.0,
     scale: float = 1.0,
-) -> Iterator[Job]:
+) -> Iterator[SimulatedJob]:
     """As `clusters.jobs`, with as many fewer batch jobs as MapReduce jobs arrive. `rate` may name the
     kind ``mapreduce`` too."""
     gap = shape().interarrival(cluster)
@@ -100,7 +102,9 @@ def jobs(
     return merge(others, _arrivals(cluster, span, gap, random), key=attrgetter("submit"))
 
 
-def _arrivals(cluster: ClusterSpec, span: int, gap: float, random: Random) -> Iterator[Job]:
+def _arrivals(
+    cluster: ClusterSpec, span: int, gap: float, random: Random
+) -> Iterator[SimulatedJob]:
     made, random = shape(), random.child(MAPREDUCE)
     batch = cluster.kinds["batch"]
     exponential = random.child("arrivals").exponential
@@ -115,22 +119,21 @@ def _arrivals(cluster: ClusterSpec, span: int, gap: float, random: Random) -> It
     while at < span:
         program = draw_program.below(len(programs))
         workers = draw_workers()
-        phases = tuple(
-            Phase(
-                min(max(1, per_hundred * workers // 100), MOST_TASKS),
-                max(1, int(mean * (1 + made.spread * (2 * draw_spread() - 1)))),
-            )
-            for per_hundred, mean in zip(
-                (draw_maps(), draw_reduces()), programs[program], strict=True
-            )
+        activities = tuple(
+            min(max(1, per_hundred * workers // 100), MOST_TASKS)
+            for per_hundred in (draw_maps(), draw_reduces())
         )
-        group = TaskGroup(workers, draw_request(), phases=phases)
-        yield Job(
+        durations = tuple(
+            max(1, int(mean * (1 + made.spread * (2 * draw_spread() - 1))))
+            for mean in programs[program]
+        )
+        group = workers_with_truth(workers, draw_request(), activities, durations)
+        yield simulated_job(
             f"{MAPREDUCE}-{number}",
-            (group,),
-            int(at),
-            MAPREDUCE,
-            batch.precedence,
+            group,
+            submit=int(at),
+            kind=MAPREDUCE,
+            precedence=batch.precedence,
             program=f"program-{program}",
         )
         number += 1

@@ -19,10 +19,12 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 
 from argosy.model.errors import ModelError, excerpt
-from argosy.model.jobs import MOST_TASKS, PRECEDENCE_RANGE, Job, TaskGroup, is_name
+from argosy.model.jobs import MOST_TASKS, PRECEDENCE_RANGE, TaskGroup, is_name
+from argosy.model.machine_model import Probability
 from argosy.model.random import Random
 from argosy.model.resources import Resources
-from argosy.model.scenario import Factor, Probability, Weight
+from argosy.model.scenario import Factor, Weight
+from argosy.model.truth import GroupTruth, SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import LARGEST, Micros, Time, format_duration
 from argosy.workloads.arrivals import Arrivals, Poisson
 from argosy.workloads.distributions import Distribution, least_parameter
@@ -122,7 +124,9 @@ class Synthetic(msgspec.Struct, frozen=True, kw_only=True):
             raise ModelError("a span of no length", field="span", expected='a span such as "1h"')
 
 
-def generate(synthetic: Synthetic, capacity: Mapping[str, int], random: Random) -> list[Job]:
+def generate(
+    synthetic: Synthetic, capacity: Mapping[str, int], random: Random
+) -> list[SimulatedJob]:
     """Jobs in order of submission that offer `utilisation` of the cell's whole `capacity`."""
     kinds = [
         _KindDraws(name, kind, synthetic.span, random.child(name))
@@ -170,8 +174,8 @@ class _KindDraws:
         self.work = 0.0
         #: The tasks of the job drawn last.
         self.latest_count = 0
-        self.standing: list[tuple[TaskGroup, bool]] = []
-        self.arriving: list[tuple[TaskGroup, bool]] = []
+        self.standing: list[tuple[TaskGroup, GroupTruth, bool]] = []
+        self.arriving: list[tuple[TaskGroup, GroupTruth, bool]] = []
 
     def draw(self, room: dict[str, int]) -> dict[str, int]:
         """Draw one job and say how much work of each resource it brings."""
@@ -188,10 +192,15 @@ class _KindDraws:
             )
         self.latest_count = count
         durations = self._durations(count)
-        group = TaskGroup(
-            count, request, durations, self._estimate(durations), self.kind.tags, self.kind.requires
+        group, truth = group_with_truth(
+            count,
+            request,
+            durations,
+            self._estimate(durations),
+            tags=self.kind.tags,
+            requires=self.kind.requires,
         )
-        (self.standing if stands else self.arriving).append((group, is_gang))
+        (self.standing if stands else self.arriving).append((group, truth, is_gang))
 
         time = self._time_within(durations, count, stands)
         amounts = dict(request.items())
@@ -242,7 +251,7 @@ class _KindDraws:
             total += within if stands else within - within * within // (2 * self.span)
         return total if len(durations) > 1 else total * count
 
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[SimulatedJob]:
         times = [0] * len(self.standing)
         try:
             times += self.kind.arrivals.times(len(self.arriving), self.span, self.arrivals)
@@ -251,14 +260,16 @@ class _KindDraws:
         drawn = self.standing + self.arriving
         digits = len(str(len(drawn)))
         return [
-            Job(
+            simulated_job(
                 f"{self.name}-{index:0{digits}}",
-                (group,),
-                submit,
-                self.name,
-                self.kind.precedence,
-                is_gang,
-                self.kind.owner,
+                (group, truth),
+                submit=submit,
+                kind=self.name,
+                precedence=self.kind.precedence,
+                gang=is_gang,
+                owner=self.kind.owner,
             )
-            for index, ((group, is_gang), submit) in enumerate(zip(drawn, times, strict=True))
+            for index, ((group, truth, is_gang), submit) in enumerate(
+                zip(drawn, times, strict=True)
+            )
         ]

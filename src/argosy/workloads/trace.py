@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from argosy.model.errors import TraceError, excerpt
-from argosy.model.jobs import Job
+from argosy.model.truth import SimulatedJob
 from argosy.model.units import LARGEST
 from argosy.workloads.job_tables import job_table, read_job
 from argosy.workloads.tables import Converter, Misfit, path_text
@@ -24,10 +24,12 @@ _CONVERTER: Final = Converter(TraceError, bare_micros=True)
 
 
 #: Raises `Misfit` for a job that does not fit where it is to run; told whether it has `groups`.
-JobCheck: TypeAlias = Callable[[Job, bool], None]
+JobCheck: TypeAlias = Callable[[SimulatedJob, bool], None]
 
 
-def read_trace(path: Path, *, speedup: float = 1.0, check: JobCheck | None = None) -> Iterator[Job]:
+def read_trace(
+    path: Path, *, speedup: float = 1.0, check: JobCheck | None = None
+) -> Iterator[SimulatedJob]:
     """The jobs of a trace, checked one by one. `speedup` 2 submits them twice as fast."""
     seen: set[str] = set()
     latest = 0
@@ -63,7 +65,7 @@ def read_trace(path: Path, *, speedup: float = 1.0, check: JobCheck | None = Non
         ) from error
 
 
-def _read_line(path: Path, number: int, line: bytes, check: JobCheck | None) -> Job:
+def _read_line(path: Path, number: int, line: bytes, check: JobCheck | None) -> SimulatedJob:
     try:
         table = _decode(line)
         job = read_job(_CONVERTER, table)
@@ -118,11 +120,11 @@ def _no_constant(name: str) -> Any:
     raise _NotJson(f"not JSON: {name} is no number")
 
 
-def _sooner(job: Job, speedup: float) -> Job:
+def _sooner(job: SimulatedJob, speedup: float) -> SimulatedJob:
     return msgspec.structs.replace(job, submit=min(int(job.submit / speedup), LARGEST))
 
 
-def write_trace(path: Path, jobs: Iterable[Job]) -> int:
+def write_trace(path: Path, jobs: Iterable[SimulatedJob]) -> int:
     """Write `jobs` in the order given and return how many; the file appears whole or not at all."""
     encoder = msgspec.json.Encoder()
     partial = path.with_name(f".{path.name}.partial")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from argosy.engines.api import Capabilities, Context, PaperPreset, Settings
 from argosy.engines.shared.long_short import HybridScheduler, HybridSettings
 from argosy.engines.shared.probing import draw
-from argosy.model.scenario import MachineModel
+from argosy.model.machine_model import MachineModel
 from argosy.model.transactions import MachineArray
 
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from argosy.engines.api import Capabilities, Context, PaperPreset, Settings
 from argosy.engines.shared.long_short import HybridScheduler, HybridSettings
-from argosy.model.scenario import MachineModel, Steal
+from argosy.model.machine_model import MachineModel, Steal
 
 
 class HawkSettings(HybridSettings, frozen=True):

@@ -11,14 +11,18 @@ from argosy.engines.api import Capabilities, Context, Finishes, Settings
 from argosy.engines.kube.queues import Batch, Kinds, Pod, ReadyQueue, RetryQueue, one
 from argosy.engines.kube.room import Room
 from argosy.engines.kube.skipped_attempts import VainAttempts
+from argosy.engines.shared.withdrawal import Withdrawal, added, failed, withdrawn
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
     Committed,
     DecisionDue,
     Event,
+    JobCancelled,
+    JobChanged,
     JobSubmitted,
     MachineChanged,
     MachineJoined,
+    TaskFailed,
     TaskFinished,
     TasksLost,
     TimerFired,
@@ -30,7 +34,7 @@ from argosy.model.units import Micros
 
 _RETRY: Final = "retry"
 _NEVER: Final = 2**62
-#: Attempts are passed over for so long at most, for what they cost is told afterwards.
+#: Attempts are passed over for so long at most, for their time is reported afterwards.
 _LONGEST: Final = 60_000_000
 
 
@@ -51,6 +55,10 @@ class KubeSettings(Settings, frozen=True):
     preempt: bool = True
     #: A task is abandoned after so many attempts. Kubernetes itself never gives up.
     attempts: Annotated[int, Meta(ge=1, le=1_000_000_000)] = 100_000
+    #: Pass over attempts that are bound to find no room, and report their time afterwards, instead of
+    #: making each: a simulation of a full cell is then fast, with the same placements. It happens only
+    #: while every decision takes exactly t_task, so never on real clocks.
+    skip_hopeless_attempts: bool = True
 
 
 class Kube:
@@ -77,6 +85,8 @@ class Kube:
         self._pod: Pod | None = None
         self._claims: Claims | None = None
         self._explanation = Explanation()
+        #: Whether nobody wants that task any more.
+        self._is_withdrawn = False
         self._decision = 0
         #: When the decision is due, and whether none was late or early: the world may stretch them.
         self._due = 0
@@ -90,7 +100,7 @@ class Kube:
         match event:
             case DecisionDue(token):
                 return self._decided(view, now) if token == self._decision else ()
-            case Committed(transaction, outcome) if transaction.claims is self._claims:
+            case Committed(token, outcome) if token == self._decision:
                 return self._bound(outcome, view, now)
             case TimerFired(name) if name == _RETRY and now >= self._timer:
                 self._timer = _NEVER
@@ -111,7 +121,33 @@ class Kube:
                 begun = self._catch_up(now)
                 self._room.changed()
                 return begun or self._go_on(view, now)
+            case JobCancelled() | JobChanged():
+                begun = self._catch_up(now)
+                self._withdraw(event)
+                more = added(event)
+                rest = self._go_on(view, now) if more is None else self.handle(more, view, now)
+                return (*begun, *rest)
+            case TaskFailed():
+                return self.handle(failed(event, view), view, now)
         return ()
+
+    def _withdraw(self, event: Withdrawal) -> None:
+        gone = set(withdrawn(event).tolist())
+
+        def is_wanted(task: int) -> bool:
+            return task not in gone
+
+        left_out = self._ready.keep(is_wanted) + self._waiting.keep(is_wanted)
+        for kind, count in left_out.items():
+            self._room.wanted(kind, -count)
+        self._vain.recount()
+        if self._pod is not None:
+            self._vain.most = max(self._vain.most, self._pod.attempts)
+            self._is_withdrawn |= self._pod.task in gone
+
+    def _forget(self, pod: Pod, view: View, now: int) -> Sequence[Effect]:
+        self._room.wanted(pod.kind, -1)
+        return self._begin(view, now)
 
     def _add(self, job: Job, number: int, tasks: TaskArray, view: View) -> list[int]:
         """Makes tasks ready; returns the shape of each."""
@@ -131,6 +167,7 @@ class Kube:
     def _begin(self, view: View, now: int) -> Sequence[Effect]:
         """Takes the next task and looks for a machine, on the cell as it is now."""
         self._pod = self._claims = None
+        self._is_withdrawn = False
         self._waiting.move_due(now, self._ready)
         if self._is_all_in_vain(view):
             return self._pass_over(now)
@@ -144,8 +181,7 @@ class Kube:
     def _think(self, pod: Pod, duration: int, now: int) -> Sequence[Effect]:
         self._decision += 1
         self._due = now + duration
-        earlier, on_job = self._vain.take_untold(pod.job)
-        return (Think(duration, self._decision, pod.job, "", earlier, on_job),)
+        return (Think(duration, self._decision, pod.job, "", self._vain.take_unreported(pod.job)),)
 
     def _choose(self, pod: Pod, view: View) -> None:
         kind = pod.kind
@@ -185,10 +221,12 @@ class Kube:
 
     def _decided(self, view: View, now: int) -> Sequence[Effect]:
         self._is_punctual &= now == self._due
+        if self._is_withdrawn and self._pod is not None:
+            return self._forget(self._pod, view, now)
         if self._claims is None:
             return self._found_none(view, now)
         transaction = Transaction(self._context.name, self._claims, preempt=self._settings.preempt)
-        return (Commit(transaction, self._explanation),)
+        return (Commit(self._decision, transaction, self._explanation),)
 
     def _bound(self, outcome: Outcome, view: View, now: int) -> Sequence[Effect]:
         """A machine that was taken meanwhile is no lack of room: the task is ready again at once."""
@@ -197,6 +235,8 @@ class Kube:
         if outcome.all_accepted:
             self._room.taken(pod.kind, view)
             return self._begin(view, now)
+        if self._is_withdrawn:
+            return self._forget(pod, view, now)
         if int(outcome.whys[0]) in (Why.RESOURCE_LIMIT, Why.JOB_LIMIT, Why.PRECEDENCE_LIMIT):
             return self._found_none(view, now)
         self._ready.put_back(pod)
@@ -242,7 +282,8 @@ class Kube:
         last attempt at a task are made in any case, for something is said about these."""
         head = self._ready.head
         return (
-            self._is_punctual
+            self._settings.skip_hopeless_attempts
+            and self._is_punctual
             and self._room.is_short()
             and (head is not None or len(self._waiting) > 0)
             and not (isinstance(head, Batch) and head.is_fresh)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -60,6 +60,12 @@ class Batch:
         self.at += 1
         return pod
 
+    def keep(self, is_wanted: Callable[[int], bool]) -> int:
+        """Leaves out tasks that are not wanted any more; returns how many."""
+        tasks = self.tasks[self.at :]
+        self.tasks, self.at = list(filter(is_wanted, tasks)), 0
+        return len(tasks) - len(self.tasks)
+
     @property
     def is_empty(self) -> bool:
         return self.at == len(self.tasks)
@@ -76,6 +82,26 @@ class _Level:
         self.came = 0
         self.went = 0
         self.fresh: deque[int] = deque()
+
+    def keep(self, is_wanted: Callable[[int], bool]) -> Counter[TaskKind]:
+        """Leaves out tasks that are not wanted any more, as if they had never come."""
+        gone: Counter[TaskKind] = Counter()
+        items, self.items = self.items, deque()
+        self.came = self.went = 0
+        self.fresh.clear()
+        for item in items:
+            if isinstance(item, Pod):
+                size = int(is_wanted(item.task))
+                gone[item.kind] += 1 - size
+            else:
+                gone[item.kind] += item.keep(is_wanted)
+                size = len(item.tasks)
+            if size:
+                self.items.append(item)
+                if isinstance(item, Batch) and item.is_fresh:
+                    self.fresh.append(self.came)
+                self.came += size
+        return gone
 
 
 class ReadyQueue:
@@ -123,6 +149,15 @@ class ReadyQueue:
             self._order.pop()
             self._first = self._levels[self._order[-1]] if self._order else None
         return pod
+
+    def keep(self, is_wanted: Callable[[int], bool]) -> Counter[TaskKind]:
+        """Leaves out tasks that are not wanted any more; returns how many of each kind."""
+        gone: Counter[TaskKind] = Counter()
+        for precedence in self._order:
+            gone += self._levels[precedence].keep(is_wanted)
+        self._order = [precedence for precedence in self._order if self._levels[precedence].items]
+        self._first = self._levels[self._order[-1]] if self._order else None
+        return gone
 
     def explained(self, batch: Batch) -> list[int]:
         """The batch that the last pod came from is fresh no more. Returns its tasks that are left."""
@@ -172,6 +207,12 @@ class RetryQueue:
 
     def add(self, pod: Pod, now: int) -> None:
         self._pods.append((now + self._wait, pod))
+
+    def keep(self, is_wanted: Callable[[int], bool]) -> Counter[TaskKind]:
+        """Leaves out tasks that are not wanted any more; returns how many of each kind."""
+        gone = Counter(pod.kind for _, pod in self._pods if not is_wanted(pod.task))
+        self._pods = deque(entry for entry in self._pods if is_wanted(entry[1].task))
+        return gone
 
     @property
     def due(self) -> int | None:

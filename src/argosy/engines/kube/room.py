@@ -45,7 +45,8 @@ class Room:
 
     def is_own(self, view: View) -> bool:
         """Whether whatever is taken is this scheduler's."""
-        return [*view.used_total().values()] == (self._used or [0] * len(view.dimensions))
+        used = [*view.used_total().values()]
+        return used == self._used + [0] * (len(used) - len(self._used))
 
     def found_none(self, kind: TaskKind, explanation: Explanation) -> None:
         self._lacking[kind] = explanation

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 
 from argosy.engines.kube.queues import Pod, ReadyQueue, RetryQueue
+from argosy.model.effects import EarlierTime
 
 
 class VainAttempts:
@@ -26,9 +27,9 @@ class VainAttempts:
         self.since: int | None = None
         #: No task has been tried more often.
         self.most = 0
-        #: The time of attempts that no `Think` has told of yet: in all, and by job.
-        self._untold = 0
-        self._untold_by_job: Counter[int] = Counter()
+        #: The time of attempts that no `Think` has reported yet: in all, and by job.
+        self._unreported = 0
+        self._unreported_by_job: Counter[int] = Counter()
         self._passed = 0
 
     def until(self, now: int) -> tuple[Pod, int] | None:
@@ -51,7 +52,7 @@ class VainAttempts:
             self.tried(pod)
             self._passed += 1
             end = at + t_task
-            self._tell_later(pod.job, min(end, now) - at)
+            self._report_later(pod.job, min(end, now) - at)
             if end > now:
                 waiting.move_due(now, ready)
                 return pod, end
@@ -73,14 +74,15 @@ class VainAttempts:
         assert self.since is not None
         return self.since + (number - self.most - 1) * (self._t_task + self._retry)
 
-    def _tell_later(self, job: int, time: int) -> None:
-        self._untold += time
-        self._untold_by_job[job] += time
+    def _report_later(self, job: int, time: int) -> None:
+        self._unreported += time
+        self._unreported_by_job[job] += time
 
-    def take_untold(self, job: int) -> tuple[int, int]:
-        """The time that was not told of, in all and on a job; it counts as told from now on."""
-        total, self._untold = self._untold, 0
-        return total, self._untold_by_job.pop(job, 0)
+    def take_unreported(self, job: int) -> EarlierTime | None:
+        """The time that was not reported, in all and on a job; it counts as reported from now on."""
+        total, self._unreported = self._unreported, 0
+        on_job = self._unreported_by_job.pop(job, 0)
+        return EarlierTime(total, on_job) if total or on_job else None
 
     def take_passed(self) -> int:
         """How many attempts were passed over since the last call."""

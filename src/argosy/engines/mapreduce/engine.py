@@ -14,8 +14,11 @@ from argosy.model.events import (
     Committed,
     DecisionDue,
     Event,
+    JobCancelled,
+    JobChanged,
     JobSubmitted,
     PhaseFinished,
+    TaskFailed,
     TasksLost,
     TimerFired,
 )
@@ -55,20 +58,26 @@ class MapReduce(SerialScheduler):
                 return scaling.look_again(view, now)
             case DecisionDue(token) if token < 0:
                 return scaling.commit(token, view, now)
-            case Committed(transaction, outcome) if scaling.is_mine(transaction):
+            case Committed(token, outcome) if scaling.is_mine(token):
                 return scaling.added(outcome, view, now)
-            case Committed(transaction, outcome):
-                if transaction.claims is None:
+            case Committed(token, outcome):
+                if (claims := self._claims_of(token)) is None:
                     return ()
                 effects = super().handle(event, view, now)
-                placed = transaction.claims.tasks[outcome.accepted]
+                placed = claims.tasks[outcome.accepted]
                 return (*effects, *scaling.placed(placed, view, now))
-            case JobSubmitted(job, number, tasks) if job.phases:
+            case JobSubmitted(job, number, tasks) if job.activities:
                 scaling.take(job, number, len(tasks))
-            case TasksLost(job, number, tasks) if job.phases:
+            case TasksLost(job, number, tasks) if job.activities:
                 scaling.lose(number, tasks, now)
                 is_own = job.is_own(tasks)
                 if not is_own.any():
                     return ()
                 event = structs.replace(event, tasks=tasks[is_own], machines=event.machines[is_own])
+            case TaskFailed(job, number, tasks, again=False) if job.activities:
+                scaling.lose(number, tasks, now)
+            case JobCancelled(_, number):
+                scaling.forget(number)
+            case JobChanged(job, number):
+                scaling.change(job, number)
         return super().handle(event, view, now)

@@ -14,7 +14,7 @@ class History:
         self._known: defaultdict[tuple[str | None, int], list[int]] = defaultdict(lambda: [0, 0])
 
     def learn(self, job: Job, phase: int, duration: int) -> None:
-        activities = job.phases[phase].activities
+        activities = job.activities[phase]
         for program in (job.program, None):
             sums = self._known[program, phase]
             sums[0] += activities
@@ -51,11 +51,11 @@ class Workers:
     @property
     def useful(self) -> int:
         """More workers than this would find nothing to do, in this phase or a later one."""
-        return max(phase.activities for phase in self.job.phases[self.phase :])
+        return max(self.job.activities[self.phase :])
 
     def settle(self, now: int) -> None:
         """To be called before the number of workers changes."""
-        rate = min(self.count, self.job.phases[self.phase].activities)
+        rate = min(self.count, self.job.activities[self.phase])
         self._done += rate * (now - self._since)
         self._since = now
 
@@ -68,13 +68,13 @@ class Workers:
         phases of which nothing is known are left out."""
         self.settle(now)
         left = []
-        for number in range(self.phase, len(self.job.phases)):
+        for number in range(self.phase, len(self.job.activities)):
             average = history.average(self.job, number)
             if average is None:
                 if number == self.phase:
                     return None
                 continue
-            activities = self.job.phases[number].activities
+            activities = self.job.activities[number]
             work = activities * average
             if number == self.phase:
                 # A run that is slower than those before it still has something to do.

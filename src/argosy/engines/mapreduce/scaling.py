@@ -22,11 +22,14 @@ from argosy.engines.mapreduce.prediction import History, Workers, best_addition
 from argosy.engines.shared.serial import SerialSettings
 from argosy.model.effects import Commit, Effect, Think, WakeMe
 from argosy.model.jobs import MOST_TASKS, PRECEDENCE_RANGE, Job, task_number
+from argosy.model.tasks import jobs_of
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import Micros
 
 LANE: Final = "scaling"
 TIMER: Final = "look again"
+#: The token of releases, whose answers nobody waits for.
+_RELEASES: Final = 0
 
 
 class ScalingSettings(SerialSettings, frozen=True):
@@ -69,7 +72,7 @@ class Scaling:
 
     def placed(self, tasks: TaskArray, view: View, now: int) -> Sequence[Effect]:
         """Workers that jobs asked for run; a job of which all do may get others."""
-        numbers, counts = np.unique(tasks >> 32, return_counts=True)
+        numbers, counts = np.unique(jobs_of(tasks), return_counts=True)
         for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
             workers = self._jobs.get(number)
             if workers is not None:
@@ -95,14 +98,22 @@ class Scaling:
         if workers is None:
             return ()
         self._history.learn(workers.job, phase, duration)
-        if phase + 1 == len(workers.job.phases):
-            del self._jobs[number]
-            self._starved.discard(number)
+        if phase + 1 == len(workers.job.activities):
+            self.forget(number)
             return ()
         workers.phase = phase
         workers.next_phase(now)
         self._want(number)
         return (*self._release(workers, now), *self._decide(view, now))
+
+    def forget(self, number: int) -> None:
+        """The job is over."""
+        self._jobs.pop(number, None)
+        self._starved.discard(number)
+
+    def change(self, job: Job, number: int) -> None:
+        if number in self._jobs:
+            self._jobs[number].job = job
 
     def look_again(self, view: View, now: int) -> Sequence[Effect]:
         self._is_timed = False
@@ -111,10 +122,9 @@ class Scaling:
         self._starved.clear()
         return self._decide(view, now)
 
-    def is_mine(self, transaction: Transaction) -> bool:
-        if self._adding is None or transaction.claims is None:
-            return False
-        return transaction.claims is self._adding[1]
+    def is_mine(self, token: int) -> bool:
+        """Whether the cell answers the decision under way."""
+        return self._adding is not None and token == self._token
 
     def commit(self, token: int, view: View, now: int) -> Sequence[Effect]:
         """The decision time has passed; a job that ended meanwhile needs nothing more."""
@@ -124,7 +134,7 @@ class Scaling:
         if number not in self._jobs:
             self._adding = None
             return self._decide(view, now)
-        return (Commit(Transaction(self._context.name, claims)),)
+        return (Commit(token, Transaction(self._context.name, claims)),)
 
     def added(self, outcome: Outcome, view: View, now: int) -> Sequence[Effect]:
         assert self._adding is not None
@@ -153,7 +163,7 @@ class Scaling:
         workers.settle(now)
         going = np.array(workers.extras[-surplus:], np.int64)
         del workers.extras[-surplus:]
-        return (Commit(Transaction(self._context.name, releases=going)),)
+        return (Commit(_RELEASES, Transaction(self._context.name, releases=going)),)
 
     def _decide(self, view: View, now: int) -> Sequence[Effect]:
         """Begins with the next job that gains from more workers, if there is one."""

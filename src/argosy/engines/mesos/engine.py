@@ -12,12 +12,16 @@ from argosy.cell import Draft, View
 from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.mesos.framework import Framework, FrameworkSettings, HoardedJob
 from argosy.engines.shared.serial import RULES, over_domains
+from argosy.engines.shared.withdrawal import added, failed, left
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
     Committed,
     DecisionDue,
     Event,
+    JobCancelled,
+    JobChanged,
     JobSubmitted,
+    TaskFailed,
     TasksLost,
     TimerFired,
 )
@@ -69,7 +73,7 @@ class Mesos:
         self._frameworks: dict[str, Framework] = {}
         #: Whether the allocator is busy making an offer.
         self._is_offering = False
-        #: Decisions under way, by token.
+        #: Decisions under way, by token, until they are over or the cell has answered.
         self._decisions: dict[int, Framework] = {}
         self._token = 0
 
@@ -82,10 +86,16 @@ class Mesos:
                 self._is_offering = False
                 return self._offer(view, now)
             case DecisionDue(token) if token in self._decisions:
-                return self._decided(self._decisions.pop(token), view, now)
-            case Committed(transaction, outcome):
-                framework = self._frameworks[transaction.scheduler.split(":")[1]]
-                return self._committed(framework, outcome.accepted, now)
+                return self._decided(token, view, now)
+            case Committed(token, outcome):
+                return self._committed(self._decisions.pop(token), outcome.accepted, now)
+            case JobCancelled() | JobChanged():
+                for framework in self._frameworks.values():
+                    framework.withdraw(event)
+                more = added(event)
+                return () if more is None else self.handle(more, view, now)
+            case TaskFailed():
+                return self.handle(failed(event, view), view, now)
         return ()
 
     def _framework(self, kind: str) -> Framework:
@@ -181,7 +191,8 @@ class Mesos:
         framework.unplaced = draft.unplaced()
         framework.claims = draft.claims() if draft.count else None
 
-    def _decided(self, framework: Framework, view: View, now: int) -> Sequence[Effect]:
+    def _decided(self, token: int, view: View, now: int) -> Sequence[Effect]:
+        framework = self._decisions.pop(token)
         work = framework.deciding
         assert work is not None
         if work.job.gang and framework.claims is not None:
@@ -193,8 +204,10 @@ class Mesos:
             framework.claims = Claims.joined(work.hoard)
         if framework.claims is None:
             return self._conclude(framework, now)
+        self._decisions[token] = framework
+        framework.is_committing = True
         transaction = Transaction(self._name(framework), framework.claims, atomic=work.job.gang)
-        return (Commit(transaction),)
+        return (Commit(token, transaction),)
 
     def _committed(
         self, framework: Framework, accepted: NDArray[np.bool_], now: int
@@ -205,6 +218,10 @@ class Mesos:
         work.tasks = np.sort(np.concatenate([framework.unplaced, claims.tasks[~accepted]]))
         work.hoard.clear()
         work.held = None
+        framework.is_committing = False
+        for event in framework.withdrawals:
+            work.job, work.tasks = event.job, left(work.tasks, event)
+        framework.withdrawals.clear()
         return self._conclude(framework, now)
 
     def _conclude(self, framework: Framework, now: int) -> Sequence[Effect]:

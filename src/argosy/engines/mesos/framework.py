@@ -8,8 +8,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.cell import Bitmap, View
+from argosy.cell import View
+from argosy.cell.bitmaps import to_mask
 from argosy.engines.shared.serial import KindTime
+from argosy.engines.shared.withdrawal import Withdrawal, claims_left, left
 from argosy.model.effects import Explain
 from argosy.model.jobs import Job
 from argosy.model.transactions import Claims, TaskArray
@@ -41,6 +43,15 @@ class HoardedJob:
         #: What the hoard asks for, per machine and dimension.
         self.held: NDArray[np.int64] | None = None
 
+    def withdraw(self, event: Withdrawal) -> None:
+        """What was hoarded for a job of which tasks are withdrawn is given up."""
+        if self.number == event.number:
+            hoarded = [claims.tasks for claims in self.hoard]
+            self.job = event.job
+            self.tasks = np.sort(left(np.concatenate([self.tasks, *hoarded]), event))
+            self.hoard.clear()
+            self.held = None
+
 
 class Framework:
     """Its queue, the offer under decision, and the filters. What it declined is not offered to it again
@@ -54,6 +65,9 @@ class Framework:
         #: The offer under decision, per machine and dimension.
         self.offer: NDArray[np.int64] | None = None
         self.claims: Claims | None = None
+        #: Whether the claims are on their way, and what was withdrawn since.
+        self.is_committing = False
+        self.withdrawals: list[Withdrawal] = []
         self.explains: list[Explain] = []
         self.unplaced = np.empty(0, np.int64)
         self._refuse = refuse if settings.refuse is None else settings.refuse
@@ -70,13 +84,30 @@ class Framework:
         self.queue.append(work)
         self._until[:] = 0
 
+    def withdraw(self, event: Withdrawal) -> None:
+        """Leaves out tasks that nobody wants any more."""
+        for work in self.queue:
+            work.withdraw(event)
+        self.queue = deque(work for work in self.queue if len(work.tasks))
+        if self.deciding is None or self.deciding.number != event.number:
+            return
+        if self.is_committing:
+            self.withdrawals.append(event)
+            return
+        self.explains = []
+        if self.deciding.job.gang:
+            # What was hoarded may be all that is left: the job is decided on anew.
+            self.claims, self.unplaced = None, self.unplaced[:0]
+        self.deciding.withdraw(event)
+        self.claims, self.unplaced = claims_left(self.claims, event), left(self.unplaced, event)
+
     def acceptable(self, available: NDArray[np.int64], view: View, now: int) -> NDArray[np.int64]:
         """What of `available` passes the filters."""
         passes = np.ones(len(available), np.bool_)
         if self.settings.only:
-            passes &= _mask(view.where(self.settings.only), view)
+            passes &= to_mask(view.where(self.settings.only), view.machines)
         for name, value in self.settings.avoid.items():
-            passes &= ~_mask(view.where({name: value}), view)
+            passes &= ~to_mask(view.where({name: value}), view.machines)
         if len(self._until) == len(available):
             passes &= (self._until <= now) | (available > self._declined).any(axis=1)
         return available if passes.all() else np.where(passes[:, None], available, 0)
@@ -96,8 +127,3 @@ class Framework:
             unused[self.claims.machines] = False
         self._until[unused] = now + self._refuse
         self._declined[unused] = self.offer[unused]
-
-
-def _mask(bitmap: Bitmap, view: View) -> NDArray[np.bool_]:
-    bits = np.unpackbits(bitmap.view(np.uint8), bitorder="little")
-    return bits[: view.machines].astype(np.bool_)

@@ -8,28 +8,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.cell import Rule, View, title_of
-from argosy.cell.waits import WaitView
+from argosy.cell.bitmaps import to_mask
+from argosy.cell.waits import WaitRules
 from argosy.engines.api import Capabilities, Context, Finishes, PaperPreset, Settings
 from argosy.engines.murmuration.estimates import Learner
 from argosy.engines.murmuration.peers import Peers
 from argosy.engines.murmuration.settings import MurmurationSettings
-from argosy.model.effects import Effect, Enqueue, Explain, Send, Think, WakeMe
+from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, added, failed, update
+from argosy.model.effects import Effect, Enqueue, Explain, Pace, Send, Think, WakeMe
 from argosy.model.events import (
     DecisionDue,
     Event,
+    JobCancelled,
+    JobChanged,
     JobSubmitted,
     MachineChanged,
     MachineJoined,
     MachineLost,
     MessageReceived,
     Started,
+    TaskFailed,
     TasksLost,
     TimerFired,
 )
 from argosy.model.explanations import Explanation, Why
-from argosy.model.gossip import WaitUpdate
 from argosy.model.jobs import Job, TaskGroup
-from argosy.model.scenario import MachineModel
+from argosy.model.machine_model import MachineModel
+from argosy.model.messages import WaitUpdate
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.units import LARGEST
 
@@ -69,9 +74,10 @@ class Murmuration:
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, MurmurationSettings)
+        assert context.waits is not None
         self._settings = settings
         self._context = context
-        self._view = WaitView(settings.as_published, settings.update_delay)
+        self._view = context.waits
         self._peers = Peers(settings, context, self._view)
         self._learner: Learner | None = None
         if settings.estimates == "learnt":
@@ -82,20 +88,23 @@ class Murmuration:
         #: The work of all jobs that have come.
         self._pushed = 0
         #: Tasks for which there is no machine: none is large enough, or all queues are full.
-        self._stuck: list[tuple[Job, int, TaskArray]] = []
+        self._stuck: list[WaitingTasks] = []
         self._will_retry = False
         self._deciding: RankedTasks | None = None
         #: As published: gossip about the decision under way, sent when it is over.
         self._gossip: list[Effect] = []
+        #: What tasks of each shape ask for; the view knows these.
+        self._requests: dict[int, tuple[int, ...]] = {}
         #: Numbers for the view of what tasks require and prefer.
         self._sets: dict[
             tuple[tuple[tuple[str, str], ...], ...],
             tuple[int, NDArray[np.uint8] | None, NDArray[np.uint8] | None],
         ] = {}
 
-    @property
-    def waits(self) -> WaitView:
-        return self._view
+    @classmethod
+    def wait_rules(cls, settings: Settings) -> WaitRules:
+        assert isinstance(settings, MurmurationSettings)
+        return WaitRules(settings.as_published, settings.update_delay)
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         if self._view.machines < view.machines:
@@ -125,7 +134,27 @@ class Murmuration:
                 return self._retry_stuck(view, now)
             case TimerFired(name):
                 return [*self._peers.fire(name, now), *self._begin(view, now)]
+            case JobCancelled() | JobChanged():
+                self._withdraw(event)
+                more = added(event)
+                return () if more is None else self.handle(more, view, now)
+            case TaskFailed():
+                return self.handle(failed(event, view), view, now)
         return ()
+
+    def _withdraw(self, event: Withdrawal) -> None:
+        """Ranks stay as they were: what a job is still to bring would change them little."""
+        self._stuck = [work for work in (update(w, event) for w in self._stuck) if len(work[2])]
+        queue = (self._updated(work, event) for work in self._queue)
+        self._queue = [work for work in queue if len(work.tasks)]
+        heapq.heapify(self._queue)
+        if self._deciding is not None:
+            self._deciding = self._updated(self._deciding, event)
+
+    @staticmethod
+    def _updated(work: RankedTasks, event: Withdrawal) -> RankedTasks:
+        job, number, tasks = update((work.job, work.number, work.tasks), event)
+        return RankedTasks(work.rank, work.arrival, job, number, tasks)
 
     def _learn_machines(self, view: View) -> None:
         self._view.learn(view.capacity().reshape(-1), view.takes_claims())
@@ -142,8 +171,8 @@ class Murmuration:
         heapq.heappush(self._queue, RankedTasks(rank, self._arrivals, job, number, tasks))
 
     def _estimate(self, job: Job, number: int, group: TaskGroup) -> int:
-        known = group.expected
-        if self._learner is not None and (group.durations or group.estimate is not None):
+        known = group.estimate
+        if self._learner is not None and not (group.endless or group.activities):
             self._learner.learn(*self._view.take_times())
             known = self._learner.estimate(job, number)
         return self._settings.unknown_estimate if known is None else known
@@ -195,6 +224,10 @@ class Murmuration:
         now: int,
         effects: list[Effect],
     ) -> None:
+        shape = view.shape(group.request, group.tags, work.job.precedence)
+        if view.unknown_resource(shape) is not None:
+            effects.extend(self._get_stuck(work, group, tasks, shape, view, now))
+            return
         shape = self._shape(work.job, group, view)
         estimate, total = self._estimate(work.job, work.number, group), work.job.tasks
         machines, versions, feasible, score, second, second_score = self._view.choose(
@@ -224,6 +257,7 @@ class Murmuration:
                     machines,
                     estimate,
                     shape,
+                    self._requests[shape],
                     total,
                     now,
                     self._settings.gossip == "task",
@@ -240,13 +274,14 @@ class Murmuration:
         told = None if self._learner is None else estimate
         if not settings.as_published:
             return Enqueue(tasks, machines, explanation, estimate=told)
-        first = settings.t_job + settings.t_task
-        return Enqueue(tasks, machines, explanation, first, settings.t_task, told)
+        pace = Pace(settings.t_job + settings.t_task, settings.t_task)
+        return Enqueue(tasks, machines, explanation, pace, told)
 
     def _shape(self, job: Job, group: TaskGroup, view: View) -> int:
         shape = view.shape(group.request, group.tags, job.precedence)
-        if not self._view.knows_shape(shape):
-            self._view.know_shape(shape, np.array(view.shape_request(shape), np.int64))
+        if shape not in self._requests:
+            request = self._requests[shape] = view.shape_request(shape)
+            self._view.know_shape(shape, np.array(request, np.int64))
         return shape
 
     def _eligible(
@@ -318,11 +353,11 @@ class Murmuration:
             if self._context.peers:
                 nowhere = np.full(len(mine), -1, np.int32)
                 shape = self._shape(job, group, view)
-                update = WaitUpdate(mine, versions, nowhere, 0, shape, job.tasks, now)
+                request = self._requests[shape]
+                update = WaitUpdate(mine, versions, nowhere, 0, shape, request, job.tasks, now)
                 effects.append(Send(self._context.peers, update))
         return effects
 
 
 def _members(attributes: Mapping[str, str], view: View) -> NDArray[np.uint8]:
-    words = view.where(attributes).view(np.uint8)
-    return np.unpackbits(words, count=view.machines, bitorder="little")
+    return to_mask(view.where(attributes), view.machines).view(np.uint8)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.jobs import Job
+from argosy.model.tasks import jobs_of
 
 #: Running times that are remembered per name, and how many make an estimate.
 MEMORY: Final = 1_000
@@ -51,7 +52,7 @@ class Learner:
 
     def learn(self, tasks: NDArray[np.int64], times: NDArray[np.int64]) -> None:
         """Tasks ended after so long; those of jobs that others placed are passed over."""
-        for number, time in zip((tasks >> 32).tolist(), times.tolist(), strict=True):
+        for number, time in zip(jobs_of(tasks).tolist(), times.tolist(), strict=True):
             known = self._open.get(number)
             if known is None:
                 continue

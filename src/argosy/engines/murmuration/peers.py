@@ -14,47 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.cell.waits import WaitState, WaitView
+from argosy.cell.waits import WaitView, columns_of, state_of
 from argosy.engines.api import Context
 from argosy.engines.murmuration.settings import MurmurationSettings
 from argosy.model.effects import Effect, Send, WakeMe
+from argosy.model.messages import AskWaits, Digest, Digests, Message, Repair, WaitColumns, Waits
 
 ASK = "ask"
 ANSWER = "answer to "
 COMPARE = "compare"
-
-
-class AskWaits(msgspec.Struct, frozen=True):
-    """A scheduler that starts again asks a peer for its view."""
-
-
-class Waits(msgspec.Struct, frozen=True):
-    state: WaitState
-
-
-class Digest(msgspec.Struct, frozen=True):
-    """Of all that the sender knows."""
-
-    digest: int
-
-
-class Digests(msgspec.Struct, frozen=True):
-    """The jobs that are not over in the sender's view, each with the digest of its entries."""
-
-    jobs: NDArray[np.int64]
-    digests: NDArray[np.uint64]
-
-
-class Repair(msgspec.Struct, frozen=True):
-    """The sender's entries of some jobs. One that is not an answer wants one."""
-
-    jobs: NDArray[np.int64]
-    state: WaitState
-    is_answer: bool
 
 
 class Peers:
@@ -88,13 +59,13 @@ class Peers:
     def _draw(self) -> str:
         return self._unasked.pop(self._context.random.below(len(self._unasked)))
 
-    def hear(self, sender: str, payload: object, now: int) -> Sequence[Effect]:
+    def hear(self, sender: str, payload: Message, now: int) -> Sequence[Effect]:
         match payload:
             case AskWaits():
                 return self._be_asked(sender, now)
             case Waits(state) if self.is_asking:
                 self.is_asking = False
-                self._waits.join(state)
+                self._waits.join(state_of(state))
             case Digest(digest) if not self.is_asking:
                 self._waits.settle(now)
                 if digest != self._waits.digest:
@@ -103,9 +74,9 @@ class Peers:
                 return self._compare(sender, jobs, digests, now)
             case Repair(jobs, state, is_answer):
                 self._waits.settle(now)
-                self._waits.join(state)
+                self._waits.join(state_of(state))
                 if not is_answer:
-                    mine = self._waits.state(jobs)
+                    mine = self._state(jobs)
                     return (Send((sender,), Repair(jobs, mine, is_answer=True)),)
         return ()
 
@@ -119,7 +90,11 @@ class Peers:
 
     def _answer(self, sender: str, now: int) -> Sequence[Effect]:
         self._waits.settle(now)
-        return (Send((sender,), Waits(self._waits.state())),)
+        return (Send((sender,), Waits(self._state())),)
+
+    def _state(self, jobs: NDArray[np.int64] | None = None) -> WaitColumns:
+        """What the view holds, or of some jobs."""
+        return columns_of(self._waits.state(jobs))
 
     def fire(self, name: str, now: int) -> Sequence[Effect]:
         if name == f"{ASK} {self._round}" and self.is_asking:
@@ -159,5 +134,5 @@ class Peers:
         differing = self._waits.differing(jobs, digests)
         if not len(differing):
             return ()
-        mine = self._waits.state(differing)
+        mine = self._state(differing)
         return (Send((sender,), Repair(differing, mine, is_answer=False)),)

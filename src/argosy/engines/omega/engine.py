@@ -14,10 +14,13 @@ from argosy.engines.shared.serial import CommitTerms, PendingJob, SerialSchedule
 from argosy.model.effects import Abandon, Commit, Effect, Explain, WakeMe
 from argosy.model.events import Committed, Event, JobSubmitted, TasksLost, TimerFired
 from argosy.model.explanations import Explanation
+from argosy.model.jobs import Job
 from argosy.model.transactions import TaskArray, Transaction
 
 #: How long a scheduler that has its share waits until it looks again, where it has no time of its own.
 SHORTEST_REST: Final = 1_000
+#: The token of what is only said; decisions have tokens from 1 on.
+_WANTS: Final = 0
 
 
 class OmegaSettings(SerialSettings, frozen=True):
@@ -76,10 +79,10 @@ class Omega(SerialScheduler):
         match event:
             case JobSubmitted(job, _, tasks) | TasksLost(job, _, tasks):
                 fair.want(job, tasks, view)
-            case Committed(transaction, outcome):
-                if transaction.claims is None:
+            case Committed(token, outcome):
+                if (claims := self._claims_of(token)) is None:
                     return ()
-                fair.got(transaction.claims, outcome.accepted, view)
+                fair.got(claims, outcome.accepted, view)
             case TimerFired("rest"):
                 self._rests = False
                 effects = self._begin(view) if self._deciding is None else ()
@@ -90,7 +93,9 @@ class Omega(SerialScheduler):
         if self._deciding is None and not self._queue and not self._waiting:
             fair.want_nothing()
         wants = fair.to_say(now)
-        return () if wants is None else (Commit(Transaction(self._context.name, wants=wants)),)
+        if wants is None:
+            return ()
+        return (Commit(_WANTS, Transaction(self._context.name, wants=wants)),)
 
     def _begin(self, view: View) -> Sequence[Effect]:
         if self._fair is not None and self._queue:
@@ -114,6 +119,10 @@ class Omega(SerialScheduler):
         remedy = "raise the scheduler's weight, or wait until others want less"
         why = Explanation(refused=share.refusal(request, view), remedy=remedy)
         return (Explain(work.tasks, why), wake)
+
+    def withdrawn(self, job: Job, tasks: TaskArray) -> None:
+        if self._fair is not None:
+            self._fair.forget(job, tasks)
 
     def _put_back(self, work: PendingJob, now: int, *, should_wait: bool) -> Sequence[Effect]:
         effects = super()._put_back(work, now, should_wait=should_wait)

@@ -69,19 +69,26 @@ class FairShare:
         """Tasks that no machine could hold even if it were empty do not count: nothing kept free for
         them would help."""
         capacity = view.capacity()
-        if not self._dimensions:
-            self._dimensions = view.dimensions
-            self._wanted = np.zeros(len(view.dimensions), np.int64)
+        self._widen(view)
         for group, mine in job.tasks_by_group(tasks):
-            request = np.array(group.request.vector(view.dimensions), np.int64)
+            if any(n and name not in view.dimensions for name, n in group.request.items()):
+                continue
+            request = np.array(group.request.within(view.dimensions), np.int64)
             if (capacity >= request).all(axis=1).any():
                 self._wanted += request * len(mine)
 
     def forget(self, job: Job, tasks: TaskArray) -> None:
         for group, mine in job.tasks_by_group(tasks):
-            self._take_off(np.array(group.request.vector(self._dimensions), np.int64) * len(mine))
+            self._take_off(np.array(group.request.within(self._dimensions), np.int64) * len(mine))
+
+    def _widen(self, view: View) -> None:
+        """Resources may have come since the last time; they come at the end."""
+        if self._dimensions != view.dimensions:
+            self._dimensions = view.dimensions
+            self._wanted = _padded(self._wanted, len(view.dimensions))
 
     def got(self, claims: Claims, accepted: NDArray[np.bool_], view: View) -> None:
+        self._widen(view)
         self._take_off(_asked(claims, accepted, view))
 
     def want_nothing(self) -> None:
@@ -94,7 +101,8 @@ class FairShare:
     def to_say(self, now: int) -> Wants | None:
         """What the others should hear, if they have not heard it: that it wants at all, or a tenth more
         or less than they know, or that it still does."""
-        said = np.array(self._said.amounts, np.int64) if self._said else np.zeros_like(self._wanted)
+        said = np.array(self._said.amounts if self._said else (), np.int64)
+        said = _padded(said, len(self._wanted))
         is_new = (np.abs(self._wanted - said) * 10 > np.maximum(self._wanted, said)).any()
         is_old = self._said is not None and said.any() and self._said.until < now + LEASE // 2
         if not is_new and not is_old:
@@ -104,6 +112,7 @@ class FairShare:
 
     def share(self, view: View, now: int) -> Share:
         """What it may hold, seen from the cell as it is."""
+        self._widen(view)
         whole = np.maximum(_amounts(view.capacity_total()), 1.0)
         names, demands, weights = [self._name], [self._wanted / whole], [self._weight]
         for name, wants in view.wants().items():
@@ -140,7 +149,7 @@ class Share(msgspec.Struct, frozen=True):
         """Why a task is not claimed, with what it would be beyond the share."""
         at = int(self.held.argmax())
         name, held, whole = view.dimensions[at], float(self.held[at]), float(self.whole[at])
-        over = request.vector(view.dimensions)[at] + round((held - self.most) * whole)
+        over = request.within(view.dimensions)[at] + round((held - self.most) * whole)
         return Refusal(Why.RESOURCE_LIMIT, dimension=name, lacking=over)
 
     def first(self, job: Job, tasks: TaskArray, view: View) -> int:
@@ -150,7 +159,7 @@ class Share(msgspec.Struct, frozen=True):
             return len(tasks)
         count, held = 0, self.held
         for group, mine in job.tasks_by_group(tasks):
-            part = np.array(group.request.vector(view.dimensions), np.float64) / self.whole
+            part = np.array(group.request.within(view.dimensions), np.float64) / self.whole
             before = (held + np.arange(len(mine))[:, None] * part).max(axis=1)
             count += (allowed := int((before < self.most - _NOTHING).sum()))
             if allowed < len(mine):
@@ -161,6 +170,10 @@ class Share(msgspec.Struct, frozen=True):
 
 def _amounts(by_dimension: Mapping[str, int]) -> Amounts:
     return np.array(list(by_dimension.values()), np.float64)
+
+
+def _padded(amounts: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    return np.pad(amounts, (0, width - len(amounts)))
 
 
 def _asked(claims: Claims, which: NDArray[np.bool_], view: View) -> NDArray[np.int64]:

@@ -1,7 +1,7 @@
 """Tasks that run until they are stopped, for engines that queue at machines.
 
-They are claimed, not queued: one that waited behind another would wait for ever. This module is no
-engine; it is what several are made of.
+They are claimed, not queued: one that waited behind another would wait for ever. Shared by
+engines that probe and engines that read queues.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import numpy as np
 
 from argosy.cell import Draft, Rule, View
 from argosy.engines.api import Context
+from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, update
 from argosy.model.effects import Commit, Effect, Explain, WakeMe
 from argosy.model.events import Committed
 from argosy.model.jobs import Job
-from argosy.model.transactions import TaskArray, Transaction
+from argosy.model.transactions import Claims, TaskArray, Transaction
 
 TIMER: Final = "standing"
 _RETRY: Final = 1_000_000
@@ -29,17 +30,19 @@ class EndlessTasks:
         self._context = context
         #: Tasks without a machine, by job number.
         self._waiting: dict[int, tuple[Job, TaskArray]] = {}
+        #: Claims that the cell has not answered, by token, and their tasks that are still wanted.
+        self._asked: dict[int, tuple[Claims, WaitingTasks]] = {}
+        self._token = 0
         self._will_retry = False
 
     @staticmethod
     def split(job: Job, tasks: TaskArray) -> tuple[TaskArray, TaskArray]:
-        """Those of `tasks` that run until stopped, and the others."""
-        if all(group.durations or group.estimate is not None for group in job.groups):
+        """Those of `tasks` that run until stopped, and the others. Workers count among the former: one
+        that waited in a queue would leave its work to the others."""
+        if not any(group.endless or group.activities for group in job.groups):
             return tasks[:0], tasks
         standing = [
-            mine
-            for group, mine in job.tasks_by_group(tasks)
-            if not group.durations and group.estimate is None
+            mine for group, mine in job.tasks_by_group(tasks) if group.endless or group.activities
         ]
         endless = np.concatenate([tasks[:0], *standing])
         return endless, np.setdiff1d(tasks, endless)
@@ -58,8 +61,11 @@ class EndlessTasks:
                 effects.append(Explain(left, found.explanation()))
                 effects.extend(self._wait(job, number, left, now))
         if draft.count:
-            effects.append(Commit(Transaction(self._context.name, draft.claims())))
-            # Should some be refused, their job is known.
+            self._token += 1
+            claims = draft.claims()
+            self._asked[self._token] = (claims, (job, number, claims.tasks))
+            effects.append(Commit(self._token, Transaction(self._context.name, claims)))
+            # Should some be refused, it is their turn before that of jobs that come later.
             self._waiting.setdefault(number, (job, tasks[:0]))
         return effects
 
@@ -72,15 +78,19 @@ class EndlessTasks:
         return (WakeMe(now + _RETRY, TIMER),)
 
     def committed(self, event: Committed, now: int) -> Sequence[Effect]:
-        claims, outcome = event.transaction.claims, event.outcome
-        if claims is None or outcome.all_accepted:
+        (claims, (job, number, wanted)), outcome = self._asked.pop(event.token), event.outcome
+        if outcome.all_accepted:
             return ()
-        refused = claims.tasks[~outcome.accepted]
-        effects: list[Effect] = []
-        for number in np.unique(refused >> 32).tolist():
-            job, _ = self._waiting[number]
-            effects.extend(self._wait(job, number, refused[refused >> 32 == number], now))
-        return effects
+        refused = np.intersect1d(claims.tasks[~outcome.accepted], wanted)
+        return self._wait(job, number, refused, now) if len(refused) else ()
+
+    def withdraw(self, event: Withdrawal) -> None:
+        if event.number in self._waiting:
+            job, _, tasks = update((event.job, event.number, self._waiting[event.number][1]), event)
+            self._waiting[event.number] = (job, tasks)
+        self._asked = {
+            token: (claims, update(work, event)) for token, (claims, work) in self._asked.items()
+        }
 
     def retry(self, view: View, now: int) -> Sequence[Effect]:
         self._will_retry = False

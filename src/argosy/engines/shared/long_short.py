@@ -1,9 +1,9 @@
-"""Two kinds of jobs, two ways: the loop that hybrid schedulers share.
+"""Shared by `hawk` and `eagle`: long jobs are placed one way, short ones another.
 
 Jobs whose estimate is above a cut-off are long. They go, one task at a time, to the machine that long
 tasks will keep busy for the least time, among the machines of the long partition. Short jobs probe. Both
 begin by asking machines about their long tasks. Engines differ in where short jobs probe, and in whether
-probes stick. This module is no engine; it is what several are made of.
+probes stick.
 """
 
 from __future__ import annotations
@@ -15,29 +15,20 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from argosy.cell import Rule, View
+from argosy.cell import View
 from argosy.engines.api import Context, Settings
-from argosy.engines.shared.endless_tasks import EndlessTasks
-from argosy.engines.shared.probing import Candidates, Stuck, draw, share_of
-from argosy.model.effects import AskQueues, Effect, Enqueue, Probe
-from argosy.model.events import (
-    Committed,
-    Event,
-    JobSubmitted,
-    MachineChanged,
-    MachineJoined,
-    MachineLost,
-    QueuesReported,
-    TasksLost,
-    TimerFired,
-)
+from argosy.engines.shared.machine_queues import MachineQueueScheduler
+from argosy.engines.shared.probing import Candidates, Stuck, draw
+from argosy.engines.shared.withdrawal import Withdrawal
+from argosy.model.effects import Effect, Enqueue, Probe
+from argosy.model.events import Event, MachineChanged, MachineJoined, MachineLost
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.units import Micros
 
 
 class HybridSettings(Settings, frozen=True):
-    """What every hybrid scheduler can be told."""
+    """Settings of every hybrid scheduler."""
 
     #: Jobs with a larger estimate are long. Machines need the same as `long_above`.
     cutoff: Annotated[Micros, Meta(ge=1)] = Micros(90_581_100)
@@ -48,7 +39,7 @@ class HybridSettings(Settings, frozen=True):
     least: Annotated[int, Meta(ge=1, le=1_000)] = 2
 
 
-class HybridScheduler:
+class HybridScheduler(MachineQueueScheduler):
     """Engines have their own `probed` and `is_sticky`."""
 
     is_sticky = False
@@ -56,15 +47,11 @@ class HybridScheduler:
     asks_for_short = False
 
     def __init__(self, settings: HybridSettings, context: Context) -> None:
+        super().__init__(context)
         self._hybrid = settings
-        self._context = context
         self._everywhere = Candidates()
         self._apart = Candidates(but_last=settings.long_share)
         self._stuck = Stuck()
-        self._standing = EndlessTasks(context)
-        #: Jobs that wait for machines to say where long tasks are, by token.
-        self._asking: dict[int, tuple[Job, int, TaskArray]] = {}
-        self._asked = 0
 
     def probed(
         self, machines: MachineArray, apart: MachineArray, count: int, lengths: NDArray[np.int64]
@@ -78,40 +65,43 @@ class HybridScheduler:
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
-            case JobSubmitted(job, number, tasks) | TasksLost(job, number, tasks):
-                endless, rest = self._standing.split(job, tasks)
-                standing = self._standing.place(job, number, endless, view, now)
-                return [*standing, *self._begin(job, number, rest, view)]
-            case Committed():
-                return self._standing.committed(event, now)
-            case TimerFired():
-                return self._standing.retry(view, now)
-            case QueuesReported(token, lengths, waits) if token in self._asking:
-                return self._place(*self._asking.pop(token), view, lengths, waits)
             case MachineLost():
                 self._forget_machines()
+                return ()
             case MachineJoined() | MachineChanged():
                 self._forget_machines()
                 again = self._stuck.take()
-                return [effect for stuck in again for effect in self._begin(*stuck, view)]
-        return ()
+                return [effect for stuck in again for effect in self.begin(*stuck, view)]
+        return super().handle(event, view, now)
+
+    def withdraw(self, event: Withdrawal) -> None:
+        super().withdraw(event)
+        self._stuck.withdraw(event)
 
     def _forget_machines(self) -> None:
         self._everywhere.forget()
         self._apart.forget()
 
     def _is_long(self, group: TaskGroup) -> bool:
-        return (group.expected or 0) > self._hybrid.cutoff
+        return (group.estimate or 0) > self._hybrid.cutoff
 
-    def _begin(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
-        if not len(tasks):
-            return ()
+    def begin(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
         if self.asks_for_short or any(map(self._is_long, job.groups)):
-            self._asked += 1
-            self._asking[self._asked] = (job, number, tasks)
-            return (AskQueues(self._asked, only_long=True),)
+            return self.ask(job, number, tasks, which="long")
         nothing = np.zeros(view.machines, np.int64)
         return self._place(job, number, tasks, view, nothing, nothing)
+
+    def place(
+        self,
+        job: Job,
+        number: int,
+        tasks: TaskArray,
+        view: View,
+        lengths: NDArray[np.int64],
+        waits: NDArray[np.int64],
+        now: int,
+    ) -> Sequence[Effect]:
+        return self._place(job, number, tasks, view, lengths, waits)
 
     def _place(
         self,
@@ -139,7 +129,7 @@ class HybridScheduler:
                         number,
                         probed,
                         group.request,
-                        group.expected or 0,
+                        group.estimate or 0,
                         mine,
                         sticky=self.is_sticky,
                         cancel=True,
@@ -156,21 +146,7 @@ class HybridScheduler:
         lengths: NDArray[np.int64],
         waits: NDArray[np.int64],
     ) -> Enqueue:
-        first = view.machines - share_of(self._hybrid.long_share, view.machines)
-        within = view.between(first, view.machines)
-        if group.requires:
-            within &= view.where(group.requires)
-        shape = view.shape(group.request, group.tags, job.precedence)
-        found = view.find(
-            shape,
-            len(tasks),
-            Rule.SMALLEST_KEY,
-            self._context.random,
-            within=within,
-            keys=waits,
-            step=group.expected or 0,
-            needs_room=False,
-        )
+        found = self.least_busy(job, group, len(tasks), waits, self._hybrid.long_share, view)
         if not len(found.machines):
             # Only machines of the other partition would do.
             machines = self._everywhere.of(job, group, view)

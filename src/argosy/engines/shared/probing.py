@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.cell import Rule, View
+from argosy.cell.bitmaps import to_mask
+from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, update
 from argosy.model.effects import Effect, Explain
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.random import Random
@@ -35,14 +37,15 @@ class Candidates:
 
     def of(self, job: Job, group: TaskGroup, view: View) -> MachineArray:
         shape = view.shape(group.request, group.tags, job.precedence)
+        if view.unknown_resource(shape) is not None:
+            return np.empty(0, np.int32)
         key = (shape, view.machines, *sorted(group.requires.items()))
         found = self._known.get(key)
         if found is None:
             request = np.array(view.shape_request(shape), np.int64)
             able = (view.capacity() >= request).all(axis=1) & (view.takes_claims() != 0)
             if group.requires:
-                words = view.where(group.requires).view(np.uint8)
-                able &= np.unpackbits(words, count=view.machines, bitorder="little") != 0
+                able &= to_mask(view.where(group.requires), view.machines)
             able[view.machines - share_of(self._but_last, view.machines) :] = False
             found = self._known[key] = np.flatnonzero(able).astype(np.int32)
         return found
@@ -72,7 +75,7 @@ class Stuck:
     """Tasks that no machine can take; they are tried again when machines join or change."""
 
     def __init__(self) -> None:
-        self._tasks: list[tuple[Job, int, TaskArray]] = []
+        self._tasks: list[WaitingTasks] = []
 
     def add(
         self, job: Job, number: int, group: TaskGroup, tasks: TaskArray, view: View, random: Random
@@ -83,6 +86,9 @@ class Stuck:
         seen = view.find(shape, 1, Rule.FIRST, random, within=within, needs_room=False)
         return Explain(tasks, seen.explanation())
 
-    def take(self) -> Sequence[tuple[Job, int, TaskArray]]:
+    def withdraw(self, event: Withdrawal) -> None:
+        self._tasks = [update(work, event) for work in self._tasks]
+
+    def take(self) -> Sequence[WaitingTasks]:
         tasks, self._tasks = self._tasks, []
         return tasks

@@ -19,12 +19,16 @@ from numpy.typing import NDArray
 
 from argosy.cell import Bitmap, Draft, Found, Rule, View
 from argosy.engines.api import Context, Settings
+from argosy.engines.shared.withdrawal import Withdrawal, added, claims_left, failed, left
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
     Committed,
     DecisionDue,
     Event,
+    JobCancelled,
+    JobChanged,
     JobSubmitted,
+    TaskFailed,
     TasksLost,
     TimerFired,
 )
@@ -122,6 +126,9 @@ class SerialScheduler:
         self._explanation: Explanation | None = None
         self._explains: list[Explain] = []
         self._decision = 0
+        #: Whether the claims are on their way, and what was withdrawn since.
+        self._is_committing = False
+        self._withdrawals: list[Withdrawal] = []
 
     def decision_time(self, work: PendingJob) -> int:
         return self._serial.t_job + self._serial.t_task * len(work.tasks)
@@ -154,13 +161,16 @@ class SerialScheduler:
         """What to add to the room that the view shows, per machine and dimension; none means nothing."""
         return None
 
+    def withdrawn(self, job: Job, tasks: TaskArray) -> None:
+        """Tasks that waited here need not be placed any more."""
+
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         # In the order of how often they come: this is the hottest place of a simulation.
         match event:
             case DecisionDue():
                 return self._decided(now, view) if event.token == self._decision else ()
             case Committed():
-                is_mine = event.transaction.claims is self._claims
+                is_mine = self._claims_of(event.token) is not None
                 return self._committed(event.outcome, now, view) if is_mine else ()
             case JobSubmitted():
                 return self._accept(PendingJob(event.job, event.number, event.tasks), view)
@@ -168,7 +178,40 @@ class SerialScheduler:
                 return self._take_again(job, number, tasks, view)
             case TimerFired(name) if name in self._waiting:
                 return self._accept(self._waiting.pop(name), view)
+            case JobCancelled() | JobChanged():
+                self._withdraw(event)
+                more = added(event)
+                return () if more is None else self.handle(more, view, now)
+            case TaskFailed():
+                return self.handle(failed(event, view), view, now)
         return ()
+
+    def _claims_of(self, token: int) -> Claims | None:
+        """What the answer with this token is about, if it is the decision under way."""
+        return self._claims if token == self._decision else None
+
+    def _withdraw(self, event: Withdrawal) -> None:
+        for work in (*self._queue, *self._waiting.values()):
+            self._leave_out(work, event)
+        self._queue = deque(work for work in self._queue if len(work.tasks))
+        self._waiting = {name: work for name, work in self._waiting.items() if len(work.tasks)}
+        if self._deciding is None or self._deciding.number != event.number:
+            return
+        if self._is_committing:
+            self._withdrawals.append(event)
+            return
+        self._leave_out(self._deciding, event)
+        self._claims = claims_left(self._claims, event)
+        self._unplaced = left(self._unplaced, event)
+        explains = (Explain(left(e.tasks, event), e.explanation) for e in self._explains)
+        self._explains = [explain for explain in explains if len(explain.tasks)]
+
+    def _leave_out(self, work: PendingJob, event: Withdrawal) -> None:
+        if work.number != event.number:
+            return
+        before, work.job, work.tasks = work.tasks, event.job, left(work.tasks, event)
+        if len(work.tasks) < len(before):
+            self.withdrawn(event.job, np.setdiff1d(before, work.tasks))
 
     def _accept(self, work: PendingJob, view: View) -> Sequence[Effect]:
         self._queue.append(work)
@@ -192,6 +235,7 @@ class SerialScheduler:
         self._terms = self.terms(work)
         self._claims = self._choose(work, view)
         self._decision += 1
+        self._is_committing = False
         return (Think(self.decision_time(work), self._decision, work.number),)
 
     def _choose(self, work: PendingJob, view: View) -> Claims | None:
@@ -237,6 +281,7 @@ class SerialScheduler:
             work.lost += 1
             return self._conclude(now, view, should_wait=True)
         terms = self._terms
+        self._is_committing = True
         transaction = Transaction(
             self._context.name,
             self._claims,
@@ -244,13 +289,15 @@ class SerialScheduler:
             coarse=terms.coarse,
             preempt=terms.preempt,
         )
-        return (Commit(transaction, self._explanation),)
+        return (Commit(self._decision, transaction, self._explanation),)
 
     def _committed(self, outcome: Outcome, now: int, view: View) -> Sequence[Effect]:
         work, claims = self._deciding, self._claims
         assert work is not None
         assert claims is not None
         work.tasks = self._unplaced
+        if self._withdrawals:
+            return self._committed_late(work, claims, outcome, now, view)
         if outcome.all_accepted:
             work.lost += bool(self._explains)
             # One that got all it asked for does not wear the job out, though it did not ask for all.
@@ -262,6 +309,16 @@ class SerialScheduler:
         is_limited = not _LIMITS.isdisjoint(outcome.whys[refused].tolist())
         work.lost += not is_limited
         return self._conclude(now, view, should_wait=is_limited and not outcome.accepted.any())
+
+    def _committed_late(
+        self, work: PendingJob, claims: Claims, outcome: Outcome, now: int, view: View
+    ) -> Sequence[Effect]:
+        """Tasks were withdrawn while their claims were on the way: none of them comes back."""
+        work.tasks = np.sort(np.concatenate([work.tasks, claims.tasks[~outcome.accepted]]))
+        withdrawals, self._withdrawals = self._withdrawals, []
+        for event in withdrawals:
+            self._leave_out(work, event)
+        return self._conclude(now, view, should_wait=False)
 
     def _conclude(self, now: int, view: View, *, should_wait: bool) -> Sequence[Effect]:
         """The attempt is over: put back what is left of the job, then begin with the next."""

@@ -7,22 +7,13 @@ from msgspec import Meta
 
 from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, PaperPreset, Settings
-from argosy.engines.shared.endless_tasks import EndlessTasks
+from argosy.engines.shared.machine_queues import MachineQueueScheduler
 from argosy.engines.shared.probing import Candidates, Stuck, draw
+from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, update
 from argosy.model.effects import Effect, Probe, Think
-from argosy.model.events import (
-    Committed,
-    DecisionDue,
-    Event,
-    JobSubmitted,
-    MachineChanged,
-    MachineJoined,
-    MachineLost,
-    TasksLost,
-    TimerFired,
-)
+from argosy.model.events import DecisionDue, Event, MachineChanged, MachineJoined, MachineLost
 from argosy.model.jobs import Job
-from argosy.model.scenario import MachineModel
+from argosy.model.machine_model import MachineModel
 from argosy.model.transactions import TaskArray
 from argosy.model.units import Micros
 
@@ -42,7 +33,7 @@ class SparrowSettings(Settings, frozen=True):
     t_task: Micros = Micros(0)
 
 
-class Sparrow:
+class Sparrow(MachineQueueScheduler):
     name: ClassVar[str] = "sparrow"
     summary: ClassVar[str] = (
         "Batch sampling: probes at random machines, and tasks for those that come up first."
@@ -58,38 +49,33 @@ class Sparrow:
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, SparrowSettings)
+        super().__init__(context)
         self._settings = settings
-        self._context = context
         self._candidates = Candidates()
         self._stuck = Stuck()
-        self._standing = EndlessTasks(context)
         #: Decisions under way, by token: they do not wait for each other.
-        self._deciding: dict[int, tuple[Job, int, TaskArray]] = {}
+        self._deciding: dict[int, WaitingTasks] = {}
         self._decisions = 0
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
-            case JobSubmitted(job, number, tasks) | TasksLost(job, number, tasks):
-                endless, rest = self._standing.split(job, tasks)
-                standing = self._standing.place(job, number, endless, view, now)
-                return [*standing, *self._decide(job, number, rest, view)]
-            case Committed():
-                return self._standing.committed(event, now)
-            case TimerFired():
-                return self._standing.retry(view, now)
             case DecisionDue(token):
                 return self._probe(*self._deciding.pop(token), view)
             case MachineLost():
                 self._candidates.forget()
+                return ()
             case MachineJoined() | MachineChanged():
                 self._candidates.forget()
                 again = self._stuck.take()
                 return [effect for stuck in again for effect in self._probe(*stuck, view)]
-        return ()
+        return super().handle(event, view, now)
 
-    def _decide(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
-        if not len(tasks):
-            return ()
+    def withdraw(self, event: Withdrawal) -> None:
+        super().withdraw(event)
+        self._stuck.withdraw(event)
+        self._deciding = {token: update(work, event) for token, work in self._deciding.items()}
+
+    def begin(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
         duration = self._settings.t_job + self._settings.t_task * len(tasks)
         if not duration:
             return self._probe(job, number, tasks, view)
@@ -107,7 +93,7 @@ class Sparrow:
                 continue
             count = max(settings.ratio * len(mine), settings.least)
             probed = draw(machines, count, random, repeated=settings.repeated)
-            estimate = group.expected or 0
+            estimate = group.estimate or 0
             effects.append(
                 Probe(number, probed, group.request, estimate, mine, cancel=settings.cancel)
             )

@@ -46,9 +46,8 @@ class Spread(SerialScheduler):
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
-            case Committed(transaction, outcome) if transaction.claims is self._claims:
-                claims, accepted = transaction.claims, outcome.accepted
-                assert claims is not None
+            case Committed(token, outcome) if (claims := self._claims_of(token)) is not None:
+                accepted = outcome.accepted
                 self._count(claims.tasks[accepted], claims.machines[accepted], 1, view)
             case TaskFinished(tasks, machines):
                 self._count(tasks, machines, -1, view)

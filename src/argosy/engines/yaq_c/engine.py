@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from argosy.engines.api import Capabilities, Context, PaperPreset, Settings
 from argosy.engines.shared.queueing import QueueingScheduler, QueueingSettings
-from argosy.model.scenario import MachineModel
+from argosy.model.machine_model import MachineModel
 
 
 class YaqCSettings(QueueingSettings, frozen=True):

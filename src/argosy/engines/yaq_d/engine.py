@@ -9,20 +9,23 @@ from numpy.typing import NDArray
 
 from argosy.engines.api import Capabilities, Context, PaperPreset, Settings
 from argosy.engines.shared.queueing import QueueingScheduler, QueueingSettings
-from argosy.model.scenario import MachineModel
+from argosy.model.machine_model import MachineModel
 from argosy.model.units import Micros
 
 
 class YaqDSettings(QueueingSettings, frozen=True):
-    """How often machines report, and what schedulers may choose from."""
+    """What schedulers may choose from. How often machines report is the machines' affair: `[machines]
+    heartbeat`."""
 
-    heartbeat: Annotated[Micros, Meta(ge=1)] = Micros(8_000_000)
-    #: To each machine's wait, for each job, a draw of up to one heartbeat is added.
-    jitter: bool = False
+    moved: ClassVar[Mapping[str, str]] = {
+        "heartbeat": "heartbeat of [machines]",
+        "count_sent": "heartbeat_counts_sent of [machines]",
+    }
+
+    #: To each machine's wait, for each job, a draw of up to this is added: mostly one heartbeat.
+    jitter: Micros = Micros(0)
     #: Draws are whole multiples of this; of equal ones, a machine of a lower number has the lesser.
     jitter_step: Annotated[Micros, Meta(ge=1)] = Micros(1)
-    #: A heartbeat tells what is on its way to the machine as well.
-    count_sent: bool = False
 
 
 class YaqD(QueueingScheduler):
@@ -33,16 +36,18 @@ class YaqD(QueueingScheduler):
         transactions=True, queues=True, machine_events=True
     )
 
+    asks_latest = True
+
     published: ClassVar[Mapping[str, PaperPreset]] = {
         name: PaperPreset(
-            {
-                "heartbeat": heartbeat,
-                "jitter": True,
-                "jitter_step": step,
-                "count_sent": True,
-                "share": share,
-            },
-            MachineModel(queue="shortest-remaining", slack=5, start_delay=1_000),
+            {"jitter": heartbeat, "jitter_step": step, "share": share},
+            MachineModel(
+                queue="shortest-remaining",
+                slack=5,
+                start_delay=1_000,
+                heartbeat=heartbeat,
+                heartbeat_counts_sent=True,
+            ),
         )
         for name, heartbeat, step, share in (
             ("yaq-d", 8_000, 1, 0.98),
@@ -56,13 +61,11 @@ class YaqD(QueueingScheduler):
         assert isinstance(settings, YaqDSettings)
         super().__init__(settings, context)
         self._settings = settings
-        self.heartbeat = settings.heartbeat
-        self.counts_sent = settings.count_sent
 
     def noise(self, machines: int) -> NDArray[np.int64] | None:
         if not self._settings.jitter:
             return None
         step = self._settings.jitter_step
-        draws = self._context.random.integers(machines, self._settings.heartbeat // step + 1)
+        draws = self._context.random.integers(machines, self._settings.jitter // step + 1)
         # Of equal draws, which few steps make many of, the machine of the lower number has the least.
         return draws if step == 1 else draws * step + np.arange(machines)

@@ -29,10 +29,11 @@ from argosy.model.events import (
     TaskFinished,
     TimerFired,
 )
-from argosy.model.jobs import Job, TaskGroup
+from argosy.model.jobs import Job, TaskGroup, job_of, task_number
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
+from argosy.model.tasks import first_tasks
 from argosy.model.transactions import OPERATOR, AddMachine, Claims, Transaction
 from argosy.model.units import MICROS_PER_SECOND
 from argosy.papers.experiment import ExperimentPoint, Result
@@ -98,7 +99,8 @@ class LinkWorld:
         self._heap: list[tuple[int, int, Event | Job]] = []
         self._count = 0
         self.now = 0
-        self._jobs: list[Job] = []
+        #: When each job was submitted.
+        self._submitted: list[int] = []
         #: Bytes that running tasks still have to read, by machine and task.
         self._reading: defaultdict[int, dict[int, float]] = defaultdict(dict)
         self._updated = [0] * MACHINES
@@ -126,12 +128,11 @@ class LinkWorld:
             extras = {"bandwidth": self._wants} if self._wants else {}
             request = Resources(1_000, 4 * GIB, extras)
             estimate = int(mean * MICROS_PER_SECOND)
-            group = TaskGroup(TASKS, request, (estimate,), estimate=estimate)
-            job = Job(f"j{number}", (group,), submit=int(at * MICROS_PER_SECOND))
+            job = Job(f"j{number}", (TaskGroup(TASKS, request, estimate),))
             for index in range(TASKS):
                 alone = ALONE[0] + (ALONE[1] - ALONE[0]) * random.uniform()
-                self._sizes[number << 32 | index] = alone * LINK
-            self._push(job.submit, job)
+                self._sizes[task_number(number, index)] = alone * LINK
+            self._push(int(at * MICROS_PER_SECOND), job)
         self._push(0, Started())
         while True:
             ending = min((self._next_end(m) for m in range(MACHINES)), default=(1 << 62, -1, -1))
@@ -144,9 +145,9 @@ class LinkWorld:
                 continue
             self.now, _, what = heapq.heappop(self._heap)
             if isinstance(what, Job):
-                number = len(self._jobs)
-                self._jobs.append(what)
-                tasks = np.arange(TASKS, dtype=np.int64) + (number << 32)
+                number = len(self._submitted)
+                self._submitted.append(self.now)
+                tasks = first_tasks(number, TASKS)
                 self._tell(JobSubmitted(what, number, tasks))
             else:
                 self._tell(what)
@@ -166,7 +167,7 @@ class LinkWorld:
                 case WakeMe(at, name):
                     if len(self.responses) < len(self._sizes):
                         self._push(at, TimerFired(name))
-                case Commit(transaction):
+                case Commit(token, transaction):
                     outcome = self.cell.commit(transaction)
                     if transaction.claims is not None:
                         for task, machine, taken in zip(
@@ -177,7 +178,7 @@ class LinkWorld:
                         ):
                             if taken:
                                 self._start(task, machine)
-                    self._push(self.now, Committed(transaction, outcome))
+                    self._push(self.now, Committed(token, outcome))
                 case Probe(_, machines, request, _, tasks) if tasks is not None:
                     shape = self.view.shape(request)
                     self._probed.append((tasks.tolist(), machines.tolist(), shape))
@@ -226,8 +227,8 @@ class LinkWorld:
     def _end(self, machine: int, task: int) -> None:
         self._read(machine)
         del self._reading[machine][task]
-        number = task >> 32
-        self.responses.append((self.now - self._jobs[number].submit) / MICROS_PER_SECOND)
+        number = job_of(task)
+        self.responses.append((self.now - self._submitted[number]) / MICROS_PER_SECOND)
         tasks = np.array([task], np.int64)
         self.cell.commit(Transaction(OPERATOR, releases=tasks))
         self._answer_probes()

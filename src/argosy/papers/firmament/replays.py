@@ -14,8 +14,9 @@ from argosy.engines.families.flow.local_data import LocalData
 from argosy.engines.families.flow.scheduler import FlowScheduler
 from argosy.engines.families.flow.settings import DataSettings
 from argosy.engines.families.flow.tasks import RUNNING
-from argosy.model.jobs import Job, TaskGroup
 from argosy.model.random import Random
+from argosy.model.tasks import jobs_of
+from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import MICROS_PER_SECOND
 from argosy.papers.experiment import ExperimentPoint, Result
 from argosy.papers.firmament.world import DATA, SLOT, Load, MeasuredWorld, measured_world, replay
@@ -89,8 +90,8 @@ def _locality(world: MeasuredWorld, data: dict[str, Any]) -> float:
     graph = _graph(world)
     rows = np.flatnonzero(graph.tasks["state"] == RUNNING)
     tasks, machines = graph.tasks["number"][rows], graph.tasks["machine"][rows]
-    expected = np.array(world.expected, np.int64)[tasks >> 32]
-    mine = (submit[tasks >> 32] > 0) & (expected > 0)
+    expected = np.array(world.expected, np.int64)[jobs_of(tasks)]
+    mine = (submit[jobs_of(tasks)] > 0) & (expected > 0)
     if not mine.any():
         return 0.0
     found = where.of(tasks[mine], expected[mine])
@@ -112,14 +113,14 @@ def short_tasks(point: ExperimentPoint) -> Result:
     seconds = (1.5 * count * gap + 20 * duration) / MICROS_PER_SECOND
     load = Load(machines=machines, slots=float(slots), seconds=seconds, seed=point.seed)
 
-    def jobs() -> Iterator[Job]:
+    def jobs() -> Iterator[SimulatedJob]:
         # One before the beginning, for a scheduler that has not run before is no measure.
-        yield Job("early", (TaskGroup(10, SLOT, (duration,), estimate=duration),))
+        yield simulated_job("early", group_with_truth(10, SLOT, (duration,)))
         random, at = Random(point.seed).child("short"), float(begin)
         for number in range(count):
             at += random.exponential() * gap
-            group = TaskGroup(10, SLOT, (duration,), estimate=duration)
-            yield Job(f"j{number}", (group,), submit=int(at))
+            group = group_with_truth(10, SLOT, (duration,))
+            yield simulated_job(f"j{number}", group, submit=int(at))
 
     settings = {
         "policy": "load-spreading",

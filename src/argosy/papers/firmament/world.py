@@ -25,7 +25,7 @@ from argosy.engines.quincy import Quincy
 from argosy.host.host import Host
 from argosy.host.scheduler import Scheduler
 from argosy.model.events import DecisionDue, Event
-from argosy.model.jobs import BATCH, SERVICE, Job, TaskGroup
+from argosy.model.jobs import BATCH, SERVICE
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -39,6 +39,7 @@ from argosy.model.scenario import (
     Output,
     Scenario,
 )
+from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import MICROS_PER_SECOND
 from argosy.worlds.sim import SimulatedWorld
 
@@ -104,7 +105,7 @@ def _size(random: Random, load: Load) -> int:
     return int(random.bounded_pareto(1.0, float(load.largest_job + 1), JOB_EXPONENT))
 
 
-def found(load: Load) -> Iterator[Job]:
+def found(load: Load) -> Iterator[SimulatedJob]:
     """The tasks that run when the experiment begins: a long-running share, and batch met midway."""
     random = Random(load.seed).child("found")
     left, number = load.live, 0
@@ -116,12 +117,12 @@ def found(load: Load) -> Iterator[Job]:
         remains = length * random.uniform() / load.speed_up
         durations = () if is_service else (int((BEGIN + remains) * MICROS_PER_SECOND),)
         expected = int(length / load.speed_up * MICROS_PER_SECOND)
-        group = TaskGroup(count, SLOT, durations, estimate=None if is_service else expected)
-        yield Job(f"found-{number}", (group,), kind=SERVICE if is_service else BATCH)
+        group = group_with_truth(count, SLOT, durations, None if is_service else expected)
+        yield simulated_job(f"found-{number}", group, kind=SERVICE if is_service else BATCH)
         left, number = left - count, number + 1
 
 
-def arriving(load: Load) -> Iterator[Job]:
+def arriving(load: Load) -> Iterator[SimulatedJob]:
     """Batch jobs that arrive so fast that the cluster stays as full as it is."""
     random = Random(load.seed).child("arriving")
     sizes = np.arange(1, load.largest_job + 1, dtype=np.float64)
@@ -131,16 +132,16 @@ def arriving(load: Load) -> Iterator[Job]:
     jobs_a_second = batch / mean_batch_seconds() / mean_size * load.speed_up
     at, number = BEGIN, 0
     # One before the beginning, so that what placing the found tasks left to do is not counted.
-    early = TaskGroup(1, SLOT, (MICROS_PER_SECOND,), estimate=MICROS_PER_SECOND)
-    yield Job("early", (early,), submit=int((BEGIN - 5) * MICROS_PER_SECOND))
+    early = group_with_truth(1, SLOT, (MICROS_PER_SECOND,))
+    yield simulated_job("early", early, submit=int((BEGIN - 5) * MICROS_PER_SECOND))
     while True:
         at += random.exponential() / jobs_a_second
         if at > BEGIN + load.seconds:
             return
         seconds = MEDIAN_SECONDS * math.exp(SIGMA * random.normal()) / load.speed_up
         duration = max(1, int(seconds * MICROS_PER_SECOND))
-        group = TaskGroup(_size(random, load), SLOT, (duration,), estimate=duration)
-        yield Job(f"job-{number}", (group,), submit=int(at * MICROS_PER_SECOND))
+        group = group_with_truth(_size(random, load), SLOT, (duration,))
+        yield simulated_job(f"job-{number}", group, submit=int(at * MICROS_PER_SECOND))
         number += 1
 
 
@@ -195,7 +196,7 @@ class MeasuredWorld(SimulatedWorld):
     host: MeasuredHost
     host_type = MeasuredHost
 
-    def __init__(self, scenario: Scenario, jobs: Iterator[Job], begin: int = 0) -> None:
+    def __init__(self, scenario: Scenario, jobs: Iterator[SimulatedJob], begin: int = 0) -> None:
         #: By job number.
         self.expected: list[int] = []
         super().__init__(
@@ -203,9 +204,9 @@ class MeasuredWorld(SimulatedWorld):
         )
         self.host.free_until = begin
 
-    def _noted(self, jobs: Iterator[Job]) -> Iterator[Job]:
+    def _noted(self, jobs: Iterator[SimulatedJob]) -> Iterator[SimulatedJob]:
         for job in jobs:
-            self.expected.append(job.groups[0].expected or 0)
+            self.expected.append(job.groups[0].estimate or 0)
             yield job
 
     def computing_time(self) -> int:
@@ -215,7 +216,7 @@ class MeasuredWorld(SimulatedWorld):
 
 
 def measured_world(
-    load: Load, settings: dict[str, Any], engine: str, jobs: Iterator[Job], begin: int = 0
+    load: Load, settings: dict[str, Any], engine: str, jobs: Iterator[SimulatedJob], begin: int = 0
 ) -> MeasuredWorld:
     """A world in which decisions take the processor time that they really take."""
     scenario = Scenario(

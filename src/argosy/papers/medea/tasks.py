@@ -17,7 +17,6 @@ import numpy as np
 from argosy.engines.medea import Medea
 from argosy.engines.yarn import Yarn
 from argosy.model.constraints.text import parse_constraint
-from argosy.model.jobs import Job, TaskGroup
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
@@ -28,6 +27,7 @@ from argosy.model.scenario import (
     Output,
     Scenario,
 )
+from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import MICROS_PER_SECOND
 from argosy.papers.experiment import ExperimentPoint, Result
 from argosy.papers.firmament.world import BEGIN, GIB, Load, arriving, cluster, found
@@ -73,17 +73,17 @@ def beside_applications(point: ExperimentPoint) -> Result:
 class _World(SimulatedWorld):
     """Notes the kind of each job, by number."""
 
-    def __init__(self, scenario: Scenario, jobs: Iterator[Job]) -> None:
+    def __init__(self, scenario: Scenario, jobs: Iterator[SimulatedJob]) -> None:
         self.kinds: list[str] = []
         super().__init__(scenario, {Medea.name: Medea, Yarn.name: Yarn}, jobs=self._noted(jobs))
 
-    def _noted(self, jobs: Iterator[Job]) -> Iterator[Job]:
+    def _noted(self, jobs: Iterator[SimulatedJob]) -> Iterator[SimulatedJob]:
         for job in jobs:
             self.kinds.append(job.kind)
             yield job
 
 
-def _world(load: Load, engine: str, jobs: Iterator[Job]) -> _World:
+def _world(load: Load, engine: str, jobs: Iterator[SimulatedJob]) -> _World:
     settings: dict[str, Any] = {"long_running": [KIND]}
     scenario = Scenario(
         name="beside",
@@ -98,7 +98,7 @@ def _world(load: Load, engine: str, jobs: Iterator[Job]) -> _World:
     return _World(scenario, jobs)
 
 
-def _applications(load: Load, containers: int) -> Iterator[Job]:
+def _applications(load: Load, containers: int) -> Iterator[SimulatedJob]:
     """HBase instances at random moments, with so many containers in all."""
     random = Random(load.seed).child("applications")
     size = sum(count for _, _, count in HBASE_ROLES)
@@ -106,8 +106,8 @@ def _applications(load: Load, containers: int) -> Iterator[Job]:
     constraints = tuple(map(parse_constraint, HBASE_AS_PRINTED))
     for number, moment in enumerate(moments):
         groups = tuple(
-            TaskGroup(count, Resources(1_000, memory // MB * GIB), tags=(role,))
+            group_with_truth(count, Resources(1_000, memory // MB * GIB), tags=(role,))
             for role, memory, count in HBASE_ROLES
         )
         at = int((BEGIN + moment * load.seconds) * MICROS_PER_SECOND)
-        yield Job(f"lra-{number}", groups, submit=at, kind=KIND, constraints=constraints)
+        yield simulated_job(f"lra-{number}", *groups, submit=at, kind=KIND, constraints=constraints)

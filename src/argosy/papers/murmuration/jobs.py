@@ -18,9 +18,9 @@ from typing import Final
 from msgspec import structs
 
 from argosy.model.errors import TraceError
-from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.resources import Resources
+from argosy.model.truth import SimulatedJob
 from argosy.papers.experiment import ExperimentPoint
 from argosy.workloads import eagle, fanout
 from argosy.workloads.synthetic import Estimates
@@ -54,7 +54,7 @@ def traced(point: ExperimentPoint, directory: Path) -> ExperimentPoint:
     return structs.replace(point, parameters=told)
 
 
-def jobs_of(point: ExperimentPoint) -> tuple[Job, ...]:
+def jobs_of(point: ExperimentPoint) -> tuple[SimulatedJob, ...]:
     told, random = point.parameters, Random(point.seed).child("workload")
     if told["system"] == "flood":
         return _flood(int(told["pods"]), random)
@@ -70,10 +70,10 @@ def jobs_of(point: ExperimentPoint) -> tuple[Job, ...]:
     return tuple(fanout.generate(shape, count, random, speedup=_SPEEDUP, estimates=wrong))
 
 
-def _of_a_pattern(point: ExperimentPoint, random: Random) -> tuple[Job, ...]:
+def _of_a_pattern(point: ExperimentPoint, random: Random) -> tuple[SimulatedJob, ...]:
     told = point.parameters
     pods, pattern = int(told["pods"]), str(told["pattern"])
-    source: Iterable[Job]
+    source: Iterable[SimulatedJob]
     if "trace" in told:
         known = list(eagle.read(Path(str(told["trace"])), random, request=POD))
         first = random.child("start").below(len(known))
@@ -86,7 +86,7 @@ def _of_a_pattern(point: ExperimentPoint, random: Random) -> tuple[Job, ...]:
     return tuple(_mistaken(arrived, random.child("mistakes")))
 
 
-def _until(jobs: Iterable[Job], pods: int) -> Iterator[Job]:
+def _until(jobs: Iterable[SimulatedJob], pods: int) -> Iterator[SimulatedJob]:
     """As many jobs as have so many pods together."""
     total = 0
     for job in jobs:
@@ -96,15 +96,16 @@ def _until(jobs: Iterable[Job], pods: int) -> Iterator[Job]:
             return
 
 
-def _mistaken(jobs: Iterable[Job], random: Random) -> Iterator[Job]:
+def _mistaken(jobs: Iterable[SimulatedJob], random: Random) -> Iterator[SimulatedJob]:
     for job in jobs:
         factor = min(max(1 + _ERROR * random.normal(), 0.1), 1.9)
         [group] = job.groups
         told = max(1, int((group.estimate or 0) * factor))
-        yield Job(job.id, (structs.replace(group, estimate=told),), job.submit, job.kind)
+        mistaken = structs.replace(group, estimate=told)
+        yield structs.replace(job, job=structs.replace(job.job, groups=(mistaken,)))
 
 
-def _flood(pods: int, random: Random) -> tuple[Job, ...]:
+def _flood(pods: int, random: Random) -> tuple[SimulatedJob, ...]:
     """500 jobs of pattern C a hundred times as fast, with as many tasks as make up `pods`."""
     spec = fanout.shape("yahoo")
     plain = sum(job.tasks for job in fanout.generate(spec, _FLOOD_JOBS, random, scale=1.0))
@@ -121,9 +122,9 @@ def _flood(pods: int, random: Random) -> tuple[Job, ...]:
     )
 
 
-def machines_for(jobs: tuple[Job, ...], pattern: str) -> int:
+def machines_for(jobs: tuple[SimulatedJob, ...], pattern: str) -> int:
     """As many as are to these jobs what 50 are to the trace's tasks at the pattern's mean rate."""
-    work = sum(sum(job.groups[0].durations) for job in jobs) / 1e6
+    work = sum(sum(job.truth[0].durations) for job in jobs) / 1e6
     span = max(1.0, jobs[-1].submit / 1e6)
     expected = fanout.PATTERNS[pattern].mean * _WORK_PER_TASK
     return max(1, round(50 * (work / span) / expected))

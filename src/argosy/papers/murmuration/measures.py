@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from argosy.engines.api import Finishes
 from argosy.measures.measure import summarise
 from argosy.measures.timeline import TaskTimes, task_times
+from argosy.model.tasks import jobs_of
 from argosy.papers.experiment import ExperimentPoint, Result
 from argosy.worlds.sim import SimulatedWorld
 
@@ -43,7 +44,7 @@ def measured(world: SimulatedWorld, point: ExperimentPoint) -> Result:
     if "pattern" in told:
         since, values["full"] = _steady(world, started, finished, submit)
         counted = submit >= since
-    rows = counted[times.tasks >> 32]
+    rows = counted[jobs_of(times.tasks)]
     by_job = _of_jobs(times, rows)
     series = {name: _quantiles(found) for name, found in by_job.items()}
     series["jct"] = _quantiles(jct[counted])
@@ -107,7 +108,7 @@ def _slots(world: SimulatedWorld) -> NDArray[np.int64]:
 
 def _of_jobs(times: TaskTimes, rows: NDArray[np.bool_]) -> dict[str, Floats]:
     """Per job: mean and largest parts of its tasks' lives, and how far they drift apart."""
-    _, jobs = np.unique(times.tasks[rows] >> 32, return_inverse=True)
+    _, jobs = np.unique(jobs_of(times.tasks[rows]), return_inverse=True)
     counts = np.bincount(jobs)
     tst, w2x, x, tct = (part[rows] / _SECOND for part in (times.tst, times.w2x, times.x, times.tct))
     found = {"mean_w2x": np.bincount(jobs, w2x) / counts, "mean_x": np.bincount(jobs, x) / counts}

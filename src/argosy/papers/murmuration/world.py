@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.engines.registry import ENGINES, find_published, forms_named
-from argosy.model.jobs import Job
+from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
@@ -17,12 +17,12 @@ from argosy.model.scenario import (
     ConstantLatency,
     Fault,
     FleetEntry,
-    MachineModel,
     Network,
     Output,
     Scenario,
     SchedulerCrash,
 )
+from argosy.model.truth import SimulatedJob
 from argosy.papers.experiment import ExperimentPoint, Result
 from argosy.papers.murmuration.jobs import jobs_of, machines_for
 from argosy.papers.murmuration.measures import measured
@@ -61,7 +61,7 @@ def run_point(point: ExperimentPoint) -> Result:
     return measured(world, point)
 
 
-def _scenario(point: ExperimentPoint, jobs: tuple[Job, ...]) -> Scenario:
+def _scenario(point: ExperimentPoint, jobs: tuple[SimulatedJob, ...]) -> Scenario:
     told = point.parameters
     engine, settings, model, schedulers = _system(
         str(told["system"]), str(told.get("workload", ""))
@@ -103,7 +103,7 @@ def _system(name: str, workload: str) -> tuple[str, dict[str, Any], MachineModel
     return engine, dict(form.settings), form.machines, form.schedulers
 
 
-def _machines(point: ExperimentPoint, jobs: tuple[Job, ...]) -> tuple[Machine, ...]:
+def _machines(point: ExperimentPoint, jobs: tuple[SimulatedJob, ...]) -> tuple[Machine, ...]:
     told = point.parameters
     if "pattern" not in told:
         return tuple(Machine(f"m{i}", Resources(cpu=1000)) for i in range(int(told["machines"])))

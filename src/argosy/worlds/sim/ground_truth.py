@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.host.job_table import by_job
 from argosy.model.explanations import Why
-from argosy.model.jobs import Job
+from argosy.model.tasks import by_job
 from argosy.model.transactions import MachineArray, TaskArray
+from argosy.model.truth import SimulatedJob
 
 _INDEX_MASK = 0xFFFFFFFF
 #: A task that runs until it is stopped.
@@ -22,15 +22,15 @@ class GroundTruth:
 
     __slots__ = ("_groups", "common")
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, made: SimulatedJob) -> None:
         self._groups: list[tuple[int, int, NDArray[np.int64] | int]] = []
         start = 0
-        for group in job.groups:
+        for group, truth in zip(made.job.groups, made.truth, strict=True):
             times: NDArray[np.int64] | int
-            if len(group.durations) > 1:
-                times = np.array(group.durations, np.int64)
+            if len(truth.durations) > 1:
+                times = np.array(truth.durations, np.int64)
             else:
-                times = group.durations[0] if group.durations else _ENDLESS
+                times = truth.durations[0] if truth.durations else _ENDLESS
             end = start + group.count
             self._groups.append((start, end, times))
             start = end
@@ -59,8 +59,8 @@ class SimulatedMachines:
     def __init__(self) -> None:
         self._truths: dict[int, GroundTruth] = {}
 
-    def add(self, number: int, job: Job) -> None:
-        self._truths[number] = GroundTruth(job)
+    def add(self, number: int, made: SimulatedJob) -> None:
+        self._truths[number] = GroundTruth(made)
 
     def forget(self, jobs: Iterable[int]) -> None:
         for number in jobs:

@@ -17,8 +17,8 @@ from argosy.engines.api import Engine
 from argosy.host.host import Host
 from argosy.host.journal import Journal
 from argosy.host.setup import HostSetup
-from argosy.model.jobs import Job
 from argosy.model.scenario import Scenario
+from argosy.model.truth import SimulatedJob
 from argosy.worlds.sim.faults import FaultPlan
 from argosy.worlds.sim.ground_truth import SimulatedMachines
 from argosy.worlds.sim.network import SimulatedNetwork
@@ -38,7 +38,7 @@ class SimulatedWorld:
         scenario: Scenario,
         engines: Mapping[str, type[Engine]],
         journal: Journal | None = None,
-        jobs: Iterable[Job] | None = None,
+        jobs: Iterable[SimulatedJob] | None = None,
     ) -> None:
         self.scenario = scenario
         setup = HostSetup.of(scenario)
@@ -53,8 +53,8 @@ class SimulatedWorld:
         )
         self.runtime = self.host.runtime
         self.faults = FaultPlan(self)
-        self._jobs: Iterator[Job] = iter(scenario.jobs if jobs is None else jobs)
-        self._next_job: Job | None = None
+        self._jobs: Iterator[SimulatedJob] = iter(scenario.jobs if jobs is None else jobs)
+        self._next_job: SimulatedJob | None = None
         self._job_count = len(scenario.jobs) if jobs is None else 0
         #: Faults to come, by the number under which they were posted.
         self._faults: dict[int, tuple[Any, ...]] = {}
@@ -116,12 +116,12 @@ class SimulatedWorld:
             self.runtime.push(self._next_job.submit, _SUBMIT, 0, 0)
 
     def _submit_next(self) -> None:
-        job = self._next_job
-        assert job is not None
-        number = self.host.submit(job)
-        self.machines.add(number, job)
-        if job.phases:
-            activities = np.array([phase.activities for phase in job.phases], np.int64)
-            durations = np.array([phase.duration for phase in job.phases], np.int64)
+        made = self._next_job
+        assert made is not None
+        number = self.host.submit(made.job)
+        self.machines.add(number, made)
+        if made.job.activities:
+            activities = np.array(made.job.activities, np.int64)
+            durations = np.array(made.truth[0].phases, np.int64)
             self.runtime.add_pool(number, activities, durations)
         self._schedule_next_job()

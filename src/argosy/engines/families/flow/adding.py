@@ -45,6 +45,8 @@ def _add_entries(graph: Graph, submissions: Sequence[Submission]) -> None:
     """Rows for all tasks of new jobs, and a vertex for each job."""
     for job, number, _ in submissions:
         if number in graph.jobs:
+            if job is not graph.jobs.job(number):
+                graph.change_job(job, number)
             continue
         head = graph.owner_vertices[graph.owner_number(job.owner)]
         graph.roster.add_job(number, job.tasks, head, job.precedence)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.cell import Rule, View
+from argosy.cell.bitmaps import to_bitmap
 from argosy.engines.families.flow.admission import FlowPlan
 from argosy.engines.families.flow.graph import Graph
 from argosy.engines.families.flow.pricing import price_of, second_best
@@ -105,9 +106,7 @@ class Explainer:
         pool, shape = int(graph.classes["pool"][task_class]), int(graph.tasks["shape"][row])
         if (pool, shape) in self._seen:
             return self._seen[pool, shape]
-        bits = np.zeros((graph.cluster.machines + 63) // 64 * 64, np.uint8)
-        bits[: graph.cluster.machines] = graph.pools.allowed[pool]
-        within = np.packbits(bits, bitorder="little").view(np.uint64)
+        within = to_bitmap(graph.pools.allowed[pool])
         found = view.find(shape, 1, Rule.BEST, self._random, within=within)
         self._seen[pool, shape] = found.explanation()
         return self._seen[pool, shape]

@@ -23,6 +23,8 @@ from argosy.engines.families.flow.rooms import set_rooms
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.statistics import ClusterStatistics
 from argosy.engines.families.flow.tasks import Columns, Jobs, OwnArcs
+from argosy.model.errors import ModelError
+from argosy.model.jobs import Job
 from argosy.model.transactions import TaskArray
 from argosy.solvers.flow import FlowNetwork, FlowSolution, Rooms
 
@@ -43,6 +45,7 @@ class Graph:
         self.sink_arcs = np.empty(0, np.int32)
         self.sink_terms = (np.zeros(0, np.int64),) * 3
         self._nothing = np.zeros((0, dimensions), np.int64)
+        self._labels = view.labels_version
         self._add_machines()
         self.policy = make_policy(settings, self.cluster, view.dimensions)
         self.pools = Pools(
@@ -68,7 +71,16 @@ class Graph:
     # Machines come; those that go are still known.
 
     def grow(self, view: View) -> None:
-        """Take in machines that joined since the last time."""
+        """Take in machines that joined since the last time, and labels that changed."""
+        if len(view.dimensions) != self._nothing.shape[1]:
+            raise ModelError(
+                "the flow network was made for other resources than " + ", ".join(view.dimensions),
+                hint="start the scheduler again: it makes a network for all of them",
+            )
+        if self._labels != view.labels_version:
+            self._labels = view.labels_version
+            self.pools.relabel(view)
+            self.rooms.forget()
         if view.machines == self.cluster.machines:
             return
         self.cluster.grow(view)
@@ -124,9 +136,21 @@ class Graph:
 
     def finish(self, tasks: TaskArray) -> None:
         """These ended, wherever they were."""
-        for number in self.roster.finish(tasks):
+        self._forget(self.roster.finish(tasks))
+
+    def drop(self, tasks: TaskArray) -> None:
+        """Those of them that wait are not to be placed any more."""
+        self._forget(self.roster.drop(tasks))
+
+    def _forget(self, numbers: Sequence[int]) -> None:
+        for number in numbers:
             self.jobs.drop(number)
             self.gangs.discard(number)
+
+    def change_job(self, job: Job, number: int) -> None:
+        """It has perhaps more tasks than before. Rows are others afterwards."""
+        self.jobs.add(number, job)
+        self.roster.grow_job(number, job.tasks)
 
     @property
     def waiting(self) -> int:

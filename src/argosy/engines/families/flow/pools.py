@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.cell import View
+from argosy.cell.bitmaps import to_mask
 from argosy.engines.families.flow.cluster import MachineVertices
 from argosy.engines.families.flow.policy import ArcCosts
 from argosy.model.resources import Resources
@@ -105,16 +106,20 @@ class Pools:
             matrix = getattr(self, name)
             more = np.full((len(matrix), count), blank, matrix.dtype)
             setattr(self, name, np.concatenate([matrix, more], axis=1))
+        self.relabel(view)
+        for pool in self.by_number.values():
+            self._add_racks(pool)
+
+    def relabel(self, view: View) -> None:
+        """Attributes of machines changed. Racks stay as they were: they are preferences."""
         for pool in self.by_number.values():
             self.allowed[pool.number] = self._allowed(dict(pool.key[1]), view)
-            self._add_racks(pool)
 
     def _allowed(self, requires: Mapping[str, str], view: View) -> NDArray[np.bool_]:
         width = self._cluster.machines
         if not requires:
             return np.ones(width, np.bool_)
-        bits = np.unpackbits(view.where(requires).view(np.uint8), bitorder="little")
-        return bits[:width].astype(np.bool_)
+        return to_mask(view.where(requires), width)
 
     def _add_racks(self, pool: Pool) -> None:
         """Vertices for racks that the pool has none for."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
+from msgspec import structs
 
 from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, Finishes, Settings
@@ -21,16 +22,20 @@ from argosy.engines.families.flow.gangs import decide, gang_numbers
 from argosy.engines.families.flow.graph import Graph
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.tasks import NOWHERE
+from argosy.engines.shared.withdrawal import Withdrawal, added, failed, left, withdrawn
 from argosy.model.effects import Commit, Effect, Think, WakeMe
 from argosy.model.events import (
     Committed,
     DecisionDue,
     Event,
+    JobCancelled,
+    JobChanged,
     JobSubmitted,
     MachineChanged,
     MachineJoined,
     MachineLost,
     Started,
+    TaskFailed,
     TaskFinished,
     TasksLost,
     TimerFired,
@@ -63,6 +68,8 @@ class FlowScheduler:
         #: The round under way, from its beginning until the cell has answered.
         self._plan: FlowPlan | None = None
         self._claims: Claims | None = None
+        #: What was withdrawn since the round began.
+        self._withdrawals: list[Withdrawal] = []
         self._round = 0
         #: Whether a round is due although nothing is in the inbox.
         self._is_due = False
@@ -80,12 +87,19 @@ class FlowScheduler:
             case JobSubmitted() | TasksLost() | MachineJoined() | MachineLost() | MachineChanged():
                 self._inbox.append(event)
                 self._has_news = True
+            case JobCancelled() | JobChanged():
+                self._inbox.append(event)
+                self._has_news = True
+                if self._plan is not None:
+                    self._withdrawals.append(event)
+            case TaskFailed():
+                return self.handle(failed(event, view), view, now)
             case Started():
                 return ()
             case DecisionDue(token):
                 return self._decided(view, now) if token == self._round else ()
-            case Committed(transaction, outcome):
-                if transaction.claims is not self._claims:
+            case Committed(token, outcome):
+                if token != self._round:
                     return ()
                 self._committed(outcome, view, now)
                 self._plan = None
@@ -152,12 +166,17 @@ class FlowScheduler:
                         submissions.append((job, number, tasks))
                 case MachineJoined(machine) | MachineLost(machine) | MachineChanged(machine):
                     graph.look(machine, view)
-        graph.add(submissions, view, now)
+                case JobCancelled() | JobChanged():
+                    submissions = [(j, n, left(tasks, event)) for j, n, tasks in submissions]
+                    graph.drop(withdrawn(event))
+                    if (more := added(event)) is not None:
+                        submissions.append((more.job, more.number, more.tasks))
+        graph.add([each for each in submissions if len(each[2])], view, now)
         return new
 
     def _decided(self, view: View, now: int) -> Sequence[Effect]:
-        plan, graph = self._plan, self.graph
-        assert plan is not None
+        graph = self.graph
+        plan = self._plan = self._still_wanted()
         if not len(plan):
             self._plan = None
             effects = self._waiting(view, now)
@@ -174,7 +193,27 @@ class FlowScheduler:
         name = self._context.name
         transaction = Transaction(name, self._claims, releases=releases, move=True)
         waiting = self._waiting(view, now)
-        return (*self._explainer.placed(graph, plan), Commit(transaction), *waiting)
+        return (*self._explainer.placed(graph, plan), Commit(self._round, transaction), *waiting)
+
+    def _still_wanted(self) -> FlowPlan:
+        """The plan without tasks that were withdrawn since it was made."""
+        plan, numbers = self._plan, self.graph.tasks["number"]
+        assert plan is not None
+        for event in self._withdrawals:
+            kept, leaving, early = (
+                ~np.isin(numbers[rows], withdrawn(event))
+                for rows in (plan.rows, plan.leaving, plan.early)
+            )
+            plan = structs.replace(
+                plan,
+                rows=plan.rows[kept],
+                machines=plan.machines[kept],
+                costs=plan.costs[kept],
+                leaving=plan.leaving[leaving],
+                early=plan.early[early],
+            )
+        self._withdrawals = []
+        return plan
 
     def _waiting(self, view: View, now: int) -> Sequence[Effect]:
         """Say why tasks have no machine, and come back to them."""

@@ -64,6 +64,9 @@ class Jobs(Mapping[int, JobEntry]):
     def items(self) -> ItemsView[int, JobEntry]:
         return {number: self[number] for number in self._jobs}.items()
 
+    def job(self, number: int) -> Job:
+        return self._jobs[number]
+
     def add(self, number: int, job: Job) -> None:
         self._jobs[number] = job
 

@@ -5,15 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.cell import Bitmap, View
+from argosy.cell import View
+from argosy.cell.bitmaps import to_mask
 from argosy.model.machines import static_tags
 from argosy.solvers.placement import Family, PlacementState
-
-
-def bits(bitmap: Bitmap, machines: int) -> NDArray[np.bool_]:
-    """A truth value per machine."""
-    unpacked = np.unpackbits(bitmap.view(np.uint8), bitorder="little")[:machines]
-    return unpacked.astype(bool)
 
 
 def make_ledger(view: View) -> PlacementState:
@@ -24,13 +19,13 @@ def make_ledger(view: View) -> PlacementState:
         joins: list[list[int]] = [[] for _ in range(machines)]
         names = view.sets_in(group)
         for number, name in enumerate(names):
-            for machine in np.flatnonzero(bits(view.members(group, name), machines)).tolist():
+            for machine in np.flatnonzero(to_mask(view.members(group, name), machines)).tolist():
                 joins[machine].append(number)
         families[group] = Family.of(group, joins, len(names))
     carried: dict[frozenset[str], NDArray[np.bool_]] = {}
     having: list[dict[str, str]] = [{} for _ in range(machines)]
     for key, value in view.attributes:
-        for machine in np.flatnonzero(bits(view.where({key: value}), machines)).tolist():
+        for machine in np.flatnonzero(to_mask(view.where({key: value}), machines)).tolist():
             having[machine][key] = value
     for machine, attributes in enumerate(having):
         if attributes:

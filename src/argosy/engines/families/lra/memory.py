@@ -36,6 +36,7 @@ class Memory:
         """`name` is that of the scheduler whose memory it is."""
         self._name = name
         self.machines = view.machines
+        self._labels = view.labels_version
         self.ledger: PlacementState = make_ledger(view)
         self.manager = ConstraintManager(self.ledger, operator, sight)
         #: Why the constraints of an application are not active.
@@ -46,6 +47,10 @@ class Memory:
         self._on: dict[int, list[tuple[int, int, bool]]] = {}
         self._tags: dict[int, Tags] = {}
         self.refresh(view)
+
+    def is_outgrown(self, view: View) -> bool:
+        """Whether machines came or were relabelled: memory begins anew then."""
+        return self.machines != view.machines or self._labels != view.labels_version
 
     def refresh(self, view: View) -> None:
         if self._applications != view.applications_version:

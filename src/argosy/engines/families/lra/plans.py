@@ -11,7 +11,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from argosy.cell import View
-from argosy.engines.families.lra.cluster import bits
+from argosy.cell.bitmaps import to_mask
 from argosy.engines.families.lra.memory import Memory
 from argosy.engines.families.lra.reasons import violated
 from argosy.engines.families.lra.settings import LraSettings
@@ -128,7 +128,7 @@ class Planner:
                 frozenset(self.tags(application.job, group)),
                 np.array(group.request.vector(view.dimensions), np.int64),
                 len(tasks),
-                bits(view.where(group.requires), view.machines) if group.requires else None,
+                to_mask(view.where(group.requires), view.machines) if group.requires else None,
             )
             for index, application in enumerate(batch)
             for group, tasks in application.job.tasks_by_group(application.tasks)

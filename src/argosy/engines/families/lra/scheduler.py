@@ -28,11 +28,14 @@ from argosy.engines.families.lra.settings import LraSettings
 from argosy.engines.families.lra.statistics import SolverStatistics
 from argosy.engines.families.lra.tasks import choose
 from argosy.engines.shared.serial import CommitTerms, PendingJob, SerialScheduler
+from argosy.engines.shared.withdrawal import Withdrawal, claims_left, left
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
     Committed,
     DecisionDue,
     Event,
+    JobCancelled,
+    JobChanged,
     JobSubmitted,
     Started,
     TaskFinished,
@@ -73,6 +76,9 @@ class LraScheduler(SerialScheduler, ABC):
         #: LRAs that wait for the next interval, by number.
         self._pending: dict[int, Application] = {}
         self._plan: BatchPlan | None = None
+        #: Whether the plan's claims are on their way to the cell.
+        self._is_allocating = False
+        #: Of plans; below 0 in questions, where the task scheduler has those above.
         self._token = 0
         self._timer = -1
         #: Jobs that have not ended, and how many of their tasks.
@@ -104,17 +110,48 @@ class LraScheduler(SerialScheduler, ABC):
                 return self._plan_batch(view)
             case DecisionDue(token) if token < 0:
                 return self._allocate(view, now) if -token == self._token else ()
-            case Committed(transaction, outcome) if (
-                self._plan is not None and transaction.claims is self._plan.claims
-            ):
-                return self._allocated(outcome, view, now)
-            case Committed(transaction, outcome) if transaction.claims is not None:
-                self._hold(transaction.claims, outcome.accepted, view)
+            case Committed(token, outcome) if token < 0:
+                return self._allocated(outcome, view, now) if -token == self._token else ()
+            case Committed(token, outcome) if (claims := self._claims_of(token)) is not None:
+                self._hold(claims, outcome.accepted, view)
+            case JobCancelled():
+                self._withdraw_applications(event)
+            case JobChanged(job, number, new):
+                self._withdraw_applications(event)
+                if number in self._jobs:
+                    self._jobs[number] = job
+                    self._open[number] += len(new)
         return super().handle(event, view, now)
+
+    def _withdraw_applications(self, event: Withdrawal) -> None:
+        planned = () if self._plan is None else self._plan.applications
+        for application in (*self._pending.values(), *planned):
+            if application.number == event.number:
+                before, application.job = application.tasks, event.job
+                application.tasks = left(before, event)
+                gone = np.setdiff1d(before, application.tasks)
+                if application in planned and self._is_allocating:
+                    # Those that are accepted will end; of the others nothing more is heard.
+                    continue
+                self.withdrawn(event.job, gone)
+        self._pending = {n: waits for n, waits in self._pending.items() if len(waits.tasks)}
+        if self._plan is not None and not self._is_allocating:
+            self._plan = structs.replace(self._plan, claims=claims_left(self._plan.claims, event))
+
+    def withdrawn(self, job: Job, tasks: TaskArray) -> None:
+        for task in tasks.tolist():
+            self._one_less(job_of(task))
+
+    def _one_less(self, number: int) -> None:
+        """A task of the job is over."""
+        if number in self._open:
+            self._open[number] -= 1
+            if not self._open[number]:
+                del self._open[number], self._jobs[number]
 
     def _known(self, view: View) -> Memory:
         """The memory, of the cell as it is now."""
-        if self._memory is None or self._memory.machines != view.machines:
+        if self._memory is None or self._memory.is_outgrown(view):
             operator = (*self._context.constraints, *self._lra.operator)
             self._memory = Memory(view, self._context.name, operator, self.sight())
         else:
@@ -168,9 +205,7 @@ class LraScheduler(SerialScheduler, ABC):
             if job is None:
                 continue
             self._shares.change(job.owner, shape, -1, view)
-            self._open[number] -= 1
-            if not self._open[number]:
-                del self._open[number], self._jobs[number]
+            self._one_less(number)
 
     def _hold(self, claims: Claims, accepted: NDArray[np.bool_], view: View) -> None:
         """Owners of what was placed hold more; of what moved they hold the same."""
@@ -212,18 +247,19 @@ class LraScheduler(SerialScheduler, ABC):
         assert plan is not None
         effects: list[Effect] = []
         for application, placed in zip(plan.applications, plan.placed, strict=True):
-            if not placed:
+            if not placed and len(application.tasks):
                 effects.extend(self._not_placed(application, view))
         if plan.claims is None:
             self._plan = None
             return [*effects, *self._set_timer(now)]
+        self._is_allocating = True
         transaction = Transaction(
             self._context.name,
             plan.claims,
             preempt=self._lra.conflict == "kill",
             move=plan.moves,
         )
-        return [*effects, Commit(transaction, plan.explanation)]
+        return [*effects, Commit(-self._token, transaction, plan.explanation)]
 
     def _not_placed(self, application: Application, view: View) -> Sequence[Effect]:
         memory, planner = self._known(view), self._planner
@@ -241,8 +277,12 @@ class LraScheduler(SerialScheduler, ABC):
         if application.attempts >= self._serial.attempts:
             given_up = Refusal(Why.ATTEMPTS, lacking=application.attempts)
             return (Abandon(application.tasks, structs.replace(why, refused=given_up)),)
+        explain = Explain(application.tasks, why)
+        # Others of its tasks may have come meanwhile.
+        if (known := self._pending.get(application.number)) is not None:
+            application.tasks = np.union1d(known.tasks, application.tasks)
         self._pending[application.number] = application
-        return (Explain(application.tasks, why),)
+        return (explain,)
 
     def _allocated(self, outcome: Outcome, view: View, now: int) -> Sequence[Effect]:
         plan = self._plan
@@ -252,11 +292,18 @@ class LraScheduler(SerialScheduler, ABC):
         assert claims.gangs is not None
         self._hold(claims, outcome.accepted, view)
         self._plan = None
+        self._is_allocating = False
+        is_new = claims.gangs < len(plan.applications)
+        self._count_withdrawn(plan, claims.tasks[is_new & ~outcome.accepted])
         refused = claims.gangs[~outcome.accepted]
-        left = [each for index, each in enumerate(plan.applications) if index in refused]
-        if left and self._lra.conflict == "relax":
+        again = [
+            each
+            for index, each in enumerate(plan.applications)
+            if index in refused and len(each.tasks)
+        ]
+        if again and self._lra.conflict == "relax":
             random = self._context.random
-            relaxed = self._planner.relaxed(plan, left, random, self._known(view), view)
+            relaxed = self._planner.relaxed(plan, again, random, self._known(view), view)
             if relaxed.claims is not None:
                 self._plan = relaxed
                 return self._allocate(view, now)
@@ -267,10 +314,17 @@ class LraScheduler(SerialScheduler, ABC):
             # Of a gang, the claim that has a reason of its own.
             if number not in why or why[number].why is Why.TOGETHER:
                 why[number] = refusal
-        for application in left:
+        for application in again:
             refusal = why[application.number]
             effects.extend(self._again(application, Explanation(refused=refusal)))
         return [*effects, *self._set_timer(now)]
+
+    def _count_withdrawn(self, plan: BatchPlan, refused: TaskArray) -> None:
+        """Refused tasks that no application wants any more are over."""
+        if len(refused):
+            wanted = np.concatenate([application.tasks for application in plan.applications])
+            for task in np.setdiff1d(refused, wanted).tolist():
+                self._one_less(job_of(task))
 
     def _begin(self, view: View) -> Sequence[Effect]:
         """The next job of the queue that has least of its due."""

@@ -52,7 +52,7 @@ class QuincyPolicy:
             self._racks = self._cluster.racks
             self._data = LocalData(self._settings.data, self._racks)
         expected = np.array(
-            [group.group.expected or 0 if group.job.kind == BATCH else 0 for group in groups]
+            [group.group.estimate or 0 if group.job.kind == BATCH else 0 for group in groups]
         )
         each = expected > 0
         if not each.any():

@@ -7,9 +7,13 @@ from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
+
+from argosy.engines.api import Engine
 from argosy.experiments.execute import execute
 from argosy.experiments.pool import Failure, uninterrupted, unwrap, worker_pool
 from argosy.model.errors import ArgosyError
+from argosy.model.scenario import Scenario
 from argosy.records.summary import Summary
 from argosy.scenarios.loader import load, with_engine
 
@@ -18,10 +22,13 @@ _TICK_SECONDS: Final = 0.2
 
 
 class SweepPoint(NamedTuple):
-    scenario: Path
+    #: A file, whose workload is drawn for the seed; or a scenario, whose jobs are what they are.
+    scenario: Path | Scenario
     engine: str
     seed: int
     published: bool = False
+    #: Engines known beside the registered ones.
+    also: tuple[type[Engine], ...] = ()
 
     def __str__(self) -> str:
         return f"{self.engine}, seed {self.seed}"
@@ -53,17 +60,20 @@ def _one_by_one(points: Sequence[SweepPoint], tell: Callable[[float], None]) -> 
 
 
 def _run(point: SweepPoint, tell: Callable[[float], None] | None = None) -> Summary:
-    scenario = with_engine(
-        load(point.scenario, seed=point.seed, published=point.published), point.engine
-    )
-    return execute(scenario, None, progress=tell)
+    also = {engine.name: engine for engine in point.also}
+    if isinstance(point.scenario, Path):
+        scenario = load(point.scenario, seed=point.seed, published=point.published, also=also)
+    else:
+        scenario = msgspec.structs.replace(point.scenario, seed=point.seed)
+    scenario = with_engine(scenario, point.engine, also)
+    return execute(scenario, None, progress=tell, also=also)
 
 
 def _attempt(point: SweepPoint) -> Summary | Failure:
     try:
         return _run(point)
     except ArgosyError as error:
-        return Failure(error.code, str(error))
+        return Failure.of(error)
 
 
 def _await(futures: Sequence[Future[Summary | Failure]], tell: Callable[[float], None]) -> None:

@@ -1,0 +1,80 @@
+"""Tasks that fail and jobs that are cancelled or change: what all engines do alike."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from argosy.cell import View
+from argosy.model.events import (
+    JobCancelled,
+    JobChanged,
+    JobSubmitted,
+    TaskFailed,
+    TaskFinished,
+    TasksLost,
+)
+from argosy.model.explanations import Why
+from argosy.model.jobs import Job
+from argosy.model.transactions import Claims, TaskArray
+
+Withdrawal: TypeAlias = JobCancelled | JobChanged
+#: Tasks of a job that wait for something, and its number.
+WaitingTasks: TypeAlias = tuple[Job, int, TaskArray]
+
+
+def failed(event: TaskFailed, view: View) -> TasksLost | TaskFinished:
+    """Tasks that are tried again are as good as lost, others as good as finished."""
+    if event.again:
+        return TasksLost(
+            event.job, event.number, event.tasks, event.machines, Why.FAILED, event.incarnations
+        )
+    estimates = np.zeros(len(event.tasks), np.int64)
+    shapes = np.zeros(len(event.tasks), np.int32)
+    for group, mine in event.job.tasks_by_group(event.tasks):
+        rows = np.isin(event.tasks, mine)
+        estimates[rows] = group.estimate or 0
+        shapes[rows] = view.shape(group.request, group.tags, event.job.precedence)
+    return TaskFinished(event.tasks, event.machines, estimates, shapes)
+
+
+def withdrawn(event: Withdrawal) -> TaskArray:
+    """The tasks that nobody wants any more."""
+    return event.tasks if isinstance(event, JobCancelled) else event.removed
+
+
+def added(event: Withdrawal) -> JobSubmitted | None:
+    """What is to be placed from now on."""
+    if isinstance(event, JobCancelled) or not len(event.added):
+        return None
+    return JobSubmitted(event.job, event.number, event.added)
+
+
+def left(tasks: TaskArray, event: Withdrawal) -> TaskArray:
+    """Those of `tasks`, which may be of any job, that are still wanted."""
+    return tasks[~np.isin(tasks, withdrawn(event))]
+
+
+def claims_left(claims: Claims | None, event: Withdrawal) -> Claims | None:
+    """The claims of tasks that are still wanted; the same object if they all are."""
+    if claims is None:
+        return None
+    kept = ~np.isin(claims.tasks, withdrawn(event))
+    if kept.all():
+        return claims
+    if not kept.any():
+        return None
+    return Claims(
+        claims.tasks[kept],
+        claims.machines[kept],
+        claims.shapes[kept],
+        claims.versions[kept],
+        None if claims.gangs is None else claims.gangs[kept],
+    )
+
+
+def update(work: WaitingTasks, event: Withdrawal) -> WaitingTasks:
+    """The work as it is after the event, perhaps without any tasks."""
+    _, number, tasks = work
+    return (event.job, number, left(tasks, event)) if number == event.number else work

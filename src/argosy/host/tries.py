@@ -1,0 +1,57 @@
+"""Tries of tasks on machines that act: who runs where, as which incarnation.
+
+Only worlds with real machines need this. Each start that the runtime makes is passed on to the machines,
+and so is each stop; a report about a try that is not the current one comes too late and is dropped.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from argosy._core import TaskRuntime
+from argosy.host.protocols import Machines
+from argosy.model.explanations import Why
+from argosy.model.transactions import TaskArray
+
+
+class Tries:
+    def __init__(self, runtime: TaskRuntime, machines: Machines) -> None:
+        self._runtime = runtime
+        self._machines = machines
+        #: By task: the machine, and the incarnation that runs there.
+        self._running: dict[int, tuple[int, int]] = {}
+        runtime.tell_starts(machines.acts)
+
+    def pass_on_starts(self) -> None:
+        """Tells machines what begins to run; a task that moved stops where it was first."""
+        tasks, machines, incarnations, _ = self._runtime.take_starts()
+        if not len(tasks):
+            return
+        self.stop(tasks, Why.MOVED)
+        tries = zip(machines.tolist(), incarnations.tolist(), strict=True)
+        self._running.update(zip(tasks.tolist(), tries, strict=True))
+        self._machines.start(tasks, machines, incarnations)
+
+    def stop(self, tasks: TaskArray, why: Why) -> None:
+        """Those of the tasks that run have lost their place."""
+        stopped = [
+            (task, *self._running.pop(task)) for task in tasks.tolist() if task in self._running
+        ]
+        if stopped:
+            numbers, machines, incarnations = (
+                np.array(column) for column in zip(*stopped, strict=True)
+            )
+            self._machines.stop(
+                numbers.astype(np.int64),
+                machines.astype(np.int32),
+                incarnations.astype(np.int64),
+                why,
+            )
+
+    def end(self, task: int, incarnation: int) -> bool:
+        """Whether that try is the one that runs; it is over now."""
+        current = self._running.get(task)
+        if current is None or current[1] != incarnation:
+            return False
+        del self._running[task]
+        return True

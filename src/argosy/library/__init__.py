@@ -1,0 +1,11 @@
+"""Argosy from Python: what `import argosy` offers, beside the errors and the version.
+
+Charter: a few functions over `experiments`, `records` and `report` that take paths or values and return
+typed values. No policy, no printing: what can be computed is computed further down.
+"""
+
+from argosy.library.comparisons import Comparison, compare
+from argosy.library.results import Result, open_run, run, story, why
+from argosy.library.sources import load
+
+__all__ = ["Comparison", "Result", "compare", "load", "open_run", "run", "story", "why"]

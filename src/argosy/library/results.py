@@ -1,0 +1,145 @@
+"""One run: how it is made, what it says, and what can be asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.experiments.execute import execute, execute_in_memory
+from argosy.library.frames import frame
+from argosy.library.sources import EngineChoice, PathLike, resolve, under, with_seed
+from argosy.measures.from_journal import summarise_state
+from argosy.model.scenario import Scenario
+from argosy.model.tasks import indices_of, jobs_of
+from argosy.records import directory as layout
+from argosy.records.answers import StoryLine, TaskAnswers, WhyAnswer
+from argosy.records.record import Columns, RunRecord
+from argosy.records.summary import Summary
+
+
+class Result:
+    """A run; one that is not finished, as far as it has come. Times are in microseconds of virtual time;
+    -1 stands for what did not happen."""
+
+    def __init__(self, record: RunRecord, directory: Path | None = None) -> None:
+        self._record = record
+        #: Where the run is kept; none, if it is in memory only.
+        self.directory = directory
+
+    def __repr__(self) -> str:
+        about, counts = self.summary, self.summary.counts
+        return (
+            f"<Result of {about.scenario}, seed {about.seed}, under {about.fleet}: "
+            f"{counts.jobs_finished} of {counts.jobs} jobs finished>"
+        )
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """What was executed, with every machine and job spelled out."""
+        return self._record.scenario()
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Counts and distributions; `docs/runs.md` describes every number."""
+        record = self._record
+        return record.summary() if record.is_finished else summarise_state(record.state)
+
+    def why(self, task: str) -> WhyAnswer:
+        """Why ``job/index`` is where it is, or why it has no machine."""
+        return TaskAnswers(self._record, task).why()
+
+    def story(self, task: str) -> list[StoryLine]:
+        """The life of ``job/index``, line by line."""
+        return TaskAnswers(self._record, task).story()
+
+    def tasks_columns(self) -> Columns:
+        """A row for every task that started: finished ones in the order in which they ended, then those
+        that run when the run ends."""
+        rows = self._record.task_rows()
+        jobs, machines = jobs_of(rows["task"]), self.scenario.cell.machines
+        return {
+            "job": self._of_jobs("id")[jobs],
+            "index": indices_of(rows["task"]),
+            "kind": self._of_jobs("kind")[jobs],
+            "machine": np.array([machine.name for machine in machines])[rows["machine"]],
+            "submitted": self._of_jobs("submit")[jobs],
+            "placed": rows["placed"],
+            "started": rows["started"],
+            "finished": rows["finished"],
+        }
+
+    def jobs_columns(self) -> Columns:
+        """A row for every job that was submitted, in the order of submission."""
+        rows = self._record.job_rows()
+        count = len(rows["submitted"])
+        named = {"job": "id", "kind": "kind", "owner": "owner", "precedence": "precedence"}
+        return {
+            **{name: self._of_jobs(field)[:count] for name, field in named.items()},
+            "tasks": self._of_jobs("tasks")[:count],
+            **rows,
+            "wait_time": _since(rows["attempted"], rows["submitted"]),
+            "placement_latency": _since(rows["placed"], rows["submitted"]),
+            "jct": _since(rows["finished"], rows["submitted"]),
+        }
+
+    def tasks_frame(self) -> Any:
+        """`tasks_columns` as a data frame of pandas or, without that, of polars."""
+        return frame(self.tasks_columns())
+
+    def jobs_frame(self) -> Any:
+        """`jobs_columns` as a data frame of pandas or, without that, of polars."""
+        return frame(self.jobs_columns())
+
+    def _of_jobs(self, field: str) -> NDArray[Any]:
+        return np.array([getattr(job, field) for job in self.scenario.jobs])
+
+
+def _since(milestone: NDArray[np.int64], submitted: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.where(milestone >= 0, milestone - submitted, -1)
+
+
+def run(
+    scenario: Scenario | PathLike,
+    engine: EngineChoice | None = None,
+    *,
+    seed: int | None = None,
+    keep: PathLike | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Result:
+    """Execute a scenario in the simulated world.
+
+    `engine` replaces the whole fleet: a name, ``package.module:Class``, or a class. `seed` replaces the
+    scenario's own, and draws the jobs of a scenario that comes from a file anew. With `keep`, the run is
+    written to that directory, which must not exist yet; otherwise it stays in memory. `progress` is told
+    the share that is done, from 0 to 1.
+    """
+    changed, also = under(with_seed(resolve(scenario), seed), engine)
+    if keep is None:
+        return Result(execute_in_memory(changed, progress=progress, also=also))
+    directory = Path(keep)
+    execute(changed, directory, command=["argosy.run"], progress=progress, also=also)
+    return open_run(directory)
+
+
+def open_run(path: PathLike) -> Result:
+    """A run that was kept in a directory, by `run` or by the command line."""
+    return Result(layout.open_run(Path(path)), Path(path))
+
+
+def why(run: Result | PathLike, task: str) -> WhyAnswer:
+    """Why a task, ``job/index``, is where it is in a run, or why it has no machine."""
+    return _result(run).why(task)
+
+
+def story(run: Result | PathLike, task: str) -> list[StoryLine]:
+    """The life of a task, ``job/index``, in a run, line by line."""
+    return _result(run).story(task)
+
+
+def _result(run: Result | PathLike) -> Result:
+    return run if isinstance(run, Result) else open_run(run)

@@ -1,0 +1,106 @@
+"""Where scenarios come from, and what another seed or engine makes of them.
+
+The jobs of a synthetic workload are drawn when its file is read. A loaded scenario therefore remembers
+its file, and another seed draws the jobs anew, as it does on the command line.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from argosy.engines.api import Engine
+from argosy.engines.plugins import check
+from argosy.model.errors import CommandError, ScenarioError
+from argosy.model.scenario import Scenario
+from argosy.scenarios import loader
+
+#: As in scenario files.
+LARGEST_SEED: Final = 2**63 - 1
+PathLike: TypeAlias = str | os.PathLike[str]
+#: An engine by its name, as ``package.module:Class``, or the class itself.
+EngineChoice: TypeAlias = str | type[Engine]
+
+
+class LoadedScenario(Scenario, frozen=True, kw_only=True):
+    """A scenario with the file that it was read from."""
+
+    path: str
+    #: Whether it was loaded to run its engines in their published forms.
+    published: bool = False
+
+
+def load(path: PathLike, *, seed: int | None = None, published: bool = False) -> Scenario:
+    """Read a scenario from a TOML file.
+
+    `seed` replaces the file's own. With `published`, engines run in the form in which they were
+    published, as with ``argosy run --as-published``. Every mistake in the file is an `ArgosyError` that
+    names the line, the field, what was expected and, where possible, a remedy.
+    """
+    scenario = loader.load(Path(path), seed=seed, published=published)
+    return LoadedScenario(**_fields(scenario), path=os.path.abspath(path), published=published)
+
+
+def _fields(scenario: Scenario) -> dict[str, Any]:
+    return {name: getattr(scenario, name) for name in Scenario.__struct_fields__}
+
+
+def resolve(scenario: Scenario | PathLike) -> Scenario:
+    return scenario if isinstance(scenario, Scenario) else load(scenario)
+
+
+def plain(scenario: Scenario) -> Scenario:
+    """The scenario alone, as it is executed and kept."""
+    return Scenario(**_fields(scenario)) if type(scenario) is not Scenario else scenario
+
+
+def with_seed(scenario: Scenario, seed: int | None) -> Scenario:
+    """The scenario for another seed, with jobs drawn anew if it comes from a file. One that was built
+    in Python has the jobs it has."""
+    if seed is None or seed == scenario.seed:
+        return scenario
+    check_seed(seed)
+    if isinstance(scenario, LoadedScenario):
+        check_unchanged(scenario, seed)
+        return load(scenario.path, seed=seed, published=scenario.published)
+    return msgspec.structs.replace(scenario, seed=seed)
+
+
+def check_seed(seed: int) -> None:
+    if not 0 <= seed <= LARGEST_SEED:
+        raise CommandError(f"seed {seed}", expected="a whole number from 0 to 2^63 - 1")
+
+
+def check_unchanged(scenario: LoadedScenario, seed: int) -> None:
+    """Refuse to draw the jobs anew where that would undo what was changed after loading."""
+    again = load(scenario.path, seed=scenario.seed, published=scenario.published)
+    if again != scenario:
+        raise ScenarioError(
+            f"it was changed after loading, so its jobs cannot be drawn for seed {seed}",
+            file=scenario.path,
+            hint="change the file, or load it with that seed and change the scenario again",
+        )
+
+
+def under(
+    scenario: Scenario, engine: EngineChoice | None
+) -> tuple[Scenario, dict[str, type[Engine]]]:
+    """The scenario as it is executed, and the engines that are given as classes, by name."""
+    name, also = named(engine) if engine is not None else (None, {})
+    changed = plain(scenario)
+    if name is not None:
+        changed = loader.with_engine(changed, name, also)
+    elif isinstance(scenario, LoadedScenario) and scenario.published:
+        changed = loader.as_published(changed)
+    return changed, also
+
+
+def named(engine: EngineChoice) -> tuple[str, dict[str, type[Engine]]]:
+    """An engine's name, and the engine by it if a class was given."""
+    if isinstance(engine, str):
+        return engine, {}
+    checked = check(engine, f"engine {getattr(engine, '__qualname__', engine)!s}")
+    return checked.name, {checked.name: checked}

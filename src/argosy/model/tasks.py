@@ -1,0 +1,51 @@
+"""Task numbers by the array.
+
+A task's number holds its job's number above its index in the job. Engines, worlds and records take
+arrays of such numbers apart here, and put them together, so that nobody else needs to know how.
+The functions for single numbers are in `argosy.model.jobs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model.jobs import INDEX_BITS, INDEX_MASK
+from argosy.model.transactions import TaskArray
+
+
+def jobs_of(tasks: TaskArray) -> NDArray[np.int64]:
+    """The job number of each task."""
+    return tasks >> INDEX_BITS
+
+
+def indices_of(tasks: TaskArray) -> NDArray[np.int64]:
+    """Each task's index in its job."""
+    return tasks & INDEX_MASK
+
+
+def task_numbers(
+    job: int | NDArray[np.int64], indices: NDArray[np.integer] | Sequence[int]
+) -> TaskArray:
+    """The tasks with these indices, of one job or of a job each."""
+    return np.asarray(indices, np.int64) | (job << INDEX_BITS)
+
+
+def first_tasks(job: int, count: int) -> TaskArray:
+    """The tasks of a job with the indices 0 to `count` - 1."""
+    first = job << INDEX_BITS
+    return np.arange(first, first + count, dtype=np.int64)
+
+
+def by_job(tasks: TaskArray) -> list[tuple[int, slice | NDArray[np.intp]]]:
+    """The job numbers among `tasks`, ascending, each with the positions of its tasks. Most arrays hold
+    the tasks of one job: then the positions are the slice of everything, and nothing is copied."""
+    if not len(tasks):
+        return []
+    jobs = tasks >> INDEX_BITS
+    first = int(jobs[0])
+    if len(tasks) == 1 or (jobs == first).all():
+        return [(first, slice(None))]
+    return [(int(job), np.flatnonzero(jobs == job)) for job in np.unique(jobs)]

@@ -1,0 +1,181 @@
+"""The truth about jobs of a workload, which only the simulated world and reports may know.
+
+Engines see a `Job`. What they may know of running times is `TaskGroup.estimate`: whoever makes a
+workload fills it in, with the true mean where the submitter gave none. `group_with_truth` and
+`workers_with_truth` do that, and `simulated_job` makes a job of such groups.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from argosy.model.errors import ModelError
+from argosy.model.jobs import Job, TaskGroup, check_activities
+from argosy.model.resources import Resources
+from argosy.model.units import LARGEST
+
+#: Of one phase, activities x duration: still a 64-bit number.
+MOST_WORK: Final = 2**62
+
+
+class GroupTruth(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """How long the tasks of a group run: `durations` holds one time for all, or one per task; empty
+    means until stopped. Of workers, `phases` holds what one activity of each phase takes."""
+
+    durations: tuple[int, ...] = ()
+    phases: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.phases and self.durations:
+            raise ModelError(
+                "both phases and durations", field="phases", expected="one of them or neither"
+            )
+        for duration in self.durations:
+            if not 0 <= duration <= LARGEST:
+                raise ModelError(
+                    f"a duration of {duration} µs", field="durations", expected="0 to 2^53 µs"
+                )
+
+    def duration(self, index: int) -> int | None:
+        """Of the task with this index in the group; none if it runs until stopped."""
+        if not self.durations:
+            return None
+        return self.durations[0] if len(self.durations) == 1 else self.durations[index]
+
+    def mean(self) -> int | None:
+        """Of all tasks; none if they run until stopped."""
+        return sum(self.durations) // len(self.durations) if self.durations else None
+
+
+class SimulatedJob(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A job of a workload: when it is submitted, and the truth about each of its groups."""
+
+    job: Job
+    submit: int
+    truth: tuple[GroupTruth, ...]
+
+    def __post_init__(self) -> None:
+        job = self.job
+        if not 0 <= self.submit <= LARGEST:
+            raise ModelError(
+                f"job {job.id} submitted at {self.submit} µs",
+                field="submit",
+                expected="0 to 2^53 µs",
+            )
+        if len(self.truth) != len(job.groups):
+            raise ModelError(
+                f"job {job.id} has {len(job.groups)} groups and the truth about {len(self.truth)}",
+                field="truth",
+                expected="one for each group",
+            )
+        for group, truth in zip(job.groups, self.truth, strict=True):
+            _check(group, truth)
+
+    @property
+    def id(self) -> str:
+        return self.job.id
+
+    @property
+    def kind(self) -> str:
+        return self.job.kind
+
+    @property
+    def tasks(self) -> int:
+        return self.job.tasks
+
+    @property
+    def groups(self) -> tuple[TaskGroup, ...]:
+        return self.job.groups
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether some of its tasks really run until they are stopped."""
+        return not all(truth.durations or truth.phases for truth in self.truth)
+
+
+def _check(group: TaskGroup, truth: GroupTruth) -> None:
+    durations = len(truth.durations)
+    if durations > 1 and durations != group.count:
+        raise ModelError(
+            f"{durations} durations for {group.count} tasks",
+            field="durations",
+            expected="none, one for all, or one per task",
+        )
+    if group.endless and durations:
+        raise ModelError(
+            "durations of tasks that run until stopped", field="durations", expected="none"
+        )
+    if len(truth.phases) != len(group.activities):
+        raise ModelError(
+            f"{len(truth.phases)} phase durations for {len(group.activities)} phases",
+            field="phases",
+            expected="one per phase",
+        )
+    for activities, duration in zip(group.activities, truth.phases, strict=True):
+        check_phase(activities, duration)
+
+
+def check_phase(activities: int, duration: int) -> None:
+    """So many activities, each of which takes so long."""
+    check_activities(activities)
+    if not 0 <= duration <= min(LARGEST, MOST_WORK // activities):
+        raise ModelError(
+            f"{activities} activities of {duration} µs",
+            field="duration",
+            expected="0 to 2^53 µs each, at most 2^62 in all",
+        )
+
+
+def running_time(activities: tuple[int, ...], durations: tuple[int, ...], workers: int) -> int:
+    """How long all phases take so many workers, who are there from beginning to end."""
+    total = 0
+    for count, duration in zip(activities, durations, strict=True):
+        total += -(-count * duration // min(workers, count))
+    return min(total, LARGEST)
+
+
+def group_with_truth(
+    count: int,
+    request: Resources,
+    durations: tuple[int, ...] = (),
+    estimate: int | None = None,
+    **fields: Any,
+) -> tuple[TaskGroup, GroupTruth]:
+    """Without an estimate, the mean duration; without either, the group is endless. `fields` are other
+    fields of the group."""
+    truth = GroupTruth(durations)
+    if estimate is None:
+        estimate = truth.mean()
+    return TaskGroup(count, request, estimate, endless=estimate is None, **fields), truth
+
+
+def workers_with_truth(
+    count: int,
+    request: Resources,
+    activities: tuple[int, ...],
+    durations: tuple[int, ...],
+    estimate: int | None = None,
+    **fields: Any,
+) -> tuple[TaskGroup, GroupTruth]:
+    """Without an estimate, how long all phases take the workers asked for."""
+    if estimate is None:
+        estimate = running_time(activities, durations, count)
+    group = TaskGroup(count, request, estimate, activities=activities, **fields)
+    return group, GroupTruth(phases=durations)
+
+
+def simulated_job(
+    job_id: str, *parts: tuple[TaskGroup, GroupTruth], submit: int = 0, **fields: Any
+) -> SimulatedJob:
+    """A job of these groups. `fields` are other fields of the job."""
+    job = Job(job_id, tuple([group for group, _ in parts]), **fields)
+    return SimulatedJob(job, submit, tuple([truth for _, truth in parts]))
+
+
+def told_by_default(group: TaskGroup, truth: GroupTruth) -> int | None:
+    """The estimate that the group has if its submitter gives none."""
+    if truth.phases:
+        return running_time(group.activities, truth.phases, group.count)
+    return truth.mean()

@@ -1,0 +1,35 @@
+"""An engine as if it ran in another process: whatever it is told and says goes over the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Final
+
+from argosy.cell import View
+from argosy.engines.api import Engine
+from argosy.model.effects import Effect
+from argosy.model.events import Event
+from argosy.model.wire import Format, decode_effect, decode_event, encode, same
+
+_FORMATS: Final[tuple[Format, ...]] = ("json", "msgpack")
+
+
+@cache
+def wired(engine: type[Engine]) -> type[Engine]:
+    """The same engine, which is handed events that were written and read, and whose effects are. Each
+    must come back the same from both formats, or AssertionError says which does not."""
+
+    def handle(self: Engine, event: Event, view: View, now: int) -> Sequence[Effect]:
+        effects = engine.handle(self, _carried(event, decode_event), view, now)
+        return [_carried(effect, decode_effect) for effect in effects]
+
+    return type(engine.__name__, (engine,), {"handle": handle, "__doc__": engine.__doc__})
+
+
+def _carried(value: Any, decode: Callable[[bytes, Format], Any]) -> Any:
+    for format in _FORMATS:
+        back = decode(encode(value, format), format)
+        assert same(back, value), f"not the same after {format}: {value} came back as {back}"
+        value = back
+    return value

@@ -1,0 +1,190 @@
+"""An engine's author is told which line failed, and which field of an effect is malformed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from argosy.cell import View
+from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.faults import find_misfit, locate
+from argosy.model.effects import Commit, Effect, Enqueue, Explain, Think, WakeMe
+from argosy.model.errors import EngineFault
+from argosy.model.events import Event, JobSubmitted
+from argosy.model.explanations import Explanation
+from argosy.model.transactions import Claims, Transaction
+from argosy.testing.builders import job, scenario
+from argosy.worlds.sim import SimulatedWorld
+
+Answer = Callable[[JobSubmitted, View], Any]
+
+
+def fault_of(answer: Answer) -> str:
+    """The fault of an engine that answers every job so."""
+
+    class Answering:
+        name = "answering"
+        summary = "Answers every job in one way."
+        settings_type = Settings
+        capabilities = Capabilities(transactions=True)
+
+        def __init__(self, settings: Settings, context: Context) -> None:
+            pass
+
+        def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+            if not isinstance(event, JobSubmitted):
+                return ()
+            effects: Sequence[Effect] = answer(event, view)
+            return effects
+
+    world = SimulatedWorld(
+        scenario("answering", [job("a", 2)], replicas=1), {"answering": Answering}
+    )
+    with pytest.raises(EngineFault) as caught:
+        world.run()
+    return str(caught.value)
+
+
+def claims(event: JobSubmitted, **columns: Any) -> list[Effect]:
+    count = len(event.tasks)
+    whole: dict[str, Any] = {
+        "tasks": event.tasks,
+        "machines": np.zeros(count, np.int32),
+        "shapes": np.zeros(count, np.int32),
+        "versions": np.zeros(count, np.uint32),
+    }
+    return [Commit(Transaction("s", Claims(**(whole | columns))))]
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (
+            lambda event, view: claims(event, machines=np.zeros(2, np.int64)),
+            "s (answering) returned a malformed Commit: transaction.claims.machines is an array of "
+            "int64; expected an array of int32",
+        ),
+        (
+            lambda event, view: claims(event, tasks=event.tasks.tolist()),
+            "transaction.claims.tasks is a list; expected an array of int64",
+        ),
+        (
+            lambda event, view: claims(event, machines=np.zeros(3, np.int32)),
+            "transaction.claims: 2 tasks, 3 machines, 2 shapes, 2 versions; expected one row a task",
+        ),
+        (
+            lambda event, view: claims(event, versions=np.zeros((2, 1), np.uint32)),
+            "transaction.claims.versions has 2 dimensions; expected one",
+        ),
+        (
+            lambda event, view: [Enqueue(event.tasks.tolist(), np.zeros(2, np.int32))],
+            "malformed Enqueue: tasks is a list; expected an array of int64",
+        ),
+        (
+            lambda event, view: [WakeMe("soon", "name")],
+            "malformed WakeMe: at is 'soon'; expected int",
+        ),
+        (
+            lambda event, view: [Commit(None)],
+            "malformed Commit: transaction is None; expected Transaction",
+        ),
+        (lambda event, view: Think(1, 1), "returned Think; expected a list or tuple of effects"),
+        (lambda event, view: [42], "returned int among its effects; expected one of the effects"),
+    ],
+)
+def test_a_malformed_answer_is_described_by_its_field(answer: Answer, says: str) -> None:
+    assert says in fault_of(answer)
+
+
+def test_what_is_well_formed_is_no_misfit() -> None:
+    tasks = np.zeros(1, np.int64)
+    assert find_misfit(Explain(tasks, Explanation())) is None
+    assert find_misfit(Enqueue(tasks, np.zeros(1, np.int32), first=np.int64(3))) is None  # type: ignore[arg-type]
+    assert find_misfit(Commit(Transaction("s", releases=tasks))) is None
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Imports a text as the module `clumsy`, and stands in its directory."""
+
+    def make(text: str) -> ModuleType:
+        (tmp_path / "clumsy.py").write_text(text)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        monkeypatch.delitem(sys.modules, "clumsy", raising=False)
+        import clumsy  # type: ignore[import-not-found]
+
+        monkeypatch.setitem(sys.modules, "clumsy", clumsy)
+        made: ModuleType = clumsy
+        return made
+
+    return make
+
+
+CLUMSY = """
+import numpy as np
+from argosy.engines.api import Capabilities, Settings
+
+class Clumsy:
+    name = "clumsy"
+    summary = "Fails."
+    settings_type = Settings
+    capabilities = Capabilities(transactions=True)
+
+    def __init__(self, settings, context):
+        pass
+
+    def handle(self, event, view, now):
+        return self.place(view)
+
+    def place(self, view):
+        return np.concatenate([])
+"""
+
+
+def run_clumsy(engine: Any) -> EngineFault:
+    with pytest.raises(EngineFault) as caught:
+        SimulatedWorld(scenario("clumsy", [job("a", 1)], replicas=1), {"clumsy": engine}).run()
+    return caught.value
+
+
+def test_a_failure_names_the_engines_own_line_and_not_the_librarys(
+    module: Callable[[str], ModuleType],
+) -> None:
+    fault = run_clumsy(module(CLUMSY).Clumsy)
+    assert str(fault) == (
+        "s (clumsy) failed on Started at 0 µs, clumsy.py:18 in place: "
+        "ValueError: need at least one array to concatenate"
+    )
+
+
+def test_a_failure_inside_argosy_names_the_line_that_called_it(
+    module: Callable[[str], ModuleType],
+) -> None:
+    text = CLUMSY.replace("np.concatenate([])", "view.machine_name(-1)")
+    assert "clumsy.py:18 in place: ModelError: there is no machine -1" in str(
+        run_clumsy(module(text).Clumsy)
+    )
+
+
+def test_an_engine_that_does_not_start_names_its_line(
+    module: Callable[[str], ModuleType],
+) -> None:
+    fault = run_clumsy(module(CLUMSY.replace("        pass", "        self.x = settings.y")).Clumsy)
+    assert "s (clumsy) failed to start, clumsy.py:12 in __init__: AttributeError" in str(fault)
+
+
+def test_an_error_that_was_never_raised_has_no_place() -> None:
+    assert locate(ValueError("x")) == ""
+
+
+def test_without_an_engine_the_innermost_line_is_named() -> None:
+    with pytest.raises(ValueError, match="need at least one array") as caught:
+        np.concatenate([])
+    assert locate(caught.value).endswith("in test_without_an_engine_the_innermost_line_is_named")

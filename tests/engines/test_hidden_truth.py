@@ -1,0 +1,56 @@
+"""The check that engines see no true duration notices one."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from argosy.engines.api import Context
+from argosy.engines.registry import ENGINES
+from argosy.host.runtime import build_cell
+from argosy.host.scheduler import make_settings
+from argosy.host.setup import HostSetup
+from argosy.model.events import JobSubmitted, MessageReceived, PhaseFinished
+from argosy.model.random import Random
+from argosy.testing.builders import cell, job, scenario
+from argosy.testing.hidden_truth import reachable, watched
+
+MADE = job("a", 2, seconds=1.234567, estimate=5)
+
+
+class Slotted:
+    __slots__ = ("inside",)
+
+    def __init__(self, inside: object) -> None:
+        self.inside = inside
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        7,
+        np.array([[1, 7]]),
+        (1, [{"a": {7}}]),
+        {7: 1},
+        Slotted(Slotted([7])),
+        PhaseFinished(0, 1, 7),
+    ],
+    ids=str,
+)
+def test_a_number_is_found_wherever_it_hides(value: Any) -> None:
+    assert any(isinstance(found, int) and found == 7 for found in reachable(value))
+
+
+@pytest.mark.parametrize("payload", [MADE, MADE.truth, [1_234_567], np.array([1_234_567])], ids=str)
+def test_a_truth_that_an_engine_is_told_is_noticed(payload: Any) -> None:
+    leaks: list[str] = []
+    omega = ENGINES["omega"]
+    engine = watched(omega, {1_234_567}, leaks)(
+        make_settings(omega, {}), Context("s", (), Random(1))
+    )
+    view = build_cell(HostSetup.of(scenario("omega", [], cell=cell(2)))).view()
+    engine.handle(JobSubmitted(MADE.job, 0, np.arange(2)), view, 0)
+    engine.handle(PhaseFinished(0, 0, 1_234_567), view, 0)
+    assert not leaks
+    engine.handle(MessageReceived("other", payload), view, 0)
+    assert leaks
