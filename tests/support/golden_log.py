@@ -20,6 +20,7 @@ from argosy.model.transactions import (
     AddMachine,
     DrainMachine,
     MachineChange,
+    RelabelMachine,
     RemoveMachine,
     ResizeMachine,
     ReviveMachine,
@@ -97,6 +98,8 @@ class _Log:
                 return self._machines[number], "drains" if draining else "drains no more"
             case ResizeMachine(number):
                 return self._machines[number], "is resized"
+            case RelabelMachine(number):
+                return self._machines[number], "is relabelled"
 
 
 def _line(at: int, what: str, tasks: str, machines: str, *rest: str) -> str:

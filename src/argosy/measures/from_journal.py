@@ -18,7 +18,7 @@ from argosy.measures.measure import breakdown, by_kind, fleet_label, since, spee
 from argosy.measures.statistics import distribution
 from argosy.measures.timeline import task_times, timeline
 from argosy.model.explanations import Why
-from argosy.model.resources import Resources, dimensions_of
+from argosy.model.resources import Resources
 from argosy.model.tasks import jobs_of
 from argosy.model.transactions import (
     AddMachine,
@@ -27,7 +27,7 @@ from argosy.model.transactions import (
     ReviveMachine,
 )
 from argosy.model.truth import running_time
-from argosy.records.holdings import Requests
+from argosy.records.holdings import Requests, vector
 from argosy.records.state import RunState
 from argosy.records.steps import Step
 from argosy.records.summary import Counts, SchedulerSummary, SpeedUp, Summary
@@ -157,8 +157,8 @@ class _Usage:
     """What claims hold of what machines have, over time."""
 
     def __init__(self, state: RunState) -> None:
-        machines, claims = state.setup.cell.machines, state.claims
-        self._dimensions = dimensions_of([machine.capacity for machine in machines])
+        claims = state.claims
+        self._dimensions = state.steps.dimensions
         self._until = state.until
         amounts = Requests(state.steps.jobs, self._dimensions).of(claims.tasks)
         self._used = _Level(
@@ -206,7 +206,7 @@ class _Usage:
                     alter(at, number, sizes[number], True)
                 case ResizeMachine(number, capacity):
                     alter(at, number, capacity, is_up[number])
-        rows = [size.vector(self._dimensions) for _, size, _ in changes]
+        rows = [vector(size, self._dimensions) for _, size, _ in changes]
         signs = np.array([sign for _, _, sign in changes], np.int64).reshape(-1, 1)
         amounts = np.array(rows, np.int64).reshape(-1, len(self._dimensions))
         return _Level(np.array([at for at, _, _ in changes], np.int64), amounts * signs)

@@ -36,7 +36,6 @@ from argosy.host.records import (
 from argosy.model.errors import CommandError, UnknownName
 from argosy.model.explanations import Explanation, Price, Refusal, Why
 from argosy.model.jobs import index_of, job_of, task_name, task_number
-from argosy.model.resources import dimensions_of
 from argosy.model.units import format_duration
 from argosy.records.journal_file import Fact, JournalFile
 from argosy.records.record import RunRecord
@@ -90,8 +89,7 @@ class TaskAnswers:
         self._job, self._number, self._index = _resolve(self._journal, task)
         self.task = task_name(self._job, self._index)
         self._machines = self._journal.machine_names()
-        cell = self._journal.header().setup.cell
-        self._dimensions = dimensions_of([machine.capacity for machine in cell.machines])
+        self._dimensions = self._journal.dimensions()
         self._facts = list(self._concerning())
 
     def story(self) -> list[StoryLine]:
@@ -179,7 +177,7 @@ class TaskAnswers:
         return Refusal(
             why=Why(record.whys[row]),
             machine=record.machines[row],
-            dimension=self._dimensions[detail] if detail >= 0 else "",
+            dimension=self._dimensions[detail] if 0 <= detail < len(self._dimensions) else "",
             lacking=record.amounts[row],
         )
 

@@ -13,9 +13,8 @@ import msgspec
 
 from argosy.host.records import AttemptRecord, LostRecord, PlacedRecord, RefusedRecord
 from argosy.model.explanations import CONFLICTS, LIMITS, Why
-from argosy.model.resources import dimensions_of
 from argosy.model.scenario import FleetEntry
-from argosy.records.holdings import Holdings
+from argosy.records.holdings import Holdings, vector
 from argosy.records.journal_file import Fact
 from argosy.records.record import RunRecord
 
@@ -79,8 +78,8 @@ def audit(run: RunRecord) -> Audit:
     holdings, quarrels = Holdings.of_state(run.state), _Quarrels()
     for fact in run.journal.facts():
         quarrels.read(fact)
-    dimensions = dimensions_of([machine.capacity for machine in setup.cell.machines])
-    vectors = (machine.capacity.vector(dimensions) for machine in setup.cell.machines)
+    dimensions = run.state.steps.dimensions
+    vectors = (vector(machine.capacity, dimensions) for machine in setup.cell.machines)
     capacity = [sum(amounts) for amounts in zip(*vectors, strict=True)]
     return Audit(
         scenario=setup.name,

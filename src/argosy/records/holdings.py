@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.jobs import Job, task_number
-from argosy.model.resources import dimensions_of
+from argosy.model.resources import Resources
 from argosy.model.tasks import jobs_of
 from argosy.records.state import RunState
 
@@ -28,6 +28,12 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     preempted: int
 
 
+def vector(resources: Resources, dimensions: tuple[str, ...]) -> tuple[int, ...]:
+    """By dimension; of a resource that no machine ever had, nothing can have been held."""
+    amounts = dict(resources.items())
+    return tuple(amounts.get(name, 0) for name in dimensions)
+
+
 class Requests:
     """What the tasks of all jobs ask for, by dimension."""
 
@@ -38,7 +44,7 @@ class Requests:
         for number, job in enumerate(jobs):
             for start, group in zip(job.group_starts(), job.groups, strict=True):
                 first.append(task_number(number, start))
-                amounts.append(group.request.vector(dimensions))
+                amounts.append(vector(group.request, dimensions))
         self._first = np.array(first, np.int64)
         self._amounts = np.array(amounts, np.int64).reshape(-1, len(dimensions))
 
@@ -65,13 +71,12 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def of_state(state: RunState) -> Holdings:
-        machines, claims = state.setup.cell.machines, state.claims
-        dimensions = dimensions_of([machine.capacity for machine in machines])
+        claims = state.claims
         return Holdings(
             names=list(state.steps.schedulers),
             schedulers=claims.schedulers,
             tasks=claims.tasks,
-            amounts=Requests(state.steps.jobs, dimensions).of(claims.tasks),
+            amounts=Requests(state.steps.jobs, state.steps.dimensions).of(claims.tasks),
             begin=claims.begin,
             end=claims.end,
             was_preempted=claims.was_preempted,

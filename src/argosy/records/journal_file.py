@@ -18,7 +18,8 @@ from argosy.host import records
 from argosy.host.records import VERSION, Header, JournalRecord, SubmittedRecord
 from argosy.model.errors import RunDirectoryError
 from argosy.model.jobs import task_number
-from argosy.model.transactions import AddMachine
+from argosy.model.resources import dimensions_of
+from argosy.model.transactions import AddMachine, MachineChange, ResizeMachine
 
 Fact: TypeAlias = (
     SubmittedRecord
@@ -49,6 +50,7 @@ _T = TypeVar("_T")
 _RECORDS: Final = msgspec.json.Decoder(JournalRecord)
 _FACTS: Final = msgspec.json.Decoder(Fact)
 _HEADER: Final = msgspec.json.Decoder(Header)
+_CHANGES: Final = msgspec.json.Decoder(records.MachineRecord)
 _SUBMITTED: Final = msgspec.json.Decoder(SubmittedRecord)
 _VERSION: Final = re.compile(rb'\{"what":"journal","version":(\d+)')
 _AT: Final = re.compile(rb'\{"what":"[^"]*","at":(\d+)')
@@ -59,7 +61,9 @@ _REST: Final = re.compile(
 _JOB: Final = re.compile(
     rb'^\{"what":"submitted","at":\d+,"number":\d+,"job":\{"id":("(?:[^"\\]|\\.)*")', re.MULTILINE
 )
-_MACHINE: Final = re.compile(rb'^\{"what":"machine",.*"AddMachine".*\n', re.MULTILINE)
+_MACHINE: Final = re.compile(
+    rb'^\{"what":"machine",.*"(?:AddMachine|ResizeMachine)".*\n', re.MULTILINE
+)
 _CHUNK: Final = 1 << 20
 
 
@@ -140,12 +144,24 @@ class JournalFile:
     def machine_names(self) -> list[str]:
         """Of all machines there ever were, by number."""
         names = [machine.name for machine in self.header().setup.cell.machines]
-        for found in _MACHINE.finditer(self.data):
-            record = self._decode(_FACTS, found[0], self.line_at(found.start()))
-            match record:
-                case records.MachineRecord(change=AddMachine(machine)):
+        for change in self._machine_changes():
+            match change:
+                case AddMachine(machine):
                     names.append(machine.name)
         return names
+
+    def dimensions(self) -> tuple[str, ...]:
+        """The resources of all machines there ever were, in the cell's order."""
+        sizes = [machine.capacity for machine in self.header().setup.cell.machines]
+        dimensions = dimensions_of(sizes)
+        for change in self._machine_changes():
+            dimensions = grown(dimensions, change)
+        return dimensions
+
+    def _machine_changes(self) -> Iterator[MachineChange]:
+        """Those that may add something."""
+        for found in _MACHINE.finditer(self.data):
+            yield self._decode(_CHANGES, found[0], self.line_at(found.start())).change
 
     def about(self, job: str, number: int, index: int) -> Iterator[Fact]:
         """The facts that may concern one task: those of its job, those that give its number, and
@@ -188,3 +204,15 @@ class JournalFile:
             return decoder.decode(line)
         except msgspec.MsgspecError as error:
             raise RunDirectoryError(str(error), file=self.name, line=number) from None
+
+
+def grown(dimensions: tuple[str, ...], change: MachineChange) -> tuple[str, ...]:
+    """A machine with a resource that no other had adds it, after the others."""
+    match change:
+        case AddMachine(machine):
+            capacity = machine.capacity
+        case ResizeMachine(capacity=capacity):
+            pass
+        case _:
+            return dimensions
+    return (*dimensions, *(name for name in capacity.extras if name not in dimensions))

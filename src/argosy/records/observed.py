@@ -31,6 +31,7 @@ from argosy.model.scenario import (
 from argosy.model.transactions import (
     AddMachine,
     DrainMachine,
+    RelabelMachine,
     RemoveMachine,
     ResizeMachine,
     ReviveMachine,
@@ -134,6 +135,8 @@ class _Observer:
                     yield MachineDrain(at=at, machine=names[machine], lasts=lasts)
                 case ResizeMachine(machine, capacity):
                     yield MachineResize(at=at, machine=names[machine], capacity=capacity)
+                case RelabelMachine():
+                    self.left_out["relabelled"] += 1
                 case AddMachine(machine):
                     names.append(machine.name)
                     self.joined.append(machine)
@@ -157,6 +160,10 @@ class _Observer:
             "joined": (
                 "1 machine joined later: engines know of it from the beginning",
                 "{:,} machines joined later: engines know of them from the beginning",
+            ),
+            "relabelled": (
+                "1 machine was relabelled: here it keeps its labels",
+                "{:,} times a machine was relabelled: here all keep their labels",
             ),
             "cancelled": (
                 "1 task was cancelled: here it runs",

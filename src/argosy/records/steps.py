@@ -21,9 +21,10 @@ from argosy.host import TaskState, records
 from argosy.host.setup import HostSetup
 from argosy.model.explanations import CONFLICTS, Why
 from argosy.model.jobs import Job, task_number
+from argosy.model.resources import dimensions_of
 from argosy.model.tasks import jobs_of
 from argosy.model.transactions import MachineChange
-from argosy.records.journal_file import Fact, JournalFile
+from argosy.records.journal_file import Fact, JournalFile, grown
 
 _CONFLICTS: Final = frozenset(map(int, CONFLICTS))
 _PREEMPTED: Final = Why.PREEMPTED.name.lower()
@@ -156,6 +157,8 @@ class JournalSteps:
         self.phases: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self.work_done: dict[int, int] = {}
         self.machine_changes: list[tuple[int, MachineChange]] = []
+        #: The resources of all machines so far, in the cell's order.
+        self.dimensions = dimensions_of([machine.capacity for machine in setup.cell.machines])
         #: Crashes and restarts, in order: when, who, and whether it came back.
         self.scheduler_changes: list[tuple[int, str, bool]] = []
         #: Every scheduler of the fleet, and whoever else appears, by name.
@@ -209,6 +212,7 @@ class JournalSteps:
                 self._hand_over(self._numbers[job], scheduler)
             case records.MachineRecord(at, change):
                 self.machine_changes.append((at, change))
+                self.dimensions = grown(self.dimensions, change)
             case records.CrashedRecord(at, scheduler):
                 self._crash(at, scheduler)
             case records.RestartedRecord(at, scheduler):
