@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from argosy.worlds.sim.schedulers import make_settings
 
 from argosy.engines.api import Context, Engine
 from argosy.engines.registry import ENGINES
+from argosy.host.scheduler import make_settings
 from argosy.model.effects import AskQueues, Commit, Effect, Enqueue, Probe, Think, WakeMe
 from argosy.model.events import (
     Committed,

@@ -60,7 +60,7 @@ PENDING, QUEUED, RUNNING, FINISHED, ABANDONED, *_ = TaskState
 
 
 class ConformanceRun:
-    """One finished run: the world and its decision log."""
+    """One finished run: the world and its journal."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ def many_schedulers_work(engine: type[Engine]) -> None:
 
 def the_same_seed_gives_the_same_log(engine: type[Engine]) -> None:
     first, again = (ConformanceRun(engine, scenario(engine.name, workload())) for _ in range(2))
-    assert first.log == again.log, "the decision log differs between two runs of one seed"
+    assert first.log == again.log, "the journal differs between two runs of one seed"
     assert first.digest == again.digest
 
 
@@ -411,7 +411,7 @@ def faults_do_not_break_determinism(engine: type[Engine]) -> None:
         )
         for _ in range(2)
     )
-    assert first.log == again.log, "the decision log differs between two runs of one seed"
+    assert first.log == again.log, "the journal differs between two runs of one seed"
 
 
 CHECKS: Final[tuple[Callable[[type[Engine]], None], ...]] = (
