@@ -56,6 +56,17 @@ class Board {
     return static_cast<std::int64_t>(submit_.size()) - 1;
   }
 
+  // A job that is not done has more tasks from now on.
+  void grow(std::int64_t job, std::int64_t tasks) {
+    const std::int64_t more = tasks - total_[job];
+    states_[job].resize(static_cast<std::size_t>(tasks), TaskState::pending);
+    total_[job] = static_cast<std::int32_t>(tasks);
+    pending_[job] += static_cast<std::int32_t>(more);
+    unstarted_[job] += static_cast<std::int32_t>(more);
+    counts_[0] += more;
+  }
+  bool is_done(std::int64_t job) const { return done_[job] >= 0; }
+
   std::int64_t jobs() const { return static_cast<std::int64_t>(submit_.size()); }
   bool has_job(std::int64_t job) const { return job >= 0 && job < jobs(); }
   bool has_task(std::int64_t task) const {

@@ -82,6 +82,16 @@ void bind_board(nb::module_& module) {
             return self.add(submit, tasks, owner);
           },
           nb::arg("submit"), nb::arg("tasks"), nb::arg("owner"))
+      .def(
+          "grow_job",
+          [](Board& self, std::int64_t job, std::int64_t tasks) {
+            if (self.is_done(known(self, job))) throw nb::value_error("a job that is done cannot grow");
+            if (tasks < self.tasks(job) || tasks > std::int64_t{1} << 32) {
+              throw nb::value_error("a job grows to at most 2^32 tasks");
+            }
+            self.grow(job, tasks);
+          },
+          nb::arg("job"), nb::arg("tasks"))
       .def("owner", [](const Board& self, std::int64_t job) { return self.owner(known(self, job)); },
            nb::arg("job"))
       .def(
@@ -92,6 +102,8 @@ void bind_board(nb::module_& module) {
           nb::arg("job"), nb::arg("owner"))
       .def("is_over",
            [](const Board& self, std::int64_t job) { return self.is_over(known(self, job)); },
+           nb::arg("job"))
+      .def("tasks", [](const Board& self, std::int64_t job) { return self.tasks(known(self, job)); },
            nb::arg("job"))
       .def("shares_work",
            [](const Board& self, std::int64_t job) { return self.shares_work(known(self, job)); },

@@ -75,15 +75,30 @@ inline bool TaskRuntime::stop_task(std::int64_t task, std::uint64_t incarnation,
   const std::int32_t at = run_of(task, incarnation);
   if (at < 0) return false;
   const Run run = runs_[at];
-  const std::int32_t machine = cell_.claims().at(run.slot).machine;
+  const Claim claim = cell_.claims().at(run.slot);
+  const std::int32_t machine = claim.machine;
   const bool is_ours = run.is_told || leave(task);
   runs_.remove(at);
   if (is_ours) runs_.give_back(at, 1);
   cell_.finish_claim(run.slot);
   if (keeps_loads_) loads_.end(machine, run.estimate, run.took_slot(), now_);
   board_.move(task, state, now_);
+  if (state != TaskState::pending) {
+    tell_over({task, run.estimate, run.took_slot(), machine, claim.shape}, state == TaskState::cancelled);
+  }
   pump(machine);
   return true;
+}
+
+// A task is over that did not finish. Wait views hear of it as of every end; its scheduler hears of a
+// failure by another way.
+inline void TaskRuntime::tell_over(const Notice& notice, bool is_told) {
+  listeners_.tell_end({0, notice.task, notice.estimate, notice.started, notice.machine, notice.shape,
+                       Ledger::ended},
+                      now_);
+  if (is_told && listeners_.hears(board_.owner(Board::job_of(notice.task)))) {
+    finished_.push_back(notice);
+  }
 }
 
 inline bool TaskRuntime::cancel_task(std::int64_t task) {
@@ -94,16 +109,21 @@ inline bool TaskRuntime::cancel_task(std::int64_t task) {
   }
   if (state != TaskState::queued) return false;
   board_.move(task, TaskState::cancelled, now_);
-  const std::int32_t machine = queues_.cancel(task, [this](const Arrival& item) {
+  const auto tell = [this](const Arrival& item) {
+    tell_over({item.task, item.estimate, now_, item.machine, item.shape}, true);
+  };
+  const std::int32_t machine = queues_.cancel(task, [&](const Arrival& item) {
     if (keeps_loads_) loads_.leave(item.machine, item.estimate, now_);
+    tell(item);
   });
   if (machine >= 0) {
     pump(machine);
     return true;
   }
   if (probes_.cancel(task, now_)) return true;
-  return batches_.cancel(task, [this](const Arrival& item) {
+  return batches_.cancel(task, [&](const Arrival& item) {
     if (keeps_loads_) loads_.land(item.machine, item.estimate, now_);
+    tell(item);
   });
 }
 

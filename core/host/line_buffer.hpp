@@ -65,13 +65,10 @@ class InputRecorder {
     write_started();
   }
 
-  // Tasks of a queue begin to run, `after` from now. What an end makes room for comes after that end's line.
+  // A task of a queue begins to run, `after` from now. What an end makes room for comes after that end's line.
   void started(std::int64_t at, std::int64_t task, std::int32_t machine, std::int64_t after) {
     if (buffer_ == nullptr) return;
-    if (!started_.empty() && (started_at_ != at || started_after_ != after)) write_started();
-    started_at_ = at;
-    started_after_ = after;
-    started_.push_back({task, machine});
+    started_.push_back({at, task, after, machine});
     if (!is_open_) write_started();
   }
 
@@ -95,28 +92,39 @@ class InputRecorder {
 
  private:
   struct Start {
+    std::int64_t at;
     std::int64_t task;
+    std::int64_t after;
     std::int32_t machine;
   };
 
+  // A line for each run of starts that are alike in time.
   void write_started() {
-    if (started_.empty()) return;
-    begin(started_at_, "started", ",\"tasks\":[");
-    for (std::size_t i = 0; i < started_.size(); ++i) {
-      if (i > 0) buffer_->append(",");
-      buffer_->append(started_[i].task);
+    std::size_t first = 0;
+    while (first < started_.size()) {
+      std::size_t end = first + 1;
+      while (end < started_.size() && started_[end].at == started_[first].at &&
+             started_[end].after == started_[first].after) {
+        ++end;
+      }
+      begin(started_[first].at, "started", ",\"tasks\":[");
+      for (std::size_t i = first; i < end; ++i) {
+        if (i > first) buffer_->append(",");
+        buffer_->append(started_[i].task);
+      }
+      buffer_->append("],\"machines\":[");
+      for (std::size_t i = first; i < end; ++i) {
+        if (i > first) buffer_->append(",");
+        buffer_->append(std::int64_t{started_[i].machine});
+      }
+      buffer_->append("]");
+      if (started_[first].after > 0) {
+        buffer_->append(",\"after\":");
+        buffer_->append(started_[first].after);
+      }
+      buffer_->append("}\n");
+      first = end;
     }
-    buffer_->append("],\"machines\":[");
-    for (std::size_t i = 0; i < started_.size(); ++i) {
-      if (i > 0) buffer_->append(",");
-      buffer_->append(std::int64_t{started_[i].machine});
-    }
-    buffer_->append("]");
-    if (started_after_ > 0) {
-      buffer_->append(",\"after\":");
-      buffer_->append(started_after_);
-    }
-    buffer_->append("}\n");
     started_.clear();
   }
 
@@ -130,10 +138,8 @@ class InputRecorder {
 
   LineBuffer* buffer_ = nullptr;
   bool is_open_ = false;
-  // Not written yet, all of one instant.
+  // Not written yet.
   std::vector<Start> started_;
-  std::int64_t started_at_ = 0;
-  std::int64_t started_after_ = 0;
 };
 
 }  // namespace argosy

@@ -351,6 +351,7 @@ class TaskRuntime {
   void finish_all(std::int32_t first, std::int32_t count);
   void finish(std::int32_t at);
   void end_told(std::int32_t at);
+  void tell_over(const Notice& notice, bool is_told);
   void join(Pool& pool, std::int64_t task, std::int32_t run);
   bool leave(std::int64_t task);
   void drop(std::int32_t run) {

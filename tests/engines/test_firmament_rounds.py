@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import pytest
 from flow_bench import DATA, Bench
@@ -19,7 +20,7 @@ from argosy.engines.families.flow.pools import NO_ARC, PLENTY
 from argosy.engines.families.flow.tasks import PENDING, RUNNING
 from argosy.engines.firmament import Firmament
 from argosy.model.effects import Effect
-from argosy.model.jobs import job_of, task_number
+from argosy.model.jobs import Job, job_of, task_number
 from argosy.solvers.flow import FlowNetwork
 from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
@@ -159,6 +160,42 @@ def test_rooms_placements_and_admission_are_what_recounts_say(data: st.DataObjec
         assert_admitted(bench, wanted)
         bench.graph.rooms.unbar()
         bench.round()
+        bench.now += SECOND
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_jobs_that_grow_and_shrink_keep_all_and_only_their_tasks(
+    data: st.DataObject,
+) -> None:
+    bench = Bench(cell(4), policy="load-spreading", reschedule=data.draw(st.booleans()))
+    known: dict[int, tuple[Job, set[int]]] = {}
+    for step in range(8):
+        count, cpu = data.draw(st.integers(1, 5)), data.draw(st.sampled_from([500, 2_000]))
+        made = job(f"j{step}", count, cpu=cpu, seconds=20).job
+        number = bench.add(job(f"j{step}", count, cpu=cpu, seconds=20))
+        known[number] = (made, set(range(count)))
+        for each in data.draw(st.lists(st.sampled_from(sorted(known)), max_size=2, unique=True)):
+            older, indices = known[each]
+            by = data.draw(st.integers(1, 4))
+            group = msgspec.structs.replace(older.groups[0], count=older.tasks + by)
+            larger = msgspec.structs.replace(older, groups=(group,))
+            bench.grow(larger, each, by)
+            known[each] = (larger, indices | set(range(older.tasks, larger.tasks)))
+        waiting = sorted(task for each in known for task in bench.waiting(each))
+        gone = data.draw(st.lists(st.sampled_from(waiting), max_size=4, unique=True))
+        bench.graph.drop(np.array(gone, np.int64))
+        running = bench.running()
+        over = data.draw(st.lists(st.sampled_from(running), unique=True)) if running else []
+        bench.finish(over)
+        for task in (*gone, *over):
+            known[task >> 32][1].discard(task & 0xFFFFFFFF)
+        bench.graph.rooms.unbar()
+        bench.solve()
+        assert_extracted(bench, extract(bench.graph))
+        bench.round()
+        there = {*bench.running(), *(task for each in known for task in bench.waiting(each))}
+        assert there == {each << 32 | index for each, (_, all_) in known.items() for index in all_}
         bench.now += SECOND
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -29,11 +30,13 @@ from argosy.model.scenario import (
     Scenario,
     SchedulerCrash,
 )
+from argosy.model.truth import SimulatedJob
 from argosy.records.journal_file import JournalFile
 from argosy.records.state import RunState
-from argosy.records.steps import JournalSteps
+from argosy.records.steps import JournalSteps, Step
 from argosy.testing import conformance
 from argosy.testing.builders import SECOND, job, scenario, shared_job
+from argosy.testing.scripted_world import ScriptedWorld
 from argosy.worlds.sim import SimulatedWorld
 
 
@@ -61,7 +64,7 @@ def stormy(engine: str, **fields: Any) -> Scenario:
     )
 
 
-def require_agreement(world: SimulatedWorld, state: RunState) -> None:
+def require_agreement(world: SimulatedWorld | ScriptedWorld, state: RunState) -> None:
     board, runtime = world.host.board, world.host.runtime
     assert list(state.counts.values()) == board.counts().tolist()
     jobs = state.jobs
@@ -115,6 +118,32 @@ def test_the_fold_agrees_where_tasks_are_preempted_given_up_or_share_work(engine
     )
     world, journal = run(spec)
     require_agreement(world, RunState.of(journal, until=world.host.runtime.now))
+
+
+@pytest.mark.parametrize("engine", ["omega", "murmuration", "sparrow", "firmament", "mapreduce"])
+def test_the_fold_agrees_where_machines_act_and_users_change_their_minds(engine: str) -> None:
+    """Tries fail, reports come late, jobs grow and shrink and are cancelled."""
+    stream = io.BytesIO()
+    journal = Journal(stream)
+    small, large, less = (job("web", count, cpu=500, seconds=20) for count in (4, 9, 6))
+    spec = stormy(engine)
+    spec = msgspec.structs.replace(spec, jobs=(small, *spec.jobs))
+    world = ScriptedWorld(spec, ENGINES, journal)
+
+    def scale(made: SimulatedJob) -> None:
+        world.machines.add(0, made)
+        world.host.scale(0, made.job)
+
+    world.inject(4 * SECOND, lambda: scale(large))
+    world.inject(6 * SECOND, lambda: scale(less))
+    world.inject(SECOND, lambda: world.host.cancel(5))
+    world.inject(3 * SECOND, lambda: world.host.cancel(len(world.host.jobs) - 1))
+    world.run()
+    journal.flush()
+    state = RunState.of(JournalFile(stream.getvalue()), until=world.runtime.now)
+    assert state.count(Step.FAILED)
+    assert state.counts[TaskState.CANCELLED]
+    require_agreement(world, state)
 
 
 def test_the_fold_of_part_of_a_journal_is_the_state_at_that_time() -> None:

@@ -13,6 +13,7 @@ from argosy.engines.families.flow.tasks import PENDING, RUNNING
 from argosy.engines.firmament import FirmamentSettings
 from argosy.host.runtime import build_cell
 from argosy.host.setup import HostSetup
+from argosy.model.jobs import Job
 from argosy.model.scenario import CellSpec
 from argosy.model.tasks import first_tasks, jobs_of
 from argosy.model.transactions import Claims, Transaction
@@ -40,6 +41,11 @@ class Bench:
         tasks = first_tasks(number, submitted.tasks)
         self.graph.add([(submitted.job, number, tasks)], self.view, self.now)
         return number
+
+    def grow(self, larger: Job, number: int, by: int) -> None:
+        """The job is known to have `by` more tasks than before."""
+        tasks = np.arange(larger.tasks - by, larger.tasks, dtype=np.int64) + (number << 32)
+        self.graph.add([(larger, number, tasks)], self.view, self.now)
 
     def solve(self) -> int:
         self.graph.refresh(self.view, self.now)

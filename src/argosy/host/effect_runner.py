@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from argosy._core import Hand, PlacementNews, ProbeTerms, QueueRows, TaskState
 from argosy.cell import Rule
 from argosy.engines import faults
-from argosy.host import ended_moves, records
+from argosy.host import late_claims, records
 from argosy.host.busy_time import DAY
 from argosy.host.protocols import CELL, MACHINES
 from argosy.host.scheduler import Scheduler
@@ -131,21 +131,15 @@ class EffectRunner:
 
     def _arrive_commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
         transaction, claims = effect.transaction, effect.transaction.claims
-        gone = None
+        late = None
         if claims is not None:
-            gone = self._ended(scheduler, claims.tasks) if transaction.move else None
-            self._check_placeable(
-                scheduler,
-                claims.tasks if gone is None else claims.tasks[~gone],
-                may_run=transaction.move,
-                extras=scheduler.capabilities.malleable,
-            )
+            late = self._late(scheduler, claims.tasks, moves=transaction.move)
         vacated = self._machines_left(transaction)
-        if gone is None:
+        if late is None:
             outcome = self._host.cell.commit(transaction)
         else:
-            outcome = self._host.cell.commit(ended_moves.drop_ended_moves(transaction, gone))
-            outcome = ended_moves.with_refusals(transaction, gone, outcome)
+            outcome = self._host.cell.commit(late_claims.drop_late_claims(transaction, late))
+            outcome = late_claims.with_refusals(transaction, late, outcome)
         # Saying what one wants is no transaction that could meet a conflict.
         scheduler.transactions += claims is not None or transaction.releases is not None
         if transaction.releases is not None:
@@ -158,22 +152,40 @@ class EffectRunner:
         delay = self._links.reliable_delay(CELL, scheduler.name, now)
         self._host.post(now + delay, scheduler, Committed(effect.token, outcome))
 
-    def _ended(self, scheduler: Scheduler, tasks: TaskArray) -> NDArray[np.bool_] | None:
-        """Which of the scheduler's tasks ended before the claims that would move them arrived."""
-        first = self._board.first_misplaced(tasks, scheduler.index, True, True)
+    def _late(
+        self, scheduler: Scheduler, tasks: TaskArray, *, moves: bool
+    ) -> NDArray[np.uint8] | None:
+        """Why claims come too late, a reason for each, if any does. A claim that was never the
+        scheduler's to make is its fault."""
+        extras = scheduler.capabilities.malleable
+        first = self._board.first_misplaced(tasks, scheduler.index, moves, extras)
         if first < 0:
             return None
-        is_over = np.zeros(len(tasks), np.bool_)
+        late = np.zeros(len(tasks), np.uint8)
         for row in range(first, len(tasks)):
-            task = int(tasks[row])
-            is_known = 0 <= job_of(task) < len(self._jobs)
-            is_over[row] = (
-                is_known
-                and index_of(task) < self._jobs.counts[job_of(task)]
-                and self._board.owner(job_of(task)) == scheduler.index
-                and self._board.state(task) == TaskState.FINISHED
-            )
-        return is_over if is_over.any() else None
+            late[row] = self._why_over(scheduler, int(tasks[row]), moves=moves)
+        self._check_placeable(scheduler, tasks[late == 0], may_run=moves, extras=extras)
+        return late
+
+    def _why_over(self, scheduler: Scheduler, task: int, *, moves: bool) -> Why:
+        """Why one of the scheduler's tasks cannot be placed any more; `NONE` if it can."""
+        number = job_of(task)
+        is_known = 0 <= number < len(self._jobs) and index_of(task) < self._jobs.counts[number]
+        if not is_known or self._board.owner(number) != scheduler.index:
+            return Why.NONE
+        state = self._board.state(task)
+        if state == TaskState.CANCELLED:
+            return Why.CANCELLED
+        return Why.ENDED if moves and state == TaskState.FINISHED else Why.NONE
+
+    def _still_wanted(self, scheduler: Scheduler, tasks: TaskArray) -> NDArray[np.bool_] | None:
+        """Which of the tasks were not cancelled while they were on their way; none means all."""
+        if self._board.first_misplaced(tasks, scheduler.index, False, False) < 0:
+            return None
+        states = [self._why_over(scheduler, task, moves=False) for task in tasks.tolist()]
+        is_wanted = np.array([why is Why.NONE for why in states], np.bool_)
+        self._check_placeable(scheduler, tasks[is_wanted], may_run=False)
+        return is_wanted
 
     def _machines_left(self, transaction: Transaction) -> list[int]:
         """The machines that releases and moves would leave: their queues may go on afterwards."""
@@ -231,12 +243,15 @@ class EffectRunner:
         kept = {refusal.task for refusal in outcome.unreleased}
         freed = [task for task in dict.fromkeys(releases.tolist()) if task not in kept]
         homeless = np.array([task for task in freed if cell.machine_of(task) is None], np.int64)
+        self._host.stop(homeless, Why.RELEASED)
         self._runtime.set_pending(homeless)
         self._decisions.tasks(now, records.ReleasedRecord, homeless, scheduler=scheduler.name)
 
     def _enqueue(self, scheduler: Scheduler, effect: Enqueue, now: int) -> None:
         tasks, machines = effect.tasks, effect.machines
-        self._check_placeable(scheduler, tasks, may_run=False)
+        wanted = self._still_wanted(scheduler, tasks)
+        if wanted is not None:
+            tasks, machines = tasks[wanted], machines[wanted]
         shapes, estimates = self._jobs.rows(tasks)
         if effect.estimate is not None:
             estimates = np.full(len(tasks), effect.estimate, np.int64)
@@ -283,7 +298,9 @@ class EffectRunner:
         at: int,
         now: int,
     ) -> None:
-        self._check_placeable(scheduler, tasks, may_run=False)
+        wanted = self._still_wanted(scheduler, tasks)
+        if wanted is not None:
+            tasks = tasks[wanted]
         self._runtime.deal(
             at,
             _terms(scheduler, effect, shape),
@@ -300,7 +317,7 @@ class EffectRunner:
 
     def _answer(self, scheduler: Scheduler, effect: AnswerProbe, now: int) -> None:
         if effect.task is not None:
-            self._check_placeable(scheduler, np.array([effect.task], np.int64), may_run=False)
+            self._still_wanted(scheduler, np.array([effect.task], np.int64))
         delay = self._links.reliable_delay(scheduler.name, MACHINES, now)
         self._host.request(now + delay, scheduler, self._arrive_answer, effect)
 
@@ -308,7 +325,10 @@ class EffectRunner:
         """A slot that was held on a machine that is gone is gone too: its task comes back."""
         if not self._runtime.is_held(effect.probe):
             raise EngineFault(f"{scheduler.name} answers probe {effect.probe}, which holds no slot")
-        if effect.task is None:
+        is_cancelled = (
+            effect.task is not None and self._board.state(effect.task) == TaskState.CANCELLED
+        )
+        if effect.task is None or is_cancelled:
             self._runtime.cancel(effect.probe)
             return
         tasks = np.array([effect.task], np.int64)

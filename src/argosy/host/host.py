@@ -17,6 +17,7 @@ from argosy.engines import faults
 from argosy.engines.api import Engine, Finishes
 from argosy.host import records
 from argosy.host.effect_runner import EffectRunner
+from argosy.host.job_control import JobControl
 from argosy.host.job_table import JobEntry, JobTable
 from argosy.host.journal import DecisionWriter, Journal
 from argosy.host.membership import Membership
@@ -25,13 +26,15 @@ from argosy.host.reports import Reports
 from argosy.host.runtime import build_cell, build_runtime
 from argosy.host.scheduler import Router, Scheduler, make_settings
 from argosy.host.setup import HostSetup
+from argosy.host.tries import Tries
 from argosy.model.effects import Effect
 from argosy.model.errors import ModelError, ScenarioError, UnknownName
 from argosy.model.events import Event, JobSubmitted, Started
+from argosy.model.explanations import Why
 from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.tasks import first_tasks, jobs_of
-from argosy.model.transactions import TaskArray
+from argosy.model.transactions import MachineChange, TaskArray
 
 #: What comes back from the clock is a call; who and what is in `_calls`.
 CALL: Final = int(RuntimeEvent.CALL)
@@ -80,6 +83,8 @@ class Host:
         self._effects = EffectRunner(self)
         self.membership = Membership(self)
         self._reports = Reports(self)
+        self._job_control = JobControl(self)
+        self._tries = Tries(self.runtime, machines) if machines.acts else None
         self._calls: dict[int, Call] = {}
         self._token = 0
         #: Jobs with placement constraints.
@@ -148,6 +153,8 @@ class Host:
                 self._call(calls.pop(token), now)
             elif not self._reports.pass_on(kind, now):
                 return item
+            if self._tries is not None:
+                self._tries.pass_on_starts()
             if self.ends_when_idle and runtime.open_tasks == 0:
                 return None
 
@@ -267,6 +274,52 @@ class Host:
         """An application of which tasks were given up is over when the others are."""
         numbers = np.unique(jobs_of(tasks)).tolist()
         self._given_up.update(n for n in numbers if n in self.cell.applications())
+
+    def cancel(self, number: int, tasks: TaskArray | None = None) -> TaskArray:
+        """A user wants a job no more, or some of its tasks; returns those that were not over."""
+        cancelled = self._job_control.cancel(number, tasks)
+        self._pass_on_starts()
+        return cancelled
+
+    def scale(self, number: int, job: Job) -> None:
+        """A user changes how many tasks a job has: `job` is the whole specification as it is now."""
+        self._job_control.scale(number, job)
+        self._pass_on_starts()
+
+    def end_task(self, task: int, incarnation: int) -> bool:
+        """Machines report that a try has ended well; false if it is not the one that runs."""
+        if self._tries is not None and not self._tries.end(task, incarnation):
+            return False
+        has_ended = self.runtime.end_task(task, incarnation)
+        self._pass_on_starts()
+        return has_ended
+
+    def fail_task(self, task: int, incarnation: int, exit_status: int, reason: str) -> bool:
+        """Machines report that a try has failed; false if it is not the one that runs. The task is
+        tried again as often as its job allows."""
+        if self._tries is not None and not self._tries.end(task, incarnation):
+            return False
+        has_failed = self._job_control.fail(task, incarnation, exit_status, reason)
+        self._pass_on_starts()
+        return has_failed
+
+    def end_phase(self, number: int, phase: int, duration: int) -> None:
+        """Workers of a job report that the last activity of a phase has ended."""
+        self.runtime.end_phase(number, phase, duration)
+
+    def change_machine(self, change: MachineChange) -> None:
+        """A machine joins, leaves or changes."""
+        self.membership.change(change)
+        self._pass_on_starts()
+
+    def stop(self, tasks: TaskArray, why: Why) -> None:
+        """Tasks have lost their place: machines that act stop them."""
+        if self._tries is not None:
+            self._tries.stop(tasks, why)
+
+    def _pass_on_starts(self) -> None:
+        if self._tries is not None:
+            self._tries.pass_on_starts()
 
     def crash(self, scheduler: Scheduler) -> None:
         """The scheduler stops and forgets everything; after the fail-over time its peers take over."""

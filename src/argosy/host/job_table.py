@@ -70,6 +70,11 @@ class JobTable:
         self.counts.append(job.tasks)
         self.endless_jobs += entry.is_endless
 
+    def replace(self, number: int, entry: JobEntry) -> None:
+        """A job that is not done has another specification."""
+        self._entries[number] = entry
+        self.counts[number] = entry.job.tasks
+
     def forget(self, numbers: Iterable[int]) -> None:
         """These jobs are done: nobody will ask for them any more."""
         for number in numbers:

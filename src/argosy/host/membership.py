@@ -71,6 +71,7 @@ class Membership:
             len(outcome.evicted),
         )
         evicted, machines = outcome.evicted[is_task], outcome.evicted_from[is_task]
+        self._host.stop(evicted, why)
         self._runtime.set_pending(evicted)
         for machine in set(outcome.evicted_from.tolist()):
             self._runtime.pump(machine)

@@ -26,6 +26,7 @@ from argosy.host.protocols import DirectLinks
 from argosy.host.scheduler import Scheduler
 from argosy.model.errors import ArgosyError, ReplayDiverged, RunDirectoryError
 from argosy.model.explanations import Why
+from argosy.model.tasks import task_numbers
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.records.journal_file import JournalFile
 from argosy.worlds.sim.network import SimulatedNetwork
@@ -108,6 +109,9 @@ class Replay:
             records.MachineRecord: self._machine,
             records.CrashedRecord: self._crashed,
             records.RestartedRecord: self._restarted,
+            records.FailedRecord: self._failed,
+            records.CancelledRecord: self._cancelled,
+            records.ScaledRecord: self._scaled,
         }
 
     def run(self, progress: Callable[[float], None] | None = None) -> ReplaySummary:
@@ -189,6 +193,18 @@ class Replay:
     def _machine(self, record: records.MachineRecord) -> None:
         self._runtime.advance(record.at)
         self.host.membership.change(record.change)
+
+    def _failed(self, record: records.FailedRecord) -> None:
+        self._runtime.advance(record.at)
+        self.host.fail_task(record.task, record.incarnation, record.exit_status, record.reason)
+
+    def _cancelled(self, record: records.CancelledRecord) -> None:
+        self._runtime.advance(record.at)
+        self.host.cancel(record.number, task_numbers(record.number, record.indices))
+
+    def _scaled(self, record: records.ScaledRecord) -> None:
+        self._runtime.advance(record.at)
+        self.host.scale(record.number, record.job)
 
     def _crashed(self, record: records.CrashedRecord) -> None:
         self._runtime.advance(record.at)

@@ -96,12 +96,11 @@ class RunState:
         after = STATE_AFTER[self._columns.kinds].astype(np.int64)
         self._before = np.full(len(tasks), int(TaskState.PENDING), np.int64)
         self._before[1:][~self._is_first[1:]] = after[:-1][~self._is_first[1:]]
-        # What has finished stays so, whoever cancels it.
-        self._after = np.where(
-            (self._before == int(TaskState.FINISHED)) & ~self._is_first,
-            int(TaskState.FINISHED),
-            after,
+        # What is over stays as it is, whoever cancels it.
+        is_over = (self._before >= int(TaskState.FINISHED)) & (
+            self._columns.kinds == Step.CANCELLED
         )
+        self._after = np.where(is_over, self._before, after)
 
     @staticmethod
     def of(journal: JournalFile, until: int | None = None) -> RunState:
@@ -150,11 +149,19 @@ class RunState:
         have = np.cumsum(change[rows])
         starts = np.searchsorted(numbers, np.arange(len(totals)))
         before = np.concatenate([[0], have])[starts]
-        full = np.flatnonzero(have - before[numbers] == totals[numbers])
+        full = np.flatnonzero(have - before[numbers] == self._totals_at(rows))
         placed = np.full(len(totals), -1, np.int64)
         reached, first = np.unique(numbers[full], return_index=True)
         placed[reached] = self._columns.effective[rows[full[first]]]
         return placed
+
+    def _totals_at(self, rows: Column) -> Column:
+        """How many tasks the job of each row had by then."""
+        numbers = jobs_of(self._columns.tasks[rows])
+        totals = np.array(self.steps.first_counts, np.int64)[numbers]
+        for grown in self.steps.growth:
+            totals[(numbers == grown.job) & (self._order[rows] >= grown.position)] = grown.tasks
+        return totals
 
     @cached_property
     def finished(self) -> TaskRows:
@@ -214,13 +221,16 @@ class RunState:
         order = np.argsort(times, kind="stable")
         times, before, after = times[order], self._before[own][order], self._after[own][order]
         reached = np.searchsorted(times, at)
-        submitted = np.array(self.steps.submitted, np.int64)
-        tasks = np.concatenate([[0], np.cumsum(self.steps.task_counts)]).astype(np.int64)
+        growth = self.steps.growth
+        came = np.array([*self.steps.submitted, *(grown.at for grown in growth)], np.int64)
+        tasks = np.array([*self.steps.first_counts, *(grown.more for grown in growth)], np.int64)
+        by_time = np.argsort(came, kind="stable")
+        came, tasks = came[by_time], np.concatenate([[0], np.cumsum(tasks[by_time])])
         series = {}
         for state in (TaskState.PENDING, TaskState.QUEUED, TaskState.RUNNING):
             changes = (after == int(state)).astype(np.int64) - (before == int(state))
             counts = np.concatenate([[0], np.cumsum(changes)])[reached]
             if state is TaskState.PENDING:
-                counts += tasks[np.searchsorted(submitted, at)]
+                counts += tasks[np.searchsorted(came, at)]
             series[state.name.lower()] = counts
         return series

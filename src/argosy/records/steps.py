@@ -11,7 +11,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -141,6 +141,16 @@ class StepColumns(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
+class Growth(NamedTuple):
+    """A job has more tasks than it ever had: how many, by how many more, and how many steps came before."""
+
+    at: int
+    job: int
+    tasks: int
+    more: int
+    position: int
+
+
 class JournalSteps:
     """Reads facts in order. `columns` may be asked for at any time."""
 
@@ -149,6 +159,9 @@ class JournalSteps:
         #: By job number: the job as it is now, and how many tasks it has or had.
         self.jobs: list[Job] = []
         self.task_counts: list[int] = []
+        #: How many it was submitted with.
+        self.first_counts: list[int] = []
+        self.growth: list[Growth] = []
         self.submitted: list[int] = []
         self.first_attempt: list[int] = []
         #: Decision time spent on each job.
@@ -297,6 +310,7 @@ class JournalSteps:
         self._numbers[record.job.id] = record.number
         self.jobs.append(record.job)
         self.task_counts.append(record.job.tasks)
+        self.first_counts.append(record.job.tasks)
         self.submitted.append(record.at)
         self.first_attempt.append(-1)
         self.thought.append(0)
@@ -333,7 +347,10 @@ class JournalSteps:
 
     def _scale(self, at: int, number: int, job: Job) -> None:
         before, self.jobs[number] = self.jobs[number].tasks, job
-        self.task_counts[number] = max(self.task_counts[number], job.tasks)
+        if job.tasks > self.task_counts[number]:
+            more = job.tasks - self.task_counts[number]
+            self.growth.append(Growth(at, number, job.tasks, more, len(self._tasks)))
+            self.task_counts[number] = job.tasks
         self._add(at, Step.CANCELLED, task_number(number, 0), range(job.tasks, before))
 
 

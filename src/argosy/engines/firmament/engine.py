@@ -12,8 +12,6 @@ class FirmamentSettings(FlowSettings, frozen=True):
 
 
 class Firmament(FlowScheduler):
-    """One scheduler for the whole cell; see `argosy.engines.families.flow`."""
-
     name: ClassVar[str] = "firmament"
     summary: ClassVar[str] = (
         "Min-cost max-flow over all tasks, re-optimised from the last flow whenever something happens."

@@ -17,8 +17,6 @@ class QuincySettings(FlowSettings, frozen=True):
 
 
 class Quincy(FlowScheduler):
-    """One scheduler for the whole cell; see `argosy.engines.families.flow`."""
-
     name: ClassVar[str] = "quincy"
     summary: ClassVar[str] = (
         "Min-cost max-flow over all tasks, by cost scaling from scratch whenever something happens."

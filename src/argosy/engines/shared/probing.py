@@ -1,5 +1,5 @@
-"""What engines that probe machines share: who could take a task, random draws among them, and tasks that
-nobody can take. This module is no engine; it is what several are made of."""
+"""Shared by `sparrow`, `hawk` and `eagle`: which machines could take a task, random draws among them,
+and tasks that nobody can take."""
 
 from __future__ import annotations
 

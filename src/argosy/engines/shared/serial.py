@@ -1,9 +1,8 @@
-"""One job at a time: the loop that serial schedulers share.
+"""Shared by engines that decide on one job at a time.
 
 A scheduler takes the next job, chooses machines on the cell as it is then, thinks, commits, and puts
 back what is left of the job. Engines differ in how long a decision takes, which machines it may choose
-from, by which rule, and on what terms it commits. This module is no engine; it is what several are made
-of.
+from, by which rule, and on what terms it commits.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class KindTime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SerialSettings(Settings, frozen=True):
-    """What every serial scheduler can be told."""
+    """Settings of every serial scheduler."""
 
     #: Decision time is t_job + t_task x tasks.
     t_job: Micros = Micros(100_000)

@@ -3,8 +3,9 @@ machines that an operator drains or resizes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from argosy.host.host import Host
 from argosy.host.scheduler import Scheduler
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
@@ -12,6 +13,7 @@ from argosy.model.scenario import (
     MachineDrain,
     MachineResize,
     RandomCrashes,
+    Scenario,
     SchedulerCrash,
 )
 from argosy.model.transactions import (
@@ -21,8 +23,15 @@ from argosy.model.transactions import (
     ReviveMachine,
 )
 
-if TYPE_CHECKING:
-    from argosy.worlds.sim.world import SimulatedWorld
+
+class FaultyWorld(Protocol):
+    """A world that faults can strike."""
+
+    scenario: Scenario
+    host: Host
+
+    def post_fault(self, at: int, *what: Any) -> None:
+        """`FaultPlan.strike(what)` is called at time `at`."""
 
 
 class FaultPlan:
@@ -31,7 +40,7 @@ class FaultPlan:
     A crash that hits what is down already does nothing; so does the restart that belongs to it.
     """
 
-    def __init__(self, world: SimulatedWorld) -> None:
+    def __init__(self, world: FaultyWorld) -> None:
         self._world = world
         self._host = world.host
         self._random = world.host.random.child("faults")

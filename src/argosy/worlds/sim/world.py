@@ -86,9 +86,16 @@ class SimulatedWorld:
                 if progress is not None:
                     progress(self._share_done(now))
             else:
-                self.faults.strike(self._faults.pop(token), now)
+                self._strike(self._faults.pop(token), now)
         if self.scenario.horizon is not None and runtime.open_tasks:
             runtime.advance(self.scenario.horizon)
+
+    def _strike(self, what: tuple[Any, ...], now: int) -> None:
+        match what:
+            case ("call", action):
+                action()
+            case _:
+                self.faults.strike(what, now)
 
     def watch(self, first: int, watcher: Callable[[int], int]) -> None:
         """Before the run: `watcher` is called at the time `first`, when all that is due by then has
@@ -104,7 +111,14 @@ class SimulatedWorld:
         """Nanoseconds of the processor, by which decisions are measured."""
         return process_time_ns()
 
+    def inject(self, at: int, action: Callable[[], None]) -> None:
+        """Before the run: `action` is called at time `at`, for tests and tools that act as users do."""
+        self._post(at, ("call", action))
+
     def post_fault(self, at: int, *what: Any) -> None:
+        self._post(at, what)
+
+    def _post(self, at: int, what: tuple[Any, ...]) -> None:
         self._posted += 1
         self._faults[self._posted] = what
         self.runtime.push(at, _FAULT, 0, self._posted)

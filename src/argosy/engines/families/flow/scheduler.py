@@ -47,6 +47,8 @@ _CONFLICTS = frozenset(map(int, CONFLICTS))
 
 
 class FlowScheduler:
+    """One scheduler for the whole cell; engines differ in name and settings."""
+
     capabilities: ClassVar[Capabilities] = Capabilities(
         transactions=True,
         gang=True,

@@ -1,7 +1,7 @@
-"""Claims that move tasks which ended while the transaction was on its way.
+"""Claims of tasks that ended, or were cancelled, while the transaction was on its way.
 
 Nobody could have known, so such a claim is refused like any other that came too late: the rest of the
-transaction is judged without it.
+transaction is judged without it. `late` holds a reason for each claim: 0 unless it comes too late.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from argosy.model.explanations import Refusal, Why
 from argosy.model.transactions import Claims, Outcome, Transaction
 
 
-def drop_ended_moves(transaction: Transaction, ended: NDArray[np.bool_]) -> Transaction:
-    """What is left to judge. Claims that stand or fall with an ended task's fall with it."""
+def drop_late_claims(transaction: Transaction, late: NDArray[np.uint8]) -> Transaction:
+    """What is left to judge. Claims that stand or fall with a late one fall with it."""
     claims = transaction.claims
     assert claims is not None
-    kept = ~_fallen(transaction, claims, ended)
+    kept = ~_fallen(transaction, claims, late > 0)
     left = Claims(
         claims.tasks[kept],
         claims.machines[kept],
@@ -32,13 +32,13 @@ def drop_ended_moves(transaction: Transaction, ended: NDArray[np.bool_]) -> Tran
     return structs.replace(transaction, claims=left)
 
 
-def with_refusals(transaction: Transaction, ended: NDArray[np.bool_], outcome: Outcome) -> Outcome:
-    """The outcome of `drop_ended_moves`, as rows of the whole transaction."""
+def with_refusals(transaction: Transaction, late: NDArray[np.uint8], outcome: Outcome) -> Outcome:
+    """The outcome of what `drop_late_claims` left, as rows of the whole transaction."""
     claims = transaction.claims
     assert claims is not None
-    kept = ~_fallen(transaction, claims, ended)
+    kept = ~_fallen(transaction, claims, late > 0)
     accepted = np.zeros(len(claims), np.bool_)
-    whys = np.where(ended, Why.ENDED, Why.TOGETHER).astype(np.uint8)
+    whys = np.where(late > 0, late, np.uint8(Why.TOGETHER))
     details = np.full(len(claims), -1, np.int8)
     amounts = np.zeros(len(claims), np.int64)
     accepted[kept], whys[kept] = outcome.accepted, outcome.whys
@@ -62,11 +62,9 @@ def with_refusals(transaction: Transaction, ended: NDArray[np.bool_], outcome: O
     )
 
 
-def _fallen(
-    transaction: Transaction, claims: Claims, ended: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _fallen(transaction: Transaction, claims: Claims, late: NDArray[np.bool_]) -> NDArray[np.bool_]:
     if transaction.atomic:
         return np.ones(len(claims), np.bool_)
     if claims.gangs is None:
-        return ended
-    return ended | (np.isin(claims.gangs, claims.gangs[ended]) & (claims.gangs >= 0))
+        return late
+    return late | (np.isin(claims.gangs, claims.gangs[late]) & (claims.gangs >= 0))

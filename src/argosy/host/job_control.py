@@ -1,0 +1,166 @@
+"""What users and machines do to jobs that run: cancelling, scaling, and tasks that fail."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from argosy._core import TaskState
+from argosy.host import records
+from argosy.host.job_table import JobEntry
+from argosy.host.protocols import CELL, MACHINES
+from argosy.model.errors import ModelError
+from argosy.model.events import Event, JobCancelled, JobChanged, TaskFailed
+from argosy.model.explanations import Why
+from argosy.model.jobs import Job, index_of, job_of
+from argosy.model.tasks import indices_of, task_numbers
+from argosy.model.transactions import TaskArray
+
+if TYPE_CHECKING:
+    from argosy.host.host import Host
+
+_OPEN = (TaskState.PENDING, TaskState.QUEUED, TaskState.RUNNING)
+
+
+class JobControl:
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._runtime = host.runtime
+        self._board = host.board
+        #: How often each task has failed, of tasks that are tried again.
+        self._failures: Counter[int] = Counter()
+
+    def cancel(self, number: int, tasks: TaskArray | None = None) -> TaskArray:
+        """The job, or some of its tasks: those that are over stay as they are. Returns the others."""
+        host, now = self._host, self._runtime.now
+        job = self._job(number)
+        wanted = np.sort(self._open(number))
+        if tasks is not None:
+            wanted = np.intersect1d(wanted, tasks)
+        indices: list[int] = indices_of(wanted).tolist()
+        host.decisions.input(records.CancelledRecord(now, number, indices))
+        self._stop(wanted)
+        self._tell(number, JobCancelled(job, number, wanted), CELL)
+        return wanted
+
+    def scale(self, number: int, job: Job) -> None:
+        """The job has more or fewer tasks from now on. An index names the same task for ever: tasks are
+        added and removed at the end."""
+        host, now = self._host, self._runtime.now
+        before = self._job(number)
+        self._check_scaled(before, job)
+        host.decisions.input(records.ScaledRecord(now, number, job))
+        host.jobs.replace(number, JobEntry(job, host.cell))
+        added, removed = range(before.tasks, job.tasks), range(job.tasks, before.tasks)
+        if added:
+            self._board.grow_job(number, job.tasks)
+        gone = np.intersect1d(task_numbers(number, list(removed)), self._open(number))
+        self._stop(gone)
+        if job.constraints:
+            host.cell.admit(number, job)
+        self._tell(number, JobChanged(job, number, task_numbers(number, list(added)), gone), CELL)
+
+    def fail(self, task: int, incarnation: int, exit_status: int, reason: str) -> bool:
+        """A try ended in failure; false if it is not the one that runs."""
+        host, now = self._host, self._runtime.now
+        number, machine = job_of(task), host.cell.machine_of(task)
+        if machine is None or self._runtime.incarnation(task) != incarnation:
+            return False
+        job = self._job(number)
+        tries = self._failures[task] + 1
+        will_retry = tries <= _retries(job, index_of(task))
+        host.decisions.input(records.FailedRecord(now, task, incarnation, exit_status, reason))
+        state = TaskState.PENDING if will_retry else TaskState.FAILED
+        self._runtime.stop_task(task, incarnation, state)
+        tasks = np.array([task], np.int64)
+        if will_retry:
+            self._failures[task] = tries
+        else:
+            self._failures.pop(task, None)
+            host.note_given_up(tasks)
+        host.decisions.tasks(
+            now,
+            records.RetriedRecord,
+            tasks,
+            exit_status=exit_status,
+            reason=reason,
+            for_good=not will_retry,
+        )
+        event = TaskFailed(
+            job,
+            number,
+            tasks,
+            np.array([machine], np.int32),
+            np.array([incarnation], np.int64),
+            exit_status,
+            reason,
+            will_retry,
+        )
+        self._tell(number, event, MACHINES, will_retry=will_retry)
+        return True
+
+    def _stop(self, tasks: TaskArray) -> None:
+        """Tasks that are not over will not run, or run no more."""
+        self._host.stop(tasks, Why.CANCELLED)
+        for task in tasks.tolist():
+            if self._board.state(task) == TaskState.RUNNING:
+                incarnation = self._runtime.incarnation(task)
+                self._runtime.stop_task(task, incarnation, TaskState.CANCELLED)
+            else:
+                self._runtime.cancel_task(task)
+            self._failures.pop(task, None)
+        self._host.note_given_up(tasks)
+
+    def _tell(self, number: int, event: Event, sender: str, *, will_retry: bool = False) -> None:
+        host, now = self._host, self._runtime.now
+        owner = host.schedulers[self._board.owner(number)]
+        if owner.is_alive:
+            host.post(now + host.links.reliable_delay(sender, owner.name, now), owner, event)
+        elif owner.is_given_up and will_retry:
+            host.inherit(number, now)
+
+    def _open(self, number: int) -> TaskArray:
+        return np.concatenate([self._board.tasks_in(number, state) for state in _OPEN])
+
+    def _job(self, number: int) -> Job:
+        if not 0 <= number < len(self._host.jobs) or self._host.jobs.is_done(number):
+            raise ModelError(f"job {number}", expected="the number of a job that is not over")
+        return self._host.jobs.job(number)
+
+    def _check_scaled(self, before: Job, job: Job) -> None:
+        if job.id != before.id:
+            raise ModelError(f"job {before.id} becomes {job.id}", field="id", expected=before.id)
+        if before.activities or job.activities:
+            raise ModelError(
+                f"job {job.id} shares work among its workers",
+                field="groups",
+                hint="its scheduler adds and releases workers",
+            )
+        same, last = before.groups[:-1], before.groups[-1]
+        if job.groups[: len(same)] != same or len(job.groups) < len(before.groups):
+            raise ModelError(
+                f"job {job.id} changes a group that others follow",
+                field="groups",
+                expected="another count in the last group, or new groups after it",
+            )
+        if job.groups[len(same)].request != last.request:
+            raise ModelError(
+                f"job {job.id} asks for something else",
+                field="request",
+                expected="the same request",
+            )
+        if len(job.groups) > len(before.groups) and job.groups[len(same)].count != last.count:
+            raise ModelError(
+                f"job {job.id} changes a group that others follow",
+                field="count",
+                expected="new groups, or another count in the last one",
+            )
+
+
+def _retries(job: Job, index: int) -> int:
+    for start, group in zip(job.group_starts(), job.groups, strict=True):
+        if start <= index < start + group.count:
+            return group.retries
+    return 0
