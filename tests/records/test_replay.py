@@ -29,7 +29,7 @@ from argosy.records import directory
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
 from argosy.testing import conformance
-from argosy.testing.builders import SECOND, job, scenario, shared_job
+from argosy.testing.builders import SECOND, cell, job, scenario, shared_job
 from argosy.worlds.sim import SimulatedWorld
 
 
@@ -88,6 +88,25 @@ def test_another_decision_is_named_with_its_line() -> None:
         Replay(JournalFile(b"".join(lines)), ENGINES).run()
     assert caught.value.line == at + 1
     assert caught.value.expected == lines[at].decode().strip()
+
+
+def test_however_much_is_written_at_once_is_compared() -> None:
+    """The header of a large cell, and the places of a large job, exceed the journal's buffer."""
+    spec = scenario("omega", [job("wide", 20_000, cpu=10)], cell=cell(2_000), audit=False)
+    data = record(spec)
+    assert max(map(len, data.splitlines())) > 1 << 16
+    assert Replay(JournalFile(data), ENGINES).run().lines == data.count(b"\n")
+
+
+def test_of_a_long_line_only_what_differs_is_shown() -> None:
+    data = record(scenario("omega", [job("wide", 2_000, cpu=10)], cell=cell(100)))
+    changed = data.replace(b"[1999]", b"[1998]").replace(b"1998,1999],", b"1998,1998],")
+    assert changed != data
+    with pytest.raises(ReplayDiverged) as caught:
+        Replay(JournalFile(changed), ENGINES).run()
+    assert len(str(caught.value)) < 1_500
+    assert "1998,1999]" in caught.value.problem
+    assert "1998,1998]" in str(caught.value.expected)
 
 
 def test_a_decision_that_is_missing_is_a_divergence_unless_the_run_goes_on() -> None:

@@ -33,6 +33,8 @@ from argosy.worlds.sim.network import SimulatedNetwork
 
 _INPUTS: Final = msgspec.json.Decoder(records.Input)
 _MEASURED: Final = msgspec.json.Decoder(records.MeasuredRecord)
+#: What is shown of a line.
+_LONGEST: Final = 400
 _REPORTS: Final = {kind.name.lower(): int(kind) for kind in RuntimeEvent}
 
 
@@ -65,6 +67,12 @@ class ToldMachines:
     def forget(self, jobs: Iterable[int]) -> None: ...
 
 
+class _HeldJournal(Journal):
+    """What is written stays in the buffer, however much it is, until it has been compared."""
+
+    def flush(self) -> None: ...
+
+
 class ReplayedHost(Host):
     """Decisions take as long as the journal says they took."""
 
@@ -94,7 +102,7 @@ class Replay:
                 hint='run it with output.log = "replayable"',
             )
         links = DirectLinks() if setup.network is None else SimulatedNetwork.of(setup)
-        self._journal = Journal(everything=setup.output.log == "everything")
+        self._journal = _HeldJournal(everything=setup.output.log == "everything")
         self.host = ReplayedHost(
             setup, engines, ToldMachines(), links, self._journal, replayed=True
         )
@@ -161,6 +169,9 @@ class Replay:
             line = b""
         recorded = data[position : data.find(b"\n", position)].decode(errors="replace")
         replayed = line.decode().rstrip("\n")
+        pairs = enumerate(zip(recorded, replayed, strict=False))
+        apart = next((at for at, (one, other) in pairs if one != other), 0)
+        recorded, replayed = _shortened(recorded, apart), _shortened(replayed, apart)
         return ReplayDiverged(
             f"the replay decided otherwise: {replayed or 'nothing'}",
             file=self._file.name,
@@ -213,6 +224,15 @@ class Replay:
     def _restarted(self, record: records.RestartedRecord) -> None:
         self._runtime.advance(record.at)
         self.host.restart(self.host.named(record.scheduler))
+
+
+def _shortened(line: str, around: int) -> str:
+    """Of a long line, its beginning and what is near the position `around`."""
+    if len(line) <= _LONGEST:
+        return line
+    begin, end = max(0, around - _LONGEST // 4), around + _LONGEST // 2
+    head = line[:begin] if begin <= _LONGEST // 4 else f"{line[: _LONGEST // 4]}..."
+    return head + line[begin:end] + ("..." if end < len(line) else "")
 
 
 def _measured(data: bytes) -> defaultdict[str, deque[int]]:

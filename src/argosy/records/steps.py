@@ -142,7 +142,7 @@ class StepColumns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Growth(NamedTuple):
-    """A job has more tasks than it ever had: how many, by how many more, and how many steps came before."""
+    """A job has more tasks than ever: how many, by how many more, and how many steps came before."""
 
     at: int
     job: int
