@@ -12,18 +12,16 @@ Output:
 
 from pathlib import Path
 
-from argosy.experiments.execute import execute
+import argosy
 from argosy.model.units import format_duration
-from argosy.scenarios.loader import load, with_engine
 
 QUICKSTART = Path(__file__).parents[1] / "scenarios" / "quickstart.toml"
 
 
 def main() -> None:
-    scenario = load(QUICKSTART, seed=1)
+    scenario = argosy.load(QUICKSTART, seed=1)
     for engine in ("omega", "murmuration"):
-        # Without a directory nothing is kept: the summary is all there is.
-        summary = execute(with_engine(scenario, engine), None)
+        summary = argosy.run(scenario, engine).summary
         counts, jct = summary.counts, summary.jct
         print(
             f"{summary.fleet}: {counts.jobs_finished} of {counts.jobs} jobs finished, "

@@ -15,11 +15,8 @@ Output:
 import tempfile
 from pathlib import Path
 
-from argosy.experiments.execute import execute
+import argosy
 from argosy.model.units import format_duration
-from argosy.records.answers import TaskAnswers
-from argosy.records.directory import open_run
-from argosy.scenarios.loader import load
 
 SCENARIO = """
 name = "two-machines"
@@ -51,14 +48,13 @@ engine = "omega"
 def main(directory: Path) -> None:
     file = directory / "scenario.toml"
     file.write_text(SCENARIO, "utf-8")
-    execute(load(file), directory / "run")
-    run = open_run(directory / "run")
+    run = argosy.run(file, keep=directory / "run")
 
     print("report/0 in a cell of two machines:")
-    for line in TaskAnswers(run, "report/0").story():
+    for line in argosy.story(run, "report/0"):
         print(f"  {format_duration(line.at):>9}  {line.text}")
 
-    answer = TaskAnswers(run, "giant/0").why()
+    answer = argosy.why(run, "giant/0")
     print(answer.sentence)
     print(f"What would change it: {answer.remedy}")
 

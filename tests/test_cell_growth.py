@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from argosy.cell.audit import AuditFailure
 from argosy.cell.cell import Cell
 from argosy.cell.search import Rule
 from argosy.cell.waits import WaitView
+from argosy.engines.registry import all_engines
 from argosy.model.errors import ModelError
 from argosy.model.explanations import Refusal, Why
+from argosy.model.jobs import task_number
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -30,8 +33,11 @@ from argosy.model.transactions import (
     Transaction,
     Wants,
 )
-from argosy.testing.builders import job
+from argosy.testing.builders import SECOND, job, scenario
+from argosy.worlds.sim.world import SimulatedWorld
 
+#: A task's last state on the board of the simulated machines.
+FINISHED = 3
 GPU = Resources(1, 1, {"gpu": 1})
 
 
@@ -407,3 +413,17 @@ def test_expected_waits_go_on_when_a_resource_comes() -> None:
     peer.join(waits.state())
     assert sorted(peer.work().tolist()) != [0, 0]
     assert len(chosen) == 2
+
+
+@pytest.mark.parametrize("engine", sorted(all_engines()))
+def test_every_engine_leaves_waiting_what_asks_for_a_resource_that_no_machine_has(
+    engine: str,
+) -> None:
+    odd = job("odd", 3)
+    group = structs.replace(odd.groups[0], request=Resources(100, 100, {"gpu": 1}))
+    jobs = [structs.replace(odd, groups=(group,)), job("plain", 2)]
+    spec = scenario(engine, jobs, horizon=100 * SECOND)
+    world = SimulatedWorld(spec, all_engines())
+    world.run()
+    states = [world.simulator.state(task_number(number, 0)) for number in (0, 1)]
+    assert [state == FINISHED for state in states] == [False, True]

@@ -18,10 +18,9 @@ class Roomiest:
 
     def __init__(self, settings, context):
         self.settings, self.context = settings, context
-        self.jobs = {}  # job number -> job
-        self.waiting = {}  # job number -> tasks that found no room
-        self.asked = {}  # token -> job number, claims that the cell has not answered
-        self.token = 0
+        self.jobs, self.waiting = {}, {}  # by job number: the job, and tasks that found no room
+        self.asked, self.tokens = {}, 0  # by token: the job number and claims not yet answered
+        self.gone = np.empty(0, np.int64)  # tasks that nobody wants any more
 
     def handle(self, event, view, now):
         match event:
@@ -30,27 +29,30 @@ class Roomiest:
                 return self.place(number, tasks, view, now)
             case engine.Committed(token, outcome):
                 number, claims = self.asked.pop(token)
-                if not outcome.all_accepted:
-                    return self.place(number, claims.tasks[~outcome.accepted], view, now)
+                return self.place(number, claims.tasks[~outcome.accepted], view, now)
             case engine.TimerFired(name) if int(name) in self.waiting:
                 return self.place(int(name), self.waiting[int(name)], view, now)
+            case engine.JobCancelled() | engine.JobChanged():
+                self.gone = np.union1d(self.gone, engine.withdrawn(event))
+                more = engine.added(event)
+                return self.handle(more, view, now) if more else ()
+            case engine.TaskFailed():
+                return self.handle(engine.failed(event, view), view, now)
         return ()
 
     def place(self, number, tasks, view, now):
         job, draft, effects = self.jobs[number], engine.Draft(view), []
-        tasks = np.union1d(tasks, self.waiting.pop(number, tasks))
+        tasks = np.setdiff1d(np.union1d(tasks, self.waiting.pop(number, tasks)), self.gone)
         for group, mine in job.tasks_by_group(tasks):
             shape = view.shape(group.request, group.tags, job.precedence)
             found, left = draft.place(
                 mine, shape, engine.Rule.WORST, self.context.random, requires=group.requires
             )
-            if len(left):
-                effects.append(engine.Explain(left, found.explanation()))
+            effects += [engine.Explain(left, found.explanation())] if len(left) else []
         if draft.count:
-            self.token += 1
-            self.asked[self.token] = number, draft.claims()
-            transaction = engine.Transaction(self.context.name, self.asked[self.token][1])
-            effects.append(engine.Commit(self.token, transaction))
+            claims, self.tokens = draft.claims(), self.tokens + 1
+            self.asked[self.tokens] = number, claims
+            effects += [engine.Commit(self.tokens, engine.Transaction(self.context.name, claims))]
         if len(left := draft.unplaced()):
             self.waiting[number] = left
             effects.append(engine.WakeMe(now + self.settings.retry, str(number)))

@@ -19,6 +19,7 @@ from argosy.engines.api import (
     ReportsMetrics,
     Settings,
 )
+from argosy.engines.shared.withdrawal import Withdrawal, added, failed, withdrawn
 from argosy.model.constraints import Constraint
 from argosy.model.effects import (
     Abandon,
@@ -149,7 +150,10 @@ __all__ = [
     "WakeMe",
     "Wants",
     "Why",
+    "Withdrawal",
+    "added",
     "by_job",
+    "failed",
     "first_tasks",
     "index_of",
     "indices_of",
@@ -160,4 +164,5 @@ __all__ = [
     "task_numbers",
     "to_bitmap",
     "to_mask",
+    "withdrawn",
 ]

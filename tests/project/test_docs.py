@@ -29,7 +29,10 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted(DOCS.rglob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9][0-9]_*.py"))
 
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"(?:^<!-- (?P<file>\S+) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 #: Text and target, of links and pictures alike.
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 EXIT = re.compile(r"#\s*exits with (\d+)\s*$")
@@ -39,6 +42,8 @@ class Block(NamedTuple):
     page: Path
     number: int
     text: str
+    #: The file that it shows, if a comment before it names one.
+    file: str | None = None
 
     def __str__(self) -> str:
         return f"{name_of(self.page)}-{self.number}"
@@ -48,12 +53,12 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-def blocks(language: str) -> list[Block]:
+def blocks(language: str = "") -> list[Block]:
     return [
-        Block(page, number, match[2])
+        Block(page, number, match["text"], match["file"])
         for page in PAGES
         for number, match in enumerate(BLOCK.finditer(page.read_text("utf-8")), 1)
-        if match[1] == language
+        if language in ("", match["language"])
     ]
 
 
@@ -97,11 +102,26 @@ def test_every_command_shown_works(page: Path, scratch: Path) -> None:
 def test_every_piece_of_code_shown_runs(block: Block, scratch: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", block.text],
-        cwd=scratch,
+        # A file may import its neighbours.
+        cwd=scratch if block.file is None else (scratch / block.file).parent,
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("block", [each for each in blocks() if each.file], ids=str)
+def test_every_file_shown_is_the_file(block: Block) -> None:
+    assert block.file is not None
+    assert block.text == (ROOT / block.file).read_text("utf-8")
+
+
+def test_the_documentation_shows_the_whole_example_engine() -> None:
+    folder = ROOT / "examples" / "01_an_engine_of_your_own"
+    shown = {block.file for block in blocks() if block.page.name == "engines.md"} - {None}
+    assert shown == {
+        path.relative_to(ROOT).as_posix() for path in folder.iterdir() if path.is_file()
+    }
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -188,6 +208,11 @@ MENTIONED = {
         *(effect.__name__ for effect in get_args(Effect)),
         *(name for each in (*get_args(Event), *get_args(Effect)) for name in fields(each)),
         *fields(Capabilities),
+    ],
+    "library.md": [
+        *(f"result.{name}" for name in ("summary", "scenario")),
+        *("tasks_columns()", "jobs_columns()", "tasks_frame()", "jobs_frame()"),
+        *("comparison.frame()", "comparison.columns()", "MissingLibrary", "argosy.ArgosyError"),
     ],
     "runs.md": [
         *map(tag, journal_records()),

@@ -4,11 +4,11 @@
 
     @pytest.mark.parametrize("check", conformance.CHECKS, ids=lambda check: check.__name__)
     def test_my_engine_conforms(check):
-        check(MyEngine, conformance.SIMULATED)
+        check(MyEngine)
 
 Each check runs the engine with the cell audited after every commit, and raises AssertionError with what
-went wrong. There are two worlds to run it in: `SIMULATED`, and `SCRIPTED`, where real time is a number
-that a script moves on and machines fail, answer late and lose reports (`argosy.testing.scripted_world`).
+went wrong. The check's second argument is the world to run it in: `SIMULATED`, or `SCRIPTED`, where time
+is moved on by a script and machines fail, answer late and lose reports (`testing.scripted_world`).
 Every event and effect goes through both wire formats on its way (`argosy.testing.wired`), so an engine
 that conforms can run in another process than its world. Every run is replayed from its journal, which
 must lead to the same decisions byte for byte.
@@ -185,26 +185,26 @@ def workload(jobs: int = 40, seed: int = 7, spacing: float = 0.4) -> list[Simula
     ]
 
 
-def nothing_is_oversubscribed_or_lost(engine: type[Engine], run: Runs) -> None:
+def nothing_is_oversubscribed_or_lost(engine: type[Engine], run: Runs = SIMULATED) -> None:
     run(engine, scenario(engine.name, workload(60, spacing=0.05))).require_all_finished()
 
 
-def one_scheduler_alone_works(engine: type[Engine], run: Runs) -> None:
+def one_scheduler_alone_works(engine: type[Engine], run: Runs = SIMULATED) -> None:
     run(engine, scenario(engine.name, workload(), replicas=1)).require_all_finished()
 
 
-def many_schedulers_work(engine: type[Engine], run: Runs) -> None:
+def many_schedulers_work(engine: type[Engine], run: Runs = SIMULATED) -> None:
     run(engine, scenario(engine.name, workload(), replicas=5)).require_all_finished()
 
 
-def the_same_seed_gives_the_same_log(engine: type[Engine], run: Runs) -> None:
+def the_same_seed_gives_the_same_log(engine: type[Engine], run: Runs = SIMULATED) -> None:
     first, again = (run(engine, scenario(engine.name, workload())) for _ in range(2))
     assert first.log == again.log, "the journal differs between two runs of one seed"
     assert first.digest == again.digest
 
 
 def events_that_were_written_and_read_give_the_same_decisions(
-    engine: type[Engine], run: Runs
+    engine: type[Engine], run: Runs = SIMULATED
 ) -> None:
     faults = (
         MachineCrash(at=SECOND, machine="m2", down=5 * SECOND),
@@ -217,7 +217,7 @@ def events_that_were_written_and_read_give_the_same_decisions(
     assert direct.log == over_wire.log, "decisions depend on more than the values of events"
 
 
-def what_cannot_be_placed_is_explained(engine: type[Engine], run: Runs) -> None:
+def what_cannot_be_placed_is_explained(engine: type[Engine], run: Runs = SIMULATED) -> None:
     jobs = [
         *workload(10),
         job("giant", 2, cpu=64_000, submit=1),
@@ -236,14 +236,14 @@ def what_cannot_be_placed_is_explained(engine: type[Engine], run: Runs) -> None:
     trial.require_accounted_for()
 
 
-def endless_services_stay_up(engine: type[Engine], run: Runs) -> None:
+def endless_services_stay_up(engine: type[Engine], run: Runs = SIMULATED) -> None:
     jobs = [job("web", 6, seconds=None, kind="service"), *workload(10)]
     trial = run(engine, scenario(engine.name, jobs, horizon=120 * SECOND))
     assert trial.counts[RUNNING] == 6, "an endless service is not running at the end"
     assert trial.counts[FINISHED] == sum(trial.counts) - 6
 
 
-def jobs_with_several_groups_are_placed(engine: type[Engine], run: Runs) -> None:
+def jobs_with_several_groups_are_placed(engine: type[Engine], run: Runs = SIMULATED) -> None:
     large, small = (
         group_with_truth(count, Resources(cpu, GIB), (10 * SECOND,))
         for count, cpu in ((2, 2_000), (5, 500))
@@ -252,7 +252,7 @@ def jobs_with_several_groups_are_placed(engine: type[Engine], run: Runs) -> None
     run(engine, scenario(engine.name, jobs)).require_all_finished()
 
 
-def jobs_whose_tasks_share_work_are_done(engine: type[Engine], run: Runs) -> None:
+def jobs_whose_tasks_share_work_are_done(engine: type[Engine], run: Runs = SIMULATED) -> None:
     """Also when workers are lost: what they had under way is done again."""
     faults = RandomCrashes(what="machines", every=4 * SECOND, down=3 * SECOND, end=30 * SECOND)
     shared = [shared_job(f"shared-{i}", 3, (12, 4), (3, 5), submit=i * 0.5) for i in range(12)]
@@ -268,7 +268,7 @@ def jobs_whose_tasks_share_work_are_done(engine: type[Engine], run: Runs) -> Non
     )
 
 
-def nobody_sees_how_long_tasks_really_run(engine: type[Engine], run: Runs) -> None:
+def nobody_sees_how_long_tasks_really_run(engine: type[Engine], run: Runs = SIMULATED) -> None:
     """Durations that no other number is equal to, and estimates far from them."""
     plain = [
         job(
@@ -299,7 +299,7 @@ def nobody_sees_how_long_tasks_really_run(engine: type[Engine], run: Runs) -> No
     assert not leaks, leaks[0]
 
 
-def required_attributes_are_obeyed(engine: type[Engine], run: Runs) -> None:
+def required_attributes_are_obeyed(engine: type[Engine], run: Runs = SIMULATED) -> None:
     spec = cell()
     with_gpu = tuple(
         msgspec.structs.replace(machine, attributes={"gpu": "yes"}) if i >= 6 else machine
@@ -324,7 +324,7 @@ def required_attributes_are_obeyed(engine: type[Engine], run: Runs) -> None:
         assert all(machine >= 6 for machine in record.machines), "required attributes ignored"
 
 
-def gangs_start_together(engine: type[Engine], run: Runs) -> None:
+def gangs_start_together(engine: type[Engine], run: Runs = SIMULATED) -> None:
     if not engine.capabilities.gang:
         return
     jobs = [*workload(30, spacing=0.1), job("gang", 12, gang=True, seconds=5, submit=1)]
@@ -335,7 +335,7 @@ def gangs_start_together(engine: type[Engine], run: Runs) -> None:
     assert len(placed[0].indices) == 12, f"the gang was placed in {len(placed)} parts"
 
 
-def hard_constraints_are_kept(engine: type[Engine], run: Runs) -> None:
+def hard_constraints_are_kept(engine: type[Engine], run: Runs = SIMULATED) -> None:
     """Also those of applications that the scheduler placed before it crashed, and by tasks that lost
     their machine. Judged by the reference, at the end."""
     if not engine.capabilities.constraints:
@@ -389,15 +389,15 @@ def _survives(
     return trial
 
 
-def survives_a_machine_crash(engine: type[Engine], run: Runs) -> None:
+def survives_a_machine_crash(engine: type[Engine], run: Runs = SIMULATED) -> None:
     _survives(engine, run, MachineCrash(at=SECOND, machine="m2", down=10 * SECOND))
 
 
-def survives_a_machine_that_never_returns(engine: type[Engine], run: Runs) -> None:
+def survives_a_machine_that_never_returns(engine: type[Engine], run: Runs = SIMULATED) -> None:
     _survives(engine, run, MachineCrash(at=SECOND, machine="m2"))
 
 
-def survives_a_drain_and_a_resize(engine: type[Engine], run: Runs) -> None:
+def survives_a_drain_and_a_resize(engine: type[Engine], run: Runs = SIMULATED) -> None:
     _survives(
         engine,
         run,
@@ -406,15 +406,15 @@ def survives_a_drain_and_a_resize(engine: type[Engine], run: Runs) -> None:
     )
 
 
-def survives_a_scheduler_crash(engine: type[Engine], run: Runs) -> None:
+def survives_a_scheduler_crash(engine: type[Engine], run: Runs = SIMULATED) -> None:
     _survives(engine, run, SchedulerCrash(at=SECOND, scheduler="s-1", down=10 * SECOND))
 
 
-def survives_a_scheduler_that_never_returns(engine: type[Engine], run: Runs) -> None:
+def survives_a_scheduler_that_never_returns(engine: type[Engine], run: Runs = SIMULATED) -> None:
     _survives(engine, run, SchedulerCrash(at=SECOND, scheduler="s-1"))
 
 
-def survives_all_schedulers_crashing(engine: type[Engine], run: Runs) -> None:
+def survives_all_schedulers_crashing(engine: type[Engine], run: Runs = SIMULATED) -> None:
     _survives(
         engine,
         run,
@@ -422,7 +422,7 @@ def survives_all_schedulers_crashing(engine: type[Engine], run: Runs) -> None:
     )
 
 
-def survives_random_crashes(engine: type[Engine], run: Runs) -> None:
+def survives_random_crashes(engine: type[Engine], run: Runs = SIMULATED) -> None:
     _survives(
         engine,
         run,
@@ -431,15 +431,15 @@ def survives_random_crashes(engine: type[Engine], run: Runs) -> None:
     )
 
 
-def survives_lost_messages(engine: type[Engine], run: Runs) -> None:
+def survives_lost_messages(engine: type[Engine], run: Runs = SIMULATED) -> None:
     _survives(engine, run, network=Network(loss=0.3))
 
 
-def survives_doubled_messages(engine: type[Engine], run: Runs) -> None:
+def survives_doubled_messages(engine: type[Engine], run: Runs = SIMULATED) -> None:
     _survives(engine, run, network=Network(duplication=0.5))
 
 
-def survives_late_and_reordered_messages(engine: type[Engine], run: Runs) -> None:
+def survives_late_and_reordered_messages(engine: type[Engine], run: Runs = SIMULATED) -> None:
     _survives(
         engine,
         run,
@@ -449,11 +449,11 @@ def survives_late_and_reordered_messages(engine: type[Engine], run: Runs) -> Non
     )
 
 
-def survives_a_partition(engine: type[Engine], run: Runs) -> None:
+def survives_a_partition(engine: type[Engine], run: Runs = SIMULATED) -> None:
     _survives(engine, run, Partition(at=SECOND, lasts=6 * SECOND, isolated=("s-0",)))
 
 
-def faults_do_not_break_determinism(engine: type[Engine], run: Runs) -> None:
+def faults_do_not_break_determinism(engine: type[Engine], run: Runs = SIMULATED) -> None:
     first, again = (
         _survives(
             engine,
@@ -466,7 +466,7 @@ def faults_do_not_break_determinism(engine: type[Engine], run: Runs) -> None:
     assert first.log == again.log, "the journal differs between two runs of one seed"
 
 
-def cancelled_jobs_are_over(engine: type[Engine], run: Runs) -> None:
+def cancelled_jobs_are_over(engine: type[Engine], run: Runs = SIMULATED) -> None:
     """Whatever they did when they were cancelled: wait, be on their way, be queued, or run."""
     jobs = [*workload(20, spacing=0.1), job("victim", 40, cpu=500, seconds=30, submit=0.5)]
     spec = scenario(engine.name, jobs)
@@ -491,7 +491,7 @@ def _cancel(world: World, name: str, indices: range | None) -> None:
     world.host.cancel(number, tasks)
 
 
-def jobs_grow_and_shrink(engine: type[Engine], run: Runs) -> None:
+def jobs_grow_and_shrink(engine: type[Engine], run: Runs = SIMULATED) -> None:
     small, large, less = (job("web", count, cpu=500, seconds=20, submit=0.2) for count in (4, 9, 6))
     spec = scenario(engine.name, [small, *workload(10)])
 

@@ -69,7 +69,15 @@ class Pools:
         self.steps = np.zeros((0, width), np.int64)
 
     def get(self, request: Resources, requires: Mapping[str, str], view: View) -> Pool:
-        key = (request.vector(view.dimensions), tuple(sorted(requires.items())))
+        # What no machine has is required like an attribute that none has.
+        apart = {
+            f"resource {name}": str(amount)
+            for name, amount in request.items()
+            if amount and name not in view.dimensions
+        }
+        if apart:
+            requires = {**requires, **apart}
+        key = (request.within(view.dimensions), tuple(sorted(requires.items())))
         return self._by_key.get(key) or self._open(key, requires, view)
 
     def _open(self, key: PoolKey, requires: Mapping[str, str], view: View) -> Pool:

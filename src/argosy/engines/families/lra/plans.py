@@ -10,8 +10,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from argosy.cell import View
-from argosy.cell.bitmaps import to_mask
+from argosy.cell import View, to_mask
 from argosy.engines.families.lra.memory import Memory
 from argosy.engines.families.lra.reasons import violated
 from argosy.engines.families.lra.settings import LraSettings
@@ -126,9 +125,9 @@ class Planner:
             ContainerKind(
                 index,
                 frozenset(self.tags(application.job, group)),
-                np.array(group.request.vector(view.dimensions), np.int64),
+                np.array(group.request.within(view.dimensions), np.int64),
                 len(tasks),
-                to_mask(view.where(group.requires), view.machines) if group.requires else None,
+                _allowed(group, view),
             )
             for index, application in enumerate(batch)
             for group, tasks in application.job.tasks_by_group(application.tasks)
@@ -250,3 +249,10 @@ def _wholly_placed(
         if kind.app < applications:
             placed[kind.app] &= int(have[number]) == kind.count
     return placed
+
+
+def _allowed(group: TaskGroup, view: View) -> NDArray[np.bool_] | None:
+    """The machines that have what the group requires; None stands for all."""
+    if any(n and name not in view.dimensions for name, n in group.request.items()):
+        return np.zeros(view.machines, np.bool_)
+    return to_mask(view.where(group.requires), view.machines) if group.requires else None
