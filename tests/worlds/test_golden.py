@@ -49,6 +49,24 @@ def test_small_runs_are_pinned_as_text(engine: str, request: pytest.FixtureReque
     require_golden(engine.replace("+", "-plus"), readable(journal), update=update)
 
 
+@pytest.mark.parametrize(
+    "alike",
+    [
+        # Without long jobs.
+        ("sparrow", "hawk"),
+        # With one path and no partition.
+        ("omega", "monolithic"),
+        # Without constraints.
+        ("jkube", "jkube-plus-plus", "kube-modern"),
+    ],
+    ids=" ".join,
+)
+def test_engines_that_differ_only_in_what_is_not_asked_for_decide_alike(
+    alike: tuple[str, ...],
+) -> None:
+    assert len({(GOLDEN / f"{name}.txt").read_text("utf-8") for name in alike}) == 1
+
+
 def test_every_kept_log_is_of_an_engine() -> None:
     names = {engine.replace("+", "-plus") for engine in ENGINES}
     assert {path.stem for path in GOLDEN.glob("*.txt")} == names

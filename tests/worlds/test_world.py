@@ -781,8 +781,9 @@ def test_another_seed_gives_another_log() -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_small_runs_are_pinned_to_the_byte(engine: str) -> None:
-    """The digests hold for every machine and every supported Python; a change of behaviour changes
-    them, and is then to be explained in the changelog."""
+    """The digests hold for every machine and every supported Python; a change of behaviour, or of the
+    journal, changes them, and is then to be explained in the changelog. What changed is seen in
+    `test_golden`."""
     spec = scenario(
         engine,
         conformance.workload(90, spacing=0.02),
@@ -804,12 +805,10 @@ GOLDEN = {
     # The integer programs of these two are solved by SCIP, whose version is pinned.
     "medea": "366deb484e2854b8c3931c558bfee9dd",
     "ilp-all": "1440a5e139cb986d09c3a3ee3cc07e20",
-    # Without constraints they see the same.
     "jkube": "31f2da4857fadf66de2e3271a87f8add",
     "jkube++": "414631f81d1ce45b27992463c48c26dd",
     "kube-modern": "d5c17c65cf40fca85fe26d939cfc575b",
     "yarn": "0f255ecfbf9a58bcceaf1e1dcd7f5dc0",
-    # With one path and no partition, a monolithic scheduler decides as an Omega scheduler does.
     "monolithic": "a829089c115fea9c67cac87e22062016",
     "partitioned": "7d1c760b413b3a651db8fa232060df9a",
     "mapreduce": "0cc276d203491f0a590524c247bb540e",
@@ -817,7 +816,6 @@ GOLDEN = {
     "mesos": "c4a8bae8c9c7ea857cadade13bd9c06c",
     "omega": "4f84a96b2b75d36dec1ed1f78e4fc4b4",
     "murmuration": "83153c597ea3afaeee0564d9afd9f437",
-    # Without long jobs, Hawk is Sparrow.
     "sparrow": "061ca2b83983ce58c7c52c8c3d2dd1d6",
     "hawk": "65a9d11cb6908946fb4904b56a9d5edd",
     "eagle": "b819e25266de4e70011c0a8355dbda11",
