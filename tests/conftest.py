@@ -11,6 +11,15 @@ from small_scenario import ALSO
 from argosy.model.errors import ArgosyError, ScenarioError
 from argosy.scenarios.loader import load
 
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="Write the logs under tests/worlds/golden anew instead of comparing with them.",
+    )
+
+
 settings.register_profile("argosy", derandomize=True, deadline=None)
 settings.load_profile("argosy")
 

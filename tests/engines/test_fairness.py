@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from argosy.engines.api import Context, Settings
 from argosy.engines.omega import Omega, OmegaSettings
 from argosy.engines.omega.fairness import LEASE, fair_shares
+from argosy.host.records import ExplainedRecord, PlacedRecord
 from argosy.host.runtime import build_cell
 from argosy.host.setup import HostSetup
 from argosy.model.events import DecisionDue, JobSubmitted
@@ -49,11 +50,10 @@ def shares(result: ConformanceRun, begin: float, end: float) -> dict[str, float]
     """The part of the cell's cores that each scheduler held on average between two times: recounted
     from the decision log, every task being a core for three seconds."""
     held: dict[str, float] = defaultdict(float)
-    for line in result.lines:
-        if line["what"] == "placed":
-            at = line["at"] / SECOND
-            lasted = max(0.0, min(at + 3, end) - max(at, begin))
-            held[line["scheduler"]] += lasted * len(line["indices"])
+    for line in result.of(PlacedRecord):
+        at = line.at / SECOND
+        lasted = max(0.0, min(at + 3, end) - max(at, begin))
+        held[line.scheduler] += lasted * len(line.indices)
     return {name: amount / (end - begin) / CORES for name, amount in held.items()}
 
 
@@ -184,9 +184,9 @@ def test_a_task_held_back_by_the_share_says_so() -> None:
     jobs = backlog("a", 600) + backlog("b", 600)
     result = trial({"a": 1, "b": 1}, jobs, horizon=10 * SECOND)
     remedies = [
-        line["explanation"]["remedy"]
-        for line in result.lines
-        if line["what"] == "explained" and "refused" in line["explanation"]
+        line.explanation.remedy
+        for line in result.of(ExplainedRecord)
+        if line.explanation.refused is not None
     ]
     assert any("weight" in remedy for remedy in remedies)
 

@@ -16,6 +16,7 @@ from argosy.engines.families.flow.settings import DataSettings
 from argosy.engines.families.flow.tasks import PENDING, RUNNING
 from argosy.engines.firmament import Firmament
 from argosy.engines.quincy import Quincy
+from argosy.host.records import PlacedRecord, ReleasedRecord
 from argosy.model.errors import ModelError
 from argosy.model.jobs import task_number
 from argosy.model.machines import Machine
@@ -277,10 +278,10 @@ def test_a_task_of_higher_precedence_preempts_one_of_lower() -> None:
     ]
     trial = ConformanceRun(Firmament, scenario("firmament", jobs, replicas=1))
     trial.require_all_finished()
-    lost = [line for line in trial.lines if line["what"] == "released"]
-    assert [line["job"] for line in lost] == ["low"]
-    placed = next(x for x in trial.lines if x["what"] == "placed" and x["job"] == "high")
-    assert placed["at"] < 2 * SECOND
+    lost = trial.of(ReleasedRecord)
+    assert [line.job for line in lost] == ["low"]
+    placed = trial.of(PlacedRecord, "high")[0]
+    assert placed.at < 2 * SECOND
 
 
 def test_running_tasks_stay_where_they_are_without_rescheduling() -> None:
@@ -291,7 +292,7 @@ def test_running_tasks_stay_where_they_are_without_rescheduling() -> None:
     options = {"reschedule": False}
     trial = ConformanceRun(Firmament, scenario("firmament", jobs, replicas=1, settings=options))
     trial.require_all_finished()
-    assert not [line for line in trial.lines if line["what"] == "released"]
+    assert not trial.of(ReleasedRecord)
 
 
 def _unbalanced() -> Scenario:
@@ -321,11 +322,7 @@ def test_tasks_migrate_when_that_pays_and_no_more_than_the_budget_in_a_round() -
 
 def _moves(trial: ConformanceRun) -> list[int]:
     """How many tasks of the first job were placed anew in each round, while all of them ran."""
-    return [
-        len(line["indices"])
-        for line in trial.lines
-        if line["what"] == "placed" and line["job"] == "a" and 5 < line["at"] / SECOND < 50
-    ]
+    return [len(line.indices) for line in trial.of(PlacedRecord, "a") if 5 < line.at / SECOND < 50]
 
 
 def test_quincy_decides_as_firmament_does_but_from_scratch() -> None:
@@ -336,7 +333,7 @@ def test_quincy_decides_as_firmament_does_but_from_scratch() -> None:
         )
         for engine in (Firmament, Quincy)
     ]
-    placed = [[x["at"] // SECOND for x in run.lines if x["what"] == "placed"] for run in runs]
+    placed = [[x.at // SECOND for x in run.of(PlacedRecord)] for run in runs]
     assert placed[0] == placed[1]
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from argosy.engines.api import Context
 from argosy.engines.families.flow.tasks import PENDING
 from argosy.engines.firmament import Firmament, FirmamentSettings
+from argosy.host.records import ExplainedRecord
 from argosy.model.effects import Commit, Think
 from argosy.model.events import Committed, DecisionDue, JobSubmitted, MachineJoined
 from argosy.model.jobs import job_of
@@ -100,9 +101,9 @@ def test_a_gang_that_waits_says_for_how_many_there_is_room() -> None:
     ]
     trial = ConformanceRun(Firmament, scenario("firmament", jobs, replicas=1))
     trial.require_all_finished()
-    line = next(x for x in trial.lines if x["what"] == "explained" and x["job"] == "gang")
+    line = trial.of(ExplainedRecord, "gang")[0]
     wanted = "room for all 4 tasks of its gang at once; there was for 2"
-    assert line["explanation"]["remedy"] == wanted
+    assert line.explanation.remedy == wanted
 
 
 def add_machine(bench: Bench, name: str, rack: str, **attributes: str) -> None:

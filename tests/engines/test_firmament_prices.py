@@ -19,6 +19,7 @@ from argosy.engines.families.flow.graph import Graph
 from argosy.engines.families.flow.pricing import FAR, entry_costs, price_of, second_best
 from argosy.engines.families.flow.tasks import PENDING
 from argosy.engines.firmament import Firmament
+from argosy.host.records import ExplainedRecord
 from argosy.model.explanations import Price
 from argosy.model.jobs import job_of, task_number
 from argosy.solvers.flow import FlowNetwork, FlowProblem
@@ -246,13 +247,13 @@ def test_a_waiting_task_is_told_the_price_of_a_place() -> None:
         job("late", 1, cpu=4_000, seconds=5, submit=1),
     ]
     trial = ConformanceRun(Firmament, scenario("firmament", jobs, replicas=1))
-    line = next(x for x in trial.lines if x["what"] == "explained" and x["job"] == "late")
-    price = line["explanation"]["price"]
-    assert job_of(price["holder"]) == 0
-    assert price["precedence"] >= 3
-    assert line["explanation"]["nearest_miss"]["machine"] >= 0
-    told = [x for x in trial.lines if x["what"] == "explained" and x["job"] == "first"]
-    assert all(x["explanation"]["rule"] == "cheapest flow" for x in told)
+    line = trial.of(ExplainedRecord, "late")[0]
+    price = line.explanation.price
+    assert job_of(price.holder) == 0
+    assert price.precedence >= 3
+    assert line.explanation.nearest_miss.machine >= 0
+    told = trial.of(ExplainedRecord, "first")
+    assert all(x.explanation.rule == "cheapest flow" for x in told)
 
 
 def test_all_that_wait_are_explained_in_turn_when_a_round_may_look_at_little() -> None:
@@ -261,9 +262,7 @@ def test_all_that_wait_are_explained_in_turn_when_a_round_may_look_at_little() -
     options = {"explain_arcs": 1}
     trial = ConformanceRun(Firmament, scenario("firmament", jobs, replicas=1, settings=options))
     priced = {
-        line["job"]: line["at"]
-        for line in reversed(trial.lines)
-        if line["what"] == "explained" and line["explanation"].get("price")
+        line.job: line.at for line in reversed(trial.of(ExplainedRecord)) if line.explanation.price
     }
     assert {name for name in priced if name != "first"} == {f"late{n}" for n in range(6)}
     assert len({*priced.values()}) == len(priced)

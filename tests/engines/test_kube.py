@@ -16,6 +16,13 @@ from argosy.engines.kube.engine import looks_at
 from argosy.engines.kube.queues import TaskKind
 from argosy.engines.kube.room import Room
 from argosy.engines.omega import Omega
+from argosy.host.records import (
+    AbandonedRecord,
+    ExplainedRecord,
+    LostRecord,
+    PlacedRecord,
+    RefusedRecord,
+)
 from argosy.model.explanations import Explanation
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
@@ -55,12 +62,12 @@ def run(jobs: list[SimulatedJob], machines: int = 1, **fields: Any) -> Conforman
     return ConformanceRun(Kube, scenario("kube", jobs, replicas=1, network=AT_ONCE, **fields))
 
 
-def placed(trial: ConformanceRun, name: str) -> list[dict[str, Any]]:
-    return [line for line in trial.lines if line["what"] == "placed" and line["job"] == name]
+def placed(trial: ConformanceRun, name: str) -> list[PlacedRecord]:
+    return trial.of(PlacedRecord, name)
 
 
 def placed_at(trial: ConformanceRun, name: str) -> list[float]:
-    return [line["at"] / SECOND for line in placed(trial, name)]
+    return [line.at / SECOND for line in placed(trial, name)]
 
 
 def test_tasks_are_decided_on_one_by_one() -> None:
@@ -71,16 +78,16 @@ def test_tasks_are_decided_on_one_by_one() -> None:
 def test_the_least_allocated_machine_is_taken_or_the_most_allocated() -> None:
     jobs = [job("first", 1, cpu=300), job("then", 2, cpu=300, submit=1)]
     spread = run(jobs, 3)
-    [taken] = placed(spread, "first")[0]["machines"]
-    assert taken not in [line["machines"][0] for line in placed(spread, "then")]
+    [taken] = placed(spread, "first")[0].machines
+    assert taken not in [line.machines[0] for line in placed(spread, "then")]
     packed = run(jobs, 3, settings={"score": "most-allocated"})
-    [taken] = placed(packed, "first")[0]["machines"]
-    assert {line["machines"][0] for line in placed(packed, "then")} == {taken}
+    [taken] = placed(packed, "first")[0].machines
+    assert {line.machines[0] for line in placed(packed, "then")} == {taken}
 
 
 def test_among_equal_machines_chance_decides() -> None:
     jobs = [job(f"j{i}", cpu=1_000, seconds=0.5, submit=i) for i in range(200)]
-    chosen = Counter(line["machines"][0] for line in run(jobs, 4).lines if line["what"] == "placed")
+    chosen = Counter(line.machines[0] for line in run(jobs, 4).of(PlacedRecord))
     assert len(chosen) == 4
     assert min(chosen.values()) > 25
 
@@ -116,20 +123,18 @@ def test_higher_precedence_is_decided_on_first_and_pushes_out_lower() -> None:
     ]
     trial = run(jobs)
     assert placed_at(trial, "high") == pytest.approx([1.01], abs=0.006)
-    assert next(line["why"] for line in trial.lines if line["what"] == "lost") == "preempted"
+    assert next(line.why for line in trial.of(LostRecord)) == "preempted"
     trial.require_all_finished()
-    assert not [
-        line for line in run(jobs, settings={"preempt": False}).lines if line["what"] == "lost"
-    ]
+    assert not run(jobs, settings={"preempt": False}).of(LostRecord)
 
 
 def test_a_task_that_never_fits_is_explained_and_given_up_after_its_attempts() -> None:
     trial = run([job("giant", cpu=5_000)], settings={"retry": SECOND, "attempts": 20})
-    explained = [line for line in trial.lines if line["what"] == "explained"]
+    explained = trial.of(ExplainedRecord)
     assert len(explained) == 1, "nothing changes, and nothing new is said"
-    [given_up] = [line for line in trial.lines if line["what"] == "abandoned"]
-    assert "even if empty" in given_up["explanation"]["remedy"]
-    assert given_up["at"] == 20 * 5_000 + 19 * SECOND
+    [given_up] = trial.of(AbandonedRecord)
+    assert "even if empty" in given_up.explanation.remedy
+    assert given_up.at == 20 * 5_000 + 19 * SECOND
     [one] = trial.world.host.schedulers
     assert one.lanes[""].total(trial.world.host.runtime.now) == 20 * 5_000
 
@@ -145,7 +150,7 @@ def test_as_many_machines_are_scored_as_by_kubernetes(machines: int, looks: int)
 def test_machines_are_looked_at_in_turn_and_all_of_them_before_giving_up() -> None:
     jobs = [job(f"j{i}", cpu=1_000, seconds=100, submit=i) for i in range(6)]
     trial = run(jobs, 6, settings={"looks": 2})
-    order = [line["machines"][0] // 2 for line in trial.lines if line["what"] == "placed"]
+    order = [line.machines[0] // 2 for line in trial.of(PlacedRecord)]
     assert order == [0, 1, 2, 0, 1, 2]
     full = run([job("most", 3, cpu=1_000, seconds=100), *jobs[3:4]], 4, settings={"looks": 1})
     assert placed_at(full, "j3") == pytest.approx([3.005])
@@ -158,7 +163,7 @@ def test_two_schedulers_that_want_one_machine_try_again_at_once() -> None:
     fleet = (FleetEntry(name="s", engine="kube", replicas=2, split="round-robin"),)
     trial = ConformanceRun(Kube, scenario("kube", jobs, fleet=fleet, network=AT_ONCE, cell=spec))
     trial.require_all_finished()
-    assert [line["what"] for line in trial.lines].count("refused") == 1
+    assert len(trial.of(RefusedRecord)) == 1
     assert max(placed_at(trial, "j0") + placed_at(trial, "j1")) == pytest.approx(0.010)
 
 
@@ -227,9 +232,9 @@ def test_attempts_that_are_passed_over_leave_what_they_would_have_left(
 def _what_happened(trial: ConformanceRun) -> tuple[Any, ...]:
     """Whatever there is of a run but how attempts were told of."""
     lines = [
-        (line["at"], line["what"], line["job"], line.get("indices"), line.get("machines"))
-        for line in trial.lines
-        if line["what"] in ("placed", "lost", "abandoned", "finished")
+        (type(x), x.at, x.job, x.indices, getattr(x, "machines", None))
+        for x in trial.facts
+        if isinstance(x, PlacedRecord | LostRecord | AbandonedRecord)
     ]
     simulator = trial.world.host.runtime
     _, first_attempt, _, _ = simulator.board.job_columns()

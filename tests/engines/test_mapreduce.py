@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from argosy.engines.mapreduce import MapReduce
 from argosy.engines.mapreduce.prediction import History, Workers, best_addition, time_with
 from argosy.engines.registry import ENGINES
+from argosy.host.records import LostRecord, PlacedRecord, ReleasedRecord
 from argosy.measures.measure import summarise
 from argosy.model.errors import ModelError
 from argosy.model.jobs import Job, TaskGroup
@@ -140,10 +141,10 @@ def test_none_adds_none() -> None:
 
 def test_workers_that_the_reduces_have_no_use_for_are_released() -> None:
     trial = twice()[2]
-    released = [line for line in trial.lines if line["what"] == "released"]
-    assert sum(len(line["indices"]) for line in released) == 38
+    released = trial.of(ReleasedRecord)
+    assert sum(len(line.indices) for line in released) == 38
     # Those that the user asked for stay.
-    assert min(index for line in released for index in line["indices"]) >= 2
+    assert min(index for line in released for index in line.indices) >= 2
 
 
 def test_adding_takes_decision_time_and_is_not_done_where_it_would_not_pay() -> None:
@@ -171,13 +172,11 @@ def test_extra_workers_make_way_for_workers_that_were_asked_for() -> None:
     trial = run(first, second, other)
     trial.require_all_finished()
     assert seconds(trial, "j-1") < seconds(trial, "j-0") / 10
-    (placed,) = (
-        line for line in trial.lines if line["what"] == "placed" and line["job"] == "other"
-    )
-    assert placed["at"] < 2_211 * SECOND
-    lost = [line for line in trial.lines if line["what"] == "lost"]
-    assert {line["job"] for line in lost} == {"j-1"}
-    assert min(index for line in lost for index in line["indices"]) >= 2
+    (placed,) = trial.of(PlacedRecord, "other")
+    assert placed.at < 2_211 * SECOND
+    lost = trial.of(LostRecord)
+    assert {line.job for line in lost} == {"j-1"}
+    assert min(index for line in lost for index in line.indices) >= 2
 
 
 def test_a_run_tells_of_its_speed_ups() -> None:
@@ -253,28 +252,27 @@ def test_the_addition_chosen_is_never_worse_than_none(
 
 
 def replayed(trial: ConformanceRun, made: SimulatedJob) -> int | None:
-    """When the job's work ends, from the decision log alone and with exact sums."""
+    """When the job's work ends, from the journal alone and with exact sums."""
     joined: dict[int, int] = {}
     activities, durations = made.job.activities, made.truth[0].phases
     phase, left, at, began = 0, activities[0] * durations[0], 0, 0
-    lines = [line for line in trial.lines if line.get("job") == made.id]
-    for line in [*lines, {"what": "end", "at": 2**60, "indices": []}]:
-        if line["what"] not in ("placed", "lost", "released", "end"):
-            continue
+    steps = (PlacedRecord, LostRecord, ReleasedRecord)
+    lines = [line for line in trial.facts if isinstance(line, steps) and line.job == made.id]
+    for line in [*lines, ReleasedRecord(2**60, made.id, [], "")]:
         while joined:
             rate = min(len(joined), activities[phase])
             due = at + -(-left // rate)
-            if due > line["at"]:
+            if due > line.at:
                 break
             phase, at, began = phase + 1, due, due
             if phase == len(durations):
                 return due
             left = activities[phase] * durations[phase]
         if joined:
-            left -= min(len(joined), activities[phase]) * (line["at"] - at)
-        at = line["at"]
-        for index in line["indices"]:
-            if line["what"] == "placed":
+            left -= min(len(joined), activities[phase]) * (line.at - at)
+        at = line.at
+        for index in line.indices:
+            if isinstance(line, PlacedRecord):
                 joined[index] = at
             elif index in joined:
                 each = durations[phase]

@@ -15,6 +15,14 @@ from argosy.engines.families.lra.manager import ConstraintManager
 from argosy.engines.families.lra.memory import Memory
 from argosy.engines.families.lra.scheduler import LraScheduler
 from argosy.engines.registry import ENGINES
+from argosy.host.records import (
+    AbandonedRecord,
+    AttemptRecord,
+    ExplainedRecord,
+    LostRecord,
+    PlacedRecord,
+    RefusedRecord,
+)
 from argosy.model.constraints.meaning import Container, Meaning
 from argosy.model.constraints.parts import container_tags, of_job
 from argosy.model.constraints.text import format_constraint, parse_constraint
@@ -57,9 +65,8 @@ def run(
 def where(trial: ConformanceRun, name: str) -> list[int]:
     """The machines of a job's tasks, in the order of the tasks; moved ones where they are now."""
     found: dict[int, int] = {}
-    for line in trial.lines:
-        if line["what"] == "placed" and line["job"] == name:
-            found.update(zip(line["indices"], line["machines"], strict=True))
+    for line in trial.of(PlacedRecord, name):
+        found.update(zip(line.indices, line.machines, strict=True))
     return [found[index] for index in sorted(found)]
 
 
@@ -84,11 +91,11 @@ def judged(trial: ConformanceRun, spec: Scenario) -> float:
 
 def test_applications_of_one_interval_are_placed_together_when_it_is_over() -> None:
     trial = run("medea", [service("a", 2, submit=1), service("b", 2, submit=7)])
-    placed = [line for line in trial.lines if line["what"] == "placed"]
-    assert len({line["at"] for line in placed}) == 1
-    assert placed[0]["at"] > 10 * SECOND
-    attempts = [line for line in trial.lines if line["what"] == "attempt"]
-    assert [line["at"] for line in attempts] == [10 * SECOND] * 2
+    placed = trial.of(PlacedRecord)
+    assert len({line.at for line in placed}) == 1
+    assert placed[0].at > 10 * SECOND
+    attempts = trial.of(AttemptRecord)
+    assert [line.at for line in attempts] == [10 * SECOND] * 2
 
 
 @pytest.mark.parametrize("engine", ["medea", "jkube++", "kube-modern", "ilp-all"])
@@ -127,16 +134,16 @@ def test_a_hard_constraint_that_nothing_can_keep_is_named_in_the_explanation() -
     text = "appID:self -> {appID:self, 0, 0} in rack hard"
     trial = run("medea", [service("a", 3, text)])
     assert where(trial, "a") == []
-    (told, *_) = [line for line in trial.lines if line["what"] == "explained"]
-    assert told["explanation"]["remedy"] == (
+    (told, *_) = trial.of(ExplainedRecord)
+    assert told.explanation.remedy == (
         "relax the hard constraint 'appID:a -> {appID:a, 0, 0} in rack hard'"
     )
 
 
 def test_a_soft_constraint_that_cannot_be_kept_is_told_with_its_extent() -> None:
     trial = run("medea", [service("a", 3, "appID:self -> {appID:self, 0, 0} in rack")])
-    (placed,) = [line for line in trial.lines if line["what"] == "placed"]
-    (told,) = placed["explanation"]["violated"]
+    (placed,) = trial.of(PlacedRecord)
+    (told,) = placed.explanation.violated
     assert (
         "'appID:a -> {appID:a, 0, 0} in rack' is broken for 2 containers of a, by 2 in all" in told
     )
@@ -144,9 +151,9 @@ def test_a_soft_constraint_that_cannot_be_kept_is_told_with_its_extent() -> None
 
 def test_a_constraint_of_an_unknown_group_is_refused_on_submission() -> None:
     trial = run("medea", [service("a", 1, "w -> {w, 0, 0} in hall"), service("b", 1)])
-    (line,) = [line for line in trial.lines if line["what"] == "abandoned"]
-    assert line["job"] == "a"
-    assert "there is no node group 'hall'" in line["explanation"]["remedy"]
+    (line,) = trial.of(AbandonedRecord)
+    assert line.job == "a"
+    assert "there is no node group 'hall'" in line.explanation.remedy
     assert len(where(trial, "b")) == 1
 
 
@@ -162,25 +169,25 @@ def conflicted(**settings: Any) -> ConformanceRun:
 
 def test_a_conflict_means_the_next_interval() -> None:
     trial = conflicted()
-    refused = [line for line in trial.lines if line["what"] == "refused" and line["job"] == "app"]
+    refused = trial.of(RefusedRecord, "app")
     assert refused
-    placed = [line for line in trial.lines if line["what"] == "placed" and line["job"] == "app"]
-    assert placed[0]["at"] > 50 * SECOND
+    placed = trial.of(PlacedRecord, "app")
+    assert placed[0].at > 50 * SECOND
 
 
 def test_reserving_keeps_tasks_away_from_what_an_application_is_to_get() -> None:
     trial = conflicted(conflict="reserve")
-    assert not [line for line in trial.lines if line["what"] == "refused"]
-    placed = [line for line in trial.lines if line["what"] == "placed" and line["job"] == "app"]
-    assert placed[0]["at"] < 15 * SECOND
+    assert not trial.of(RefusedRecord)
+    placed = trial.of(PlacedRecord, "app")
+    assert placed[0].at < 15 * SECOND
     trial.require_accounted_for()
 
 
 def test_killing_pushes_out_tasks_of_lower_precedence() -> None:
     trial = conflicted(conflict="kill")
-    assert [line for line in trial.lines if line["what"] == "lost" and line["job"] == "short"]
-    placed = [line for line in trial.lines if line["what"] == "placed" and line["job"] == "app"]
-    assert placed[0]["at"] < 15 * SECOND
+    assert trial.of(LostRecord, "short")
+    placed = trial.of(PlacedRecord, "app")
+    assert placed[0].at < 15 * SECOND
 
 
 def test_relaxing_finds_another_machine_of_the_rack_at_once() -> None:
@@ -192,8 +199,8 @@ def test_relaxing_finds_another_machine_of_the_rack_at_once() -> None:
     plain = run("medea", jobs, settings)
     relaxed = run("medea", jobs, {**settings, "conflict": "relax"})
     assert where(plain, "short") == [0]
-    (line,) = [x for x in relaxed.lines if x["what"] == "placed" and x["job"] == "app"]
-    assert line["at"] < 15 * SECOND
+    (line,) = relaxed.of(PlacedRecord, "app")
+    assert line.at < 15 * SECOND
     assert 0 < where(relaxed, "app")[0] < 4
 
 
@@ -207,7 +214,7 @@ def test_queues_share_by_their_weights() -> None:
     trial = run(
         "medea", jobs, {"queues": {"a": 3.0}, "t_job": 1_000, "t_task": 0, "backoff": 100_000}
     )
-    first = [x["job"][0] for x in trial.lines if x["what"] == "placed"][8:56]
+    first = [x.job[0] for x in trial.of(PlacedRecord)][8:56]
     assert 2 <= first.count("a") / first.count("b") <= 4
 
 
@@ -344,7 +351,7 @@ def test_constraints_of_an_application_that_is_over_bind_nobody() -> None:
         assert len(where(trial, "b")) == 6
     never = service("never", 9, "w -> {w, 0, 0} in machine hard", cpu=4_000)
     trial = run("medea", [never, service("b", 9, submit=60, cpu=100)], {"attempts": 2})
-    assert [line["job"] for line in trial.lines if line["what"] == "abandoned"] == ["never"]
+    assert [line.job for line in trial.of(AbandonedRecord)] == ["never"]
     assert len(where(trial, "b")) == 9
 
 
@@ -410,17 +417,15 @@ def test_several_hard_constraints_that_must_go_together_are_named_and_no_others(
     )
     jobs = [service("other", 1, "w -> {v, 0, 0} in machine hard"), service("a", 4, *texts)]
     trial = run("medea", jobs, cell=governed("w -> {w, 0, 9} in rack hard"))
-    told = [x["explanation"] for x in trial.lines if x["what"] == "explained" and x["job"] == "a"]
-    assert (
-        told[0]["remedy"] == "relax the hard constraint 'appID:a -> {appID:a, 0, 0} in rack hard'"
-    )
+    told = [x.explanation for x in trial.of(ExplainedRecord, "a")]
+    assert told[0].remedy == "relax the hard constraint 'appID:a -> {appID:a, 0, 0} in rack hard'"
     jobs = [
         service("a", 4, texts[0], "appID:self -> {appID:self, 0, 0} in machine hard", cpu=2_000)
     ]
     full = [service(f"f{i}", 1, cpu=4_000, submit=0) for i in range(6)]
     trial = run("medea", [*full, *[structs.replace(jobs[0], submit=20 * SECOND)]])
-    told = [x["explanation"] for x in trial.lines if x["what"] == "explained" and x["job"] == "a"]
-    assert told[0]["remedy"] == (
+    told = [x.explanation for x in trial.of(ExplainedRecord, "a")]
+    assert told[0].remedy == (
         "relax these 2 hard constraints together: 'appID:a -> {appID:a, 0, 0} in rack hard'; "
         "'appID:a -> {appID:a, 0, 0} in machine hard'"
     )
@@ -431,20 +436,20 @@ def test_a_hard_constraint_of_another_application_or_the_operator_is_named_with_
     guest = job("guest", 1, kind="service", seconds=None, tags=("guest",), submit=20, cpu=500)
     trial = run("medea", [host, guest, service("late", 1, submit=41, cpu=100)])
     assert len(set(where(trial, "host"))) == 8
-    told = [x["explanation"] for x in trial.lines if x["what"] == "explained"]
-    assert told[0]["remedy"] == (
+    told = [x.explanation for x in trial.of(ExplainedRecord)]
+    assert told[0].remedy == (
         "relax the hard constraint 'appID:host -> {guest, 0, 0} in machine hard', of host"
     )
     trial = run("medea", [guest], cell=governed("guest -> {guest, 1, inf} in rack hard"))
-    told = [x["explanation"] for x in trial.lines if x["what"] == "explained"]
-    assert told[0]["remedy"].endswith("in rack hard', the operator's")
+    told = [x.explanation for x in trial.of(ExplainedRecord)]
+    assert told[0].remedy.endswith("in rack hard', the operator's")
 
 
 def test_what_is_broken_is_told_with_whom_it_is_broken_for() -> None:
     apart = "w -> {w, 0, 0} in rack"
     trial = run("medea", [service("a", 2, apart), service("b", 1)])
-    (placed, *_) = [line for line in trial.lines if line["what"] == "placed"]
-    (told,) = placed["explanation"]["violated"]
+    (placed, *_) = trial.of(PlacedRecord)
+    (told,) = placed.explanation.violated
     assert told.startswith(f"'{apart}' is broken for ")
     assert "of a" in told
     assert "of b" in told
@@ -456,8 +461,8 @@ def test_what_running_containers_suffer_is_told_too() -> None:
     guest = job("guest", 2, kind="service", seconds=None, tags=("guest",), submit=20, cpu=500)
     trial = run("medea", [host, guest])
     assert len(set(where(trial, "host"))) == 8
-    (placed,) = [x for x in trial.lines if x["what"] == "placed" and x["job"] == "guest"]
-    (told,) = placed["explanation"]["violated"]
+    (placed,) = trial.of(PlacedRecord, "guest")
+    (told,) = placed.explanation.violated
     assert told.startswith("'appID:host -> {guest, 0, 0} in machine' is broken for ")
     assert told.endswith("of host, by 2 in all")
 
@@ -487,11 +492,11 @@ def test_tasks_of_one_job_keep_hard_constraints_among_each_other() -> None:
     groups = (group_with_truth(10, Resources(100), (5 * SECOND,), tags=("t",)),)
     apart = task_job("t", groups, "t -> {t, 0, 0} in machine hard")
     trial = run("medea", [apart], {"backoff": SECOND})
-    placed = [line for line in trial.lines if line["what"] == "placed"]
-    assert sorted(placed[0]["machines"]) == list(range(8))
-    assert sum(len(line["machines"]) for line in placed) == 10
-    assert placed[1]["at"] >= 5 * SECOND
-    told = [line for line in trial.lines if line["what"] == "explained"]
+    placed = trial.of(PlacedRecord)
+    assert sorted(placed[0].machines) == list(range(8))
+    assert sum(len(line.machines) for line in placed) == 10
+    assert placed[1].at >= 5 * SECOND
+    told = trial.of(ExplainedRecord)
     assert "relax the hard constraint 't -> {t, 0, 0} in machine hard'" in str(told[0])
     trial.require_accounted_for()
 

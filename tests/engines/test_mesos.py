@@ -9,6 +9,7 @@ import pytest
 from msgspec import structs
 
 from argosy.engines.registry import ENGINES
+from argosy.host.records import AbandonedRecord, AttemptRecord, PlacedRecord
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, ConstantLatency, Network, SchedulerLimits
 from argosy.model.truth import SimulatedJob
@@ -25,9 +26,8 @@ def trial(jobs: list[SimulatedJob], **fields: Any) -> ConformanceRun:
 
 def placed_at(result: ConformanceRun) -> dict[str, list[int]]:
     placed: dict[str, list[int]] = {}
-    for line in result.lines:
-        if line["what"] == "placed":
-            placed.setdefault(line["job"], []).append(line["at"])
+    for line in result.of(PlacedRecord):
+        placed.setdefault(line.job, []).append(line.at)
     return placed
 
 
@@ -67,7 +67,7 @@ def test_a_job_is_abandoned_after_too_many_offers_that_did_not_suffice() -> None
         job("large", 8, submit=1.5),
     ]
     result = trial(jobs, settings={**SLOW_SERVICE, "attempts": 5})
-    assert [line["job"] for line in result.lines if line["what"] == "abandoned"] == ["large"]
+    assert [line.job for line in result.of(AbandonedRecord)] == ["large"]
 
 
 @pytest.mark.parametrize("retry", ["last", "first"])
@@ -75,7 +75,7 @@ def test_a_job_that_fails_waits_behind_others_or_holds_them_up(retry: str) -> No
     jobs = [job("giant", 1, cpu=64_000), job("small", 1, submit=0.05)]
     result = trial(jobs, settings={"retry": retry, "attempts": 5})
     at = placed_at(result)["small"][0]
-    gone = next(line["at"] for line in result.lines if line["what"] == "abandoned")
+    gone = next(line.at for line in result.of(AbandonedRecord))
     assert (at > gone) == (retry == "first")
 
 
@@ -123,12 +123,7 @@ def disks(*kinds: str) -> CellSpec:
 
 
 def machines_of(result: ConformanceRun, name: str) -> set[int]:
-    return {
-        machine
-        for line in result.lines
-        if line["what"] == "placed" and line["job"] == name
-        for machine in line["machines"]
-    }
+    return {machine for line in result.of(PlacedRecord, name) for machine in line.machines}
 
 
 @pytest.mark.parametrize(
@@ -154,7 +149,7 @@ def test_a_slow_framework_locks_up_only_what_passes_its_filter() -> None:
 
 
 def attempts_of(result: ConformanceRun, name: str) -> list[int]:
-    return [x["at"] for x in result.lines if x["what"] == "attempt" and x["job"] == name]
+    return [x.at for x in result.of(AttemptRecord, name)]
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -197,5 +192,5 @@ def test_each_framework_is_held_to_the_limits_of_its_entry() -> None:
         spec.fleet[0], limits=SchedulerLimits(resources=Resources(2_000, 64 * GIB))
     )
     result = ConformanceRun(ENGINES["mesos"], structs.replace(spec, fleet=(entry,)))
-    held = {name: usage.resources["cpu"] for name, usage in result.world.cell.usage().items()}
+    held = {name: usage.resources["cpu"] for name, usage in result.world.host.cell.usage().items()}
     assert (held["s:batch"], held["s:service"]) == (2_000, 2_000)

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from argosy.engines.registry import ENGINES
+from argosy.host.records import PlacedRecord
 from argosy.testing.builders import cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
 
@@ -18,11 +19,9 @@ def test_tasks_are_dealt_out_over_failure_domains(engine: str, placement: str) -
     for group, each in (("rack", [4, 4]), ("machine", [1] * 8)):
         settings = {"spread": group, "placement": placement}
         spec = scenario(engine, [job("web", 8, cpu=100)], replicas=1, settings=settings)
-        (placed,) = (
-            x for x in ConformanceRun(ENGINES[engine], spec).lines if x["what"] == "placed"
-        )
+        (placed,) = ConformanceRun(ENGINES[engine], spec).of(PlacedRecord)
         size = 4 if group == "rack" else 1
-        counts = Counter(machine // size for machine in placed["machines"])
+        counts = Counter(machine // size for machine in placed.machines)
         assert sorted(counts.values()) == each
 
 

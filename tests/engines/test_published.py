@@ -18,6 +18,7 @@ from argosy.engines.registry import ENGINES, find_published
 from argosy.engines.sparrow import Sparrow
 from argosy.engines.yaq_d import YaqD
 from argosy.host.journal import Journal
+from argosy.host.records import EnqueuedRecord, SubmittedRecord
 from argosy.model.effects import Effect, Probe
 from argosy.model.events import Event
 from argosy.model.machine_model import MachineModel
@@ -32,6 +33,7 @@ from argosy.model.scenario import (
     Scenario,
 )
 from argosy.model.truth import group_with_truth, simulated_job
+from argosy.records.journal_file import Fact, JournalFile
 from argosy.worlds.sim import SimulatedWorld
 
 SLOT = Resources(cpu=1000)
@@ -85,8 +87,8 @@ def run(
     world.run()
     log.flush()
     submit, _, _, done = world.host.board.job_columns()
-    lines = [msgspec.json.decode(line) for line in stream.getvalue().splitlines()]
-    return (done - submit).tolist(), lines
+    facts = list(JournalFile(stream.getvalue()).facts())
+    return (done - submit).tolist(), facts
 
 
 def murmuration(
@@ -108,15 +110,16 @@ def murmuration(
 class Replayed(published.Draws):
     """Chance falls as it did in a run, whose choices must all have been among the least busy."""
 
-    def __init__(self, lines: list[dict[str, Any]]) -> None:
+    def __init__(self, facts: list[Fact]) -> None:
         self.schedulers: dict[int, int] = {}
         self.machines: dict[tuple[int, int], int] = {}
-        for line in lines:
-            if line["what"] == "submitted":
-                self.schedulers[int(line["job"])] = int(line["scheduler"].partition("-")[2] or 0)
-            if line["what"] == "enqueued":
-                for index, machine in zip(line["indices"], line["machines"], strict=True):
-                    self.machines[int(line["job"]), index] = machine
+        for fact in facts:
+            match fact:
+                case SubmittedRecord(job=job, scheduler=scheduler):
+                    self.schedulers[int(job.id)] = int(scheduler.partition("-")[2] or 0)
+                case EnqueuedRecord(_, name, indices, machines):
+                    for index, machine in zip(indices, machines, strict=True):
+                        self.machines[int(name), index] = machine
 
     def scheduler(self, job: int, schedulers: int) -> int:
         return self.schedulers[job]
@@ -133,8 +136,8 @@ def test_murmuration_does_as_published_to_the_microsecond(
     srjf: bool, schedulers: int, delay: int
 ) -> None:
     jobs = rows(250, 7, gap=15_000)
-    times, lines = murmuration(jobs, 30, schedulers, srjf, delay, seed=1)
-    again = published.murmuration(jobs, 30, schedulers, Replayed(lines), srjf=srjf, delay=delay)
+    times, facts = murmuration(jobs, 30, schedulers, srjf, delay, seed=1)
+    again = published.murmuration(jobs, 30, schedulers, Replayed(facts), srjf=srjf, delay=delay)
     assert times == again
 
 
@@ -208,8 +211,8 @@ def test_the_last_machine_is_chosen_as_any_other(engine: str) -> None:
     """Long jobs, which all of these place, fill each machine of their share."""
     form = find_published(engine)[1]
     jobs = [(1_000 * i, 200_000_000, (200_000_000,) * 50) for i in range(2)]
-    _, lines = run(engine, jobs, 50, 1, form.machines, 1, **form.settings)
-    used = {m for line in lines if line["what"] == "enqueued" for m in line["machines"]}
+    _, facts = run(engine, jobs, 50, 1, form.machines, 1, **form.settings)
+    used = {m for x in facts if isinstance(x, EnqueuedRecord) for m in x.machines}
     assert used == set(range(1, 50))
 
 

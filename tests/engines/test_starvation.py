@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from argosy.cell import Cell
 from argosy.engines.api import Context
 from argosy.engines.omega import Omega, OmegaSettings
+from argosy.host.records import AbandonedRecord, AttemptRecord, LostRecord
 from argosy.model.effects import Abandon, Commit, Think, WakeMe
 from argosy.model.events import Committed, DecisionDue, JobSubmitted, TimerFired
 from argosy.model.jobs import task_number
@@ -206,9 +207,8 @@ def test_a_starving_job_is_placed_in_a_full_cell_and_keeps_its_place() -> None:
         )
         spec = scenario("omega", [*small, large], cell=build_cell(4), fleet=fleet)
         result = ConformanceRun(Omega, spec)
-        mine = [line["what"] for line in result.lines if line.get("job") == "large"]
-        attempts[patience] = mine.count("attempt")
-        assert ("abandoned" in mine) == (patience == 0)
-        assert "lost" not in mine
+        attempts[patience] = len(result.of(AttemptRecord, "large"))
+        assert bool(result.of(AbandonedRecord, "large")) == (patience == 0)
+        assert not result.of(LostRecord, "large")
         result.require_nothing_claimed()
     assert attempts == {0: 50, 4: bound(4, 1, 0, 0) + 1}

@@ -7,10 +7,12 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from argosy.worlds.sim.schedulers import make_settings
 
 from argosy.engines.api import Context, Engine
 from argosy.engines.registry import ENGINES
+from argosy.host.runtime import build_cell
+from argosy.host.scheduler import make_settings
+from argosy.host.setup import HostSetup
 from argosy.model.effects import AskQueues, Commit, Effect, Enqueue, Probe, Think, WakeMe
 from argosy.model.events import (
     Committed,
@@ -32,7 +34,6 @@ from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.transactions import OPERATOR, AddMachine, Claims, TaskArray, Transaction
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
-from argosy.worlds.sim.world import build_cell
 
 #: What distinguishes the ways in which tasks wait: in queues, for an answer, for room, in a batch.
 KINDS: dict[str, dict[str, Any]] = {
@@ -50,7 +51,7 @@ class Driver:
     kept. With `is_crowded`, a rival takes all there is just before a commit arrives."""
 
     def __init__(self, engine: type[Engine], machines: int = 4, **settings: Any) -> None:
-        self.cell = build_cell(scenario(engine.name, [], cell=cell(machines)))
+        self.cell = build_cell(HostSetup.of(scenario(engine.name, [], cell=cell(machines))))
         self.view = self.cell.view()
         if "budget" in engine.settings_type.__struct_fields__:
             settings["budget"] = 600 * SECOND

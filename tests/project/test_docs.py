@@ -15,9 +15,11 @@ import pytest
 from argosy.cli.app import COMMANDS
 from argosy.engines.api import Capabilities
 from argosy.engines.registry import ENGINES
+from argosy.host.records import DecisionRecord, Input
 from argosy.model.effects import Effect
 from argosy.model.events import Event
 from argosy.model.explanations import Explanation, Why
+from argosy.model.transactions import MachineChange
 from argosy.records import directory as layout
 from argosy.records.record import JOB_COLUMNS, TASK_COLUMNS
 from argosy.records.summary import Counts, Distribution, Provenance, SchedulerSummary, Summary
@@ -190,19 +192,12 @@ def fields(*structs: type[msgspec.Struct]) -> list[str]:
     return [field.name for struct in structs for field in msgspec.structs.fields(struct)]
 
 
-def kinds_of_log_lines() -> set[str]:
-    """The `what` of every line that the simulated world writes, read off its source."""
-    found = set()
-    for path in (ROOT / "src/argosy/worlds/sim").glob("*.py"):
-        for call in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
-                is_log = call.func.attr == "write"
-                is_journal = ast.unparse(call.func.value).endswith("journal")
-                if (is_log or is_journal) and len(call.args) > 1:
-                    second = call.args[1]
-                    if isinstance(second, ast.Constant) and isinstance(second.value, str):
-                        found.add(second.value)
-    return found
+def journal_records() -> list[type[msgspec.Struct]]:
+    return [*get_args(Input), *get_args(DecisionRecord)]
+
+
+def tag(record: type[msgspec.Struct]) -> str:
+    return str(record.__struct_config__.tag)
 
 
 MENTIONED = {
@@ -220,13 +215,16 @@ MENTIONED = {
         *("comparison.frame()", "comparison.columns()", "MissingLibrary", "argosy.ArgosyError"),
     ],
     "runs.md": [
-        *kinds_of_log_lines(),
+        *map(tag, journal_records()),
+        *fields(*journal_records()),
+        *(change.__name__ for change in get_args(MachineChange)),
         *(why.name.lower() for why in Why if why is not Why.NONE),
         *fields(Explanation, Distribution, Summary, SchedulerSummary, Provenance),
         *TASK_COLUMNS,
         *JOB_COLUMNS,
         *(
-            layout.LOG,
+            layout.JOURNAL,
+            layout.RUNNING,
             layout.TASKS,
             layout.JOBS,
             layout.SCENARIO,
@@ -251,8 +249,27 @@ def test_every_count_is_explained() -> None:
         assert f"`counts.{name}`" in text or f"`{name.removeprefix('tasks')}`" in text, name
 
 
-def test_the_log_has_kinds_to_look_for() -> None:
-    assert {"submitted", "attempt", "lost", "crashed", "machine-back"} <= kinds_of_log_lines()
+def test_every_record_stands_in_its_table_with_its_fields() -> None:
+    text = (DOCS / "runs.md").read_text("utf-8")
+    for kind in journal_records():
+        row = next(
+            line
+            for line in text.splitlines()
+            if line.startswith("| `") and f"`{tag(kind)}`" in line.split("|")[1]
+        )
+        as_others = re.search(r"as `(\w+)`", row)
+        if as_others:
+            row += next(x for x in text.splitlines() if x.startswith(f"| `{as_others[1]}` |"))
+        for field in fields(kind):
+            assert field == "at" or f"`{field}`" in row, f"{tag(kind)}: {field}"
+
+
+def test_the_table_of_reason_codes_is_the_enumeration() -> None:
+    text = (DOCS / "runs.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", text, flags=re.MULTILINE)
+    assert [(int(code), name) for code, name in rows] == [
+        (int(why), why.name.lower()) for why in Why if why is not Why.NONE
+    ]
 
 
 def test_every_engine_and_command_is_told_about_in_the_documentation() -> None:

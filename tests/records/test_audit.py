@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from argosy.cli.app import app
 from argosy.experiments.execute import execute
+from argosy.host import records
 from argosy.model.errors import RunDirectoryError
 from argosy.model.jobs import task_number
 from argosy.model.resources import Resources
@@ -80,20 +81,23 @@ class Recount:
         self.claims: list[tuple[str, str, int, int, int]] = []
         self.refused: defaultdict[str, Counter[int]] = defaultdict(Counter)
         self.suffered: Counter[str] = Counter()
-        for line in run.log_lines():
-            match line["what"]:
-                case "submitted":
-                    numbers[line["job"]] = len(numbers)
-                case "placed":
-                    for index in line["indices"]:
-                        open_claims[line["job"], index] = (line["scheduler"], line["at"])
-                case "lost" | "released":
-                    for index in line["indices"]:
-                        holder, begin = open_claims.pop((line["job"], index))
-                        self.claims.append((holder, line["job"], index, begin, line["at"]))
-                        self.suffered[holder] += line.get("why") == "preempted"
-                case "refused":
-                    self.refused[line["scheduler"]].update(line["whys"])
+        for record in run.journal.records():
+            match record:
+                case records.SubmittedRecord(job=submitted):
+                    numbers[submitted.id] = len(numbers)
+                case records.PlacedRecord(at, name, indices, _, scheduler):
+                    for index in indices:
+                        open_claims[name, index] = (scheduler, at)
+                case records.LostRecord(at, name, indices) | records.ReleasedRecord(
+                    at, name, indices
+                ):
+                    for index in indices:
+                        holder, begin = open_claims.pop((name, index))
+                        self.claims.append((holder, name, index, begin, at))
+                        was_pushed_out = isinstance(record, records.LostRecord)
+                        self.suffered[holder] += was_pushed_out and record.why == "preempted"
+                case records.RefusedRecord(scheduler=scheduler, whys=whys):
+                    self.refused[scheduler].update(whys)
         for (name, index), (holder, begin) in open_claims.items():
             done = ends.get(task_number(numbers[name], index), -1)
             self.claims.append((holder, name, index, begin, done if done >= 0 else end))
@@ -241,14 +245,24 @@ def test_who_placed_nothing_used_nothing(tmp_path: Path) -> None:
 
 def test_a_run_without_a_log_cannot_be_audited(tmp_path: Path) -> None:
     run = kept(tmp_path, a_scenario(output=Output(log="none")))
-    with pytest.raises(RunDirectoryError, match="no decision log"):
+    with pytest.raises(RunDirectoryError, match="no journal"):
         audit(run)
 
 
-def test_a_run_without_a_timeline_cannot_be_audited(tmp_path: Path) -> None:
-    run = kept(tmp_path, a_scenario(output=Output(tasks=False)))
-    with pytest.raises(RunDirectoryError, match="timeline"):
+def test_a_journal_of_decisions_alone_is_audited_with_the_kept_timeline(tmp_path: Path) -> None:
+    whole = audit(kept(tmp_path / "whole", a_scenario()))
+    assert audit(kept(tmp_path / "alone", a_scenario(output=Output(log="decisions")))) == whole
+
+
+def test_a_journal_of_decisions_alone_cannot_be_audited_without_a_timeline(tmp_path: Path) -> None:
+    run = kept(tmp_path, a_scenario(output=Output(log="decisions", tasks=False)))
+    with pytest.raises(RunDirectoryError, match="no starts and ends of tasks"):
         audit(run)
+
+
+def test_an_audit_needs_no_kept_timeline(tmp_path: Path) -> None:
+    whole = audit(kept(tmp_path / "whole", a_scenario()))
+    assert audit(kept(tmp_path / "lean", a_scenario(output=Output(tasks=False)))) == whole
 
 
 @pytest.mark.parametrize("output", ["table", "json", "csv"])

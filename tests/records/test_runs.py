@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from argosy.experiments.execute import execute
+from argosy.host import records
 from argosy.measures.measure import fleet_label
 from argosy.model.errors import (
     CommandError,
@@ -66,13 +67,14 @@ def test_a_run_directory_can_be_read_again(kept: Path) -> None:
     assert run.summary().counts.tasks == 3
     assert run.scenario() == small()
     assert run.provenance().command == ["argosy", "run"]
-    assert [line["what"] for line in run.log_lines()].count("placed") == 2
+    placed = [x for x in run.journal.records() if isinstance(x, records.PlacedRecord)]
+    assert len(placed) == 2
     assert len(run.task_rows()["task"]) == 3
 
 
 def test_the_same_scenario_keeps_the_same_bytes(tmp_path: Path, kept: Path) -> None:
     execute(small(), tmp_path / "again")
-    for name in (directory.LOG, directory.SUMMARY, directory.SCENARIO, directory.TASKS):
+    for name in (directory.JOURNAL, directory.SUMMARY, directory.SCENARIO, directory.TASKS):
         assert (tmp_path / "again" / name).read_bytes() == (kept / name).read_bytes()
 
 
@@ -103,7 +105,13 @@ def test_an_unknown_engine_stops_a_run_before_it_begins(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [directory.LOG, directory.TASKS, directory.SCENARIO, directory.SUMMARY, directory.PROVENANCE],
+    [
+        directory.JOURNAL,
+        directory.TASKS,
+        directory.SCENARIO,
+        directory.SUMMARY,
+        directory.PROVENANCE,
+    ],
 )
 @pytest.mark.parametrize("damage", ["gone", "cut"])
 def test_a_directory_that_lost_something_says_what(kept: Path, name: str, damage: str) -> None:
@@ -117,7 +125,7 @@ def test_a_directory_that_lost_something_says_what(kept: Path, name: str, damage
     assert "run the scenario again" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", [directory.LOG, directory.TASKS, directory.SUMMARY])
+@pytest.mark.parametrize("name", [directory.JOURNAL, directory.TASKS, directory.SUMMARY])
 def test_a_file_whose_bytes_changed_is_named(kept: Path, name: str) -> None:
     file = kept / name
     data = bytearray(file.read_bytes())
@@ -139,8 +147,8 @@ def test_a_log_of_everything_holds_messages_and_timers(tmp_path: Path) -> None:
     whats = set()
     for engine in ("omega", "murmuration"):
         execute(scenario(engine, jobs, **options), tmp_path / engine)
-        whats |= {line["what"] for line in open_run(tmp_path / engine).log_lines()}
-    assert {"sent", "timer"} <= whats
+        whats |= {type(record) for record in open_run(tmp_path / engine).journal.records()}
+    assert {records.SentRecord, records.TimerRecord} <= whats
 
 
 def test_a_story_goes_from_submission_to_the_end(tmp_path: Path) -> None:

@@ -8,6 +8,14 @@ from typing import Any
 import pytest
 
 from argosy.engines.registry import ENGINES
+from argosy.host.records import (
+    AbandonedRecord,
+    AttemptRecord,
+    LostRecord,
+    PlacedRecord,
+    RefusedRecord,
+    SubmittedRecord,
+)
 from argosy.model.resources import Resources
 from argosy.model.scenario import FleetEntry, SchedulerLimits, Takes
 from argosy.model.truth import SimulatedJob
@@ -31,7 +39,7 @@ def mixed(count: int = 120) -> list[SimulatedJob]:
 def routes(jobs: list[SimulatedJob], *fleet: FleetEntry, **fields: Any) -> dict[str, str]:
     """The scheduler of each job."""
     result = ConformanceRun(ENGINES["omega"], scenario("omega", jobs, fleet=fleet, **fields))
-    return {x["job"]: x["scheduler"] for x in result.lines if x["what"] == "submitted"}
+    return {x.job.id: x.scheduler for x in result.of(SubmittedRecord)}
 
 
 def test_work_is_split_by_kind() -> None:
@@ -82,11 +90,10 @@ def test_a_job_is_given_up_after_a_thousand_attempts(engine: str) -> None:
         engine, [wide], cell=cell(2), replicas=1, settings=settings, horizon=60 * SECOND
     )
     result = ConformanceRun(ENGINES[engine], spec)
-    story = [line["what"] for line in result.lines]
-    assert story.count("attempt") == 1_000
-    (given_up,) = (line for line in result.lines if line["what"] == "abandoned")
+    assert len(result.of(AttemptRecord)) == 1_000
+    (given_up,) = result.of(AbandonedRecord)
     # What was placed of it stays.
-    assert (len(given_up["indices"]), result.world.host.cell.claims()) == (1, 2)
+    assert (len(given_up.indices), result.world.host.cell.claims()) == (1, 2)
 
 
 def test_a_gang_pushes_out_what_is_below_it_once_all_of_it_fits() -> None:
@@ -100,10 +107,10 @@ def test_a_gang_pushes_out_what_is_below_it_once_all_of_it_fits() -> None:
     spec = scenario("omega", jobs, cell=cell(4), replicas=1, settings=settings)
     result = ConformanceRun(ENGINES["omega"], spec)
     result.require_all_finished()
-    (placed,) = (x for x in result.lines if x["what"] == "placed" and x["job"] == "gang")
-    lost = [x for x in result.lines if x["what"] == "lost"]
-    assert placed["at"] >= 10 * SECOND
-    assert [(x["job"], x["why"], x["at"]) for x in lost] == [("low", "preempted", placed["at"])]
+    (placed,) = result.of(PlacedRecord, "gang")
+    lost = result.of(LostRecord)
+    assert placed.at >= 10 * SECOND
+    assert [(x.job, x.why, x.at) for x in lost] == [("low", "preempted", placed.at)]
 
 
 def test_a_scheduler_that_may_not_wield_a_precedence_waits_and_says_so() -> None:
@@ -111,8 +118,8 @@ def test_a_scheduler_that_may_not_wield_a_precedence_waits_and_says_so() -> None
     jobs = [job("modest", 1, precedence=3), job("proud", 1, precedence=4)]
     spec = scenario("omega", jobs, fleet=(limited,), horizon=20 * SECOND)
     result = ConformanceRun(ENGINES["omega"], spec)
-    refused = [x for x in result.lines if x["what"] == "refused"]
-    assert {x["job"] for x in refused} == {"proud"}
-    assert refused[0]["whys"] == [16]
+    refused = result.of(RefusedRecord)
+    assert {x.job for x in refused} == {"proud"}
+    assert refused[0].whys == [16]
     # It waits longer each time instead of wearing itself out.
     assert len(refused) < 7

@@ -4,7 +4,7 @@ Charter: read arguments, call the layers below, print. Results go to stdout, eve
 stderr; a mistake of the user is one line and exit code 2, never a traceback. What a command needs
 is imported inside it, so that `argosy --help` starts without NumPy, rich or msgspec.
 
-Exit codes: 0 done, 1 a problem found by `doctor` or a bug, 2 a mistake in the input, 130
+Exit codes: 0 done, 1 a problem found by `doctor` or `replay`, or a bug, 2 a mistake in the input, 130
 interrupted, 141 the reader of the output went away, 143 terminated.
 """
 

@@ -21,6 +21,8 @@ from argosy.version import __version__
 COMMANDS: Final = {
     "run": "Execute a scenario and keep what happened.",
     "compare": "Run engines under the same seeds and say which is best, and why.",
+    "summary": "Count what happened in a run, finished or not.",
+    "replay": "Replay a run's journal: are the decisions the same, or what would others do?",
     "engines": "List engines, or the settings of one.",
     "story": "Tell a task's life, line by line.",
     "audit": "Say which scheduler used what, and who was in whose way.",

@@ -142,9 +142,9 @@ def command(
     tell_unmet([*loaded.left_out, *told, *(text for name in names for text in notes[name])])
     emit(
         output,
-        sections=lambda width: _sections(comparisons, width),
+        sections=lambda width: sections(comparisons, width),
         document=document,
-        csv=lambda: _csv(runs),
+        csv=lambda: csv(runs),
     )
 
 
@@ -179,7 +179,8 @@ def _runs(points: list[SweepPoint], engines: list[str], processes: int) -> dict[
     return {engine: summaries[at * seeds : (at + 1) * seeds] for at, engine in enumerate(engines)}
 
 
-def _csv(runs: dict[str, list[Summary]]) -> str:
+def csv(runs: dict[str, list[Summary]]) -> str:
+    """A row a run."""
     from argosy.report.summaries import flat
     from argosy.report.tables import csv_text
 
@@ -188,30 +189,33 @@ def _csv(runs: dict[str, list[Summary]]) -> str:
     return csv_text(rows, list(dict.fromkeys(name for row in rows for name in row)))
 
 
-def _sections(comparisons: list[Ranking], width: int | None) -> list[list[str]]:
+def sections(
+    comparisons: list[Ranking], width: int | None, *, has_seeds: bool = True
+) -> list[list[str]]:
+    """Comparisons of the same runs for people."""
     from argosy.report import comparison as report
     from argosy.report import verdicts
     from argosy.report.metrics import find_metric
 
     room = min(width or 80, WIDEST_PLOT)
     first = comparisons[0]
-    sections = [[f"{first.scenario}, {_seed_words(first.seeds)}"]]
+    shown = [[f"{first.scenario}, {_seed_words(first.seeds)}"]]
     for compared in comparisons:
         metric = find_metric(compared.metric)
         lines = report.table(compared, metric).lines(width)
-        sections.append([metric.title, *lines, "", *report.bars(compared, metric, room)])
-        sections.append(_wrapped(verdicts.verdict(compared, metric), width))
-    sections.append(["spread of JCT", *report.spread(first, room)])
+        shown.append([metric.title, *lines, "", *report.bars(compared, metric, room)])
+        shown.append(_wrapped(verdicts.verdict(compared, metric, has_seeds=has_seeds), width))
+    shown.append(["spread of JCT", *report.spread(first, room)])
     if parts := report.breakdown(first, room):
-        sections.append(["where a finished job's time goes, on average", *parts])
+        shown.append(["where a finished job's time goes, on average", *parts])
     reasons = [line for reason in verdicts.reasons(first) for line in textwrap.wrap(reason, room)]
     heading = "why: parts of the mean JCT, conflicts, messages, share of resources in use"
     causes = report.causes(first)
     lines = causes.lines(width)
     if width is not None and max(map(len, lines)) > width:
         lines = causes.without(["notices"]).lines(width)
-    sections.append([heading, *lines, *reasons])
-    return sections
+    shown.append([heading, *lines, *reasons])
+    return shown
 
 
 def _wrapped(lines: list[str], width: int | None) -> list[str]:

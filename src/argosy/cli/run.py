@@ -56,8 +56,9 @@ def command(
 ) -> None:
     """Execute SCENARIO and print a summary of what happened.
 
-    The run is kept in a directory with its scenario, decision log and results, for `argosy story`
-    and `argosy why`. The same scenario and seed give the same decision log, byte for byte.
+    The run is kept in a directory with its scenario, journal and results, for `argosy story`,
+    `argosy why` and others, while it goes on as well. The same scenario and seed give the same journal,
+    byte for byte.
     """
     if no_save and out is not None:
         raise CommandError("--no-save keeps nothing, --out asks to keep it", expected="one of them")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import datetime
 import io
+import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,9 @@ from argosy.scenarios.variants import scenario_digest
 from argosy.version import __version__
 from argosy.worlds.sim import SimulatedWorld
 
+#: How long a reader of a run that goes on may have to wait for what happened.
+_FLUSH_SECONDS: Final = 1.0
+
 
 class FinishedRun(NamedTuple):
     """What is known once a run has ended."""
@@ -46,22 +50,23 @@ def execute(
     progress: Callable[[float], None] | None = None,
     also: Mapping[str, type[Engine]] | None = None,
 ) -> Summary:
-    """Runs `scenario` in the simulated world. With a directory, all of it appears there at the end, or
-    nothing does. `also` adds engines to the registered ones."""
+    """Runs `scenario` in the simulated world. With a directory, the journal can be read there while the
+    run goes on; one that fails leaves nothing. `also` adds engines to the registered ones."""
     engines = _ready_engines(scenario, also)
     if directory is None:
-        return _simulate(scenario, engines, _log(scenario, None), progress).summary
-    partial = layout.begin(directory)
+        return _simulate(scenario, engines, _journal(scenario, None), progress).summary
+    started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    mark = layout.RunMark(command=list(command), started=started, process=os.getpid())
+    writer = layout.RunWriter(directory, mark, scenario)
     try:
-        started = datetime.datetime.now(datetime.UTC)
         clock = time.perf_counter()
         with contextlib.ExitStack() as files:
             stream = None
             if scenario.output.log != "none":
-                stream = files.enter_context(open(partial / layout.LOG, "wb"))
-            run = _simulate(scenario, engines, _log(scenario, stream), progress)
+                stream = files.enter_context(open(directory / layout.JOURNAL, "wb"))
+            run = _simulate(scenario, engines, _journal(scenario, stream), progress)
         for name, columns in ((layout.TASKS, run.tasks), (layout.JOBS, run.jobs)):
-            with open(partial / name, "wb") as file:
+            with open(directory / name, "wb") as file:
                 np.savez(file, allow_pickle=False, **columns)
         provenance = Provenance(
             argosy=__version__,
@@ -69,15 +74,28 @@ def execute(
             platform=platform.platform(),
             numpy=np.__version__,
             command=list(command),
-            started=started.isoformat(timespec="seconds"),
+            started=started,
             seconds=round(time.perf_counter() - clock, 3),
             scenario_digest=scenario_digest(scenario),
         )
-        layout.finish(partial, directory, scenario, run.summary, provenance)
+        writer.finish(run.summary, provenance)
     except BaseException:
-        layout.abandon(partial, directory)
+        writer.abandon()
         raise
     return run.summary
+
+
+class _TimelyJournal(Journal):
+    """Lets go of its lines about once a second, for those who read along."""
+
+    _flushed = -_FLUSH_SECONDS
+
+    def write(self, record: Any) -> None:
+        super().write(record)
+        now = time.monotonic()
+        if now - self._flushed >= _FLUSH_SECONDS:
+            self._flushed = now
+            self.flush()
 
 
 def execute_in_memory(
@@ -86,11 +104,11 @@ def execute_in_memory(
     progress: Callable[[float], None] | None = None,
     also: Mapping[str, type[Engine]] | None = None,
 ) -> RunInMemory:
-    """As `execute`, but what would be in the directory stays in memory, the decision log included."""
+    """As `execute`, but what would be in the directory stays in memory, the journal included."""
     stream = None if scenario.output.log == "none" else io.BytesIO()
-    run = _simulate(scenario, _ready_engines(scenario, also), _log(scenario, stream), progress)
-    log = None if stream is None else stream.getvalue()
-    return RunInMemory(scenario, run.summary, log, run.tasks, run.jobs)
+    run = _simulate(scenario, _ready_engines(scenario, also), _journal(scenario, stream), progress)
+    journal = None if stream is None else stream.getvalue()
+    return RunInMemory(scenario, run.summary, journal, run.tasks, run.jobs)
 
 
 def _ready_engines(
@@ -102,20 +120,20 @@ def _ready_engines(
     return engines
 
 
-def _log(scenario: Scenario, stream: BinaryIO | None) -> Journal | None:
-    """Without a stream, only the log's digest is kept."""
+def _journal(scenario: Scenario, stream: BinaryIO | None) -> Journal | None:
+    """Without a stream, only the journal's digest is kept."""
     if scenario.output.log == "none":
         return None
-    return Journal(stream, everything=scenario.output.log == "everything")
+    return _TimelyJournal(stream, everything=scenario.output.log == "everything")
 
 
 def _simulate(
     scenario: Scenario,
     engines: Mapping[str, type[Engine]],
-    log: Journal | None,
+    journal: Journal | None,
     progress: Callable[[float], None] | None,
 ) -> FinishedRun:
-    world = SimulatedWorld(scenario, engines, log)
+    world = SimulatedWorld(scenario, engines, journal)
     watch = Watch(world)
     world.run(progress)
     ended: tuple[NDArray[Any], ...] = world.host.runtime.task_columns()
@@ -125,9 +143,9 @@ def _simulate(
         for name, done, under_way in zip(TASK_COLUMNS, ended, running, strict=True)
     }
     digest = ""
-    if log is not None:
+    if journal is not None:
         for column in tasks.values():
-            log.add_to_digest(column.astype(column.dtype.newbyteorder("<")).tobytes())
-        digest = log.digest()
+            journal.add_to_digest(column.astype(column.dtype.newbyteorder("<")).tobytes())
+        digest = journal.digest()
     jobs: Columns = dict(zip(JOB_COLUMNS, world.host.board.job_columns(), strict=True))
     return FinishedRun(summarise(world, digest, watch), tasks, jobs)

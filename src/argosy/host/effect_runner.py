@@ -126,7 +126,7 @@ class EffectRunner:
         scheduler.lanes[effect.lane].think(now, duration, earlier.total)
         if effect.job >= 0:
             self._runtime.attempt(effect.job, duration + earlier.on_job)
-            self._decisions.attempt(now, effect.job, scheduler.name, duration)
+            self._decisions.attempt(now, effect.job, scheduler.name, duration, earlier.on_job)
         return duration
 
     def _commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
@@ -230,9 +230,7 @@ class EffectRunner:
             tasks, machines = tasks[outcome.accepted], machines[outcome.accepted]
         if len(tasks):
             self._run(tasks)
-            self._decisions.placed(
-                now, records.PlacedRecord, tasks, machines, scheduler.name, explanation
-            )
+            self._decisions.placed(now, tasks, machines, scheduler.name, explanation)
 
     def _run(self, tasks: TaskArray) -> None:
         # Most transactions are of one job whose tasks are alike: then two numbers say it all.
@@ -276,9 +274,7 @@ class EffectRunner:
             pace.first,
             pace.every,
         )
-        self._decisions.placed(
-            now, records.EnqueuedRecord, tasks, machines, scheduler.name, effect.explanation
-        )
+        self._decisions.enqueued(now, scheduler.name, effect)
 
     def _check_placeable(
         self, scheduler: Scheduler, tasks: TaskArray, *, may_run: bool, extras: bool = False
@@ -351,7 +347,7 @@ class EffectRunner:
         if self._runtime.bind(effect.probe, effect.task, duration, estimate):
             machine = self._host.cell.machine_of(effect.task)
             machines = np.array([machine], np.int32)
-            self._decisions.placed(now, records.PlacedRecord, tasks, machines, scheduler.name, None)
+            self._decisions.placed(now, tasks, machines, scheduler.name, None)
         else:
             self._host.membership.lose(tasks, np.full(1, -1, np.int32), Why.MACHINE_GONE, now)
 

@@ -275,7 +275,7 @@ class Host:
             self.cell.admit(number, job)
             self.constrained.append(number)
         scheduler.jobs += 1
-        self.decisions.input(records.SubmittedRecord(now, job.id, number, scheduler.name, job))
+        self.decisions.input(records.SubmittedRecord(now, number, job, scheduler.name))
         if scheduler.is_alive:
             tasks = first_tasks(number, job.tasks)
             self.post(now, scheduler, JobSubmitted(job, number, tasks))

@@ -20,6 +20,7 @@ from argosy._core import LineBuffer
 from argosy.host import records
 from argosy.host.job_table import JobTable
 from argosy.host.setup import HostSetup
+from argosy.model.effects import Enqueue, Pace
 from argosy.model.explanations import Explanation, Why
 from argosy.model.tasks import by_job, indices_of
 from argosy.model.transactions import Claims, MachineArray, Outcome, TaskArray
@@ -57,12 +58,12 @@ class Journal:
         self._digest.update(lines)
         if self._stream is not None:
             self._stream.write(lines)
+            self._stream.flush()
 
     def sync(self) -> None:
         """Afterwards, every line written so far is on the disk."""
         self.flush()
         if self._stream is not None:
-            self._stream.flush()
             os.fsync(self._stream.fileno())
 
     def digest(self) -> str:
@@ -81,9 +82,10 @@ class DecisionWriter:
         if self.journal:
             self.journal.write(record)
 
-    def attempt(self, now: int, job: int, scheduler: str, takes: int) -> None:
+    def attempt(self, now: int, job: int, scheduler: str, takes: int, earlier: int) -> None:
         if self.journal:
-            self.journal.write(records.AttemptRecord(now, self._jobs.name(job), scheduler, takes))
+            name = self._jobs.name(job)
+            self.journal.write(records.AttemptRecord(now, name, scheduler, takes, earlier))
 
     def tasks(self, now: int, kind: type[Any], tasks: TaskArray, **fields: Any) -> None:
         """A record of `kind` for each job among `tasks`."""
@@ -97,7 +99,6 @@ class DecisionWriter:
     def placed(
         self,
         now: int,
-        kind: type[records.PlacedRecord] | type[records.EnqueuedRecord],
         tasks: TaskArray,
         machines: MachineArray,
         scheduler: str,
@@ -107,7 +108,33 @@ class DecisionWriter:
             for number, where in by_job(tasks):
                 name = self._jobs.name(number)
                 indices, where_to = indices_of(tasks[where]).tolist(), machines[where].tolist()
-                self.journal.write(kind(now, name, indices, where_to, scheduler, explanation))
+                self.journal.write(
+                    records.PlacedRecord(now, name, indices, where_to, scheduler, explanation)
+                )
+
+    def enqueued(self, now: int, scheduler: str, effect: Enqueue) -> None:
+        """Tasks that leave one after the other have a line for each run of one job's tasks."""
+        if not self.journal:
+            return
+        tasks, machines, pace = effect.tasks, effect.machines, effect.pace or Pace()
+        for number, where in by_job(tasks):
+            parts: list[slice | NDArray[np.intp]] = [where]
+            if pace.every and not isinstance(where, slice):
+                parts = [*np.split(where, np.flatnonzero(np.diff(where) != 1) + 1)]
+            for part in parts:
+                before = 0 if isinstance(part, slice) else int(part[0])
+                self.journal.write(
+                    records.EnqueuedRecord(
+                        at=now,
+                        job=self._jobs.name(number),
+                        indices=indices_of(tasks[part]).tolist(),
+                        machines=machines[part].tolist(),
+                        scheduler=scheduler,
+                        explanation=effect.explanation,
+                        first=pace.first + before * pace.every,
+                        every=pace.every,
+                    )
+                )
 
     def lost(
         self, now: int, number: int, tasks: TaskArray, machines: MachineArray, why: Why

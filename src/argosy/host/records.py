@@ -43,12 +43,11 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="what", 
 
 
 class SubmittedRecord(InputRecord, frozen=True, tag="submitted"):
-    """A job, by its id; jobs are numbered in the order of submission."""
+    """A job came, and went to that scheduler. Jobs are numbered from 0."""
 
-    job: str
     number: int
+    job: Job
     scheduler: str
-    specification: Job
 
 
 class DueRecord(InputRecord, frozen=True, tag="due"):
@@ -89,6 +88,8 @@ class FailedRecord(InputRecord, frozen=True, tag="failed"):
 
 
 class MachineRecord(InputRecord, frozen=True, tag="machine"):
+    """A machine joined, left, came back, was resized, or began or ceased to drain."""
+
     change: MachineChange
 
 
@@ -131,12 +132,18 @@ class AnsweredRecord(InputRecord, frozen=True, tag="answered"):
 
 
 class AttemptRecord(Record, frozen=True, tag="attempt"):
+    """A scheduler begins to decide on a job."""
+
     job: str
     scheduler: str
     takes: int
+    #: Decision time that it had spent on the job before and not reported.
+    earlier: int = 0
 
 
 class PlacedRecord(Record, frozen=True, tag="placed"):
+    """Claims that the cell accepted: the tasks run."""
+
     job: str
     indices: list[int]
     machines: list[int]
@@ -145,14 +152,21 @@ class PlacedRecord(Record, frozen=True, tag="placed"):
 
 
 class EnqueuedRecord(Record, frozen=True, tag="enqueued"):
+    """Tasks on their way to machines' queues: the first leaves `first` later, each other one `every`
+    after the one before."""
+
     job: str
     indices: list[int]
     machines: list[int]
     scheduler: str
     explanation: Explanation | None = None
+    first: int = 0
+    every: int = 0
 
 
 class ProbedRecord(Record, frozen=True, tag="probed"):
+    """Probes for tasks went to machines' queues; whichever come up first get them."""
+
     job: str
     indices: list[int]
     machines: list[int]
@@ -172,6 +186,8 @@ class RefusedRecord(Record, frozen=True, tag="refused"):
 
 
 class LostRecord(Record, frozen=True, tag="lost"):
+    """Tasks lost their machines, and are pending again."""
+
     job: str
     indices: list[int]
     machines: list[int]
@@ -179,18 +195,24 @@ class LostRecord(Record, frozen=True, tag="lost"):
 
 
 class ReleasedRecord(Record, frozen=True, tag="released"):
+    """A scheduler took tasks off their machines: they are pending again."""
+
     job: str
     indices: list[int]
     scheduler: str
 
 
 class ResubmittedRecord(Record, frozen=True, tag="resubmitted"):
+    """Pending tasks were told to a scheduler that is back, or to the heir of one that is not."""
+
     job: str
     indices: list[int]
     scheduler: str
 
 
 class ExplainedRecord(Record, frozen=True, tag="explained"):
+    """A scheduler says why tasks have no machine."""
+
     job: str
     indices: list[int]
     scheduler: str
@@ -198,6 +220,8 @@ class ExplainedRecord(Record, frozen=True, tag="explained"):
 
 
 class AbandonedRecord(Record, frozen=True, tag="abandoned"):
+    """A scheduler gave tasks up for good."""
+
     job: str
     indices: list[int]
     scheduler: str

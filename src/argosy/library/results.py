@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from argosy.experiments.execute import execute, execute_in_memory
 from argosy.library.frames import frame
 from argosy.library.sources import EngineChoice, PathLike, resolve, under, with_seed
+from argosy.measures.from_journal import summarise_state
 from argosy.model.scenario import Scenario
 from argosy.model.tasks import indices_of, jobs_of
 from argosy.records import directory as layout
@@ -22,7 +23,8 @@ from argosy.records.summary import Summary
 
 
 class Result:
-    """A finished run. Times are in microseconds of virtual time; -1 stands for what did not happen."""
+    """A run; one that is not finished, as far as it has come. Times are in microseconds of virtual time;
+    -1 stands for what did not happen."""
 
     def __init__(self, record: RunRecord, directory: Path | None = None) -> None:
         self._record = record
@@ -44,7 +46,8 @@ class Result:
     @cached_property
     def summary(self) -> Summary:
         """Counts and distributions; `docs/runs.md` describes every number."""
-        return self._record.summary()
+        record = self._record
+        return record.summary() if record.is_finished else summarise_state(record.state)
 
     def why(self, task: str) -> WhyAnswer:
         """Why ``job/index`` is where it is, or why it has no machine."""

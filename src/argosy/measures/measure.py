@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from argosy.host.busy_time import DAY
 from argosy.host.scheduler import Scheduler
+from argosy.host.setup import HostSetup
 from argosy.measures.placement import Watch
 from argosy.measures.statistics import distribution
 from argosy.measures.timeline import task_times, timeline
@@ -30,7 +33,8 @@ def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None
     submit, first_attempt, all_placed, done = simulator.board.job_columns()
     abandoned_tasks = simulator.board.abandoned_by_job()
     tasks, _, placed, started, finished = simulator.task_columns()
-    pending, queued, running, ended, abandoned, *_ = simulator.board.counts().tolist()
+    states = simulator.board.counts().tolist()
+    pending, queued, running, ended, abandoned, failed, cancelled = states
     successes = sum(scheduler.successes for scheduler in world.host.schedulers)
     conflicts = sum(scheduler.conflicts for scheduler in world.host.schedulers)
     used, capacity = simulator.integrals()
@@ -46,19 +50,21 @@ def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None
             jobs_finished=int((done >= 0).sum()),
             jobs_endless=world.host.jobs.endless_jobs,
             jobs_abandoned=int((abandoned_tasks > 0).sum()),
-            tasks=pending + queued + running + ended + abandoned,
+            tasks=sum(states),
             tasks_finished=ended,
             tasks_running=running,
             tasks_queued=queued,
             tasks_pending=pending,
             tasks_abandoned=abandoned,
+            tasks_failed=failed,
+            tasks_cancelled=cancelled,
             preemptions=world.host.membership.preemptions,
             losses=world.host.membership.losses,
         ),
-        wait_time=distribution(_since(first_attempt, submit)),
-        placement_latency=distribution(_since(all_placed, submit)),
-        jct=distribution(_since(done, submit)),
-        breakdown=_breakdown(submit, first_attempt, all_placed, done),
+        wait_time=distribution(since(first_attempt, submit)),
+        placement_latency=distribution(since(all_placed, submit)),
+        jct=distribution(since(done, submit)),
+        breakdown=breakdown(submit, first_attempt, all_placed, done),
         response_time=distribution(finished - submit[jobs_of(tasks)]),
         timeline=timeline(
             task_times(
@@ -71,8 +77,10 @@ def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None
                 simulator.board.thought_by_job(),
             )
         ),
-        kinds=_kinds(world, submit, first_attempt, all_placed, done, abandoned_tasks),
-        speed_up=_speed_up(speed_ups(world)),
+        kinds=by_kind(
+            world.host.jobs.kinds, submit, first_attempt, all_placed, done, abandoned_tasks
+        ),
+        speed_up=speed_up(speed_ups(world)),
         utilisation={
             name: float(used[d] / capacity[d]) if capacity[d] else 0.0
             for d, name in enumerate(dimensions)
@@ -89,7 +97,7 @@ def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None
     )
 
 
-def fleet_label(scenario: Scenario) -> str:
+def fleet_label(scenario: Scenario | HostSetup) -> str:
     """``omega x2 + murmuration``: each engine with its number of schedulers, in fleet order."""
     replicas: dict[str, int] = {}
     for entry in scenario.fleet:
@@ -99,25 +107,26 @@ def fleet_label(scenario: Scenario) -> str:
     )
 
 
-def _since(milestone: NDArray[np.int64], submit: NDArray[np.int64]) -> NDArray[np.int64]:
+def since(milestone: NDArray[np.int64], submit: NDArray[np.int64]) -> NDArray[np.int64]:
     """Times from submission to a milestone, of the jobs that reached it."""
     return (milestone - submit)[milestone >= 0]
 
 
-def _kinds(
-    world: SimulatedWorld,
+def by_kind(
+    kinds_of_jobs: Sequence[str],
     submit: NDArray[np.int64],
     first_attempt: NDArray[np.int64],
     all_placed: NDArray[np.int64],
     done: NDArray[np.int64],
     abandoned: NDArray[np.int64],
 ) -> dict[str, KindSummary]:
-    kinds = np.array(world.host.jobs.kinds)
+    """The jobs of each kind apart, from columns of all jobs."""
+    kinds = np.array(kinds_of_jobs)
     summaries = {}
     for kind in sorted(set(kinds.tolist())):
         mine = kinds == kind
         times = [
-            distribution(_since(milestone[mine], submit[mine]))
+            distribution(since(milestone[mine], submit[mine]))
             for milestone in (first_attempt, all_placed, done)
         ]
         summaries[kind] = KindSummary(
@@ -145,7 +154,7 @@ def speed_ups(world: SimulatedWorld, kind: str | None = None) -> NDArray[np.floa
     return np.where(took > 0, asked[is_wanted] / np.maximum(took, 1), 1.0)
 
 
-def _speed_up(ratios: NDArray[np.float64]) -> SpeedUp | None:
+def speed_up(ratios: NDArray[np.float64]) -> SpeedUp | None:
     if not len(ratios):
         return None
     p50, p80, p90, largest = np.quantile(ratios, [0.5, 0.8, 0.9, 1.0]).tolist()
@@ -165,7 +174,7 @@ def daily(values: list[float]) -> Daily:
     return Daily(median, float(np.median(np.abs(np.array(values) - median))), values)
 
 
-def _breakdown(
+def breakdown(
     submit: NDArray[np.int64],
     first_attempt: NDArray[np.int64],
     all_placed: NDArray[np.int64],

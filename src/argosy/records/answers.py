@@ -1,19 +1,43 @@
 """What a run can answer about one task: its story, and why it is where it is.
 
-Both are read off the decision log and the task timeline; nothing is simulated again.
+Both are read off the journal, of a run that goes on as well; nothing is simulated again.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import msgspec
-import numpy as np
 from msgspec import structs
 
+from argosy.host.records import (
+    AbandonedRecord,
+    AttemptRecord,
+    CancelledRecord,
+    CrashedRecord,
+    EndedRecord,
+    EnqueuedRecord,
+    ExplainedRecord,
+    FailedRecord,
+    LostRecord,
+    PlacedRecord,
+    ProbedRecord,
+    RefusedRecord,
+    ReleasedRecord,
+    ResubmittedRecord,
+    RetriedRecord,
+    ScaledRecord,
+    StartedRecord,
+    SubmittedRecord,
+    plain,
+)
+from argosy.model.errors import CommandError, UnknownName
 from argosy.model.explanations import Explanation, Price, Refusal, Why
 from argosy.model.jobs import index_of, job_of, task_name, task_number
 from argosy.model.units import format_duration
+from argosy.records.journal_file import Fact, JournalFile
 from argosy.records.record import RunRecord
 
 
@@ -44,116 +68,201 @@ class WhyAnswer(msgspec.Struct, frozen=True, kw_only=True):
     price: Price | None = None
 
 
+#: Records that say where the task is, or why it is nowhere; the last one decides.
+Decisive: TypeAlias = (
+    PlacedRecord
+    | EnqueuedRecord
+    | RefusedRecord
+    | ExplainedRecord
+    | LostRecord
+    | ReleasedRecord
+    | AbandonedRecord
+)
+#: Records that name the task's job, and of its tasks those concerned.
+_OfTasks: TypeAlias = Decisive | ProbedRecord | ResubmittedRecord | RetriedRecord
+
+
 class TaskAnswers:
     def __init__(self, run: RunRecord, task: str) -> None:
         self._run = run
-        self._job, self._index = run.resolve(task)
+        self._journal = run.journal
+        self._job, self._number, self._index = _resolve(self._journal, task)
         self.task = task_name(self._job, self._index)
-        scenario = run.scenario()
-        self._machines = [machine.name for machine in scenario.cell.machines]
-        self._dimensions = tuple(run.summary().utilisation)
-        self._jobs = [job.id for job in scenario.jobs]
-        self._number = self._jobs.index(self._job)
-        self._lines = [line for line in run.log_lines() if self._concerns(line)]
+        self._machines = self._journal.machine_names()
+        self._dimensions = self._journal.dimensions()
+        self._facts = list(self._concerning())
 
     def story(self) -> list[StoryLine]:
         """The task's life, line by line; attempts that changed nothing are counted, not repeated."""
-        return _fold(self._all_lines())
-
-    def _all_lines(self) -> list[StoryLine]:
-        lines = [self._line(line) for line in self._lines]
-        lines.extend(self._timeline())
-        return sorted(lines, key=lambda line: line.at)
+        told = [pair for fact in self._facts for pair in self._tell(fact)]
+        # What a kept timeline adds stands at the end.
+        return _fold(sorted(told, key=lambda pair: pair[0].at))
 
     def why(self) -> WhyAnswer:
-        whats = [line.what for line in self._all_lines()]
-        state = next((_STATES[what] for what in reversed(whats) if what in _STATES), "pending")
-        decisive = next((line for line in reversed(self._lines) if line["what"] in _DECISIVE), None)
-        if decisive is None:
-            return WhyAnswer(
-                task=self.task,
-                state=state,
-                sentence=f"{self.task} was submitted but no scheduler has decided on it yet.",
-                remedy="more time, or more schedulers: no attempt had begun when the run ended",
-            )
-        if decisive["what"] in ("placed", "enqueued"):
-            return self._why_here(decisive, state)
+        state = "pending"
+        for fact in self._facts:
+            state = _state_after(fact) or state
+        decisive = next((x for x in reversed(self._facts) if isinstance(x, Decisive)), None)
+        match decisive:
+            case None:
+                return self._undecided(state)
+            case PlacedRecord() | EnqueuedRecord():
+                return self._why_here(decisive, state)
         return self._why_not(decisive, state)
 
-    def _concerns(self, line: dict[str, Any]) -> bool:
-        if line.get("job") != self._job:
-            return False
-        indices = line.get("indices")
-        return indices is None or self._index in indices
+    def _undecided(self, state: str) -> WhyAnswer:
+        when = "when the run ended" if self._run.is_finished else "so far"
+        if any(isinstance(fact, ProbedRecord) for fact in self._facts):
+            sentence = f"{self.task} goes to whichever of its probes comes up first."
+            return WhyAnswer(task=self.task, state=state, sentence=sentence)
+        return WhyAnswer(
+            task=self.task,
+            state=state,
+            sentence=f"{self.task} was submitted but no scheduler has decided on it yet.",
+            remedy=f"more time, or more schedulers: no attempt had begun {when}",
+        )
 
-    def _position(self, line: dict[str, Any]) -> int:
-        position: int = line["indices"].index(self._index)
-        return position
+    def _concerning(self) -> Iterator[Fact]:
+        """What befell the task, in order."""
+        index, task = self._index, task_number(self._number, self._index)
+        prober = ""
+        for fact in self._journal.about(self._job, self._number, index):
+            match fact:
+                case SubmittedRecord(number=number) | ScaledRecord(number=number):
+                    concerns = number == self._number
+                case AttemptRecord(job=job):
+                    concerns = job == self._job
+                case StartedRecord(tasks=tasks) | EndedRecord(tasks=tasks):
+                    concerns = task in tasks
+                    prober = "" if concerns else prober
+                case FailedRecord(task=failed):
+                    concerns = failed == task
+                case CancelledRecord(number=number, indices=indices):
+                    concerns = number == self._number and index in indices
+                case CrashedRecord(scheduler=scheduler):
+                    # Its probes are of no use any more.
+                    concerns = scheduler == prober
+                case _ if isinstance(fact, _OfTasks):
+                    concerns = fact.job == self._job and index in fact.indices
+                    if concerns:
+                        prober = fact.scheduler if isinstance(fact, ProbedRecord) else prober
+                case _:
+                    concerns = False
+            if concerns:
+                yield fact
+        if not self._journal.has_ends:
+            yield from self._kept(task)
 
-    def _machine(self, line: dict[str, Any]) -> str:
-        return self._name(line["machines"][self._position(line)])
+    def _kept(self, task: int) -> Iterator[Fact]:
+        """The start and the end from a kept timeline, where the journal holds decisions alone."""
+        if not self._run.is_finished:
+            return
+        rows = self._run.kept_tasks()
+        for row in (rows["task"] == task).nonzero()[0].tolist():
+            started, finished = int(rows["started"][row]), int(rows["finished"][row])
+            if started > int(rows["placed"][row]):
+                yield StartedRecord(started, [task], [int(rows["machine"][row])])
+            if finished >= 0:
+                yield EndedRecord(finished, [task])
+
+    def _machine(self, indices: list[int], machines: list[int]) -> str:
+        return self._name(machines[indices.index(self._index)])
 
     def _name(self, machine: int) -> str:
         return self._machines[machine] if 0 <= machine < len(self._machines) else str(machine)
 
-    def _refusal(self, line: dict[str, Any]) -> Refusal:
-        row = self._position(line)
-        detail = line["details"][row]
+    def _refusal(self, record: RefusedRecord) -> Refusal:
+        row = record.indices.index(self._index)
+        detail = record.details[row]
         return Refusal(
-            why=Why(line["whys"][row]),
-            machine=line["machines"][row],
+            why=Why(record.whys[row]),
+            machine=record.machines[row],
             dimension=self._dimensions[detail] if 0 <= detail < len(self._dimensions) else "",
-            lacking=line["amounts"][row],
+            lacking=record.amounts[row],
         )
 
-    def _line(self, line: dict[str, Any]) -> StoryLine:
-        at, what = line["at"], line["what"]
-        by = f" by {line['scheduler']}" if "scheduler" in line else ""
-        match what:
-            case "submitted":
-                text = f"submitted with {line['tasks']} tasks, goes to {line['scheduler']}"
-            case "resubmitted":
-                text = f"given to {line['scheduler']} again"
-            case "attempt":
-                text = f"{line['scheduler']} begins to decide, for {format_duration(line['takes'])}"
-            case "placed":
-                text = f"placed on {self._machine(line)}{by}"
-            case "enqueued":
-                text = f"sent to the queue of {self._machine(line)}{by}"
-            case "probed":
-                text = f"{len(line['machines'])} probes for its job's tasks sent{by}"
-            case "refused":
-                text = "refused: " + self._refusal(line).sentence(self._machine(line))
-            case "lost":
-                text = f"lost {self._machine(line)}: {line['why'].replace('_', ' ')}"
-            case "released":
-                text = f"released{by}"
-            case "explained":
-                explanation = msgspec.convert(line["explanation"], Explanation)
-                text = f"waits: {self._reason(explanation)}"
-            case "abandoned":
-                explanation = msgspec.convert(line["explanation"], Explanation)
-                text = f"abandoned: {self._reason(explanation)}"
+    def _tell(self, fact: Fact) -> Iterator[tuple[StoryLine, Fact]]:
+        """The lines of one record: a task that is placed starts at once."""
+        what, detail = type(fact).__struct_config__.tag, plain(fact)
+        assert isinstance(what, str)
+        detail = {name: value for name, value in detail.items() if name not in ("at", "what")}
+        match fact:
+            case EndedRecord(at):
+                ran = format_duration(at - self._started_before(at))
+                yield StoryLine(at, "finished", f"finished, having run {ran}"), fact
+            case StartedRecord(at, tasks, machines, after):
+                task = task_number(self._number, self._index)
+                name = self._name(machines[tasks.index(task)])
+                queued = self._queued(at + after)
+                yield StoryLine(at + after, what, f"starts on {name}{queued}"), fact
+            case PlacedRecord(at, _, indices, machines):
+                yield StoryLine(at, what, self._text(fact), detail), fact
+                name = self._machine(indices, machines)
+                yield StoryLine(at, "started", f"starts on {name}"), fact
             case _:
-                text = what
-        return StoryLine(at, what, text, {k: v for k, v in line.items() if k not in ("at", "what")})
+                yield StoryLine(fact.at, what, self._text(fact), detail), fact
 
-    def _timeline(self) -> list[StoryLine]:
-        rows = self._run.task_rows()
-        mine = np.flatnonzero(rows["task"] == task_number(self._number, self._index))
-        lines = []
-        for row in mine.tolist():
-            name = self._name(int(rows["machine"][row]))
-            started, finished = int(rows["started"][row]), int(rows["finished"][row])
-            waited = started - int(rows["placed"][row])
-            queued = (
-                f" after {format_duration(waited)} on the way and in its queue" if waited else ""
-            )
-            lines.append(StoryLine(started, "started", f"starts on {name}{queued}"))
-            if finished >= 0:
-                ran = format_duration(finished - started)
-                lines.append(StoryLine(finished, "finished", f"finished, having run {ran}"))
-        return lines
+    def _started_before(self, at: int) -> int:
+        started = at
+        for fact in self._facts:
+            match fact:
+                case PlacedRecord(begun):
+                    started = begun
+                case StartedRecord(begun, after=after):
+                    started = begun + after
+                case EndedRecord(ended) if ended == at:
+                    break
+        return started
+
+    def _queued(self, started: int) -> str:
+        """How long the task waited, from when it left its scheduler."""
+        waits = 0
+        for fact in self._facts:
+            match fact:
+                case EnqueuedRecord(at, indices=indices, first=first, every=every):
+                    waits = started - (at + first + indices.index(self._index) * every)
+                case ProbedRecord(at):
+                    waits = started - at
+            if fact.at > started:
+                break
+        return f" after {format_duration(waits)} on the way and in its queue" if waits else ""
+
+    def _text(self, fact: Fact) -> str:
+        match fact:
+            case SubmittedRecord(job=job, scheduler=scheduler):
+                return f"submitted with {job.tasks} tasks, goes to {scheduler}"
+            case ResubmittedRecord(scheduler=scheduler):
+                return f"given to {scheduler} again"
+            case AttemptRecord(scheduler=scheduler, takes=takes):
+                return f"{scheduler} begins to decide, for {format_duration(takes)}"
+            case PlacedRecord(_, _, indices, machines, scheduler):
+                return f"placed on {self._machine(indices, machines)} by {scheduler}"
+            case EnqueuedRecord(_, _, indices, machines, scheduler):
+                return f"sent to the queue of {self._machine(indices, machines)} by {scheduler}"
+            case ProbedRecord(machines=machines, scheduler=scheduler):
+                return f"{len(machines)} probes for its job's tasks sent by {scheduler}"
+            case RefusedRecord(indices=indices, machines=machines):
+                where = self._machine(indices, machines)
+                return f"refused: {self._refusal(fact).sentence(where)}"
+            case LostRecord(_, _, indices, machines, why):
+                return f"lost {self._machine(indices, machines)}: {why.replace('_', ' ')}"
+            case ReleasedRecord(scheduler=scheduler):
+                return f"released by {scheduler}"
+            case ExplainedRecord(explanation=explanation):
+                return f"waits: {self._reason(explanation)}"
+            case AbandonedRecord(explanation=explanation):
+                return f"abandoned: {self._reason(explanation)}"
+            case CrashedRecord(scheduler=scheduler):
+                return f"{scheduler} stopped, and its probes with it"
+            case FailedRecord(exit_status=status, reason=reason):
+                return f"failed with exit status {status}" + (f": {reason}" if reason else "")
+            case RetriedRecord(for_good=for_good):
+                return "failed for good" if for_good else "may be placed again"
+            case CancelledRecord():
+                return "cancelled"
+            case ScaledRecord(job=job):
+                return f"its job has {job.tasks} tasks from now on"
+        return ""
 
     def _reason(self, explanation: Explanation) -> str:
         if explanation.refused is not None:
@@ -171,11 +280,9 @@ class TaskAnswers:
             return room
         return f"{room}; the nearest is {miss.sentence(self._name(miss.machine) + ', which')}"
 
-    def _why_here(self, line: dict[str, Any], state: str) -> WhyAnswer:
-        explanation = msgspec.convert(line.get("explanation") or {}, Explanation)
-        if "explanation" not in line and (told := self._told_before(line)) is not None:
-            explanation = told
-        machine = self._machine(line)
+    def _why_here(self, record: PlacedRecord | EnqueuedRecord, state: str) -> WhyAnswer:
+        explanation = record.explanation or self._told_before(record.at) or Explanation()
+        machine = self._machine(record.indices, record.machines)
         second = "" if explanation.second is None else self._name(explanation.second)
         if second == machine:
             # The explanation is that of tasks placed together: another of them took the best machine.
@@ -195,11 +302,14 @@ class TaskAnswers:
             second_score=explanation.second_score if second or explanation.second is None else None,
         )
 
-    def _told_before(self, placed: dict[str, Any]) -> Explanation | None:
+    def _told_before(self, at: int) -> Explanation | None:
         """What the scheduler said of the place just before it asked for it, where it said it apart."""
-        before = [x for x in self._lines if x["what"] == "explained" and x["at"] <= placed["at"]]
-        told = msgspec.convert(before[-1]["explanation"], Explanation) if before else Explanation()
-        return told if told.rule and told.score is not None else None
+        told = [
+            fact.explanation
+            for fact in self._facts
+            if isinstance(fact, ExplainedRecord) and fact.at <= at
+        ]
+        return told[-1] if told and told[-1].rule and told[-1].score is not None else None
 
     def _priced(self, price: Price) -> str:
         """The price of a place in words."""
@@ -211,33 +321,38 @@ class TaskAnswers:
             text += f", and {self._task_name(price.loser)} would be without a machine in the end"
         return text
 
+    @cached_property
+    def _jobs(self) -> list[str]:
+        return self._journal.job_names()
+
     def _task_name(self, task: int) -> str:
         number = job_of(task)
         jobs = self._jobs
         return task_name(jobs[number] if number < len(jobs) else str(number), index_of(task))
 
-    def _why_not(self, line: dict[str, Any], state: str) -> WhyAnswer:
-        """The line's own reason; for a task given up, also that of the last attempt."""
+    def _why_not(self, record: Decisive, state: str) -> WhyAnswer:
+        """The record's own reason; for a task given up, also that of the last attempt."""
         given_up = ""
-        if line["what"] == "abandoned":
-            explanation = msgspec.convert(line["explanation"], Explanation)
-            if explanation.refused is not None:
-                given_up = explanation.refused.sentence() + "; at last, "
-                explanation = structs.replace(explanation, refused=None)
-            earlier = [x for x in self._lines if x["what"] in ("refused", "explained")]
-            line = earlier[-1] if earlier else line
-        if line["what"] == "refused":
-            refusal = self._refusal(line)
-            explanation = Explanation(refused=refusal, remedy=refusal.remedy())
-        elif line["what"] in ("explained", "abandoned"):
-            explanation = msgspec.convert(line["explanation"], Explanation)
-        else:
-            return WhyAnswer(
-                task=self.task,
-                state=state,
-                sentence=f"{self.task} has no machine: {self._line(line).text}, and no scheduler has "
-                "decided on it again.",
-            )
+        if isinstance(record, AbandonedRecord):
+            if record.explanation.refused is not None:
+                given_up = record.explanation.refused.sentence() + "; at last, "
+            earlier = [x for x in self._facts if isinstance(x, RefusedRecord | ExplainedRecord)]
+            record = earlier[-1] if earlier else record
+        match record:
+            case RefusedRecord():
+                refusal = self._refusal(record)
+                explanation = Explanation(refused=refusal, remedy=refusal.remedy())
+            case (
+                ExplainedRecord(explanation=explanation) | AbandonedRecord(explanation=explanation)
+            ):
+                pass
+            case _:
+                return WhyAnswer(
+                    task=self.task,
+                    state=state,
+                    sentence=f"{self.task} has no machine: {self._text(record)}, and no scheduler "
+                    "has decided on it again.",
+                )
         miss = explanation.nearest_miss
         return WhyAnswer(
             task=self.task,
@@ -252,7 +367,33 @@ class TaskAnswers:
         )
 
 
-_PLACES = {"finished": "ran on", "running": "runs on", "queued": "waits in the queue of"}
+def _resolve(journal: JournalFile, task: str) -> tuple[str, int, int]:
+    """``job/index`` (or ``job`` for its first task): the job, its number and the index."""
+    job, _, index_text = task.partition("/")
+    found = journal.job(job)
+    if found is None:
+        names = journal.job_names()
+        error = UnknownName("job", job, names)
+        if len(names) > 20:
+            # The list of all jobs would bury the message.
+            error.expected = f"one of the {len(names)} jobs that were submitted"
+        raise error
+    count = found.job.tasks
+    is_number = index_text.isascii() and index_text.isdecimal()
+    index = int(index_text) if is_number else 0 if task == job else count
+    if index >= count:
+        raise CommandError(f"unknown task {task!r}", expected=f"{job}/0 to {job}/{count - 1}")
+    return job, found.number, index
+
+
+_PLACES = {
+    "finished": "ran on",
+    "running": "runs on",
+    "queued": "waits in the queue of",
+    "failed": "failed on",
+    "cancelled": "was cancelled; its last machine is",
+    "pending": "had a place on",
+}
 
 
 def _choice(explanation: Explanation) -> str:
@@ -277,49 +418,59 @@ def _choice(explanation: Explanation) -> str:
     )
 
 
-#: What a task's state is after each kind of line.
-_STATES = {
-    "submitted": "pending",
-    "resubmitted": "pending",
-    "placed": "running",
-    "enqueued": "queued",
-    "probed": "queued",
-    "started": "running",
-    "finished": "finished",
-    "lost": "pending",
-    "released": "pending",
-    "abandoned": "abandoned",
-}
-#: Lines that say where the task is, or why it is nowhere; the last one decides.
-_DECISIVE = ("placed", "enqueued", "refused", "explained", "lost", "released", "abandoned")
+def _state_after(fact: Fact) -> str | None:
+    """The task's state after a record; none where that changes nothing."""
+    match fact:
+        case PlacedRecord() | StartedRecord():
+            return "running"
+        case EnqueuedRecord() | ProbedRecord():
+            return "queued"
+        case EndedRecord():
+            return "finished"
+        case AbandonedRecord():
+            return "abandoned"
+        case CancelledRecord():
+            return "cancelled"
+        case RetriedRecord(for_good=for_good):
+            return "failed" if for_good else "pending"
+        case (
+            SubmittedRecord()
+            | ResubmittedRecord()
+            | LostRecord()
+            | ReleasedRecord()
+            | FailedRecord()
+            | CrashedRecord()
+        ):
+            return "pending"
+    return None
 
 
-def _fold(lines: list[StoryLine]) -> list[StoryLine]:
+def _fold(lines: list[tuple[StoryLine, Fact]]) -> list[StoryLine]:
     """Lines that say the same as one of the three before them become one, with a count."""
-    folded: list[StoryLine] = []
+    folded: list[tuple[StoryLine, tuple[object, ...]]] = []
     repeats: list[int] = []
-    for line in lines:
+    for line, fact in lines:
+        gist = _gist(line, fact)
         recent = range(1, min(3, len(folded)) + 1)
-        same = next((n for n in recent if _gist(folded[-n]) == _gist(line)), None)
+        same = next((n for n in recent if folded[-n][1] == gist), None)
         if same is None:
-            folded.append(line)
+            folded.append((line, gist))
             repeats.append(1)
         else:
             repeats[-same] += 1
     return [
         line if count == 1 else structs.replace(line, text=f"{line.text} ({count} times)")
-        for line, count in zip(folded, repeats, strict=True)
+        for (line, _), count in zip(folded, repeats, strict=True)
     ]
 
 
-def _gist(line: StoryLine) -> tuple[Any, ...]:
+def _gist(line: StoryLine, fact: Fact) -> tuple[object, ...]:
     """What makes two lines the same to a reader: not which machine refused, nor how long one thought."""
-    detail = line.detail
-    match line.what:
-        case "attempt":
-            return line.what, detail["scheduler"]
-        case "refused":
-            return line.what, *sorted(set(detail["whys"]))
-        case "explained":
-            return line.what, *sorted(detail["explanation"].get("ruled_out", {}))
+    match fact:
+        case AttemptRecord(scheduler=scheduler):
+            return line.what, scheduler
+        case RefusedRecord(whys=whys):
+            return line.what, *sorted(set(whys))
+        case ExplainedRecord(explanation=explanation):
+            return line.what, *sorted(explanation.ruled_out)
     return line.what, line.at, line.text

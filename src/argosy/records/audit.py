@@ -1,24 +1,22 @@
 """Who used what: an audit of schedulers that share a cell, made after the fact from a run's files.
 
-The decision log says who claimed what when, what was taken away and what was refused; the task timeline
-says when tasks ended. Nothing here asks the world that wrote them, so that what it counts can be held
-against what the world counted.
+The journal says who claimed what when, what was taken away, what ended and what was refused. Nothing
+here asks the world that wrote it, so that what it counts can be held against what the world counted.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-import numpy as np
 
-from argosy.model.errors import RunDirectoryError
+from argosy.host.records import AttemptRecord, LostRecord, PlacedRecord, RefusedRecord
 from argosy.model.explanations import CONFLICTS, LIMITS, Why
-from argosy.model.resources import dimensions_of
 from argosy.model.scenario import FleetEntry
-from argosy.records.directory import RunDirectory
-from argosy.records.holdings import Holdings, HoldingsRecount
+from argosy.records.holdings import Holdings, vector
+from argosy.records.journal_file import Fact
+from argosy.records.record import RunRecord
 
 #: A core in milli-cores, a GiB in bytes.
 _UNITS: Final = {"cpu": 1_000, "memory": 2**30}
@@ -44,7 +42,7 @@ class SchedulerAudit(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     engine: str
     resources: dict[str, Held]
-    #: Claims that were accepted, tasks that were enqueued included.
+    #: Claims that were accepted, tasks that started from machines' queues included.
     claims: int
     #: Jobs of which a task was claimed, the most of them at one instant, and the limit of that.
     jobs_admitted: int
@@ -66,7 +64,7 @@ class SchedulerAudit(msgspec.Struct, frozen=True, kw_only=True):
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     seed: int
-    #: Virtual time at the end, in microseconds.
+    #: Virtual time at the end, or that a run in progress has reached, in microseconds.
     ended_at: int
     schedulers: list[SchedulerAudit]
     #: Refused claims that nobody's claim explains: machines that were lost or drained, tasks that ended
@@ -74,30 +72,22 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     claims_lost_to_nobody: int
 
 
-def audit(run: RunDirectory) -> Audit:
-    """Reads the run's log once; memory grows with the number of claims."""
-    scenario, summary = run.scenario(), run.summary()
-    if not scenario.output.tasks:
-        raise RunDirectoryError(
-            "this run kept no task timeline",
-            file=str(run.path),
-            hint="run it with output.tasks = true",
-        )
-    ledger, quarrels = HoldingsRecount(scenario), _Quarrels(len(scenario.cell.machines))
-    for line in run.log_lines():
-        ledger.read(line)
-        quarrels.read(line)
-    holdings = ledger.settle(run.task_rows(), summary.ended_at)
-    dimensions = dimensions_of([machine.capacity for machine in scenario.cell.machines])
-    vectors = (machine.capacity.vector(dimensions) for machine in scenario.cell.machines)
+def audit(run: RunRecord) -> Audit:
+    """Reads the run's journal twice, for holdings and for quarrels; memory grows with the claims."""
+    setup, ended_at = run.journal.header().setup, run.reached
+    holdings, quarrels = Holdings.of_state(run.state), _Quarrels()
+    for fact in run.journal.facts():
+        quarrels.read(fact)
+    dimensions = run.state.steps.dimensions
+    vectors = (vector(machine.capacity, dimensions) for machine in setup.cell.machines)
     capacity = [sum(amounts) for amounts in zip(*vectors, strict=True)]
     return Audit(
-        scenario=summary.scenario,
-        seed=summary.seed,
-        ended_at=summary.ended_at,
+        scenario=setup.name,
+        seed=setup.seed,
+        ended_at=ended_at,
         schedulers=[
-            _scheduler(name, entry, dimensions, capacity, summary.ended_at, holdings, quarrels)
-            for entry in scenario.fleet
+            _scheduler(name, entry, dimensions, capacity, ended_at, holdings, quarrels)
+            for entry in setup.fleet
             for name in entry.scheduler_names()
         ],
         claims_lost_to_nobody=quarrels.lost_to_nobody,
@@ -147,13 +137,11 @@ def _scheduler(
 
 
 class _Quarrels:
-    """Who got in whose way, from the lines of the log in order."""
+    """Who got in whose way, from the facts of the journal in order."""
 
-    def __init__(self, machines: int) -> None:
-        #: Per machine, the line and the scheduler (by number) of the last claim there.
-        self._claimed = np.full(machines, -1, np.int64)
-        self._claimant = np.full(machines, -1, np.int64)
-        self._schedulers: dict[str, int] = {}
+    def __init__(self) -> None:
+        #: Per machine, the line and the scheduler of the last claim there.
+        self._claimed: dict[int, tuple[int, str]] = {}
         #: The line at which a scheduler began to decide on a job.
         self._began: dict[tuple[str, str], int] = {}
         self._line = 0
@@ -171,34 +159,32 @@ class _Quarrels:
         self.limit_refusals: defaultdict[str, Counter[int]] = defaultdict(Counter)
         self.lost_to_nobody = 0
 
-    def read(self, line: dict[str, Any]) -> None:
+    def read(self, fact: Fact) -> None:
         self._line += 1
-        if line["at"] != self._at:
-            self._at = line["at"]
+        if fact.at != self._at:
+            self._at = fact.at
             self._pushed_out.clear()
-        match line["what"]:
-            case "attempt":
-                self._began[line["scheduler"], line["job"]] = self._line
-            case "placed":
-                self._place(line)
-            case "refused":
-                self._refuse(line)
-            case "lost" if line["why"] == Why.PREEMPTED.name.lower():
-                self._pushed_out.update(line["machines"])
+        match fact:
+            case AttemptRecord(job=job, scheduler=scheduler):
+                self._began[scheduler, job] = self._line
+            case PlacedRecord():
+                self._place(fact)
+            case RefusedRecord():
+                self._refuse(fact)
+            case LostRecord(machines=machines, why=why) if why == Why.PREEMPTED.name.lower():
+                self._pushed_out.update(machines)
 
-    def _place(self, line: dict[str, Any]) -> None:
-        name = line["scheduler"]
-        self._claimed[line["machines"]] = self._line
-        self._claimant[line["machines"]] = self._schedulers.setdefault(name, len(self._schedulers))
+    def _place(self, record: PlacedRecord) -> None:
+        name = record.scheduler
+        self._claimed.update(dict.fromkeys(record.machines, (self._line, name)))
         if self._pushed_out:
-            for machine in set(line["machines"]):
+            for machine in set(record.machines):
                 self.preempted_by[name] += self._pushed_out.pop(machine, 0)
 
-    def _refuse(self, line: dict[str, Any]) -> None:
+    def _refuse(self, record: RefusedRecord) -> None:
         """One transaction may have several lines, a job each, all of one instant."""
-        name, began = line["scheduler"], self._began.get((line["scheduler"], line["job"]), 0)
-        names = list(self._schedulers)
-        for machine, why in zip(line["machines"], line["whys"], strict=True):
+        name, began = record.scheduler, self._began.get((record.scheduler, record.job), 0)
+        for machine, why in zip(record.machines, record.whys, strict=True):
             if why in LIMITS:
                 self.limit_refusals[name][why] += 1
             if why not in CONFLICTS:
@@ -207,10 +193,10 @@ class _Quarrels:
                 self._loser, self._causers = (name, self._at), set()
                 self.conflicts_lost[name] += 1
             self.claims_lost[name] += 1
-            if self._claimed[machine] <= began:
+            line, causer = self._claimed.get(machine, (-1, ""))
+            if line <= began:
                 self.lost_to_nobody += 1
                 continue
-            causer = names[self._claimant[machine]]
             self.claims_caused[causer] += 1
             if causer not in self._causers:
                 self._causers.add(causer)

@@ -1,36 +1,50 @@
-"""Run directories: what one is made of, how it is written whole, and how it is read again.
+"""Run directories: what one is made of, how it is written, and how it is read, also while it grows.
 
-A directory is built beside its final place and renamed when it is complete. `manifest.json` holds each
-file's size and digest, so that a directory that lost or changed something says so instead of answering
-wrongly.
+A run is written in its place. `running.json` stands there from the beginning, locked by the process
+that writes; the journal grows beside it. At the end the other files follow, and last, at once,
+`manifest.json` with the size and digest of each: a directory with a manifest is a finished run, and one
+that lost or changed something says so instead of answering wrongly. A directory without a manifest is a
+run in progress as long as its mark is locked. When nobody holds the lock, its process was killed: what
+the journal says so far can be read all the same. A run that fails leaves nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import re
 import shutil
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import IO, Final, TypeVar
 
 import msgspec
 import numpy as np
 
 from argosy.model.errors import CommandError, RunDirectoryError
 from argosy.model.scenario import Scenario
-from argosy.records.record import JOB_COLUMNS, TASK_COLUMNS, Columns, RunRecord
+from argosy.records.files import write_whole
+from argosy.records.journal_file import JournalFile
+from argosy.records.record import (
+    JOB_COLUMNS,
+    KEEP_THEM,
+    TASK_COLUMNS,
+    Columns,
+    RunRecord,
+    Status,
+)
 from argosy.records.summary import Provenance, Summary
 
-LOG: Final = "decisions.jsonl"
+JOURNAL: Final = "journal.jsonl"
 TASKS: Final = "tasks.npz"
 JOBS: Final = "jobs.npz"
 SCENARIO: Final = "scenario.json"
 SUMMARY: Final = "summary.json"
 PROVENANCE: Final = "provenance.json"
 MANIFEST: Final = "manifest.json"
+RUNNING: Final = "running.json"
+#: What the journal was called when it held no inputs.
+_OLD_LOG: Final = "decisions.jsonl"
 #: Where runs go when the user names no directory.
 DEFAULT_PARENT: Final = Path("runs")
 T = TypeVar("T")
@@ -40,6 +54,14 @@ _HINT: Final = "run the scenario again to get a whole directory"
 class FileEntry(msgspec.Struct, frozen=True):
     bytes: int
     digest: str
+
+
+class RunMark(msgspec.Struct, frozen=True, kw_only=True):
+    """`running.json`: who writes the run."""
+
+    command: list[str]
+    started: str
+    process: int
 
 
 def _entry(path: Path) -> FileEntry:
@@ -58,67 +80,107 @@ def default_directory(scenario_name: str, label: str = "") -> Path:
 
 
 def latest_directory() -> Path:
-    """The run under ``runs/`` that was finished last."""
-    manifests = sorted(
-        DEFAULT_PARENT.glob(f"*/{MANIFEST}"), key=lambda path: path.stat().st_mtime_ns
-    )
-    if not manifests:
+    """The run under ``runs/`` that was finished, or begun, last."""
+    found = []
+    for name in (MANIFEST, RUNNING):
+        for path in DEFAULT_PARENT.glob(f"*/{name}"):
+            # It may be gone by now: a run has just ended.
+            with contextlib.suppress(FileNotFoundError):
+                found.append((path.stat().st_mtime_ns, path.parent))
+    if not found:
         raise RunDirectoryError(
             "no run found",
             file=str(DEFAULT_PARENT),
             hint="run a scenario first, or name one with --run",
         )
-    return manifests[-1].parent
+    return max(found)[1]
 
 
-def begin(directory: Path) -> Path:
-    """Takes the final name with an empty directory, so that no other run can, and returns another
-    empty directory beside it, to be filled and then renamed."""
-    try:
-        directory.mkdir(parents=True)
-        return Path(tempfile.mkdtemp(".partial", f".{directory.name}.", directory.parent))
-    except FileExistsError:
-        raise CommandError(
-            f"{directory} exists already", hint="name another directory with --out"
-        ) from None
-    except OSError as error:
-        raise CommandError(
-            f"cannot write to {directory.parent}: {error.strerror}", hint="name another directory"
-        ) from None
+class RunWriter:
+    """Fills the directory of one run. `finish` or `abandon` it."""
 
+    def __init__(self, path: Path, mark: RunMark, scenario: Scenario) -> None:
+        """Takes the directory, which must not exist, so that no other run can."""
+        self.path = path
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            raise CommandError(
+                f"{path} exists already", hint="name another directory with --out"
+            ) from None
+        except OSError as error:
+            raise CommandError(
+                f"cannot write to {path.parent}: {error.strerror}", hint="name another directory"
+            ) from None
+        try:
+            self._mark: IO[bytes] = open(path / RUNNING, "wb")  # noqa: SIM115
+            # As long as this process lives.
+            fcntl.flock(self._mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._mark.write(msgspec.json.format(msgspec.json.encode(mark), indent=2))
+            self._mark.flush()
+            (path / SCENARIO).write_bytes(msgspec.json.encode(scenario))
+        except BaseException:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
 
-def abandon(partial: Path, directory: Path) -> None:
-    """Leaves nothing of a run that did not end."""
-    shutil.rmtree(partial, ignore_errors=True)
-    with contextlib.suppress(OSError):
-        directory.rmdir()
+    def finish(self, summary: Summary, provenance: Provenance) -> None:
+        for name, value in ((SUMMARY, summary), (PROVENANCE, provenance)):
+            encoded = msgspec.json.format(msgspec.json.encode(value), indent=2)
+            (self.path / name).write_bytes(encoded)
+        files = (path for path in sorted(self.path.iterdir()) if path.name != RUNNING)
+        entries = {path.name: _entry(path) for path in files}
+        manifest = msgspec.json.format(msgspec.json.encode(entries), indent=2)
+        write_whole(self.path / MANIFEST, manifest)
+        (self.path / RUNNING).unlink()
+        self._mark.close()
 
-
-def finish(
-    partial: Path, directory: Path, scenario: Scenario, summary: Summary, provenance: Provenance
-) -> None:
-    (partial / SCENARIO).write_bytes(msgspec.json.encode(scenario))
-    for name, value in ((SUMMARY, summary), (PROVENANCE, provenance)):
-        (partial / name).write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=2))
-    entries = {path.name: _entry(path) for path in sorted(partial.iterdir())}
-    (partial / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(entries), indent=2))
-    # A temporary directory is private; a run is as readable as anything else one makes.
-    partial.chmod(directory.stat().st_mode)
-    partial.rename(directory)
+    def abandon(self) -> None:
+        """Leaves nothing of a run that did not end."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._mark.close()
 
 
 def open_run(path: Path) -> RunDirectory:
-    """A run that is all there, or an error that says what is missing."""
+    """A finished run that is all there, or one that goes on, or an error that says what is missing."""
     if not path.is_dir():
         raise RunDirectoryError("no such run directory", file=str(path))
+    # The mark goes when the manifest is there: if neither is seen, the manifest may have come meanwhile.
+    for _ in range(2):
+        if (path / MANIFEST).exists():
+            return _open_finished(path)
+        status = _unfinished(path / RUNNING)
+        if status is not None:
+            return RunDirectory(path, frozenset(file.name for file in path.iterdir()), status)
+    raise RunDirectoryError(
+        "not a run directory", file=str(path), expected=f"a {MANIFEST} in it", hint=_HINT
+    )
+
+
+def _unfinished(mark: Path) -> Status | None:
+    try:
+        with open(mark, "rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return None
+    except BlockingIOError:
+        return Status.RUNNING
+    except OSError as error:
+        raise RunDirectoryError(str(error.strerror), file=str(mark)) from None
+    return Status.CUT_SHORT
+
+
+def _open_finished(path: Path) -> RunDirectory:
     try:
         entries = msgspec.json.decode((path / MANIFEST).read_bytes(), type=dict[str, FileEntry])
-    except FileNotFoundError:
-        raise RunDirectoryError(
-            "not a run directory", file=str(path), expected=f"a {MANIFEST} in it", hint=_HINT
-        ) from None
     except (OSError, msgspec.MsgspecError) as error:
         raise RunDirectoryError(str(error), file=str(path / MANIFEST), hint=_HINT) from None
+    if _OLD_LOG in entries and JOURNAL not in entries:
+        raise RunDirectoryError(
+            f"a run of an older version, with a {_OLD_LOG}",
+            file=str(path),
+            expected=f"a {JOURNAL}",
+            hint="run the scenario again, or read it with the version of Argosy that wrote it",
+        )
     for name, entry in entries.items():
         file = path / name
         if not file.is_file():
@@ -133,46 +195,36 @@ def open_run(path: Path) -> RunDirectory:
             )
         if found.digest != entry.digest:
             raise RunDirectoryError("changed since the run was kept", file=str(file), hint=_HINT)
-    return RunDirectory(path, frozenset(entries))
+    return RunDirectory(path, frozenset(entries), Status.FINISHED)
 
 
 class RunDirectory(RunRecord):
-    """A finished run, read from its files."""
+    """A run, read from its files."""
 
-    def __init__(self, path: Path, files: frozenset[str]) -> None:
+    def __init__(self, path: Path, files: frozenset[str], status: Status) -> None:
         self.path = path
+        self.status = status
         self._files = files
+
+    def scenario(self) -> Scenario:
+        return self._decode(SCENARIO, Scenario)
 
     def summary(self) -> Summary:
         return self._decode(SUMMARY, Summary)
 
     def provenance(self) -> Provenance:
+        """Of a finished run."""
         return self._decode(PROVENANCE, Provenance)
 
-    def scenario(self) -> Scenario:
-        return self._decode(SCENARIO, Scenario)
+    def read_journal(self) -> JournalFile:
+        if JOURNAL not in self._files:
+            raise RunDirectoryError("this run kept no journal", file=str(self.path), hint=KEEP_THEM)
+        return JournalFile.read(self.path / JOURNAL)
 
-    def log_lines(self) -> Iterator[dict[str, Any]]:
-        if LOG not in self._files:
-            raise RunDirectoryError(
-                "this run kept no decision log",
-                file=str(self.path),
-                hint='run it with output.log = "decisions"',
-            )
-        decoder = msgspec.json.Decoder(dict[str, Any])
-        with open(self.path / LOG, "rb") as stream:
-            for number, line in enumerate(stream, 1):
-                try:
-                    yield decoder.decode(line)
-                except msgspec.MsgspecError as error:
-                    raise RunDirectoryError(
-                        str(error), file=str(self.path / LOG), line=number, hint=_HINT
-                    ) from None
-
-    def task_rows(self) -> Columns:
+    def kept_tasks(self) -> Columns:
         return self._columns(TASKS, TASK_COLUMNS)
 
-    def job_rows(self) -> Columns:
+    def kept_jobs(self) -> Columns:
         return self._columns(JOBS, JOB_COLUMNS)
 
     def _columns(self, file: str, names: tuple[str, ...]) -> Columns:

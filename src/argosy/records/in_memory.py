@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
-import msgspec
-
 from argosy.model.errors import RunDirectoryError
 from argosy.model.scenario import Scenario
-from argosy.records.record import Columns, RunRecord
+from argosy.records.journal_file import JournalFile
+from argosy.records.record import KEEP_THEM, Columns, RunRecord
 from argosy.records.summary import Summary
 
 
 class RunInMemory(RunRecord):
-    """`log` holds the lines of the decision log; none, where the scenario asks for no log."""
+    """`journal` holds its lines; none, where the scenario asks for none."""
 
     def __init__(
-        self, scenario: Scenario, summary: Summary, log: bytes | None, tasks: Columns, jobs: Columns
+        self,
+        scenario: Scenario,
+        summary: Summary,
+        journal: bytes | None,
+        tasks: Columns,
+        jobs: Columns,
     ) -> None:
         self._scenario = scenario
         self._summary = summary
-        self._log = log
+        self._data = journal
         self._tasks = tasks
         self._jobs = jobs
 
@@ -31,16 +32,13 @@ class RunInMemory(RunRecord):
     def scenario(self) -> Scenario:
         return self._scenario
 
-    def log_lines(self) -> Iterator[dict[str, Any]]:
-        if self._log is None:
-            raise RunDirectoryError(
-                "this run kept no decision log", hint='run it with output.log = "decisions"'
-            )
-        decoder = msgspec.json.Decoder(dict[str, Any])
-        return map(decoder.decode, self._log.splitlines())
+    def read_journal(self) -> JournalFile:
+        if self._data is None:
+            raise RunDirectoryError("this run kept no journal", hint=KEEP_THEM)
+        return JournalFile(self._data)
 
-    def task_rows(self) -> Columns:
+    def kept_tasks(self) -> Columns:
         return dict(self._tasks)
 
-    def job_rows(self) -> Columns:
+    def kept_jobs(self) -> Columns:
         return dict(self._jobs)

@@ -1,22 +1,72 @@
-"""Journals as files: read whole, or as far as a run that still goes on has written."""
+"""Journals as files: read whole, or as far as a run that still goes on has written.
+
+`records` gives every record. `facts` leaves out what only a replay needs (timers that came due, reports
+that were passed on), which is most lines of a journal, without decoding it. `about` decodes only what
+concerns one task.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from argosy.host.records import VERSION, Header, JournalRecord
+from argosy.host import records
+from argosy.host.records import VERSION, Header, JournalRecord, SubmittedRecord
 from argosy.model.errors import RunDirectoryError
+from argosy.model.jobs import task_number
+from argosy.model.resources import dimensions_of
+from argosy.model.transactions import AddMachine, MachineChange, ResizeMachine
+
+Fact: TypeAlias = (
+    SubmittedRecord
+    | records.EndedRecord
+    | records.PhaseEndedRecord
+    | records.FailedRecord
+    | records.MachineRecord
+    | records.CrashedRecord
+    | records.RestartedRecord
+    | records.CancelledRecord
+    | records.ScaledRecord
+    | records.AttemptRecord
+    | records.PlacedRecord
+    | records.EnqueuedRecord
+    | records.ProbedRecord
+    | records.RefusedRecord
+    | records.LostRecord
+    | records.ReleasedRecord
+    | records.ResubmittedRecord
+    | records.ExplainedRecord
+    | records.AbandonedRecord
+    | records.StartedRecord
+    | records.RetriedRecord
+)
 
 _T = TypeVar("_T")
-#: Decoders of all records, and of the first line alone.
+#: Decoders of all records, of facts, and of the first line alone.
 _RECORDS: Final = msgspec.json.Decoder(JournalRecord)
+_FACTS: Final = msgspec.json.Decoder(Fact)
 _HEADER: Final = msgspec.json.Decoder(Header)
+_CHANGES: Final = msgspec.json.Decoder(records.MachineRecord)
+_SUBMITTED: Final = msgspec.json.Decoder(SubmittedRecord)
 _VERSION: Final = re.compile(rb'\{"what":"journal","version":(\d+)')
+_AT: Final = re.compile(rb'\{"what":"[^"]*","at":(\d+)')
+#: Lines that are no facts.
+_REST: Final = re.compile(
+    rb'^\{"what":"(?:journal|due|report|measured|sent|timer)".*\n', re.MULTILINE
+)
+_JOB: Final = re.compile(
+    rb'^\{"what":"submitted","at":\d+,"number":\d+,"job":\{"id":("(?:[^"\\]|\\.)*")', re.MULTILINE
+)
+_MACHINE: Final = re.compile(
+    rb'^\{"what":"machine",.*"(?:AddMachine|ResizeMachine)".*\n', re.MULTILINE
+)
+#: Lines that give tasks by their numbers.
+_BY_NUMBER: Final = (b'{"what":"ended"', b'{"what":"started"', b'{"what":"failed"')
+_CHUNK: Final = 1 << 20
 
 
 class JournalFile:
@@ -38,7 +88,15 @@ class JournalFile:
         line = self.data[: self.data.find(b"\n") + 1]
         version = _VERSION.match(line)
         if version is None:
-            raise RunDirectoryError("not a journal", file=self.name, line=1)
+            raise RunDirectoryError(
+                "not a journal",
+                file=self.name,
+                line=1,
+                expected='{"what":"journal","version":...',
+                hint="a run that began this very moment may not have written its first line yet"
+                if not self.data
+                else None,
+            )
         if int(version[1]) != VERSION:
             raise RunDirectoryError(
                 f"a journal of version {int(version[1])}",
@@ -49,18 +107,132 @@ class JournalFile:
             )
         return self._decode(_HEADER, line, 1)
 
+    @property
+    def has_ends(self) -> bool:
+        """Whether it holds starts and ends of tasks, as all but a journal of decisions alone do."""
+        return self.header().setup.output.log != "decisions"
+
     def records(self) -> Iterator[JournalRecord]:
         """All records, the header first."""
         self.header()
         for number, line in enumerate(self.data.splitlines(), 1):
             yield self._decode(_RECORDS, line, number)
 
+    def facts(self) -> Iterator[Fact]:
+        """What happened to jobs, tasks, machines and schedulers."""
+        self.header()
+        position = 0
+        while position < len(self.data):
+            end = self.data.find(b"\n", position + _CHUNK) + 1 or len(self.data)
+            try:
+                yield from _FACTS.decode_lines(_REST.sub(b"", self.data[position:end]))
+            except msgspec.MsgspecError:
+                self._find_fault(position, end)
+                raise
+            position = end
+
+    def job(self, name: str) -> SubmittedRecord | None:
+        """The submission of the job with this id."""
+        position = self.data.find(b'"job":{"id":%b' % msgspec.json.encode(name))
+        if position < 0:
+            return None
+        start, end = self.data.rfind(b"\n", 0, position) + 1, self.data.find(b"\n", position)
+        return self._decode(_SUBMITTED, self.data[start:end], self.line_at(start))
+
+    def job_names(self) -> list[str]:
+        """The ids of all jobs that were submitted, by number."""
+        return [msgspec.json.decode(name, type=str) for name in _JOB.findall(self.data)]
+
+    def machine_names(self) -> list[str]:
+        """Of all machines there ever were, by number."""
+        names = [machine.name for machine in self.header().setup.cell.machines]
+        for change in self._machine_changes():
+            match change:
+                case AddMachine(machine):
+                    names.append(machine.name)
+        return names
+
+    def dimensions(self) -> tuple[str, ...]:
+        """The resources of all machines there ever were, in the cell's order."""
+        sizes = [machine.capacity for machine in self.header().setup.cell.machines]
+        dimensions = dimensions_of(sizes)
+        for change in self._machine_changes():
+            dimensions = grown(dimensions, change)
+        return dimensions
+
+    def _machine_changes(self) -> Iterator[MachineChange]:
+        """Those that may add something."""
+        for found in _MACHINE.finditer(self.data):
+            yield self._decode(_CHANGES, found[0], self.line_at(found.start())).change
+
+    def about(self, job: str, number: int, index: int) -> Iterator[Fact]:
+        """The facts that may concern one task, in order: those of its job, those that give its number,
+        and crashes of schedulers. Looks for these texts alone, so that it takes no time to speak of."""
+        self.header()
+        quoted, task = msgspec.json.encode(job), task_number(number, index)
+        lines = {
+            start: end
+            for needle in (
+                b'"job":%b' % quoted,
+                b'"job":{"id":%b' % quoted,
+                b'"number":%d,' % number,
+                b'{"what":"crashed"',
+            )
+            for start, end in self._lines_with(needle)
+        }
+        # Wherever the number can stand in a list, or on its own.
+        lines |= {
+            start: end
+            for form in (b"[%d,", b"[%d]", b",%d,", b",%d]", b":%d,")
+            for start, end in self._lines_with(form % task)
+            if self.data.startswith(_BY_NUMBER, start)
+        }
+        for start in sorted(lines):
+            if not self.data.startswith(b'{"what":"journal"', start):
+                yield self._decode(_FACTS, self.data[start : lines[start]], None, start)
+
+    def _lines_with(self, needle: bytes) -> Iterator[tuple[int, int]]:
+        """Where lines that have this text begin and end."""
+        position = self.data.find(needle)
+        while position >= 0:
+            end = self.data.find(b"\n", position)
+            yield self.data.rfind(b"\n", 0, position) + 1, end
+            position = self.data.find(needle, end)
+
+    def reached(self) -> int:
+        """The time of the last line."""
+        start = self.data.rfind(b"\n", 0, -1) + 1
+        found = _AT.match(self.data, start)
+        return int(found[1]) if found else 0
+
     def line_at(self, position: int) -> int:
         """The number of the line that begins at that byte."""
         return self.data.count(b"\n", 0, position) + 1
 
-    def _decode(self, decoder: msgspec.json.Decoder[_T], line: bytes, number: int) -> _T:
+    def _find_fault(self, position: int, end: int) -> None:
+        """Raises with the number of the line that cannot be decoded."""
+        first = self.line_at(position)
+        for number, line in enumerate(self.data[position:end].splitlines(), first):
+            self._decode(_RECORDS, line, number)
+
+    def _decode(
+        self, decoder: msgspec.json.Decoder[_T], line: bytes, number: int | None, start: int = 0
+    ) -> _T:
+        """The line with this number, or that begins at this byte."""
         try:
             return decoder.decode(line)
         except msgspec.MsgspecError as error:
-            raise RunDirectoryError(str(error), file=self.name, line=number) from None
+            at = self.line_at(start) if number is None else number
+            raise RunDirectoryError(str(error), file=self.name, line=at) from None
+
+
+def grown(dimensions: tuple[str, ...], change: MachineChange) -> tuple[str, ...]:
+    """A machine with a resource that no other had adds it, after the others."""
+    match change:
+        case AddMachine(machine):
+            capacity = machine.capacity
+        case ResizeMachine(capacity=capacity):
+            pass
+        case _:
+            return dimensions
+    return (*dimensions, *(name for name in capacity.extras if name not in dimensions))

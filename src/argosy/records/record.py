@@ -1,15 +1,25 @@
-"""What a finished run can be asked for, wherever it is kept: in a directory or in memory."""
+"""What a run can be asked for, wherever it is kept and however far it has come.
+
+All is told by the journal. A finished run has kept its summary besides, and columns of tasks and jobs
+that need not be folded again.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from enum import Enum
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
-from argosy.model.errors import CommandError, UnknownName
+from argosy.model.errors import RunDirectoryError
 from argosy.model.scenario import Scenario
+from argosy.model.units import format_duration
+from argosy.records.journal_file import JournalFile
+from argosy.records.state import RunState
+from argosy.records.steps import read_steps
 from argosy.records.summary import Summary
 
 Columns: TypeAlias = dict[str, NDArray[Any]]
@@ -20,46 +30,94 @@ TASK_COLUMNS: Final = ("task", "machine", "placed", "started", "finished")
 #: Of submitted jobs by number: when each was submitted and first attempted, when its last task was
 #: placed and when its last task finished; -1 for what did not happen. Times in microseconds.
 JOB_COLUMNS: Final = ("submitted", "attempted", "placed", "finished")
-#: Jobs that an error message may list.
-_FEW: Final = 20
+KEEP_THEM: Final = 'run it with output.log = "replayable", which is the default'
+
+
+class Status(Enum):
+    FINISHED = "finished"
+    RUNNING = "running"
+    #: Its process ended before the run did.
+    CUT_SHORT = "cut short"
 
 
 class RunRecord(ABC):
-    """A finished run."""
+    """A run; one that goes on, as far as it had come when its journal was first asked for."""
 
-    @abstractmethod
-    def summary(self) -> Summary: ...
+    status = Status.FINISHED
 
     @abstractmethod
     def scenario(self) -> Scenario: ...
 
     @abstractmethod
-    def log_lines(self) -> Iterator[dict[str, Any]]:
-        """The decision log, line by line."""
+    def summary(self) -> Summary:
+        """Of a finished run."""
 
     @abstractmethod
+    def read_journal(self) -> JournalFile: ...
+
+    @abstractmethod
+    def kept_tasks(self) -> Columns:
+        """Of a finished run; finished tasks are missing where they were not kept."""
+
+    @abstractmethod
+    def kept_jobs(self) -> Columns:
+        """Of a finished run."""
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status is Status.FINISHED
+
+    @cached_property
+    def journal(self) -> JournalFile:
+        return self.read_journal()
+
+    @cached_property
+    def reached(self) -> int:
+        """The time up to which the run is known."""
+        return self.summary().ended_at if self.is_finished else self.journal.reached()
+
+    @cached_property
+    def state(self) -> RunState:
+        """Where all tasks are, from the journal. Where it holds decisions alone, the starts and ends of
+        a finished run's tasks come from its kept columns."""
+        steps = read_steps(self.journal)
+        if not self.journal.has_ends:
+            if not self.is_finished or not steps.setup.output.tasks:
+                raise RunDirectoryError(
+                    "this run kept no starts and ends of tasks",
+                    file=self.journal.name,
+                    hint=KEEP_THEM,
+                )
+            steps.add_task_rows(self.kept_tasks())
+        return RunState(steps, self.reached)
+
+    @property
+    def note(self) -> str:
+        """A sentence on what is missing of a run that is not finished; empty of one that is."""
+        match self.status:
+            case Status.FINISHED:
+                return ""
+            case Status.RUNNING:
+                what = "run in progress"
+            case Status.CUT_SHORT:
+                what = "the run was cut short"
+        return f"{what}: this is what had happened at {format_duration(self.reached)}"
+
     def task_rows(self) -> Columns:
-        """The columns of tasks that started; finished ones are missing where they were not kept."""
+        """The columns of tasks that started."""
+        if self.is_finished:
+            return self.kept_tasks()
+        done, running = self.state.finished, self.state.running
+        names = ("tasks", "machines", "placed", "started", "finished")
+        return {
+            column: np.concatenate([getattr(done, name), getattr(running, name)])
+            for column, name in zip(TASK_COLUMNS, names, strict=True)
+        }
 
-    @abstractmethod
     def job_rows(self) -> Columns:
         """The columns of jobs that were submitted."""
-
-    def resolve(self, task: str) -> tuple[str, int]:
-        """``job/index`` (or ``job`` for its first task), checked against the scenario."""
-        job_id, _, index_text = task.partition("/")
-        jobs = {job.id: job for job in self.scenario().jobs}
-        if job_id not in jobs:
-            error = UnknownName("job", job_id, jobs)
-            if len(jobs) > _FEW:
-                # The list of all would bury the message.
-                error.expected = f"one of the run's {len(jobs)} jobs"
-            raise error
-        count = jobs[job_id].tasks
-        is_number = index_text.isascii() and index_text.isdecimal()
-        index = int(index_text) if is_number else 0 if task == job_id else count
-        if index >= count:
-            raise CommandError(
-                f"unknown task {task!r}", expected=f"{job_id}/0 to {job_id}/{count - 1}"
-            )
-        return job_id, index
+        if self.is_finished:
+            return self.kept_jobs()
+        jobs = self.state.jobs
+        columns = (jobs.submitted, jobs.first_attempt, jobs.all_placed, jobs.done)
+        return dict(zip(JOB_COLUMNS, columns, strict=True))

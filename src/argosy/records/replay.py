@@ -2,7 +2,8 @@
 
 Engines are pure, so a host that gets the same inputs in the same order decides the same. What the
 replaying host writes is compared with the journal as it goes: after each input the bytes written must be
-the next bytes of the journal, decisions included. So only inputs are ever read.
+the next bytes of the journal, decisions included. So only inputs are ever read. The journal of a run
+that still goes on may end between an input and what it led to.
 
 Long decisions that ran beside the loop are inputs, too. Those that were made at once are made again: the
 same, unless the clock ended a budget before the solver was done, then or now. Such a run cannot be
@@ -39,6 +40,8 @@ from argosy.worlds.sim.network import SimulatedNetwork
 
 _INPUTS: Final = msgspec.json.Decoder(records.Input)
 _MEASURED: Final = msgspec.json.Decoder(records.MeasuredRecord)
+#: What is shown of a line.
+_LONGEST: Final = 400
 _REPORTS: Final = {kind.name.lower(): int(kind) for kind in RuntimeEvent}
 
 
@@ -77,6 +80,12 @@ class ToldAnswers:
     def start(self, run: Callable[[], Decision], done: Callable[[Decision], None]) -> None: ...
 
 
+class _HeldJournal(Journal):
+    """What is written stays in the buffer, however much it is, until it has been compared."""
+
+    def flush(self) -> None: ...
+
+
 class ReplayedHost(Host):
     """Decisions take as long as the journal says they took."""
 
@@ -87,8 +96,17 @@ class ReplayedHost(Host):
 
 
 class Replay:
-    def __init__(self, journal: JournalFile, engines: Mapping[str, type[Engine]]) -> None:
+    """`finished`: whether the run is, so that the journal must hold all that the last input led to."""
+
+    def __init__(
+        self,
+        journal: JournalFile,
+        engines: Mapping[str, type[Engine]],
+        *,
+        finished: bool = True,
+    ) -> None:
         self._file = journal
+        self._is_finished = finished
         header = journal.header()
         setup = header.setup
         if setup.output.log == "decisions":
@@ -98,7 +116,7 @@ class Replay:
                 hint='run it with output.log = "replayable"',
             )
         links = DirectLinks() if setup.network is None else SimulatedNetwork.of(setup)
-        self._journal = Journal(everything=setup.output.log == "everything")
+        self._journal = _HeldJournal(everything=setup.output.log == "everything")
         self.host = ReplayedHost(
             setup,
             engines,
@@ -147,18 +165,20 @@ class Replay:
                     line=self._file.line_at(position),
                 ) from error
             written = take()
-            if data[position : position + len(written)] != written or not written:
+            if not written:
                 raise self._diverged(position, written)
-            position += len(written)
+            position = self._compare(position, written)
             inputs += 1
             if progress is not None and not inputs & 0xFFF:
                 progress(position / len(data))
         return ReplaySummary(inputs=inputs, lines=data.count(b"\n"), ended_at=self._runtime.now)
 
     def _compare(self, position: int, written: bytes) -> int:
-        if self._file.data[position : position + len(written)] != written:
+        """Where the journal goes on after what was written."""
+        recorded = self._file.data[position : position + len(written)]
+        if recorded != written and (self._is_finished or not written.startswith(recorded)):
             raise self._diverged(position, written)
-        return position + len(written)
+        return position + len(recorded)
 
     def _diverged(self, position: int, written: bytes) -> ReplayDiverged:
         """Names the first line that differs."""
@@ -171,6 +191,9 @@ class Replay:
             line = b""
         recorded = data[position : data.find(b"\n", position)].decode(errors="replace")
         replayed = line.decode().rstrip("\n")
+        pairs = enumerate(zip(recorded, replayed, strict=False))
+        apart = next((at for at, (one, other) in pairs if one != other), 0)
+        recorded, replayed = _shortened(recorded, apart), _shortened(replayed, apart)
         return ReplayDiverged(
             f"the replay decided otherwise: {replayed or 'nothing'}",
             file=self._file.name,
@@ -198,7 +221,7 @@ class Replay:
 
     def _submitted(self, record: records.SubmittedRecord) -> None:
         self._runtime.advance(record.at)
-        self.host.submit(record.specification)
+        self.host.submit(record.job)
 
     def _machine(self, record: records.MachineRecord) -> None:
         self._runtime.advance(record.at)
@@ -229,6 +252,15 @@ class Replay:
     def _restarted(self, record: records.RestartedRecord) -> None:
         self._runtime.advance(record.at)
         self.host.restart(self.host.named(record.scheduler))
+
+
+def _shortened(line: str, around: int) -> str:
+    """Of a long line, its beginning and what is near the position `around`."""
+    if len(line) <= _LONGEST:
+        return line
+    begin, end = max(0, around - _LONGEST // 4), around + _LONGEST // 2
+    head = line[:begin] if begin <= _LONGEST // 4 else f"{line[: _LONGEST // 4]}..."
+    return head + line[begin:end] + ("..." if end < len(line) else "")
 
 
 def _measured(data: bytes) -> defaultdict[str, deque[int]]:

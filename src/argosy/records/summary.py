@@ -91,6 +91,9 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     tasks_queued: int
     tasks_pending: int
     tasks_abandoned: int
+    #: Whose last try failed, and whose users did not want them any more.
+    tasks_failed: int = 0
+    tasks_cancelled: int = 0
     #: Events along the way: a task can be preempted or lost more than once.
     preemptions: int
     losses: int
@@ -174,10 +177,11 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     placement: Placement = Placement()
     #: Conflicting transactions per successful one, over all schedulers.
     conflict_fraction: float
-    #: Everything that went over the lossy network: sent, lost, duplicated, delayed, cut.
+    #: Everything that went over the lossy network: sent, lost, duplicated, delayed, cut. Empty where
+    #: nobody counted.
     network: dict[str, int]
     schedulers: tuple[SchedulerSummary, ...]
-    #: Events handled by engines, and the digest of the decision log.
+    #: Events handled by engines, and the digest of the journal.
     events: int
     log_digest: str
     #: Time series for plots: instants, and used share per dimension and pending tasks at each.

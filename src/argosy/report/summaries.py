@@ -48,6 +48,8 @@ def counts(summary: Summary) -> Table:
             ("queued", None, c.tasks_queued),
             ("pending", None, c.tasks_pending),
             ("abandoned", c.jobs_abandoned or None, c.tasks_abandoned),
+            ("failed", None, c.tasks_failed),
+            ("cancelled", None, c.tasks_cancelled),
             ("preemptions", None, c.preemptions),
             ("losses", None, c.losses),
         )
@@ -135,6 +137,8 @@ def schedulers(summary: Summary) -> Table:
         hidden.add("engine")
     if not any(s.crashes for s in summary.schedulers):
         hidden.add("crashes")
+    if not summary.network:
+        hidden.add("messages_sent")
     return Table(columns, rows).without(hidden)
 
 
@@ -157,8 +161,9 @@ def totals(summary: Summary) -> Table:
         rows.append(("speed-up", _speed_up(summary.speed_up)))
     if refused:
         rows.append(("refused claims", _listed(refused)))
-    sent = {"by schedulers": messages(summary), "notices of machines": notices(summary)}
-    rows.append(("messages", _listed(sent | _mishaps(summary)) or "none"))
+    if summary.network:
+        sent = {"by schedulers": messages(summary), "notices of machines": notices(summary)}
+        rows.append(("messages", _listed(sent | _mishaps(summary)) or "none"))
     return Table((Column("what", "over the run"), Column("value", "")), tuple(rows))
 
 

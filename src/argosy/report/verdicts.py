@@ -16,8 +16,9 @@ _PLACES: Final = ("waiting for an attempt", "being placed", "placed and not yet 
 _SKEWED: Final = 2.0
 
 
-def verdict(comparison: Ranking, metric: Metric) -> list[str]:
-    """Who is best and by how much, as hyperfine would say it."""
+def verdict(comparison: Ranking, metric: Metric, *, has_seeds: bool = True) -> list[str]:
+    """Who is best and by how much, as hyperfine would say it. `has_seeds`: whether there could be more
+    seeds than one."""
     if comparison.best is None:
         return [f"No engine has a {metric.title}: no job finished."]
     best = comparison.standing(comparison.best)
@@ -43,7 +44,7 @@ def verdict(comparison: Ranking, metric: Metric) -> list[str]:
     lines += [
         f"  {note}" for note in _notes(comparison, {best.engine, *(s.engine for s in equals)})
     ]
-    if len(comparison.seeds) == 1:
+    if len(comparison.seeds) == 1 and has_seeds:
         lines.append("  one seed says nothing about uncertainty; try --seeds 5")
     return lines
 

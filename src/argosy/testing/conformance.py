@@ -19,16 +19,24 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from argosy.engines.api import Engine
 from argosy.host import TaskState
 from argosy.host.journal import Journal
+from argosy.host.records import (
+    AbandonedRecord,
+    EnqueuedRecord,
+    ExplainedRecord,
+    PlacedRecord,
+    RefusedRecord,
+)
 from argosy.model.constraints.meaning import Container, Meaning
 from argosy.model.constraints.parts import container_tags, of_job
 from argosy.model.constraints.text import parse_constraint
+from argosy.model.explanations import Explanation
 from argosy.model.jobs import index_of, job_of
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -46,7 +54,7 @@ from argosy.model.scenario import (
 )
 from argosy.model.tasks import first_tasks, task_numbers
 from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
-from argosy.records.journal_file import JournalFile
+from argosy.records.journal_file import Fact, JournalFile
 from argosy.records.replay import Replay
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario, shared_job
 from argosy.testing.hidden_truth import watched
@@ -54,6 +62,7 @@ from argosy.testing.scripted_world import ScriptedWorld
 from argosy.testing.wired import wired
 from argosy.worlds.sim import SimulatedWorld
 
+R = TypeVar("R")
 PENDING, QUEUED, RUNNING, FINISHED, ABANDONED, *_ = TaskState
 
 
@@ -84,10 +93,16 @@ class ConformanceRun:
         self.digest = log.digest()
         self.log = stream.getvalue()
         Replay(JournalFile(self.log), {known.name: known for known in (engine, *also)}).run()
-        self.lines: list[dict[str, Any]] = [
-            msgspec.json.decode(line) for line in self.log.splitlines()
-        ]
+        self.facts: list[Fact] = list(JournalFile(self.log).facts())
         self.counts = self.world.host.board.counts().tolist()
+
+    def of(self, kind: type[R], job: str | None = None) -> list[R]:
+        """The records of one kind, in order; of one job, where that is named."""
+        return [
+            fact
+            for fact in self.facts
+            if isinstance(fact, kind) and (job is None or getattr(fact, "job", None) == job)
+        ]
 
     def number(self, name: str) -> int:
         return self.world.host.jobs.names.index(name)
@@ -113,10 +128,17 @@ class ConformanceRun:
         """Every task is placed, queued or finished, or the log says why it is not: in the scheduler's
         words or in the cell's refusal."""
         explained: set[tuple[str, int]] = set()
-        for line in self.lines:
-            if line["what"] in ("explained", "abandoned", "refused"):
-                assert line.get("explanation") or line.get("whys"), f"no reason: {line}"
-                explained.update((line["job"], index) for index in line["indices"])
+        for fact in self.facts:
+            match fact:
+                case RefusedRecord(job=name, indices=indices, whys=whys):
+                    assert whys, f"no reason: {fact}"
+                case ExplainedRecord(job=name, indices=indices, explanation=told):
+                    assert told != Explanation(), f"no reason: {fact}"
+                case AbandonedRecord(job=name, indices=indices, explanation=told):
+                    assert told != Explanation(), f"no reason: {fact}"
+                case _:
+                    continue
+            explained.update((name, index) for index in indices)
         for number in range(len(self.world.host.jobs)):
             name = self.world.host.jobs.name(number)
             for state in (PENDING, ABANDONED):
@@ -177,7 +199,7 @@ def many_schedulers_work(engine: type[Engine], run: Runs = SIMULATED) -> None:
 
 def the_same_seed_gives_the_same_log(engine: type[Engine], run: Runs = SIMULATED) -> None:
     first, again = (run(engine, scenario(engine.name, workload())) for _ in range(2))
-    assert first.log == again.log, "the decision log differs between two runs of one seed"
+    assert first.log == again.log, "the journal differs between two runs of one seed"
     assert first.digest == again.digest
 
 
@@ -294,9 +316,12 @@ def required_attributes_are_obeyed(engine: type[Engine], run: Runs = SIMULATED) 
     )
     trial = run(engine, built)
     trial.require_all_finished()
-    for line in trial.lines:
-        if line["what"] in ("placed", "enqueued") and line["job"] == "picky":
-            assert all(machine >= 6 for machine in line["machines"]), "required attributes ignored"
+    placings: list[PlacedRecord | EnqueuedRecord] = [
+        *trial.of(PlacedRecord, "picky"),
+        *trial.of(EnqueuedRecord, "picky"),
+    ]
+    for record in placings:
+        assert all(machine >= 6 for machine in record.machines), "required attributes ignored"
 
 
 def gangs_start_together(engine: type[Engine], run: Runs = SIMULATED) -> None:
@@ -305,9 +330,9 @@ def gangs_start_together(engine: type[Engine], run: Runs = SIMULATED) -> None:
     jobs = [*workload(30, spacing=0.1), job("gang", 12, gang=True, seconds=5, submit=1)]
     trial = run(engine, scenario(engine.name, jobs))
     trial.require_all_finished()
-    placed = [line for line in trial.lines if line["what"] == "placed" and line["job"] == "gang"]
+    placed = trial.of(PlacedRecord, "gang")
     # A task that fails is placed again by itself.
-    assert len(placed[0]["indices"]) == 12, f"the gang was placed in {len(placed)} parts"
+    assert len(placed[0].indices) == 12, f"the gang was placed in {len(placed)} parts"
 
 
 def hard_constraints_are_kept(engine: type[Engine], run: Runs = SIMULATED) -> None:
@@ -438,7 +463,7 @@ def faults_do_not_break_determinism(engine: type[Engine], run: Runs = SIMULATED)
         )
         for _ in range(2)
     )
-    assert first.log == again.log, "the decision log differs between two runs of one seed"
+    assert first.log == again.log, "the journal differs between two runs of one seed"
 
 
 def cancelled_jobs_are_over(engine: type[Engine], run: Runs = SIMULATED) -> None:

@@ -1,0 +1,155 @@
+"""`argosy replay`: the same decisions again, or other engines on what was recorded."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from argosy.cli.kept import Recording
+from argosy.cli.output import emit, output_option, tell_unmet
+from argosy.cli.progress import progress
+from argosy.model.errors import ReplayDiverged
+
+if TYPE_CHECKING:
+    from argosy.records.summary import Summary
+
+#: The name under which the recorded run stands beside the engines.
+RECORDED: Final = "recorded"
+
+
+@click.command(
+    epilog="Examples: argosy replay runs/quickstart-1; argosy replay --engine omega --engine sparrow"
+)
+@click.argument("run", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    metavar="NAME",
+    help="Run what was recorded under this engine instead, and compare; repeatable.",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME",
+    help="With --engine: as for `argosy compare`; repeatable.  [default: jct]",
+)
+@output_option
+def command(
+    run: Path | None, engines: tuple[str, ...], metrics: tuple[str, ...], output: str
+) -> None:
+    """Give the recorded inputs of RUN to its engines again and check that they decide the same.
+
+    RUN is a run's directory, which may still go on, or a journal on its own; without it, the latest
+    run under runs/ is meant. Every line of the journal must come out the same, byte for byte: exits
+    with 1 and names the first line that does not. With --engine nothing is checked: jobs are submitted
+    as they were recorded, tasks run as long as they were observed to, machines and schedulers fail as
+    they did, and the outcome stands beside the recorded one.
+    """
+    recording = Recording(run)
+    if engines:
+        _under(recording, engines, metrics or ("jct",), output)
+    else:
+        _check(recording, output)
+
+
+def _check(recording: Recording, output: str) -> None:
+    from argosy.engines.registry import all_engines
+    from argosy.model.units import format_duration
+    from argosy.records.replay import Replay
+
+    began = time.perf_counter()
+    found: dict[str, Any] = {"journal": recording.journal.name}
+    try:
+        with progress("replaying") as tell:
+            replay = Replay(recording.journal, all_engines(), finished=recording.is_finished)
+            done = replay.run(tell)
+    except ReplayDiverged as error:
+        found |= {
+            "same": False,
+            "line": error.line,
+            "problem": error.problem,
+            "recorded": error.expected,
+            "hint": error.hint,
+        }
+    else:
+        found |= {
+            "same": True,
+            "inputs": done.inputs,
+            "lines": done.lines,
+            "reached": done.ended_at,
+            "seconds": round(time.perf_counter() - began, 3),
+        }
+
+    def sections(_: int | None) -> list[list[str]]:
+        if found["same"]:
+            return [
+                [f"{found['journal']}: same decisions"],
+                [
+                    f"{found['inputs']:,} inputs, {found['lines']:,} lines, "
+                    f"{format_duration(found['reached'])} of the run's time, "
+                    f"replayed in {found['seconds']:.1f} s"
+                ],
+            ]
+        heading = f"{found['journal']}:{found['line']}: other decisions from here on"
+        parts = [f"replayed: {found['problem']}", f"recorded: {found['recorded']}"]
+        return [[heading, *parts, *([found["hint"]] if found["hint"] else [])]]
+
+    def csv() -> str:
+        from argosy.report.tables import csv_text
+
+        return csv_text([found], list(found))
+
+    emit(output, sections=sections, document=lambda: found, csv=csv)
+    if not found["same"]:
+        raise click.exceptions.Exit(1)
+
+
+def _under(
+    recording: Recording, names: tuple[str, ...], metrics: tuple[str, ...], output: str
+) -> None:
+    """What was recorded under each engine, beside the recording."""
+    from argosy.cli import compare as comparing
+    from argosy.engines.registry import all_engines, find_engine
+    from argosy.experiments.execute import execute
+    from argosy.records.observed import observed_scenario
+    from argosy.report.comparison import compare
+    from argosy.report.metrics import find_metric
+    from argosy.scenarios.missing_extras import unmet
+    from argosy.scenarios.variants import with_engine
+
+    wanted = [find_metric(name) for name in dict.fromkeys(metrics)]
+    chosen = [find_engine(name).name for name in dict.fromkeys(names)]
+    scenario = observed_scenario(recording.state)
+    runs: dict[str, list[Summary]] = {RECORDED: [recording.summary()]}
+    notes = {}
+    for number, name in enumerate(chosen):
+        changed = with_engine(scenario, name)
+        notes[name] = unmet(changed, all_engines())
+        with progress(f"{name}, {number + 1} of {len(chosen)}") as tell:
+            runs[name] = [execute(changed, None, progress=tell)]
+    comparisons = [compare(runs, metric, notes) for metric in wanted]
+
+    def document() -> dict[str, Any]:
+        import msgspec
+
+        from argosy.report.summaries import flat
+
+        return {
+            "journal": recording.journal.name,
+            "left_out": scenario.left_out,
+            "comparisons": msgspec.to_builtins(comparisons),
+            "runs": [{"engine": name, **flat(s)} for name, ran in runs.items() for s in ran],
+        }
+
+    tell_unmet([*scenario.left_out, *(text for name in chosen for text in notes[name])])
+    emit(
+        output,
+        sections=lambda width: comparing.sections(comparisons, width, has_seeds=False),
+        document=document,
+        csv=lambda: comparing.csv(runs),
+    )

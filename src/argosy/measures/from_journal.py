@@ -1,0 +1,234 @@
+"""The summary of a run as far as its journal alone can tell it, of a run that goes on as well.
+
+A journal does not say which messages were sent, how often engines were called, what they say of
+themselves, nor how much time they spent on decisions about no job in particular. What one scheduler
+commits at one instant counts as one transaction. Room that probes hold before they are answered is not
+in the journal, and does not count as used.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.host import TaskState
+from argosy.measures.measure import breakdown, by_kind, fleet_label, since, speed_up
+from argosy.measures.statistics import distribution
+from argosy.measures.timeline import task_times, timeline
+from argosy.model.explanations import Why
+from argosy.model.resources import Resources
+from argosy.model.tasks import jobs_of
+from argosy.model.transactions import (
+    AddMachine,
+    RemoveMachine,
+    ResizeMachine,
+    ReviveMachine,
+)
+from argosy.model.truth import running_time
+from argosy.records.holdings import Requests, vector
+from argosy.records.state import RunState
+from argosy.records.steps import Step
+from argosy.records.summary import Counts, SchedulerSummary, SpeedUp, Summary
+
+#: As the world's own samples: at most so many, a power of two of seconds apart.
+_MOST_SAMPLES: Final = 399
+_SECOND: Final = 1_000_000
+NOT_TOLD: Final = (
+    "counted from the journal, which holds no messages, no events and no quality of placement"
+)
+
+
+def summarise_state(state: RunState) -> Summary:
+    jobs, rows, setup = state.jobs, state.finished, state.setup
+    tallies = state.steps.schedulers
+    at = sample_times(state.until)
+    usage = _Usage(state)
+    milestones = (jobs.submitted, jobs.first_attempt, jobs.all_placed, jobs.done)
+    return Summary(
+        scenario=setup.name,
+        seed=setup.seed,
+        fleet=fleet_label(setup),
+        ended_at=state.until,
+        left_out=[NOT_TOLD],
+        counts=_counts(state),
+        wait_time=distribution(since(jobs.first_attempt, jobs.submitted)),
+        placement_latency=distribution(since(jobs.all_placed, jobs.submitted)),
+        jct=distribution(since(jobs.done, jobs.submitted)),
+        breakdown=breakdown(*milestones),
+        response_time=distribution(rows.finished - jobs.submitted[jobs_of(rows.tasks)]),
+        timeline=timeline(
+            task_times(
+                rows.tasks,
+                rows.placed,
+                rows.started,
+                rows.finished,
+                jobs.submitted,
+                jobs.first_attempt,
+                jobs.thought,
+            )
+        ),
+        kinds=by_kind([job.kind for job in state.steps.jobs], *milestones, jobs.abandoned),
+        speed_up=_speed_up(state),
+        utilisation=usage.utilisation(),
+        conflict_fraction=sum(tally.conflicts for tally in tallies.values())
+        / max(1, sum(tally.successes for tally in tallies.values())),
+        network={},
+        schedulers=_schedulers(state),
+        events=0,
+        log_digest="",
+        series={
+            "at": at.tolist(),
+            **usage.shares(at),
+            **{name: counts.tolist() for name, counts in state.over_time(at).items()},
+        },
+    )
+
+
+def sample_times(until: int) -> NDArray[np.int64]:
+    """Evenly spaced, from nought to `until`."""
+    spacing = _SECOND
+    while until // spacing + 1 > _MOST_SAMPLES:
+        spacing *= 2
+    return np.arange(0, until + 1, spacing, dtype=np.int64)
+
+
+def _counts(state: RunState) -> Counts:
+    counts, jobs = state.counts, state.jobs
+    return Counts(
+        jobs=len(jobs.done),
+        jobs_finished=int((jobs.done >= 0).sum()),
+        jobs_endless=sum(any(group.endless for group in job.groups) for job in state.steps.jobs),
+        jobs_abandoned=int((jobs.abandoned > 0).sum()),
+        tasks=sum(counts.values()),
+        tasks_finished=counts[TaskState.FINISHED],
+        tasks_running=counts[TaskState.RUNNING],
+        tasks_queued=counts[TaskState.QUEUED],
+        tasks_pending=counts[TaskState.PENDING],
+        tasks_abandoned=counts[TaskState.ABANDONED],
+        tasks_failed=counts[TaskState.FAILED],
+        tasks_cancelled=counts[TaskState.CANCELLED],
+        preemptions=state.count(Step.PREEMPTED),
+        losses=state.count(Step.LOST),
+    )
+
+
+def _schedulers(state: RunState) -> tuple[SchedulerSummary, ...]:
+    engines = {
+        name: entry.engine for entry in state.setup.fleet for name in entry.scheduler_names()
+    }
+    return tuple(
+        SchedulerSummary(
+            name=name,
+            engine=engines.get(name, ""),
+            jobs=tally.jobs,
+            busyness=tally.busy / state.until if state.until else 0.0,
+            transactions=tally.transactions,
+            conflicts=tally.conflicts,
+            refused={Why(why).name.lower(): count for why, count in sorted(tally.refused.items())},
+            messages_sent=0,
+            crashes=tally.crashes,
+        )
+        for name, tally in state.steps.schedulers.items()
+    )
+
+
+def _speed_up(state: RunState) -> SpeedUp | None:
+    """Of jobs whose shared work is done, from the first worker's start on."""
+    if not state.steps.work_done:
+        return None
+    numbers = np.array(sorted(state.steps.work_done), np.int64)
+    claims = state.claims
+    began = np.full(len(state.steps.jobs), np.iinfo(np.int64).max, np.int64)
+    np.minimum.at(began, jobs_of(claims.tasks), claims.begin)
+    took = np.array([state.steps.work_done[n] for n in numbers.tolist()]) - began[numbers]
+    asked = np.array([_time_asked(state, number) for number in numbers.tolist()])
+    return speed_up(np.where(took > 0, asked / np.maximum(took, 1), 1.0))
+
+
+def _time_asked(state: RunState, number: int) -> int:
+    """How long a job's work takes the workers that it asked for."""
+    job, took = state.steps.jobs[number], state.steps.phases[number]
+    return running_time(job.activities, tuple(took[phase] for phase in sorted(took)), job.tasks)
+
+
+class _Usage:
+    """What claims hold of what machines have, over time."""
+
+    def __init__(self, state: RunState) -> None:
+        claims = state.claims
+        self._dimensions = state.steps.dimensions
+        self._until = state.until
+        amounts = Requests(state.steps.jobs, self._dimensions).of(claims.tasks)
+        self._used = _Level(
+            np.concatenate([claims.begin, claims.end]), np.concatenate([amounts, -amounts])
+        )
+        self._capacity = self._machines(state)
+
+    def utilisation(self) -> dict[str, float]:
+        used, capacity = (
+            level.integral(self._until).tolist() for level in (self._used, self._capacity)
+        )
+        return {
+            name: used[d] / capacity[d] if capacity[d] else 0.0
+            for d, name in enumerate(self._dimensions)
+        }
+
+    def shares(self, at: NDArray[np.int64]) -> dict[str, list[float]]:
+        used, capacity = self._used.before(at), np.maximum(self._capacity.before(at), 1)
+        return {
+            name: (used[:, d] / capacity[:, d]).tolist() for d, name in enumerate(self._dimensions)
+        }
+
+    def _machines(self, state: RunState) -> _Level:
+        """The capacity of machines that are up. The first ones are there before anything happens."""
+        sizes = [machine.capacity for machine in state.setup.cell.machines]
+        is_up = [True] * len(sizes)
+        changes = [(-1, size, 1) for size in sizes]
+
+        def alter(at: int, machine: int, size: Resources, up: bool) -> None:
+            if is_up[machine]:
+                changes.append((at, sizes[machine], -1))
+            if up:
+                changes.append((at, size, 1))
+            sizes[machine], is_up[machine] = size, up
+
+        for at, change in state.steps.machine_changes:
+            match change:
+                case AddMachine(machine):
+                    sizes.append(machine.capacity)
+                    is_up.append(True)
+                    changes.append((at, machine.capacity, 1))
+                case RemoveMachine(number):
+                    alter(at, number, sizes[number], False)
+                case ReviveMachine(number):
+                    alter(at, number, sizes[number], True)
+                case ResizeMachine(number, capacity):
+                    alter(at, number, capacity, is_up[number])
+        rows = [vector(size, self._dimensions) for _, size, _ in changes]
+        signs = np.array([sign for _, _, sign in changes], np.int64).reshape(-1, 1)
+        amounts = np.array(rows, np.int64).reshape(-1, len(self._dimensions))
+        return _Level(np.array([at for at, _, _ in changes], np.int64), amounts * signs)
+
+
+class _Level:
+    """Amounts that change at times, by dimension."""
+
+    def __init__(self, times: NDArray[np.int64], changes: NDArray[np.int64]) -> None:
+        order = np.argsort(times, kind="stable")
+        self._times = times[order]
+        nothing = np.zeros((1, changes.shape[1]), np.int64)
+        self._levels = np.concatenate([nothing, np.cumsum(changes[order], axis=0)])
+
+    def before(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
+        levels: NDArray[np.int64] = self._levels[np.searchsorted(self._times, at)]
+        return levels
+
+    def integral(self, until: int) -> NDArray[np.float64]:
+        """From nought to `until`."""
+        ends = np.clip(np.concatenate([self._times, [until]]), 0, until)
+        begins = np.concatenate([[0], ends[:-1]])
+        lasted = (ends - begins).astype(np.float64)
+        sums: NDArray[np.float64] = lasted @ self._levels.astype(np.float64)
+        return sums

@@ -1,0 +1,362 @@
+"""All that befell tasks, as columns: one row a step, in the order of the journal.
+
+A step is what changes where a task is: it was placed, enqueued, probed for, started, ended, lost,
+released, given up. A journal has millions, so they are read into flat arrays here and folded with NumPy
+in `state`. Beside them stands what is told of jobs, machines and schedulers.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.host import TaskState, records
+from argosy.host.setup import HostSetup
+from argosy.model.explanations import CONFLICTS, Why
+from argosy.model.jobs import Job, task_number
+from argosy.model.resources import dimensions_of
+from argosy.model.tasks import jobs_of
+from argosy.model.transactions import MachineChange
+from argosy.records.journal_file import Fact, JournalFile, grown
+
+_CONFLICTS: Final = frozenset(map(int, CONFLICTS))
+_PREEMPTED: Final = Why.PREEMPTED.name.lower()
+
+
+class Step(IntEnum):
+    #: A claim was accepted: it runs.
+    PLACED = 0
+    #: On its way to, or in, the queue of a machine.
+    ENQUEUED = 1
+    #: It goes to whichever of its probes comes up first.
+    PROBED = 2
+    #: It left the queue: it runs.
+    STARTED = 3
+    ENDED = 4
+    LOST = 5
+    PREEMPTED = 6
+    RELEASED = 7
+    #: The scheduler that had probed for it stopped.
+    UNPROBED = 8
+    ABANDONED = 9
+    #: Its try failed, and it may be placed again; or not.
+    FAILED = 10
+    FAILED_FOR_GOOD = 11
+    CANCELLED = 12
+
+
+#: Where a task is after each step.
+STATE_AFTER: Final = np.array(
+    [
+        int(state)
+        for state in (
+            TaskState.RUNNING,
+            TaskState.QUEUED,
+            TaskState.QUEUED,
+            TaskState.RUNNING,
+            TaskState.FINISHED,
+            TaskState.PENDING,
+            TaskState.PENDING,
+            TaskState.PENDING,
+            TaskState.PENDING,
+            TaskState.ABANDONED,
+            TaskState.PENDING,
+            TaskState.FAILED,
+            TaskState.CANCELLED,
+        )
+    ],
+    np.int8,
+)
+
+
+class SchedulerTally:
+    """What the journal says of one scheduler."""
+
+    def __init__(self) -> None:
+        #: Jobs that were given to it; one that was handed over counts for both.
+        self.jobs = 0
+        self.attempts = 0
+        #: Time that it spent on them.
+        self.busy = 0
+        #: Tasks that it claimed, and that it sent to queues or probed for.
+        self.placed = 0
+        self.queued = 0
+        #: What it committed at one instant counts as one transaction: how many there were, of how many
+        #: something was refused, and of how many because of others.
+        self.transactions = 0
+        self.refusals = 0
+        self.conflicts = 0
+        #: Refused claims by reason.
+        self.refused: Counter[int] = Counter()
+        self.crashes = 0
+        self._committed_at = self._refused_at = self._conflict_at = -1
+
+    @property
+    def successes(self) -> int:
+        """Transactions of which nothing was refused."""
+        return self.transactions - self.refusals
+
+    def commit(self, at: int) -> None:
+        if at != self._committed_at:
+            self._committed_at = at
+            self.transactions += 1
+
+    def refuse(self, at: int, whys: Iterable[int]) -> None:
+        self.commit(at)
+        self.refused.update(whys)
+        if at != self._refused_at:
+            self._refused_at = at
+            self.refusals += 1
+        if at != self._conflict_at and not _CONFLICTS.isdisjoint(whys):
+            self._conflict_at = at
+            self.conflicts += 1
+
+
+class StepColumns(msgspec.Struct, frozen=True, kw_only=True):
+    """Parallel arrays in the order of the journal."""
+
+    #: Task numbers: job x 2^32 + index.
+    tasks: NDArray[np.int64]
+    #: When the step was told, and when it takes effect: a queued task may leave its scheduler later, and
+    #: run some time after it has left its queue.
+    at: NDArray[np.int64]
+    effective: NDArray[np.int64]
+    kinds: NDArray[np.int64]
+    #: -1 where there is none.
+    machines: NDArray[np.int64]
+    #: By number, in the order of `JournalSteps.schedulers`; -1 where nobody did it.
+    schedulers: NDArray[np.int64]
+
+    def tasks_that_last(self, *kinds: Step) -> NDArray[np.int64]:
+        """Those whose last step is one of these."""
+        tasks, last = np.unique(self.tasks[::-1], return_index=True)
+        found: NDArray[np.int64] = tasks[np.isin(self.kinds[::-1][last], kinds)]
+        return found
+
+
+class Growth(NamedTuple):
+    """A job has more tasks than ever: how many, by how many more, and how many steps came before."""
+
+    at: int
+    job: int
+    tasks: int
+    more: int
+    position: int
+
+
+class JournalSteps:
+    """Reads facts in order. `columns` may be asked for at any time."""
+
+    def __init__(self, setup: HostSetup) -> None:
+        self.setup = setup
+        #: By job number: the job as it is now, and how many tasks it has or had.
+        self.jobs: list[Job] = []
+        self.task_counts: list[int] = []
+        #: How many it was submitted with.
+        self.first_counts: list[int] = []
+        self.growth: list[Growth] = []
+        self.submitted: list[int] = []
+        self.first_attempt: list[int] = []
+        #: Decision time spent on each job.
+        self.thought: list[int] = []
+        #: Of shared work, by job: what an activity of each phase took, and when the last phase ended.
+        self.phases: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        self.work_done: dict[int, int] = {}
+        self.machine_changes: list[tuple[int, MachineChange]] = []
+        #: The resources of all machines so far, in the cell's order.
+        self.dimensions = dimensions_of([machine.capacity for machine in setup.cell.machines])
+        #: Crashes and restarts, in order: when, who, and whether it came back.
+        self.scheduler_changes: list[tuple[int, str, bool]] = []
+        #: Every scheduler of the fleet, and whoever else appears, by name.
+        self.schedulers: dict[str, SchedulerTally] = {
+            name: SchedulerTally() for entry in setup.fleet for name in entry.scheduler_names()
+        }
+        self._scheduler_numbers = {name: n for n, name in enumerate(self.schedulers)}
+        self._numbers: dict[str, int] = {}
+        self._owners: list[str] = []
+        #: Jobs that each scheduler has probed for.
+        self._probed: defaultdict[str, set[int]] = defaultdict(set)
+        self._tasks, self._machines = array("q"), array("q")
+        #: Per line: how many steps, the job's first task number, when, what, who, then when the first
+        #: takes effect and how much later each other one does.
+        self._lines = array("q")
+
+    def read(self, fact: Fact) -> None:
+        match fact:
+            case records.EndedRecord(at, tasks):
+                self._add(at, Step.ENDED, 0, tasks)
+            case records.StartedRecord(at, tasks, machines, after):
+                self._add(at, Step.STARTED, 0, tasks, machines, after=after)
+            case records.PlacedRecord(at, job, indices, machines, scheduler):
+                tally = self._tally(scheduler)
+                tally.placed += len(indices)
+                tally.commit(at)
+                self._add(at, Step.PLACED, self._base(job), indices, machines, scheduler)
+            case records.EnqueuedRecord(at, job, indices, machines, scheduler, _, first, every):
+                self._tally(scheduler).queued += len(indices)
+                self._add(
+                    at, Step.ENQUEUED, self._base(job), indices, machines, scheduler, first, every
+                )
+            case records.AttemptRecord(at, job, scheduler, takes, earlier):
+                self._attempt(at, self._numbers[job], scheduler, takes, earlier)
+            case records.RefusedRecord(at=at, scheduler=scheduler, whys=whys):
+                self._tally(scheduler).refuse(at, whys)
+            case records.ProbedRecord(at, job, indices, _, scheduler):
+                self._probed[scheduler].add(self._numbers[job])
+                self._tally(scheduler).queued += len(indices)
+                self._add(at, Step.PROBED, self._base(job), indices, (), scheduler)
+            case records.LostRecord(at, job, indices, machines, why):
+                kind = Step.PREEMPTED if why == _PREEMPTED else Step.LOST
+                self._add(at, kind, self._base(job), indices, machines)
+            case records.ReleasedRecord(at, job, indices, scheduler):
+                self._add(at, Step.RELEASED, self._base(job), indices, (), scheduler)
+            case records.AbandonedRecord(at, job, indices, scheduler):
+                self._add(at, Step.ABANDONED, self._base(job), indices, (), scheduler)
+            case records.SubmittedRecord():
+                self._submit(fact)
+            case records.ResubmittedRecord(job=job, scheduler=scheduler):
+                self._hand_over(self._numbers[job], scheduler)
+            case records.MachineRecord(at, change):
+                self.machine_changes.append((at, change))
+                self.dimensions = grown(self.dimensions, change)
+            case records.CrashedRecord(at, scheduler):
+                self._crash(at, scheduler)
+            case records.RestartedRecord(at, scheduler):
+                self.scheduler_changes.append((at, scheduler, True))
+            case records.PhaseEndedRecord(at, number, phase, duration):
+                self._end_phase(at, number, phase, duration)
+            case records.FailedRecord(at, task):
+                self._add(at, Step.FAILED, 0, (task,))
+            case records.RetriedRecord(at, job, indices, for_good=True):
+                self._add(at, Step.FAILED_FOR_GOOD, self._base(job), indices)
+            case records.CancelledRecord(at, number, indices):
+                self._add(at, Step.CANCELLED, task_number(number, 0), indices)
+            case records.ScaledRecord(at, number, job):
+                self._scale(at, number, job)
+
+    def number(self, job: str) -> int | None:
+        """The number of the job with this id."""
+        return self._numbers.get(job)
+
+    def columns(self) -> StepColumns:
+        lines = np.frombuffer(self._lines.tobytes(), np.int64).reshape(-1, 7)
+        counts = lines[:, 0]
+        base, at, kinds, schedulers, after, every = (
+            np.repeat(lines[:, column], counts) for column in range(1, 7)
+        )
+        effective = at + after
+        if every.any():
+            starts = np.cumsum(counts) - counts
+            effective += (np.arange(len(at)) - np.repeat(starts, counts)) * every
+        return StepColumns(
+            tasks=np.frombuffer(self._tasks.tobytes(), np.int64) + base,
+            at=at,
+            effective=effective,
+            kinds=kinds,
+            machines=np.frombuffer(self._machines.tobytes(), np.int64),
+            schedulers=schedulers,
+        )
+
+    def add_task_rows(self, rows: dict[str, NDArray[Any]]) -> None:
+        """Starts and ends from a kept timeline, for a journal that holds decisions alone."""
+        queued = self.columns().tasks_that_last(Step.ENQUEUED, Step.PROBED)
+        starts = np.isin(rows["task"], queued)
+        for task, machine, at in zip(
+            *(rows[name][starts].tolist() for name in ("task", "machine", "started")), strict=True
+        ):
+            self._add(at, Step.STARTED, 0, (task,), (machine,))
+        ended = rows["finished"] >= 0
+        for task, at in zip(
+            *(rows[name][ended].tolist() for name in ("task", "finished")), strict=True
+        ):
+            self._add(at, Step.ENDED, 0, (task,))
+
+    def _add(
+        self,
+        at: int,
+        kind: Step,
+        base: int,
+        tasks: Iterable[int],
+        machines: Iterable[int] = (),
+        scheduler: str = "",
+        after: int = 0,
+        every: int = 0,
+    ) -> None:
+        before = len(self._tasks)
+        self._tasks.extend(tasks)
+        count = len(self._tasks) - before
+        self._machines.extend(machines or (-1,) * count)
+        who = self._scheduler_numbers.get(scheduler, -1)
+        self._lines.extend((count, base, at, kind, who, after, every))
+
+    def _base(self, job: str) -> int:
+        return task_number(self._numbers[job], 0)
+
+    def _tally(self, scheduler: str) -> SchedulerTally:
+        tally = self.schedulers.get(scheduler)
+        if tally is None:
+            tally = self.schedulers[scheduler] = SchedulerTally()
+            self._scheduler_numbers[scheduler] = len(self._scheduler_numbers)
+        return tally
+
+    def _submit(self, record: records.SubmittedRecord) -> None:
+        self._numbers[record.job.id] = record.number
+        self.jobs.append(record.job)
+        self.task_counts.append(record.job.tasks)
+        self.first_counts.append(record.job.tasks)
+        self.submitted.append(record.at)
+        self.first_attempt.append(-1)
+        self.thought.append(0)
+        self._owners.append(record.scheduler)
+        self._tally(record.scheduler).jobs += 1
+
+    def _hand_over(self, number: int, scheduler: str) -> None:
+        if self._owners[number] != scheduler:
+            self._owners[number] = scheduler
+            self._tally(scheduler).jobs += 1
+
+    def _attempt(self, at: int, number: int, scheduler: str, takes: int, earlier: int) -> None:
+        if self.first_attempt[number] < 0:
+            self.first_attempt[number] = at
+        self.thought[number] += takes + earlier
+        tally = self._tally(scheduler)
+        tally.attempts += 1
+        tally.busy += takes + earlier
+
+    def _end_phase(self, at: int, number: int, phase: int, duration: int) -> None:
+        self.phases[number][phase] = duration
+        if phase == len(self.jobs[number].activities) - 1:
+            self.work_done[number] = at
+
+    def _crash(self, at: int, scheduler: str) -> None:
+        """Tasks that wait for a probe of its come up in vain: they are pending again."""
+        self._tally(scheduler).crashes += 1
+        self.scheduler_changes.append((at, scheduler, False))
+        probed = self._probed.pop(scheduler, None)
+        if probed:
+            waiting = self.columns().tasks_that_last(Step.PROBED)
+            mine = np.isin(jobs_of(waiting), sorted(probed))
+            self._add(at, Step.UNPROBED, 0, waiting[mine].tolist())
+
+    def _scale(self, at: int, number: int, job: Job) -> None:
+        before, self.jobs[number] = self.jobs[number].tasks, job
+        if job.tasks > self.task_counts[number]:
+            more = job.tasks - self.task_counts[number]
+            self.growth.append(Growth(at, number, job.tasks, more, len(self._tasks)))
+            self.task_counts[number] = job.tasks
+        self._add(at, Step.CANCELLED, task_number(number, 0), range(job.tasks, before))
+
+
+def read_steps(journal: JournalFile) -> JournalSteps:
+    steps = JournalSteps(journal.header().setup)
+    read = steps.read
+    for fact in journal.facts():
+        read(fact)
+    return steps

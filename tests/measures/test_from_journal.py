@@ -1,0 +1,91 @@
+"""A summary counted from the journal alone, held against the one of the world that wrote it."""
+
+from __future__ import annotations
+
+import io
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from argosy.engines.registry import ENGINES
+from argosy.host.journal import Journal
+from argosy.measures.from_journal import NOT_TOLD, sample_times, summarise_state
+from argosy.measures.measure import summarise
+from argosy.model.resources import Resources
+from argosy.model.scenario import MachineCrash, MachineDrain, MachineResize, Scenario
+from argosy.records.journal_file import JournalFile
+from argosy.records.state import RunState
+from argosy.records.summary import Summary
+from argosy.testing import conformance
+from argosy.testing.builders import GIB, SECOND, job, scenario, shared_job
+from argosy.worlds.sim import SimulatedWorld
+
+ALIKE = (
+    *("scenario", "seed", "fleet", "ended_at", "counts", "wait_time", "placement_latency", "jct"),
+    *("breakdown", "response_time", "timeline", "kinds", "speed_up"),
+)
+#: These hold slots for probes that are not answered yet, of which the journal says nothing.
+PROBING = ("sparrow", "hawk", "eagle")
+
+
+def both(spec: Scenario) -> tuple[Summary, Summary]:
+    stream = io.BytesIO()
+    journal = Journal(stream)
+    world = SimulatedWorld(spec, ENGINES, journal)
+    world.run()
+    journal.flush()
+    counted = summarise_state(
+        RunState.of(JournalFile(stream.getvalue()), until=world.host.runtime.now)
+    )
+    return summarise(world, ""), counted
+
+
+def spec(engine: str, **fields: Any) -> Scenario:
+    jobs = [
+        *conformance.workload(50, spacing=0.1),
+        job("web", 2, seconds=None, kind="service"),
+        job("giant", 1, cpu=64_000, submit=1),
+        shared_job("shared", 2, (7, 3), (1.0, 2.0), submit=2),
+    ]
+    faults = (
+        MachineCrash(at=2 * SECOND, machine="m3", down=6 * SECOND),
+        MachineDrain(at=3 * SECOND, machine="m4", lasts=SECOND),
+        MachineResize(at=4 * SECOND, machine="m5", capacity=Resources(2_000, 8 * GIB)),
+    )
+    return scenario(engine, jobs, faults=faults, horizon=40 * SECOND, **fields)
+
+
+@pytest.mark.parametrize(
+    "engine",
+    ["omega", "mapreduce", "mesos", "murmuration", "firmament", "sparrow", "eagle", "kube"],
+)
+def test_the_journal_says_what_the_world_says(engine: str) -> None:
+    world, counted = both(spec(engine))
+    for name in ALIKE:
+        assert getattr(counted, name) == getattr(world, name), name
+    for ours, theirs in zip(counted.schedulers, world.schedulers, strict=True):
+        assert (ours.name, ours.engine, ours.jobs) == (theirs.name, theirs.engine, theirs.jobs)
+        assert (ours.conflicts, ours.refused) == (theirs.conflicts, theirs.refused)
+    for name in ("at", "pending", "queued", "running"):
+        assert counted.series[name] == world.series[name]
+    if engine not in PROBING:
+        assert counted.utilisation == pytest.approx(world.utilisation)
+        for name in ("cpu", "memory"):
+            assert counted.series[name] == pytest.approx(world.series[name])
+    assert counted.left_out == [NOT_TOLD]
+
+
+def test_transactions_are_counted_by_instants() -> None:
+    world, counted = both(spec("omega", replicas=1))
+    assert counted.schedulers[0].transactions == world.schedulers[0].transactions
+    assert counted.conflict_fraction == world.conflict_fraction
+    assert counted.schedulers[0].busyness == pytest.approx(world.schedulers[0].busyness, rel=0.01)
+
+
+@pytest.mark.parametrize("minutes", [0, 1, 7, 60, 60 * 24])
+def test_samples_are_even_and_few(minutes: int) -> None:
+    times = sample_times(minutes * 60 * SECOND).tolist()
+    assert times[0] == 0
+    assert len(times) < 400
+    assert len({after - before for before, after in pairwise(times)}) <= 1

@@ -1,0 +1,141 @@
+"""A workload made from a journal alone: what was observed is the truth of the next run."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import msgspec
+
+from argosy.engines.registry import ENGINES
+from argosy.experiments.execute import execute
+from argosy.host.journal import Journal
+from argosy.host.records import (
+    CancelledRecord,
+    FailedRecord,
+    MachineRecord,
+    PlacedRecord,
+    SubmittedRecord,
+)
+from argosy.host.setup import HostSetup
+from argosy.model.machines import Machine
+from argosy.model.resources import Resources
+from argosy.model.scenario import (
+    MachineCrash,
+    MachineDrain,
+    MachineResize,
+    Output,
+    Partition,
+    Scenario,
+    SchedulerCrash,
+)
+from argosy.model.transactions import AddMachine
+from argosy.model.truth import group_with_truth, simulated_job
+from argosy.records.journal_file import JournalFile
+from argosy.records.observed import PATIENCE, observed_scenario
+from argosy.records.state import RunState
+from argosy.records.steps import JournalSteps
+from argosy.testing import conformance
+from argosy.testing.builders import GIB, SECOND, job, scenario, shared_job
+from argosy.worlds.sim import SimulatedWorld
+
+FAULTS = (
+    MachineCrash(at=2 * SECOND, machine="m3", down=6 * SECOND),
+    MachineDrain(at=3 * SECOND, machine="m4", lasts=SECOND),
+    MachineDrain(at=4 * SECOND, machine="m6"),
+    MachineResize(at=4 * SECOND, machine="m5", capacity=Resources(2_000, 8 * GIB)),
+    SchedulerCrash(at=SECOND, scheduler="s-1", down=5 * SECOND),
+    SchedulerCrash(at=9 * SECOND, scheduler="s-0"),
+    Partition(at=5 * SECOND, lasts=SECOND, isolated=("s-0",)),
+)
+
+
+def recorded(spec: Scenario) -> tuple[SimulatedWorld, RunState]:
+    stream = io.BytesIO()
+    journal = Journal(stream)
+    world = SimulatedWorld(spec, ENGINES, journal)
+    world.run()
+    journal.flush()
+    return world, RunState.of(JournalFile(stream.getvalue()), until=world.host.runtime.now)
+
+
+def test_what_was_recorded_whole_gives_the_same_run_again() -> None:
+    jobs = [*conformance.workload(40), shared_job("shared", 2, (6, 2), (0.5, 1.0))]
+    spec = scenario("omega", jobs, faults=FAULTS)
+    world, state = recorded(spec)
+    observed = observed_scenario(state)
+    assert observed.left_out == ()
+    assert observed.horizon == PATIENCE * state.until
+    again, same = recorded(msgspec.structs.replace(observed, output=Output(), audit=True))
+    assert again.host.board.counts().tolist() == world.host.board.counts().tolist()
+    assert same.finished.machines.tolist() == state.finished.machines.tolist()
+    assert same.finished.finished.tolist() == state.finished.finished.tolist()
+
+
+def test_faults_come_when_they_came() -> None:
+    _, state = recorded(scenario("omega", conformance.workload(60), faults=FAULTS))
+    assert sorted(map(repr, observed_scenario(state).faults)) == sorted(map(repr, FAULTS))
+
+
+def test_tasks_that_never_ended_run_as_long_as_estimated_or_as_they_have_run() -> None:
+    jobs = [
+        job("done", 1, seconds=3),
+        job("runs", 1, seconds=100),
+        job("web", 1, seconds=None),
+        job("giant", 2, cpu=64_000, seconds=7),
+    ]
+    _, state = recorded(scenario("omega", jobs, horizon=20 * SECOND, replicas=1))
+    observed = observed_scenario(state)
+    durations = {made.id: made.truth[0].durations for made in observed.jobs}
+    assert durations == {
+        "done": (3 * SECOND,),
+        "runs": (100 * SECOND,),
+        "web": (),
+        "giant": (7 * SECOND,),
+    }
+    assert observed.left_out == (
+        "3 tasks had not ended: their estimates are taken for their running times",
+    )
+    assert observed.horizon == 20 * SECOND
+
+
+def test_engines_are_told_the_same_estimates_as_before() -> None:
+    guessed = simulated_job(
+        "a", group_with_truth(4, Resources(1_000, GIB), (3 * SECOND,), estimate=9 * SECOND)
+    )
+    _, state = recorded(scenario("omega", [guessed, job("b", 2, seconds=5)]))
+    assert [made.job for made in observed_scenario(state).jobs] == [
+        guessed.job,
+        job("b", 2, seconds=5).job,
+    ]
+
+
+def test_the_workload_runs_under_any_engine() -> None:
+    from argosy.scenarios.variants import with_engine
+
+    _, state = recorded(scenario("omega", conformance.workload(30), faults=FAULTS))
+    observed = observed_scenario(state)
+    for engine in ("murmuration", "sparrow", "kube"):
+        assert execute(with_engine(observed, engine), None).counts.tasks_finished
+
+
+def test_what_a_scenario_cannot_say_is_told() -> None:
+    steps = JournalSteps(HostSetup.of(scenario("omega", [])))
+    machine = Machine("late", Resources(1_000, GIB))
+    facts: list[Any] = [
+        SubmittedRecord(0, 0, job("a", 2).job, "s-0"),
+        MachineRecord(5, AddMachine(machine)),
+        PlacedRecord(6, "a", [0], [8], "s-0"),
+        FailedRecord(7, 0, 1, 1, ""),
+        CancelledRecord(9, 0, [0, 1]),
+    ]
+    for fact in facts:
+        steps.read(fact)
+    observed = observed_scenario(RunState(steps, 9))
+    assert observed.cell.machines[-1] == machine
+    assert observed.faults == (MachineCrash(at=0, machine="late", down=5),)
+    assert observed.left_out[1:] == (
+        "1 machine joined later: engines know of it from the beginning",
+        "2 tasks were cancelled: here they run",
+        "1 try of a task failed: here each task runs once",
+    )
