@@ -14,6 +14,7 @@ FACADES = (
     "model/budgets.py",
     "model/explanations.py",
     "cell/",
+    "host/",
     "solvers/",
     "worlds/clocks.py",
     "worlds/sim/",

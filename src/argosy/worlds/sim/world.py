@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from argosy._core import RuntimeEvent
 from argosy.engines.api import Engine
+from argosy.host import RuntimeEvent
 from argosy.host.host import Host
 from argosy.host.journal import Journal
 from argosy.host.setup import HostSetup
