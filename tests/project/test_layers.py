@@ -15,6 +15,7 @@ FACADES = (
     "model/explanations.py",
     "cell/",
     "solvers/",
+    "host/",
     "worlds/clocks.py",
     "worlds/sim/",
     "cli/doctor.py",
