@@ -389,9 +389,9 @@ def test_what_a_scheduler_remembers_is_what_the_cell_holds(seed: int) -> None:
         SchedulerCrash(scheduler="s", at=(15 + random.below(60)) * SECOND, down=SECOND),
     )
     trial = run("medea", jobs, {"migrate": 2}, faults=faults)
-    engine = trial.world.schedulers[0].engine
+    engine = trial.world.host.schedulers[0].engine
     assert isinstance(engine, LraScheduler)
-    view = trial.world.view
+    view = trial.world.host.view
     kept, fresh = engine._known(view), Memory(view, "s")
     assert kept.ledger._running == fresh.ledger._running
     assert sorted(kept.manager.numbers()) == sorted(view.applications())

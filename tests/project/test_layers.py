@@ -16,6 +16,7 @@ FACADES = (
     "cell/",
     "host/",
     "solvers/",
+    "host/",
     "worlds/clocks.py",
     "worlds/sim/",
     "cli/doctor.py",

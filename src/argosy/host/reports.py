@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from argosy._core import RuntimeEvent
 from argosy.cell.waits import feed
 from argosy.engines.api import Finishes
+from argosy.host import records
 from argosy.host.protocols import MACHINES
 from argosy.model.events import PhaseFinished, ProbeReady, TaskFinished
 from argosy.model.explanations import Why
@@ -24,6 +26,13 @@ _FINISHED: Final = int(RuntimeEvent.FINISHED)
 _LOST: Final = int(RuntimeEvent.LOST)
 _PROBES: Final = int(RuntimeEvent.PROBES)
 _PHASES: Final = int(RuntimeEvent.PHASES)
+#: By the name that a journal gives the kind of report.
+REPORT_EVENTS: Final[Mapping[records.ReportKind, int]] = {
+    "finished": _FINISHED,
+    "lost": _LOST,
+    "probes": _PROBES,
+    "phases": _PHASES,
+}
 
 
 class Reports:

@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.engines.api import Engine
-from argosy.host import RuntimeEvent, records
+from argosy.host import records
 from argosy.host.host import Host
 from argosy.host.journal import Journal
 from argosy.host.protocols import DirectLinks
+from argosy.host.reports import REPORT_EVENTS
 from argosy.host.scheduler import Scheduler
 from argosy.model.errors import ArgosyError, ReplayDiverged, RunDirectoryError
 from argosy.model.events import Decision
@@ -41,7 +42,6 @@ _INPUTS: Final = msgspec.json.Decoder(records.Input)
 _MEASURED: Final = msgspec.json.Decoder(records.MeasuredRecord)
 #: What is shown of a line.
 _LONGEST: Final = 400
-_REPORTS: Final = {kind.name.lower(): int(kind) for kind in RuntimeEvent}
 
 
 class ReplaySummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,7 +216,7 @@ class Replay:
     def _report(self, record: records.ReportRecord) -> None:
         self._runtime.advance(record.at)
         self._journal.write(record)
-        self.host.carry_out((_REPORTS[record.kind], record.at, 0, 0))
+        self.host.carry_out((REPORT_EVENTS[record.kind], record.at, 0, 0))
 
     def _submitted(self, record: records.SubmittedRecord) -> None:
         self._runtime.advance(record.at)
