@@ -33,7 +33,7 @@ class MapReduce(SerialScheduler):
 
     name: ClassVar[str] = "mapreduce"
     summary: ClassVar[str] = (
-        "Shared state, and more workers for MapReduce jobs from what lies idle."
+        "Shared state; MapReduce jobs get extra workers from idle resources."
     )
     settings_type: ClassVar[type[Settings]] = MapReduceSettings
     capabilities: ClassVar[Capabilities] = Capabilities(
