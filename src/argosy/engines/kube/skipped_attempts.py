@@ -1,10 +1,10 @@
 """Skips attempts that are known to fail.
 
-In a full cell there are millions of attempts between two tasks that find room. A task that found no room
-finds none until some is freed: until then each attempt takes its time, fails, and its task goes to the
-end of a queue. So the queues at a later instant can be computed from the queues now, without an event per
-attempt. `until` catches up with an instant; in virtual time, the result is the same as with every single
-attempt.
+In a full cell there are millions of attempts between two tasks that find room. A task that found no
+room finds none until some is freed: until then each attempt takes its time, fails, and its task
+goes to the end of a queue. So the queues at a later instant can be computed from the queues now,
+without an event per attempt. `until` catches up with an instant; in virtual time, the result is the
+same as with every single attempt.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Predicts when a job will end with a given number of workers: averages of past runs, linear speed-up."""
+"""Predicts when a job will end with a given number of workers: averages of past runs, linear
+speed-up."""
 
 from __future__ import annotations
 

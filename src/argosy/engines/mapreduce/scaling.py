@@ -1,9 +1,10 @@
 """Extra workers, beyond those that jobs asked for: how many, where, and when they are released.
 
-Decisions are made one at a time, in their own lane. A job is considered when all its own workers run,
-when its next phase begins, and every `interval` while it could use more. Idle resources are shared evenly
-among the jobs to consider. A refused claim is not retried before that. Extra workers have a precedence one
-below their job's, so that a job of the same rank may preempt them to place the workers it asked for.
+Decisions are made one at a time, in their own lane. A job is considered when all its own workers
+run, when its next phase begins, and every `interval` while it could use more. Idle resources are
+shared evenly among the jobs to consider. A refused claim is not retried before that. Extra workers
+have a precedence one below their job's, so that a job of the same rank may preempt them to place
+the workers it asked for.
 """
 
 from __future__ import annotations

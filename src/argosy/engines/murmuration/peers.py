@@ -1,8 +1,8 @@
 """Requests to peers: their views after a restart, and repairs of the own view.
 
-A restarted scheduler asks two peers for their views and starts with the first answer. After a time-out it
-asks two others, until all were asked; then it starts with an empty view. Only schedulers that have
-started answer.
+A restarted scheduler asks two peers for their views and starts with the first answer. After a
+time-out it asks two others, until all were asked; then it starts with an empty view. Only
+schedulers that have started answer.
 
 From time to time a scheduler sends a digest of its view to a random peer. If the peer's digest differs,
 the two compare digests per job to find the jobs that differ, and exchange their entries for these. Both

@@ -22,7 +22,9 @@ class PartitionedSettings(SerialSettings, frozen=True):
 
 class Partitioned(SerialScheduler):
     name: ClassVar[str] = "partitioned"
-    summary: ClassVar[str] = "Each scheduler has its own fixed part of the machines; no interference."
+    summary: ClassVar[str] = (
+        "Each scheduler has its own fixed part of the machines; no interference."
+    )
     settings_type: ClassVar[type[Settings]] = PartitionedSettings
     capabilities: ClassVar[Capabilities] = Capabilities(transactions=True, gang=True)
 

@@ -1,8 +1,9 @@
 """Shared by `hawk` and `eagle`: long jobs are placed centrally, short jobs by probes.
 
-Jobs whose estimate is above a cut-off are long. Their tasks go, one at a time, to the machine of the long
-partition with the least work in long tasks. Short jobs probe. Both first ask machines about their long
-tasks. The engines differ in where short jobs probe, and in whether probes are sticky.
+Jobs whose estimate is above a cut-off are long. Their tasks go, one at a time, to the machine of
+the long partition with the least work in long tasks. Short jobs probe. Both first ask machines
+about their long tasks. The engines differ in where short jobs probe, and in whether probes are
+sticky.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Which of the flow's placements are committed (computed by the roster in the core).
 
-If tasks differ in size, the flow may put more on a machine than fits, or preempt a task that is too small
-to make room. Then tasks of the highest precedence are admitted first, tasks of lower precedence in their
-way are preempted, and the rest waits for another round. A round moves and preempts at most `moves` running
-tasks, and none for a task that is not admitted.
+If tasks differ in size, the flow may put more on a machine than fits, or preempt a task that is too
+small to make room. Then tasks of the highest precedence are admitted first, tasks of lower
+precedence in their way are preempted, and the rest waits for another round. A round moves and
+preempts at most `moves` running tasks, and none for a task that is not admitted.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Prices of places: what a place would cost a waiting task, and what the second-best place would have cost a
-placed one.
+"""Prices of places: what a place would cost a waiting task, and what the second-best place would
+have cost a placed one.
 
-Both are cheapest paths through the residual network, which include what other tasks would have to do.
-Dual prices make the search small but are not enough alone, because a price is only a bound on the cost of
-a path. The result is exact for the current flow: solving again with changed costs confirms it.
+Both are cheapest paths through the residual network, which include what other tasks would have to
+do. Dual prices make the search small but are not enough alone, because a price is only a bound on
+the cost of a path. The result is exact for the current flow: solving again with changed costs
+confirms it.
 """
 
 from __future__ import annotations

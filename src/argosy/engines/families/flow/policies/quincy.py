@@ -1,9 +1,9 @@
 """Quincy's policy: data locality against waiting and preemption (the paper's figure 6b).
 
-A batch task costs what it costs to fetch its input: `in_rack` per GiB from the same rack, `cross_rack` per
-GiB from another rack, nothing from the machine itself. It has arcs to machines and racks that hold at least
-`threshold` of its input; it reaches all others through its pool, at the cost of fetching everything from
-another rack. Waiting costs more the longer a job has waited.
+A batch task costs what it costs to fetch its input: `in_rack` per GiB from the same rack,
+`cross_rack` per GiB from another rack, nothing from the machine itself. It has arcs to machines and
+racks that hold at least `threshold` of its input; it reaches all others through its pool, at the
+cost of fetching everything from another rack. Waiting costs more the longer a job has waited.
 """
 
 from __future__ import annotations
