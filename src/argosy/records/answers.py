@@ -1,6 +1,6 @@
-"""What a run can answer about one task: its story, and why it is where it is.
+"""Answers about one task: its story, and why it is where it is.
 
-Both are read off the journal, of a run that goes on as well; nothing is simulated again.
+Both are read from the journal, also during the run; nothing is simulated again.
 """
 
 from __future__ import annotations
