@@ -7,31 +7,31 @@
     print(result.summary.jct.p50, argosy.why(result, "crawl/199").sentence)
     print(argosy.compare(scenario, ["omega", "murmuration"], seeds=3).best())
 
-`docs/library.md` describes what is here. `argosy.engine` holds what the author of an engine needs.
+`docs/library.md` describes this interface. `argosy.engine` has everything needed to write an engine.
 
-Whatever a caller can put right is an `ArgosyError`: it has a `problem` and, where known, its `place`,
+Every error that the caller can fix is an `ArgosyError`: it has a `problem` and, if known, its `place`,
 what was `expected` and a `hint`.
 
     ArgosyError
       ScenarioError           a scenario file, or a scenario, contradicts itself
       TraceError              a trace cannot be read
-      RunDirectoryError       a kept run is not whole, or did not keep what is asked for
-      ReplayDiverged          a replay did not lead to the decisions of its journal
+      RunDirectoryError       a saved run is incomplete, or lacks what is asked for
+      ReplayDiverged          a replay made other decisions than its journal
       UnitError               an amount or a time without a known unit
       ModelError              a machine, job or resource vector contradicts itself
       ConstraintSyntaxError   a placement constraint cannot be parsed
-      Untranslatable          another system's language cannot say this constraint
+      Untranslatable          another system's language cannot express this constraint
       SettingError            an engine's setting is unknown or out of range
       UnknownName             a name that is not among those known
         UnknownEngine
-        UnknownForm           a published form of an engine
+        UnknownForm           no published configuration has this name
       EngineNotFound          an engine's class cannot be imported
       EngineFault             an engine broke its contract, or failed
       MissingExtra            an optional part of Argosy is not installed
-      MissingLibrary          a library that Argosy does without is not installed
+      MissingLibrary          an optional library is not installed
       CommandError            arguments do not make sense together
 
-What is named here is imported when it is first used.
+Names are imported when they are first used.
 """
 
 from __future__ import annotations

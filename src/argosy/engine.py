@@ -1,10 +1,10 @@
-"""Everything that the author of an engine imports.
+"""Everything needed to write an engine.
 
     from argosy import engine
 
-An engine is a class that keeps the `Engine` protocol. It answers each event with effects, reads the
+An engine is a class that implements the `Engine` protocol. It answers each event with effects, reads the
 cluster through a `View`, and collects the claims of one decision in a `Draft`. `docs/engines.md`
-describes the contract and shows a whole engine; `argosy.testing.conformance` checks one.
+describes the contract and shows a complete engine; `argosy.testing.conformance` checks one.
 """
 
 from argosy.cell import Bitmap, Draft, Found, Rule, Snapshot, View, to_bitmap, to_mask

@@ -1,8 +1,8 @@
-"""What a decision may cost: budgets, and who starts them.
+"""Budgets: limits on what a decision may cost.
 
-Whoever runs an engine hands it `Budgets`; the engine starts one for each decision that could take long,
-and its solvers stop when it is over. Behind a budget is a count of steps, the same on every computer, or
-a clock (`argosy.worlds.clocks`); neither engine nor solver can tell.
+A world gives an engine `Budgets`; the engine starts one for each decision that could take long, and
+its solvers stop when it is over. A budget counts steps, which are the same on every computer, or
+uses a clock (`argosy.worlds.clocks`); engines and solvers cannot tell which.
 """
 
 from __future__ import annotations

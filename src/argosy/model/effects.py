@@ -1,11 +1,11 @@
-"""Effects: all that an engine can ask of its world.
+"""Effects: everything an engine can ask of its world.
 
-Plain values: `argosy.model.wire` writes each as JSON or msgpack and reads it back equal. What is
-answered has a token, which the engine chooses and which comes back with the answer. Whoever waits for
-answers gives each open question of one kind a token of its own.
+Plain values: `argosy.model.wire` writes each as JSON or msgpack and reads it back equal. Effects with an
+answer have a token, which the engine chooses and which the answer repeats. Open questions of one kind
+must have different tokens.
 
-Like the other values of this package that come by the million, they hold nothing that leads back to
-them, so the garbage collector is told not to look (`gc=False`).
+There may be millions of these values, and they cannot be part of a reference cycle, so the garbage
+collector need not track them (`gc=False`).
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from argosy.model.transactions import MachineArray, TaskArray, Transaction
 
 
 class EarlierTime(msgspec.Struct, frozen=True, gc=False):
-    """Decision time that was spent before and not yet reported: in all, and of that on one job."""
+    """Decision time not yet reported: in total, and the part of it spent on one job."""
 
     total: int
     on_job: int = 0
 
 
 class Think(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Deciding takes `duration`; `DecisionDue(token)` follows. `job` is what is being decided on: its
-    first `Think` ends the job's wait time. Busyness is the sum of these durations; an engine that thinks
-    along several lines at once names the `lane` of each. `earlier` adds time that the engine spent
-    before without a `Think` of its own."""
+    """Spend `duration` on a decision; `DecisionDue(token)` follows. The first `Think` for a `job`
+    ends its wait time. Busyness is the sum of these durations. An engine that makes several
+    decisions at once
+    names a `lane` for each. `earlier` adds decision time that was not yet reported by a `Think`."""
 
     duration: int
     token: int
@@ -49,37 +49,37 @@ class Commit(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class Pace(msgspec.Struct, frozen=True, gc=False):
-    """Tasks are sent one after another: one `first` from now, then one `every` so often. A world keeps
-    this with its timer."""
+    """Send tasks one after another: the first after `first`, then one per `every`. The world does the
+    timing."""
 
     first: int = 0
     every: int = 0
 
 
 class Enqueue(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Put tasks into their machines' queues, without a transaction and so without a conflict: all at
-    once, or in order at a `pace`."""
+    """Put tasks into machines' queues: all at once, or in order at a `pace`. There is no transaction, so
+    there are no conflicts."""
 
     tasks: TaskArray
     machines: MachineArray
     explanation: Explanation | None = None
     pace: Pace | None = None
-    #: What machines are told to expect of each task; what its job came with, if none.
+    #: Estimate given to machines for each task; by default the job's.
     estimate: int | None = None
 
 
 class Probe(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Put a place-holder for any task of `job` into each machine's queue (Sparrow's late binding). When
-    one has come to the head and has room, its slot is held and `ProbeReady` asks for a task.
+    """Put a placeholder for any task of `job` into each machine's queue (Sparrow's late binding). When a
+    probe is at the head of its queue and has room, it holds a slot and `ProbeReady` asks for a task.
 
-    With `tasks`, these are kept ready on the scheduler's behalf: each machine whose probe comes up
-    fetches the next of them, a round trip later, and the engine is not woken. Tasks whose probes were
-    lost come back as `TasksLost`. Two mechanisms of the machines' queues can be asked for:
+    With `tasks`, the world answers instead: each machine whose probe is ready gets the next task, a
+    round trip later, and the engine is not called. Tasks whose probes are lost come back as `TasksLost`.
+    Two options:
 
-    - `sticky`, Eagle's sticky batch probing: a probe that has fetched a task stays in its place and asks
-      again, until its job has none left.
-    - `cancel`, Sparrow's proactive cancellation: once no task is left, the other probes are taken back.
-      Without it each holds a slot for a round trip in vain.
+    - `sticky`, Eagle's sticky batch probing: after fetching a task, a probe stays at the head and asks
+      again, until its job has no task left.
+    - `cancel`, Sparrow's proactive cancellation: once no task is left, the other probes are cancelled.
+      Without it, each still holds a slot for a round trip.
     """
 
     job: int
@@ -92,17 +92,17 @@ class Probe(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class AnswerProbe(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Give the slot that a probe holds to `task`, or give it back with none."""
+    """Give the slot that a probe holds to `task`, or release the slot if there is none."""
 
     probe: int
     task: int | None = None
 
 
 class AskQueues(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Ask all machines how long their queues are; `QueuesReported(token)` answers. With `latest`, at
-    once, from the report that each machine sent last: how often they report is the machines' affair
-    (`[machines] heartbeat`). `which` tasks: all, or only those that the machines hold for long
-    (`[machines] long_above`), running ones included."""
+    """Ask all machines for the length of their queues; `QueuesReported(token)` answers. With
+    `latest`, the answer comes at once, from each machine's last report (`[machines] heartbeat`).
+    `which` tasks count:
+    all, or only long ones (`[machines] long_above`); running tasks are included."""
 
     token: int
     latest: bool = False
@@ -121,8 +121,9 @@ class Sample(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class Send(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """One message to each of `peers`. Delivery is the network's affair: late, lost, twice. A
-    `WaitUpdate` goes to the peers' wait views in the background; nobody is woken for it."""
+    """One message to each of `peers`. It may arrive late, twice or never. A `WaitUpdate` goes to
+    the peers'
+    wait views without calling their engines."""
 
     peers: tuple[str, ...]
     payload: Message
@@ -150,14 +151,14 @@ class Abandon(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """Base of what engines ask themselves: plain values, each of which can be written as JSON and read
-    back equal by the type its engine declares (`Deliberates.question_type`)."""
+    """Base of an engine's questions: plain values that can be written as JSON and read back equal as the
+    type that the engine declares (`Deliberates.question_type`)."""
 
 
 class Deliberate(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Decide on a frozen snapshot of the cell as it is now, beside the loop; `Deliberated(token)`
-    answers. `duration` is what it takes where time is modelled, and `limit` what it may take where it
-    is not (0: as long as it likes), both in microseconds. `job` and `lane` are those of `Think`."""
+    """Decide in the background, on a snapshot of the cell as it is now; `Deliberated(token)` answers. It
+    takes `duration` if time is modelled, otherwise at most `limit` (0: no limit), both in microseconds.
+    `job` and `lane` are as in `Think`."""
 
     token: int
     question: Question

@@ -1,7 +1,7 @@
-"""Events: all that can happen to an engine.
+"""Events: everything an engine can be told.
 
-Plain values: `argosy.model.wire` writes each as JSON or msgpack and reads it back equal. An answer comes
-with the token of its question and with nothing else of it: an engine keeps what it asked by token.
+Plain values: `argosy.model.wire` writes each as JSON or msgpack and reads it back equal. An answer
+carries only the token of its question: an engine keeps what it asked by token.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from argosy.model.transactions import (
 
 
 class Started(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """The scheduler begins, or begins again after a crash with nothing remembered."""
+    """The scheduler starts, or restarts after a crash (`again`) with no memory."""
 
     again: bool = False
 
 
 class JobSubmitted(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Tasks of `job` are this scheduler's to place: at first all of them, later those that came back
-    from a scheduler that stopped."""
+    """The scheduler must place these tasks of `job`: all of a new job, or the pending ones of a job
+    handed over."""
 
     job: Job
     number: int
@@ -40,8 +40,8 @@ class JobSubmitted(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class TaskFinished(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Tasks ended at their machines; who hears of which is `Capabilities.finishes`. Machines say what
-    they know of each: the estimate it came with and its shape."""
+    """Tasks ended; `Capabilities.finishes` says which ones an engine hears of. Machines report the
+    estimate and the shape of each."""
 
     tasks: TaskArray
     machines: MachineArray
@@ -50,8 +50,8 @@ class TaskFinished(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class PhaseFinished(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """The last activity of a phase of job `number` ended; activities took `duration` on average. Told
-    to engines whose `Capabilities.malleable` it is to know."""
+    """The last activity of a phase of job `number` ended; activities took `duration` on average. Only
+    for malleable engines (`Capabilities.malleable`)."""
 
     number: int
     phase: int
@@ -59,16 +59,17 @@ class PhaseFinished(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class TasksLost(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Tasks of `job` that this scheduler had placed are without a machine again, and are its to place
-    once more. The job comes along, so that engines need not remember what they have placed. Only
-    malleable engines hear of workers beyond the job's own, which need not be placed."""
+    """Tasks of `job` that this scheduler had placed lost their machine, and it must place them
+    again. The event carries the job, so that engines need not remember what they have placed.
+    Malleable engines
+    also hear of extra workers, which need not be placed again."""
 
     job: Job
     number: int
     tasks: TaskArray
     machines: MachineArray
     why: Why
-    #: How often each was started before, if the world counts that.
+    #: How often each was started before, if the world counts it.
     incarnations: NDArray[np.int64] | None = None
 
 
@@ -135,7 +136,7 @@ class DecisionDue(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Base of what deliberations end in: plain values, as questions are."""
+    """Base of the answers to deliberations: plain values, like questions."""
 
 
 class Deliberated(msgspec.Struct, frozen=True, gc=False, tag=True):
@@ -146,8 +147,8 @@ class Deliberated(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class TaskFailed(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Tasks of `job` ended with an error, all with the same. With `again` they are this scheduler's to
-    place once more, as lost ones are; otherwise they are over, and no `TaskFinished` follows."""
+    """Tasks of `job` ended with the same error. With `again`, this scheduler must place them once more;
+    otherwise they are over, and no `TaskFinished` follows."""
 
     job: Job
     number: int
@@ -163,9 +164,9 @@ class TaskFailed(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class JobCancelled(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Nobody wants the tasks of `job` any more; `tasks` are all that are not over. Those that wait here
-    are to be forgotten. The world stops those that run or are queued at machines, and refuses claims
-    that are under way; what it stops is told as `TaskFinished`, as every end is."""
+    """The job was cancelled; `tasks` are all that are not over. The engine must forget those that wait.
+    The world stops those that run or are queued at machines, and refuses claims under way; tasks that it
+    stops are reported as `TaskFinished`."""
 
     job: Job
     number: int
@@ -173,12 +174,12 @@ class JobCancelled(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class JobChanged(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """The job is larger or smaller than before. Tasks in `added` are this scheduler's to place; those in
-    `removed` are as if cancelled. `job` is as it is now.
+    """The job grew or shrank. The scheduler must place the tasks in `added`; those in `removed` are
+    cancelled. `job` is the new version.
 
-    An index names the same task for ever: the last group grows and shrinks at its end, and another group
-    grows by a new one like it at the end of the job. A job whose tasks are workers does not grow: its
-    scheduler has given the next indices to workers of its own."""
+    An index always means the same task: the last group grows and shrinks at its end, and any other group
+    grows by a new group like it at the end of the job. A job whose tasks are workers does not grow,
+    because its scheduler uses the next indices for extra workers."""
 
     job: Job
     number: int

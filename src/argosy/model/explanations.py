@@ -1,4 +1,4 @@
-"""Why: a refusal is data made where it happens; sentences are made from it at the edge."""
+"""Refusals and explanations as data; sentences are made from them at the edge."""
 
 from __future__ import annotations
 

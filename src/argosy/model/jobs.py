@@ -1,9 +1,9 @@
-"""Jobs as people submit them: one or many tasks, what they ask for and what they execute.
+"""Jobs as users submit them: their tasks, requests and what to execute.
 
-How long tasks really run is no part of it: see `argosy.model.truth`.
+How long tasks really run is not part of a job: see `argosy.model.truth`.
 
 A task is known everywhere by one 64-bit number: its job's number and its index in the job. Arrays of
-such numbers travel through events, effects and the native core (`argosy.model.tasks` takes them apart);
+such numbers are used in events, effects and the native core (`argosy.model.tasks` splits them);
 `task_name` makes them readable.
 """
 

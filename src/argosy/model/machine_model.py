@@ -1,4 +1,4 @@
-"""How simulated machines treat queued tasks: part of a scenario, and of an engine's published forms."""
+"""How simulated machines queue tasks: part of a scenario, and of published configurations of engines."""
 
 from __future__ import annotations
 

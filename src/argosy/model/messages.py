@@ -1,7 +1,7 @@
-"""What schedulers tell each other, and what machines tell schedulers that keep expected waits.
+"""Messages between schedulers, and from machines to wait views.
 
-Every message is a plain value, so that peers may be in one process or on several computers. Engines
-from elsewhere send a `Note`.
+Every message is a plain value, so that peers may be in one process or on several computers. Third-party
+engines send a `Note`.
 """
 
 from __future__ import annotations

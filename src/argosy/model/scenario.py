@@ -1,7 +1,7 @@
 """The scenario: cell + workload + fleet + faults + seed, as values.
 
-`runs.loader.load` makes one from a TOML file; `docs/scenarios.md` describes each key. A
-scenario is complete: it says all that a simulated run depends on but the versions of the code.
+`argosy.scenarios.loader.load` reads one from a TOML file; `docs/scenarios.md` describes each key. A
+scenario is complete: except for the version of the code, a simulated run depends on nothing else.
 """
 
 from __future__ import annotations
@@ -216,8 +216,8 @@ Fault: TypeAlias = (
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
-    #: What the journal holds. `decisions`: what was submitted, changed and decided. `replayable`: every
-    #: input as well, so that the run can be replayed. `everything`: messages and timers, too.
+    #: What the journal contains. `decisions`: submissions, changes and decisions. `replayable`: also
+    #: every input, so that the run can be replayed. `everything`: also messages and timers.
     log: Literal["none", "decisions", "replayable", "everything"] = "replayable"
     #: Keep the timeline of every task (40 bytes each).
     tasks: bool = True

@@ -1,8 +1,7 @@
-"""Task numbers by the array.
+"""Arrays of task numbers.
 
-A task's number holds its job's number above its index in the job. Engines, worlds and records take
-arrays of such numbers apart here, and put them together, so that nobody else needs to know how.
-The functions for single numbers are in `argosy.model.jobs`.
+A task's number combines its job's number (high bits) and its index in the job. Only this module knows
+how to split and build arrays of them; `argosy.model.jobs` does so for single numbers.
 """
 
 from __future__ import annotations

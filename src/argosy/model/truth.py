@@ -1,8 +1,8 @@
-"""The truth about jobs of a workload, which only the simulated world and reports may know.
+"""Real running times of jobs, which only the simulator and reports may know.
 
-Engines see a `Job`. What they may know of running times is `TaskGroup.estimate`: whoever makes a
-workload fills it in, with the true mean where the submitter gave none. `group_with_truth` and
-`workers_with_truth` do that, and `simulated_job` makes a job of such groups.
+Engines see a `Job`, with `TaskGroup.estimate` as the only hint about running times. Workloads fill
+it in: with the true mean if the submitter gave none. `group_with_truth` and `workers_with_truth` do
+that, and `simulated_job` builds a job from such groups.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Units: integers inside, readable text at the edges.
 
 State holds microseconds, milli-cores and bytes. Text such as ``"1.5h"``, ``"250m"`` or ``"64GiB"``
-is turned into exact integers here and nowhere else; what is not a whole number is refused.
+is converted to exact integers only here; what is not a whole number is an error.
 """
 
 from __future__ import annotations

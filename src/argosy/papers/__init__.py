@@ -1,7 +1,6 @@
-"""The published systems' figures as experiments, checked against what their papers claim.
+"""Reproduces the figures of published papers, and checks the papers' claims.
 
-Charter: say which points a figure is made of, run them, and turn what they measured into charts and
-claims, as values. A point's result depends on the point and on Argosy's version alone, whichever
-process it runs in. Drawing is the report's affair, printing the command line's; a claim that does not
-hold is reported, not repaired.
+Charter: define the points of a figure, run them, and turn the measurements into charts and claims, as
+values. A point's result depends only on the point and on Argosy's version. `report` draws and `cli`
+prints; a claim that does not hold is reported, not adjusted.
 """

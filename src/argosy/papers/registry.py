@@ -1,4 +1,4 @@
-"""All papers on one screen."""
+"""The list of all papers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Tables, terminal plots, comparisons and the sentences they end in.
+"""Tables, terminal plots, comparisons and verdicts.
 
-Charter: turn the values of a run into rows and text, and nothing else. Nothing here executes a run,
-reads a file, writes to a terminal or knows an engine by name; colour and encoding are the command
-line's affair.
+Charter: turn the values of a run into rows and text. Nothing here runs a scenario, reads a file,
+writes to a terminal or knows an engine by name; the command line handles colour and encoding.
 """

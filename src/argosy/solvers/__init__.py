@@ -1,6 +1,6 @@
-"""Flow and integer programs behind small facades.
+"""Solvers: min-cost flow, and placement under constraints.
 
-Charter: the solvers' one home, beside the cell the only engine-side importers of the native core. Each
-takes and gives plain arrays and values, knows nothing of clusters, and has a checker that shares no
-code with it.
+Charter: apart from the cell, the only packages below the engines that import the native core. Each
+solver takes and returns plain arrays and values, knows nothing about clusters, and has a checker
+that shares no code with it.
 """

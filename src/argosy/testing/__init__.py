@@ -1,5 +1,5 @@
 """Builders, checkers, and the conformance suite every engine passes.
 
-Charter: what tests share, here and in the repositories of people who write engines of their own.
-Nothing outside tests imports this package.
+Charter: shared by tests, in this repository and in those of third-party engines. Nothing outside tests
+imports this package.
 """

@@ -1,4 +1,4 @@
-"""Small cells, jobs and scenarios for tests, with only what a test cares about spelled out."""
+"""Small cells, jobs and scenarios for tests, with defaults for everything a test does not specify."""
 
 from __future__ import annotations
 

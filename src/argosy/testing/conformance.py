@@ -1,4 +1,4 @@
-"""The conformance suite: what every engine owes, whatever its algorithm.
+"""The conformance suite: checks that an engine follows the contract.
 
     from argosy.testing import conformance
 

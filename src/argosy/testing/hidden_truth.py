@@ -1,4 +1,4 @@
-"""Whether engines see anything of the truth about jobs: all that an event leads to is looked through."""
+"""Checks that engines cannot reach the real running times of jobs from any event."""
 
 from __future__ import annotations
 

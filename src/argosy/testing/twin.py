@@ -1,7 +1,7 @@
-"""The cell's twin: slow, plain and obviously right.
+"""The cell's twin: slow, simple and obviously right.
 
-Dictionaries and lists, no native code, nothing kept that could be counted. All or nothing is done
-by copying the whole state before and putting the copy back. Tests drive a `Cell` and its `TwinCell`
+Dictionaries and lists, no native code, no cached counts. All-or-nothing is done by copying the whole
+state before, and restoring the copy. Tests drive a `Cell` and its `TwinCell`
 with the same transactions and compare every outcome and the whole state.
 """
 

@@ -1,4 +1,4 @@
-"""An engine as if it ran in another process: whatever it is told and says goes over the wire."""
+"""Runs an engine as if in another process: events and effects go through the wire format."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Workloads: job tables, traces and generators.
 
-Charter: turn text or parameters into jobs, and jobs into a trace that gives them back. Every error
-names its place. Knows the model alone: no scenario, no engine, no clock; all randomness comes from
-the stream it is given.
+Charter: turn text or parameters into jobs, and write jobs as a trace that can be read back. Every error
+has its place. Depends only on the model: no scenario, engine or clock; all randomness comes from the
+stream it is given.
 """

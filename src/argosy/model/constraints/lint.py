@@ -1,7 +1,7 @@
-"""What is wrong with constraints that parse: conflicts, and names that nothing answers to.
+"""Mistakes in constraints that parse: conflicts, and unknown names.
 
-Findings come in the order of the constraints. An *error* can never be kept as written, or names what
-does not exist; a *warning* is legal and probably not meant.
+Findings are in the order of the constraints. An *error* can never be satisfied, or names something
+unknown; a *warning* is legal but probably a mistake.
 """
 
 from __future__ import annotations

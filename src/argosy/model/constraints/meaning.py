@@ -1,4 +1,4 @@
-"""What constraints mean, said once, slowly: the reference every algorithm's answer is held against.
+"""The meaning of constraints: a slow reference implementation, with which all algorithms are compared.
 
 A *placement* says on which machine each container is. For a node set S and tags c, the cardinality
 gamma_S(c) is the number of containers on machines of S that carry all of c, and of machines of S whose
@@ -19,7 +19,7 @@ So an extent is 0 if and only if the container keeps the constraint, and it grow
 A placement's *violation* is the sum of weight times extent over all constraints and containers;
 containers with an extent above 0 are the *violating* ones.
 
-Nothing here is fast and nothing here is shared with an algorithm.
+Nothing here is optimised, and no algorithm shares this code.
 """
 
 from __future__ import annotations

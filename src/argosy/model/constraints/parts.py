@@ -1,4 +1,4 @@
-"""What constraints are made of: their leaves, atoms and tags, and their tags under other names."""
+"""Parts of constraints: leaves, atoms and tags; and renaming tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The network as engines use it: edited in place, solved again from what is known.
+"""The network as engines use it: edited in place, and solved again from the last flow.
 
     network = Network()
     tasks = network.add_vertices([1, 1])
@@ -6,8 +6,8 @@
     network.add_arcs(tasks, [sink, sink], capacities=[1, 1], costs=[3, 4])
     network.solve().cost  # 7
 
-Handles of vertices and arcs are small integers that stay valid until what they name is removed, and
-may be given out again then. Every edit keeps as much of the flow as it can; `solve` mends the rest.
+Handles of vertices and arcs are small integers that are valid until the vertex or arc is removed; then
+they may be reused. Every edit keeps as much of the flow as it can; `solve` repairs the rest.
 """
 
 from __future__ import annotations

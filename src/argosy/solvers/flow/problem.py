@@ -1,4 +1,4 @@
-"""A min-cost flow problem as plain columns: what files hold, generators make and the checker reads."""
+"""A min-cost flow problem as plain columns, for files, generators and the checker."""
 
 from __future__ import annotations
 

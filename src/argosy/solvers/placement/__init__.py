@@ -1,4 +1,4 @@
-"""Charter: where containers go under placement constraints, decided over plain arrays.
+"""Charter: places containers under placement constraints, over plain arrays.
 
     placement_state  running containers and active constraints, kept up to date; makes problems
                (constraint_index: what is kept; demands: what constraints share;
@@ -9,10 +9,10 @@
                (formulation: variables and rows; counting: a tag constraint in one set; splitting:
                alternatives; candidates: which machines; bounds: what no answer exceeds; program: SCIP)
     printed    the integer program as the paper prints it
-    violations who breaks what
-    answer     what an algorithm found, and what that is worth
+    violations which containers break which constraints
+    answer     the answer of an algorithm, and its value
 
-Nothing here knows the cell, time or engines.
+Nothing here depends on the cell, time or engines.
 """
 
 from argosy.solvers.placement.answer import Objective, PlacementAnswer
