@@ -255,7 +255,7 @@ def test_a_token_stands_for_one_question() -> None:
     class Twice(Counts):
         tokens = (1, 1)
 
-    with pytest.raises(EngineFault, match="deliberates twice by the token 1"):
+    with pytest.raises(EngineFault, match="asks two open questions with token 1"):
         Run(Twice, [job("a", submit=1)], horizon=9 * SECOND)
 
 

@@ -114,7 +114,7 @@ class TestRun:
         assert kept.summary == in_memory.summary
         assert open_run(tmp_path / "run").scenario() == kept.scenario == in_memory.scenario
         assert type(in_memory.scenario) is Scenario
-        with pytest.raises(argosy.CommandError, match="exists already"):
+        with pytest.raises(argosy.CommandError, match="already exists"):
             argosy.run(QUICKSTART, keep=tmp_path / "run")
 
     def test_progress_is_told(self, drawn: Path) -> None:
@@ -178,7 +178,7 @@ class TestQuestions:
 
     def test_a_run_without_a_log_says_so(self) -> None:
         quiet = scenario("omega", [job("a", 2)], output=Output(log="none"))
-        with pytest.raises(argosy.RunDirectoryError, match="kept no journal"):
+        with pytest.raises(argosy.RunDirectoryError, match="has no journal"):
             argosy.why(argosy.run(quiet), "a/0")
 
 

@@ -109,7 +109,7 @@ def test_commands_say_that_the_run_goes_on(
 
 def test_a_directory_that_is_being_written_is_taken(tmp_path: Path) -> None:
     def look() -> None:
-        with pytest.raises(Exception, match="exists already"):
+        with pytest.raises(Exception, match="already exists"):
             execute(spec(), tmp_path / "run")
         assert open_run(tmp_path / "run").status is Status.RUNNING
 

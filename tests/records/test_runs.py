@@ -91,7 +91,7 @@ def test_a_run_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_a_run_over_an_existing_directory_is_refused(kept: Path) -> None:
     before = sorted(path.name for path in kept.iterdir())
-    with pytest.raises(CommandError, match="exists already"):
+    with pytest.raises(CommandError, match="already exists"):
         execute(small(), kept)
     assert sorted(path.name for path in kept.iterdir()) == before
 

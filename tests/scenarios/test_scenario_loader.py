@@ -179,7 +179,7 @@ def test_more_tasks_than_a_run_could_hold_are_refused(refused):
         text += f'[[workload.jobs]]\nid = "{name}"\nrequest = {{}}\ncount = 16777216\n'
     error = refused(text)
     assert (error.field, error.line) == ("workload.jobs[2].count", len(text.splitlines()) - 4)
-    assert "more than 50,000,000 tasks in all" in str(error)
+    assert "more than 50,000,000 tasks in total" in str(error)
 
 
 def test_an_attribute_where_there_are_none_is_refused(refused):

@@ -97,7 +97,7 @@ MISTAKES = {
         ScenarioError,
         "joins",
         "cell.machines[0].joins.rack",
-        "deals its machines out",
+        "assigns machines by size",
     ),
     "a group with size and sets": (
         ("size = 2", 'size = 2, sets = ["x"]'),
@@ -118,7 +118,7 @@ MISTAKES = {
         ScenarioError,
         "machine =",
         "cell.groups.machine",
-        "exists already",
+        "already exists",
     ),
     "a set twice": (
         ('"u1", "u2"', '"u1", "u1"'),
@@ -194,14 +194,14 @@ MISTAKES = {
         ModelError,
         "a tag",
         "workload.jobs[0].tags",
-        "cannot be named by a constraint",
+        "is not valid in constraints",
     ),
     "a group that constraints cannot name": (
         ("rack =", '"the rack" ='),
         ScenarioError,
         "the rack",
         "cell.groups.the rack",
-        "cannot be named by a constraint",
+        "is not valid in constraints",
     ),
     "an empty name": (('name = "small"', 'name = ""'), ScenarioError, "name", "name", "1 to 100"),
     "a name that is a path": (
@@ -253,7 +253,7 @@ MISTAKES = {
         "fleet[0].decision_time.high",
         "at most 1000",
     ),
-    "a factor that is no number": (
+    "a factor that is not a number": (
         ('"patient"', '"patient"\ndecision_time = { model = "scaled", factor = nan }'),
         ScenarioError,
         "scaled",
@@ -531,7 +531,7 @@ ADDED = {
     "a partition of nobody": (
         '[[faults]]\nkind = "partition"\nat = "1s"\nlasts = "1s"\nisolated = []',
         "faults[0].isolated",
-        "nobody is isolated",
+        "no scheduler is isolated",
     ),
     "crashes without pause": (
         '[[faults]]\nkind = "random-crashes"\nwhat = "machines"\ndown = "1s"\nevery = "999us"',
@@ -541,7 +541,7 @@ ADDED = {
     "more schedulers in all than a fleet holds": (
         '[[fleet]]\nname = "t"\nengine = "patient"\nreplicas = 10000',
         "fleet[1].replicas",
-        "10,001 schedulers in all",
+        "10,001 schedulers in total",
     ),
     "an unknown fault": ('[[faults]]\nkind = "fire"', "faults[0].kind", "machine-crash"),
     "crashes all the time": (

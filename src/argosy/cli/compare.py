@@ -92,7 +92,7 @@ def command(
     if seeds is not None and seeds > MOST_SEEDS:
         raise CommandError(f"--seeds {seeds}", expected=f"at most {MOST_SEEDS:,}")
     if seeds is not None and chosen:
-        raise CommandError("--seeds counts, --seed names", expected="one of them")
+        raise CommandError("both --seeds and --seed", expected="one of them")
 
     from argosy.engines.registry import find_engine, find_engines, find_published
     from argosy.experiments.sweep import SweepPoint

@@ -36,7 +36,7 @@ def unwrap(what: object, future: Future[Result | Failure]) -> Result:
         result = future.result()
     except BrokenProcessPool:
         raise CommandError(
-            f"{what}: the process was killed", hint="fewer --jobs need less memory"
+            f"{what}: the process was killed", hint="use fewer --jobs to need less memory"
         ) from None
     if isinstance(result, Failure):
         raise _raised_again(what, result)

@@ -64,8 +64,8 @@ class Deliberations:
         known = self._asked.get(key)
         if known is not None and known.epoch == scheduler.epoch:
             raise EngineFault(
-                f"{scheduler.label} deliberates twice by the token {effect.token}",
-                expected="a token of its own for each question that is not answered yet",
+                f"{scheduler.label} asks two open questions with token {effect.token}",
+                expected="a different token for each open question",
             )
         asked = self._asked[key] = _Asked(effect, scheduler.epoch, now)
         self._deliberator.start(run, partial(self._done, scheduler, asked))

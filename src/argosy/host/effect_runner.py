@@ -287,7 +287,7 @@ class EffectRunner:
             name = self._jobs.name(job_of(task)) if known else "unknown"
             raise EngineFault(
                 f"{scheduler.name} places task {task_name(name, index_of(task))}, "
-                "which is not its to place"
+                "which it may not place"
             )
 
     def _probe(self, scheduler: Scheduler, effect: Probe, now: int) -> None:
@@ -372,7 +372,7 @@ class EffectRunner:
     def _sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
         if effect.cluster:
             raise EngineFault(
-                f"{scheduler.name} samples a cluster of another name: there is no cluster "
+                f"{scheduler.name} samples an unknown cluster: there is no cluster "
                 f"{effect.cluster!r}",
                 expected="the one cluster, which has no name",
             )
@@ -428,7 +428,7 @@ class EffectRunner:
     def _receiver(self, scheduler: Scheduler, name: str) -> Scheduler:
         peer = self._host.scheduler(name)
         if peer is None:
-            raise EngineFault(f"{scheduler.name} sends to {name!r}, which is no scheduler")
+            raise EngineFault(f"{scheduler.name} sends to {name!r}, which is not a scheduler")
         return peer
 
     def _wake_me(self, scheduler: Scheduler, effect: WakeMe, now: int) -> None:

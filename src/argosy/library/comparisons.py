@@ -125,7 +125,7 @@ def _seeds(scenario: Scenario, seeds: int | Iterable[int]) -> list[int]:
     else:
         numbers = list(dict.fromkeys(seeds))
     if not numbers:
-        raise CommandError("no seeds to compare under", expected="at least one")
+        raise CommandError("no seeds to compare with", expected="at least one")
     for seed in (numbers[0], numbers[-1]) if isinstance(numbers, range) else numbers:
         check_seed(seed)
     return list(numbers)

@@ -90,7 +90,7 @@ class Execution(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 raise ModelError(
                     f"environment variable {excerpt(name)}",
                     field="environment",
-                    expected="names that are not empty and have no =",
+                    expected="non-empty names without =",
                 )
         texts = {
             "command": self.command,
@@ -187,7 +187,7 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             raise ModelError(
                 f"job id {excerpt(self.id)}",
                 field="id",
-                expected="a non-empty id without spaces or slashes, all of it printable",
+                expected="a printable id without spaces or slashes",
             )
         if not (self.kind + self.owner + self.program + self.name).isprintable():
             texts = {name: getattr(self, name) for name in ("kind", "owner", "program", "name")}
@@ -203,7 +203,7 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             raise ModelError(
                 f"job {self.id} has phases and several groups",
                 field="groups",
-                expected="workers in a group of their own job",
+                expected="one group of workers",
             )
         low, high = PRECEDENCE_RANGE
         if not low <= self.precedence <= high:

@@ -66,7 +66,7 @@ class SimulatedJob(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             )
         if len(self.truth) != len(job.groups):
             raise ModelError(
-                f"job {job.id} has {len(job.groups)} groups and the truth about {len(self.truth)}",
+                f"job {job.id} has {len(job.groups)} groups and running times for {len(self.truth)}",
                 field="truth",
                 expected="one for each group",
             )
@@ -124,7 +124,7 @@ def check_phase(activities: int, duration: int) -> None:
         raise ModelError(
             f"{activities} activities of {duration} µs",
             field="duration",
-            expected="0 to 2^53 µs each, at most 2^62 in all",
+            expected="0 to 2^53 µs each, at most 2^62 in total",
         )
 
 

@@ -82,7 +82,7 @@ def from_plain(value: Any, kind: type[_T]) -> _T:
     try:
         return msgspec.convert(value, kind, str_keys=True, dec_hook=_array)
     except msgspec.MsgspecError as error:
-        raise ModelError(f"no {kind.__name__} can be read from this: {error}") from None
+        raise ModelError(f"not the {kind.__name__} expected: {error}") from None
 
 
 def decode_wait_report(data: bytes, format: Format) -> WaitReport:
@@ -113,14 +113,14 @@ def _decode(decode: Callable[[bytes], Any], data: bytes, what: str) -> Any:
     try:
         return decode(data)
     except msgspec.MsgspecError as error:
-        raise ModelError(f"no {what} can be read from this: {error}") from None
+        raise ModelError(f"not the {what} expected: {error}") from None
 
 
 def _plain(value: Any, flat: Callable[[NDArray[Any]], Any]) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if not isinstance(value, np.ndarray):
-        raise NotImplementedError(f"{type(value).__name__} is no plain value")
+        raise NotImplementedError(f"{type(value).__name__} is not a plain value")
     if value.ndim == 1:
         return flat(value)
     return {"shape": value.shape, "values": flat(value.reshape(-1))}
@@ -135,7 +135,7 @@ def _packed(array: NDArray[Any]) -> msgspec.msgpack.Ext:
 def _element(kind: Any) -> np.dtype[Any]:
     """What arrays of a type such as ``NDArray[np.int64]`` are made of."""
     if get_origin(kind) is not np.ndarray:
-        raise NotImplementedError(f"{kind} is no plain value")
+        raise NotImplementedError(f"{kind} is not a plain value")
     element: np.dtype[Any] = np.dtype(get_args(get_args(kind)[1])[0])
     return element
 

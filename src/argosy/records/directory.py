@@ -106,7 +106,7 @@ class RunWriter:
             path.mkdir(parents=True)
         except FileExistsError:
             raise CommandError(
-                f"{path} exists already", hint="name another directory with --out"
+                f"{path} already exists", hint="name another directory with --out"
             ) from None
         except OSError as error:
             raise CommandError(
@@ -194,7 +194,7 @@ def _open_finished(path: Path) -> RunDirectory:
                 hint=_HINT,
             )
         if found.digest != entry.digest:
-            raise RunDirectoryError("changed since the run was kept", file=str(file), hint=_HINT)
+            raise RunDirectoryError("changed since the run was saved", file=str(file), hint=_HINT)
     return RunDirectory(path, frozenset(entries), Status.FINISHED)
 
 
@@ -218,7 +218,7 @@ class RunDirectory(RunRecord):
 
     def read_journal(self) -> JournalFile:
         if JOURNAL not in self._files:
-            raise RunDirectoryError("this run kept no journal", file=str(self.path), hint=KEEP_THEM)
+            raise RunDirectoryError("this run has no journal", file=str(self.path), hint=KEEP_THEM)
         return JournalFile.read(self.path / JOURNAL)
 
     def kept_tasks(self) -> Columns:

@@ -34,7 +34,7 @@ class RunInMemory(RunRecord):
 
     def read_journal(self) -> JournalFile:
         if self._data is None:
-            raise RunDirectoryError("this run kept no journal", hint=KEEP_THEM)
+            raise RunDirectoryError("this run has no journal", hint=KEEP_THEM)
         return JournalFile(self._data)
 
     def kept_tasks(self) -> Columns:

@@ -93,7 +93,7 @@ class JournalFile:
                 file=self.name,
                 line=1,
                 expected='{"what":"journal","version":...',
-                hint="a run that began this very moment may not have written its first line yet"
+                hint="a run that has just started may not have written its first line yet"
                 if not self.data
                 else None,
             )

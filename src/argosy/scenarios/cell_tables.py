@@ -65,7 +65,7 @@ def make_cell(table: CellTable, brought: Sequence[Machine] = ()) -> CellSpec:
             raise Misfit(
                 ScenarioError(
                     f"machine name {excerpt(entry.name)}",
-                    expected="a name without spaces, all of it printable",
+                    expected="a printable name without spaces",
                 ),
                 (*_MACHINES, index, "name"),
             )
@@ -113,9 +113,7 @@ def _constraints(table: CellTable) -> tuple[Constraint, ...]:
                 raise Misfit(UnknownName("node group", leaf.group, groups), path)
         if SELF in tags_of(constraint.rule):
             raise Misfit(
-                ScenarioError(
-                    f"{SELF} in a constraint of the cell", expected="tags of jobs: it is no job"
-                ),
+                ScenarioError(f"{SELF} in a constraint of the cell", expected="tags of jobs"),
                 path,
             )
     return table.constraints
@@ -136,7 +134,7 @@ def _check_counts(table: CellTable) -> None:
         if machines > MOST_MACHINES:
             raise Misfit(
                 ScenarioError(
-                    f"{shown(machines)} machines in all", expected=f"at most {MOST_MACHINES:,}"
+                    f"{shown(machines)} machines in total", expected=f"at most {MOST_MACHINES:,}"
                 ),
                 (*_MACHINES, index, "count"),
             )
@@ -147,16 +145,16 @@ def _check_groups(table: CellTable) -> None:
         if name in RESERVED or NAME.fullmatch(name) is None:
             raise Misfit(
                 ScenarioError(
-                    f"group {excerpt(name)} cannot be named by a constraint",
-                    expected="letters, digits and _ . : / -, beginning with a letter, digit or _,"
-                    " and no keyword",
+                    f"group {excerpt(name)} is not valid in constraints",
+                    expected="letters, digits and _ . : / -, starting with a letter, digit or _,"
+                    " and not a keyword",
                 ),
                 (*_GROUPS, name),
             )
         if name == MACHINE_GROUP:
             raise Misfit(
                 ScenarioError(
-                    f"group {name!r} exists already: every machine is a set of its own in it",
+                    f"group {name!r} already exists: each machine is its own set",
                     expected="another name",
                 ),
                 (*_GROUPS, name),
@@ -176,7 +174,7 @@ def _check_groups(table: CellTable) -> None:
                 raise Misfit(
                     ScenarioError(
                         f"set {excerpt(set_name)}",
-                        expected="a name without spaces, all of it printable",
+                        expected="a printable name without spaces",
                     ),
                     (*_GROUPS, name, "sets", index),
                 )
@@ -197,8 +195,8 @@ def _check_joins(table: CellTable) -> None:
             if sets is None:
                 raise Misfit(
                     ScenarioError(
-                        f"group {group!r} deals its machines out by size",
-                        expected="joins of groups that have sets",
+                        f"group {group!r} assigns machines by size",
+                        expected="groups that have sets",
                     ),
                     path,
                 )

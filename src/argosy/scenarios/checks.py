@@ -54,14 +54,14 @@ def check_fleet(fleet: tuple[FleetEntry, ...], dimensions: tuple[str, ...]) -> t
             raise Misfit(
                 ScenarioError(
                     f"scheduler name {excerpt(entry.name)}",
-                    expected="a name without spaces, '>' and '/', all of it printable",
+                    expected="a printable name without spaces, '>' and '/'",
                 ),
                 (*path, "name"),
             )
         if len(names) + entry.replicas > MOST_SCHEDULERS:
             raise Misfit(
                 ScenarioError(
-                    f"{len(names) + entry.replicas:,} schedulers in all",
+                    f"{len(names) + entry.replicas:,} schedulers in total",
                     expected=f"at most {MOST_SCHEDULERS:,}",
                 ),
                 (*path, "replicas"),
@@ -72,7 +72,7 @@ def check_fleet(fleet: tuple[FleetEntry, ...], dimensions: tuple[str, ...]) -> t
                     ScenarioError(
                         f"scheduler {name!r} again"
                         if name in names
-                        else f"scheduler name {name!r} is taken by the network",
+                        else f"scheduler name {name!r} is reserved",
                         expected="each scheduler name once",
                     ),
                     (*path, "name"),
@@ -109,7 +109,7 @@ def check_name(name: str) -> None:
         raise Misfit(
             ScenarioError(
                 f"scenario name {excerpt(name)}",
-                expected="1 to 100 letters, digits, _, - and dots, beginning with a letter, digit"
+                expected="1 to 100 letters, digits, _, - and dots, starting with a letter, digit"
                 " or _",
             ),
             ("name",),
@@ -206,7 +206,7 @@ def check_faults(
                 if not isolated:
                     raise Misfit(
                         ScenarioError(
-                            "nobody is isolated", expected="at least one scheduler's name"
+                            "no scheduler is isolated", expected="at least one scheduler's name"
                         ),
                         (*path, "isolated"),
                     )
@@ -241,7 +241,7 @@ def check_moved_settings(entry: FleetEntry, moved: Mapping[str, str], path: Path
         if name in moved:
             raise Misfit(
                 SettingError(
-                    f"{name} is not a setting of {entry.engine} any more",
+                    f"{name} is no longer a setting of {entry.engine}",
                     hint=f"say it as {moved[name]}",
                 ),
                 (*path, name),

@@ -118,7 +118,7 @@ def _counted(jobs: Iterable[SimulatedJob], place: Place) -> list[SimulatedJob]:
         if tasks > MOST_TASKS_IN_ALL:
             raise Misfit(
                 ScenarioError(
-                    f"more than {MOST_TASKS_IN_ALL:,} tasks in all", expected="fewer jobs"
+                    f"more than {MOST_TASKS_IN_ALL:,} tasks in total", expected="fewer jobs"
                 ),
                 (*place, "jobs"),
             )

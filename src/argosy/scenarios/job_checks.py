@@ -49,7 +49,7 @@ class JobChecks:
         if self.tasks > MOST_TASKS_IN_ALL:
             raise Misfit(
                 ScenarioError(
-                    f"more than {MOST_TASKS_IN_ALL:,} tasks in all", expected="fewer tasks"
+                    f"more than {MOST_TASKS_IN_ALL:,} tasks in total", expected="fewer tasks"
                 ),
                 path if has_groups else (*path, "count"),
             )

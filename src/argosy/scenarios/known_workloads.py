@@ -146,7 +146,7 @@ def _counted(jobs: Iterable[SimulatedJob], place: Place) -> list[SimulatedJob]:
         if tasks > MOST_TASKS_IN_ALL:
             raise Misfit(
                 ScenarioError(
-                    f"more than {MOST_TASKS_IN_ALL:,} tasks in all",
+                    f"more than {MOST_TASKS_IN_ALL:,} tasks in total",
                     expected="a shorter span, or a smaller rate or scale",
                 ),
                 place,

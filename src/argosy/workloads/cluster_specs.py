@@ -54,7 +54,7 @@ class TimeExponential(WholeExponential, frozen=True, tag="exponential", tag_fiel
 
     def __post_init__(self) -> None:
         if self.mean <= 0:
-            raise ModelError("a mean of no length", expected='a mean such as "100s"')
+            raise ModelError("a mean of 0", expected='a mean such as "100s"')
 
 
 class Curve(msgspec.Struct, frozen=True, tag="cdf", tag_field="shape", dict=True):

@@ -68,9 +68,7 @@ def read(
             f"cannot be read: {error.strerror}", file=str(path), expected="a job trace"
         ) from error
     except UnicodeDecodeError:
-        raise TraceError(
-            "not a text of plain characters", file=str(path), expected="a job trace"
-        ) from None
+        raise TraceError("not plain text", file=str(path), expected="a job trace") from None
 
 
 def _split_row(line: str) -> list[str]:

@@ -244,7 +244,7 @@ def _json_rows(path: Path) -> Iterator[Row]:
                 f"not a JSON object: {error}",
                 file=str(path),
                 line=number,
-                expected="one JSON object a line",
+                expected="one JSON object per line",
             ) from None
         for name in [name for name, value in table.items() if isinstance(value, dict)]:
             for inner, value in table.pop(name).items():

@@ -147,10 +147,10 @@ def check_labels(tags: Iterable[str], requires: Mapping[str, str]) -> None:
     for tag in tags:
         if tag in RESERVED or NAME.fullmatch(tag) is None:
             raise ModelError(
-                f"tag {excerpt(tag)} cannot be named by a constraint",
+                f"tag {excerpt(tag)} is not valid in constraints",
                 field="tags",
-                expected="letters, digits and _ . : / -, beginning with a letter, digit or _, and"
-                " no keyword",
+                expected="letters, digits and _ . : / -, starting with a letter, digit or _, and"
+                " not a keyword",
             )
     for text in (*requires, *requires.values()):
         if not text.isprintable():

@@ -48,7 +48,7 @@ class WeightedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not any(amount for _, amount in self.request.items()):
-            raise ModelError("a request of nothing", expected="an amount above 0")
+            raise ModelError("an empty request", expected="an amount above 0")
 
 
 class Estimates(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +89,9 @@ class JobKind(msgspec.Struct, frozen=True, kw_only=True):
                 "no requests", field="requests", expected="at least one resource vector"
             )
         if least_parameter(self.tasks) < 1:
-            raise ModelError("jobs of no tasks", field="tasks", expected="parameters of 1 or more")
+            raise ModelError(
+                "jobs without tasks", field="tasks", expected="parameters of 1 or more"
+            )
         low, high = PRECEDENCE_RANGE
         if not low <= self.precedence <= high:
             raise ModelError(
@@ -118,10 +120,10 @@ class Synthetic(msgspec.Struct, frozen=True, kw_only=True):
                 raise ModelError(
                     f"kind {excerpt(name)}",
                     field="kinds",
-                    expected="a name without spaces or slashes, all of it printable",
+                    expected="a printable name without spaces or slashes",
                 )
         if self.span <= 0:
-            raise ModelError("a span of no length", field="span", expected='a span such as "1h"')
+            raise ModelError("a span of 0", field="span", expected='a span such as "1h"')
 
 
 def generate(

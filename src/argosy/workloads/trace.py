@@ -74,7 +74,7 @@ def _read_line(path: Path, number: int, line: bytes, check: JobCheck | None) -> 
         return job
     except _NotJson as error:
         raise TraceError(
-            str(error), file=str(path), line=number, expected="one JSON object a line"
+            str(error), file=str(path), line=number, expected="one JSON object per line"
         ) from None
     except Misfit as misfit:
         cause = misfit.error
@@ -117,7 +117,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> Any:
-    raise _NotJson(f"not JSON: {name} is no number")
+    raise _NotJson(f"not JSON: {name} is not a number")
 
 
 def _sooner(job: SimulatedJob, speedup: float) -> SimulatedJob:

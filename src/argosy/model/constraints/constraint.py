@@ -135,7 +135,7 @@ def _check_bounds(least: int, most: int | None, what: str) -> None:
     if most is not None and not least <= most <= LARGEST:
         raise ModelError(
             f"at least {least} and at most {most} {what}",
-            expected="a largest count no smaller than the least",
+            expected="a largest count of at least the smallest",
         )
 
 
