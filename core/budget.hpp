@@ -1,14 +1,14 @@
-// What a decision may cost, handed in by whoever wants it.
+// Budgets: limits on what a decision may cost, passed in by the caller.
 //
-// An algorithm says how much it has done (`charge`) and asks every so many steps whether to stop
-// (`is_over`). It never learns what is behind the answer: work that is counted, or a clock. Code under
-// engines reads no clock itself, so that the same inputs give the same decisions wherever that matters.
+// An algorithm reports its work (`charge`) and asks from time to time whether to stop (`is_over`). It
+// cannot tell whether the budget counts work or uses a clock. Code below the engines reads no clock itself,
+// so that the same inputs can give the same decisions.
 //
 //   WorkBudget              counts steps, the same on every computer; without a limit it is never over
 //   clock/clock_budget.hpp  real time, for worlds alone
 //
-// A step is what the algorithm at hand counts: an arc that was looked at, a machine that was scored.
-// Counting is atomic: two algorithms that race may share a budget. At most 2^62 steps.
+// What a step is depends on the algorithm: an arc scanned, a machine scored. Counting is atomic: two
+// algorithms that race may share a budget. At most 2^62 steps.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// The audit: everything that is counted, counted again from the claims.
+// The audit: recounts everything from the claims.
 //
-// O(machines + claims x (log jobs + tags x sets)). Each discrepancy is one sentence, and sentences are
-// made only then: audited cells recount after every start and end. None means the invariants stated in
-// cell.hpp hold.
+// O(machines + claims x (log jobs + tags x sets)). Each discrepancy is one sentence; none means that the
+// invariants stated in cell.hpp hold. Sentences are built only for discrepancies, because audited cells
+// recount after every start and end.
 #pragma once
 
 #include <map>

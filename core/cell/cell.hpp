@@ -1,42 +1,41 @@
-// The cell: the only mutable owner of cluster state.
+// The cell: holds the state of the cluster.
 //
-// The door. Whatever happens to the cell is a transaction, begun by `begin`: it moves the versions of
-// the machines it changes on, keeps every count, and is recounted where the cell is `audited`. There are
-// four entries: `commit` judges what schedulers and operators ask (machine changes before it belong to
-// the same transaction); `start`, `finish` and `end` are its hot entries for those who run the machines,
-// where nothing is left to judge but whether it is possible: a queued task begins, a task ends, tasks
-// end. A start is exempt from its scheduler's limits and from draining, for the task was let into the
-// queue before; an end is nobody's to refuse.
+// Transactions. Every change to the cell is a transaction, started by `begin`: it increments the versions
+// of the machines it changes, updates every count, and is recounted if the cell is `audited`. There are
+// four entry points. `commit` checks the requests of schedulers and operators (machine changes before it
+// belong to the same transaction). `start`, `finish` and `end` are fast paths for the runtime: a queued
+// task starts, a task ends, tasks end; they check only whether that is possible. A start ignores its
+// scheduler's limits and draining, because the task was admitted to the queue before; an end cannot be
+// refused.
 //
 // Invariants, all of which `audit` (audit.hpp) recounts:
 //   free = capacity - sum of the requests of the machine's claims, and free >= 0 in each dimension;
 //   a machine that is gone holds no claims;
 //   tag counts, scheduler usage, admitted jobs, assumed claims and totals equal recounts over the claims.
 //
-// Every change is made of five reversible steps: a claim added, a claim removed, a claim confirmed, a
-// version moved on, an eviction noted. Each step is logged, and `undo` walks the log back to a mark, which restores the
-// state exactly, down to list order and sequence numbers. All-or-nothing transactions, gangs and
-// moves (commit.hpp) are built on that.
+// Every change consists of five kinds of reversible steps: a claim added, a claim removed, a claim
+// confirmed, a version incremented, an eviction noted. Each step is logged, and `undo` walks the log back
+// to a mark, which restores the state exactly, down to list order and sequence numbers. All-or-nothing
+// transactions, gangs and moves (commit.hpp) are built on that.
 //
-// Versions. A transaction moves a machine's version on by one, however often it changes the machine.
-// `version_before` is the version as the transaction found it: what coarse conflict detection
-// compares with, so that a transaction's own claims do not make each other stale. Versions wrap at
-// 2^32.
+// Versions. A transaction increments a machine's version by one, however often it changes the machine.
+// `version_before` is the version before the transaction; coarse conflict detection compares with it, so
+// that a transaction's own claims do not conflict with each other. Versions wrap at 2^32.
 //
-// Assumed claims. Where the truth is elsewhere, a claim is made before the truth has agreed. It takes room
-// and counts like any other from the first moment; it is then confirmed, which changes nothing that
-// another scheduler could see and moves no version on, or forgotten, which is a release. Whom its making
-// has preempted does not come back: they were told, and may run elsewhere by then.
+// Assumed claims. If another system has the last word, a claim is made before that system has agreed. It
+// takes room and counts like any other at once. It is then confirmed, which other schedulers cannot see and
+// which changes no version, or forgotten, which is a release. Tasks that it preempted do not come back:
+// they were told, and may run elsewhere by then.
 //
 // Growth. New dimensions and node sets come while the cell runs (columns.hpp, shapes.hpp, groups.hpp);
-// numbers once given keep their meaning. Who has sized arrays by the dimensions for good, as simulated
-// machines have, calls `keep_dimensions`, and growth is refused from then on.
+// numbers keep their meaning. Code that has sized arrays by the dimensions for good, such as simulated
+// machines, calls `keep_dimensions`; growth is an error from then on.
 //
 // Numbers. Requests and capacities are at most 2^53; the capacities of all machines together, gone or
 // not, at most 2^62 in each dimension (refused beyond), so no sum here overflows.
 //
-// Bad input throws std::invalid_argument before anything has changed, except in `start` and `finish`,
-// which answer false, and `end`, which answers whom it did not find.
+// Bad input throws std::invalid_argument before anything has changed, except in `start` and `finish`, which
+// return false, and `end`, which returns the tasks it did not find.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The table of claims: which task holds which machine.
+// The table of claims: which task holds room on which machine.
 //
 // A claim lives in a slot; free slots form a stack. The claims of a machine are a doubly linked list
 // through the slots, oldest first, and a hash map leads from a task to its slot: each operation is

@@ -7,8 +7,8 @@
 // at D = 2). Reading never copies.
 //
 // Growth. A row has exactly as many amounts as there are dimensions: searches spend their time reading
-// rows, so none has room to spare. A new dimension lays all pages out anew, O(machines x D), and is rare.
-// Copies made before keep their pages and their own number of dimensions.
+// rows, so rows have no spare room. Adding a dimension, which is rare, rewrites all pages, O(machines x D).
+// Earlier copies keep their pages and their number of dimensions.
 //
 // Threads: a copy may be read by one thread while the original is written by another, as long as
 // copies are made and dropped by the thread that writes (or under a lock with it).

@@ -1,29 +1,28 @@
-// Judging a transaction: claims confirmed, forgotten and released, then claims made, against the cell as
-// it is.
+// Checks a transaction against the current cell: claims confirmed, forgotten and released, then claims
+// made.
 //
-// A claim is refused for the first of these that holds: the machine is unknown, gone or draining; the
-// task holds a claim already (and is not being moved by its own scheduler); the machine moved on
-// since the decision (coarse); the scheduler may not wield the precedence, has its jobs, or its
-// resources; the machine lacks room, even after every permitted preemption. O(1) expected a claim, plus
-// its number of tags times sets; preemption sorts the machine's claims.
+// A claim is refused for the first of these that holds: the machine is unknown, gone or draining; the task
+// holds a claim already (and is not being moved by its own scheduler); the machine has changed since the
+// decision (coarse); the claim exceeds the scheduler's limit of precedence, jobs or resources; the machine
+// lacks room, even after every permitted preemption. O(1) expected a claim, plus its number of tags times
+// sets; preemption sorts the machine's claims.
 //
-// Alternatives. A claim may come with machines to try in order where the first choice is refused with a
-// conflict; any other reason would be the same everywhere and ends the row. Each candidate is judged as
-// if it were the only one, preemption included, except that the version is that of the first choice:
-// alternatives are judged by fit alone also where detection is coarse. Who names alternatives says that
-// they will do if they fit; who insists on what it saw names none. If all conflict, the row tells the
-// first choice's reason. O(candidates) a claim.
+// Alternatives. A claim may name machines to try, in order, if the first choice is refused with a conflict;
+// any other reason would be the same everywhere and ends the row. Each candidate is checked as if it were
+// the only one, including preemption. The version applies to the first choice only: alternatives are
+// checked by fit alone, even with coarse detection. If all conflict, the row reports the first choice's
+// reason. O(candidates) a claim.
 //
 // Preemption takes tasks of strictly lower precedence, least first, among equals the youngest, until
 // the claim fits; it then gives back those that turn out not to be needed, the most precious first.
 // The result is minimal: no single victim could be spared. It is not the smallest possible set, which
 // is a knapsack problem.
 //
-// All or nothing: claims are made one by one until the first refusal; then everything since the
-// group's beginning is undone (the whole transaction with all that it confirmed, forgot and released if
-// atomic, else the gang), and the other rows say `together`. A row is refused only when its alternatives
-// are exhausted; rows before it keep the machine they were given first, so a gang that would fit with
-// another combination may be refused.
+// All or nothing: claims are made one by one until the first refusal; then everything since the group's
+// beginning is undone (if atomic, the whole transaction with all that it confirmed, forgot and released;
+// otherwise the gang), and the other rows say `together`. A row is refused only when its alternatives are
+// exhausted; rows before it keep the machine they were given first, so a gang that would fit with another
+// combination may be refused.
 #pragma once
 
 #include <unordered_set>

@@ -1,10 +1,9 @@
 // Machine changes: added, drained, removed, revived, resized, relabelled.
 //
-// Claims go in the order least precedence first, among equals the youngest first. A change that
-// changes nothing (draining what drains, removing what is gone) moves no version on. Draining does
-// not outlive a machine: removal ends it, and a machine that is gone does not drain. Relabelling evicts
-// nobody, whatever the tasks there required when they came; their tags are counted in the machine's new
-// sets from then on, O(claims x tags x sets).
+// Claims go in the order least precedence first, among equals the youngest first. A change without effect
+// (draining a draining machine, removing one that is gone) does not change the version. Removing a machine
+// ends its draining. Relabelling evicts no task, whatever the tasks there required when they were placed;
+// their tags are counted in the machine's new sets from then on, O(claims x tags x sets).
 #pragma once
 
 #include "cell/cell.hpp"

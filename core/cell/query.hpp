@@ -1,4 +1,4 @@
-// What a fit search is asked, and what it answers; search.hpp says how.
+// Query and result of a fit search; search.hpp describes how it works.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// What the bindings of views and of the cell have in common: arrays from Python, checked numbers, rows of
-// amounts, and searches.
+// Shared by the bindings of views and of the cell: arrays from Python, checked numbers, rows of amounts,
+// and searches.
 //
 // Arrays are read where they lie; one with strides is copied, O(its length).
 #pragma once

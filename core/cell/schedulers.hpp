@@ -1,8 +1,8 @@
-// What each scheduler uses and may use.
+// Usage and limits of each scheduler.
 //
-// A scheduler is a small number. Number 0 is the operator: no limit holds for it. A job counts as
-// admitted while at least one of its tasks holds a claim of that scheduler; per-job counts are kept
-// in a hash map, so a claim costs one expected O(1) update.
+// A scheduler is a small number. Number 0 is the operator, who has no limits. A job counts as admitted
+// while at least one of its tasks holds a claim of that scheduler; per-job counts are kept in a hash map,
+// so a claim costs one expected O(1) update.
 #pragma once
 
 #include <array>

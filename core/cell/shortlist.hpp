@@ -1,4 +1,4 @@
-// The few best of many machines.
+// The n best of many machines.
 //
 // A shortlist keeps the n best of those offered, in a buffer of 2n that nth_element cuts back to n when
 // it is full: O(1) amortised an offer, most of which one comparison turns away. n is as many as there

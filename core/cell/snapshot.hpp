@@ -1,8 +1,8 @@
-// A cell as it was: all that can be read of it, claims included.
+// A snapshot of a cell: everything that can be read of it, including claims.
 //
 // Columns and tag counts are shared page by page and copied on write by the live cell; node sets,
 // attributes and shapes only grow. The claims are copied, machine by machine and oldest first, because a
-// decision that runs beside the cell asks who holds what: 16 bytes a claim, O(machines + claims).
+// decision in the background needs to know which task holds what: 16 bytes per claim, O(machines + claims).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What can be read of a cell: live, or as a snapshot.
+// Views: what can be read of a cell, live or as a snapshot.
 //
 // A `CellView` holds everything a scheduler may look at. The live `Cell` is one, and reads of it see
 // every commit. Copying a `CellView` makes a frozen one: pages of machines and of tag counts are

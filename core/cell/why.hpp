@@ -1,7 +1,7 @@
 // Reason codes: why a claim, a release or a machine was refused, or a task lost its place.
 //
-// The numbers appear in decision logs and never change their meaning; argosy.model.explanations makes
-// sentences of them. Some are given only outside the core.
+// The numbers appear in journals and never change their meaning; argosy.model.explanations turns them into
+// sentences. Some are used only outside the core.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,12 @@
-// From what the flow wants to what is asked of the cell.
+// Admission: which of the flow's placements are committed.
 //
-// Where tasks are of different sizes, the flow may put more on a machine than fits together, or push out a
-// task that is too small to make room. Machines on which not all fits are sorted out one by one: those with
-// the highest precedence come first, tasks of lower precedence that are in their way go, and the rest waits
-// for another round. Who is not let in and would have moved stays where it is, which may leave less room
-// there: that machine is sorted out in turn. Tasks are only ever taken off the list, so this ends. A move
-// whose room nobody gets is not made. A round moves and preempts no more running tasks than it may.
+// If tasks differ in size, the flow may put more on a machine than fits, or preempt a task that is too
+// small to make room. Overfull machines are resolved one by one: tasks of the highest precedence are
+// admitted first, tasks of lower precedence in their way are preempted, and the rest waits for another
+// round. A task that was to move but is not admitted stays where it is, which may leave less room there;
+// that machine is resolved in turn. Tasks are only ever removed from the list, so this ends. A move that
+// makes room for no admitted task is not made. A round has a limit on moves and preemptions of running
+// tasks.
 //
 // Complexity.  O(tasks that move x dimensions), and for machines to sort out O(running tasks) once.
 #pragma once

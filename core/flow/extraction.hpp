@@ -1,9 +1,9 @@
-// From flow to placements, in one pass from the machines back to the tasks.
+// Placements from the flow, in one pass from the machines back to the tasks.
 //
-// Most tasks stay where they run: the flow on their class's run says so, and nothing else of them is looked
-// at. For the rest, units of flow carry the machines they lead to from racks and pools to classes. Which of
-// a class's equal tasks gets which machine does not matter; those that have to leave a machine come first,
-// for it costs more to have none when one ran.
+// Most tasks stay where they run: the flow on the arc of their run says so, and nothing else is examined.
+// For the rest, units of flow carry their machines from racks and pools back to classes. Which of a class's
+// equal tasks gets which machine does not matter, except that tasks that must leave a machine come first,
+// because preempting a task costs more than keeping one waiting.
 //
 // Complexity.  O(runs + machines x pools with new flow + rows of the classes that change).
 #pragma once

@@ -4,8 +4,8 @@
 // carry flow out is the first two, what can carry flow in is the second and third. A half changes its
 // group by at most three swaps, each with the half at a border.
 //
-// Ranges live in one pool. One that is full moves, to a place of the same size that another left or to the
-// end; when an eighth of the pool lies idle, all is written anew. Amortised O(1) for an insertion.
+// Ranges live in one pool. A full range moves to a free place of the right size or to the end; when an
+// eighth of the pool is unused, all ranges are rewritten. Amortised O(1) for an insertion.
 #pragma once
 
 #include <algorithm>

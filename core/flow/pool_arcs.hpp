@@ -1,6 +1,6 @@
 // The arcs from pools to machines, directly or from the pool's racks, in bulk.
 //
-// An arc that has no room keeps its other terms: nobody goes there. O(pools x machines given).
+// An arc without capacity keeps its other terms, because no flow can use it. O(pools x machines given).
 #pragma once
 
 #include <cstddef>

@@ -1,17 +1,17 @@
-// How many tasks go where: the capacities of the arcs into and out of machines.
+// Room on machines: the capacities of the arcs into and out of machines.
 //
-// Where all tasks ask for the same, a machine's room is a number of slots, whoever holds them, and the flow
-// is exact. Where they differ, slots do not exist. A machine with room for a task that waits then takes
-// what fits into its free resources beside what runs there; one without takes a task only in exchange for
-// one that is at least as large, where that can help: where all that run there are as large, where one is
-// of lower precedence, or where the task cannot go to whatever place that one would move to. Each task alone is then sure to fit; those that would not fit together are
-// sorted out when the flow has become placements (admission.hpp).
+// If all tasks ask for the same, a machine's room is a number of slots, and the flow is exact. If they
+// differ, there are no slots. A machine with room for a waiting task then takes what fits into its free
+// resources. A machine without room takes a task only in exchange for one that is at least as large, and
+// only if that can help: if all tasks there are as large, if one has lower precedence, or if the task
+// cannot go where that one would move to. Each task alone is then sure to fit; tasks that do not fit
+// together are resolved by admission (admission.hpp).
 //
-// Who was not let in on a machine all the same, whose pool has nobody of higher precedence, is not sent
-// there again before something changed there, or `unbar`: the flow looks elsewhere.
+// If a task was still not admitted on a machine, its pool is not sent there again until something changes
+// there, or `unbar` is called, unless the pool has a task of higher precedence.
 //
-// Only machines where something changed are looked at anew, unless another set of pools lives or waits:
-// O(machines x dimensions) comparisons a round, and O(pools x dimensions) a machine that changed.
+// Only machines that changed are updated, unless the set of pools in use or waiting has changed: O(machines
+// x dimensions) comparisons per round, and O(pools x dimensions) per machine that changed.
 #pragma once
 
 #include <algorithm>

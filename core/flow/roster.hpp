@@ -1,13 +1,13 @@
-// The tasks of a scheduler, and what stands for them in its flow network.
+// The roster: the tasks of a scheduler, and their vertices and arcs in its flow network.
 //
-// A task is a row. Tasks that are alike in all that the flow can see are a *class*: one vertex with a supply
-// of as many units, an arc to its pool and one to its job, which stands for not being scheduled. Those of a
-// class that run on a machine are a *run*: an arc of its own from the class to the machine, as wide as they
-// are many. Costs are handed in; there is no policy here.
+// A task is a row. Tasks that are the same to the flow form a *class*: one vertex with their number as its
+// supply, an arc to its pool, and one to its job, which stands for waiting. Tasks of a class that run on
+// the same machine form a *run*: an arc from the class to the machine, with their number as its capacity.
+// Costs are inputs; there is no policy here.
 //
-// Events change rows and mark what they touched; `sync` brings the network up to date in bulk. An event
-// costs O(tasks it names), `sync` O(what changed); nothing is proportional to the tasks there are. Sums of
-// requests are 64 bits wide, as the cell's are.
+// Events change rows and mark what they touched; `sync` updates the network in bulk. An event costs O(tasks
+// it names), `sync` O(changes); no cost is proportional to the number of all tasks. Sums of requests are 64
+// bits wide, as the cell's are.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a roster keeps of tasks, their classes and runs, of jobs, pools and vertices.
+// The rows of a roster: tasks, their classes and runs, jobs, pools and vertices.
 #pragma once
 
 #include <algorithm>

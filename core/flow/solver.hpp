@@ -1,4 +1,4 @@
-// A network and its solvers behind one door.
+// A network together with all its solvers.
 #pragma once
 
 #include <atomic>

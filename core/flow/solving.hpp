@@ -1,4 +1,4 @@
-// What all solvers share: how they end, how they are stopped, and the queue of their searches.
+// Shared by all solvers: results, stopping, and the queue of their searches.
 #pragma once
 
 #include <algorithm>

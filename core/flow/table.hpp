@@ -1,7 +1,7 @@
-// Columns of 64-bit numbers that grow together, with rows that were given back used again.
+// Columns of 64-bit numbers that grow together; freed rows are reused.
 //
-// Python reads columns without copying them. A column that grows moves to new memory, and what was read
-// keeps the old alive: it is out of date then, but never dangling.
+// Python reads columns without copying. When a column grows, it moves to new memory; an array read before
+// keeps the old memory alive, so it may be out of date but never dangles.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What one more unit of flow would cost, and which way it would take.
+// The path and cost of one more unit of flow.
 //
 // Problem.  Given an optimal flow with its prices, find the cheapest way through the residual network from
 // one of several vertices, each entered at a cost of its own, to a target, past vertices that are closed.

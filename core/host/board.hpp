@@ -1,9 +1,9 @@
 // The job board: where every task is, and when each job reached its milestones.
 //
 // One byte of state per task of a job that is not done, and a row of columns per job. Counts per state are
-// kept as tasks move, so that "where is everything" is O(1), and `first_misplaced` says which task is not
-// its scheduler's to place: this is how an engine that places a task twice is caught. Job numbers are dense
-// and grow by one.
+// kept as tasks move, so that "where is everything" is O(1), and `first_misplaced` finds a task that its
+// scheduler may not place: this catches an engine that places a task twice. Job numbers are dense and grow
+// by one.
 //
 // A task is open while it is pending, queued or running. A job is done when all its tasks have finished, and
 // over when none of them is open. Jobs that share work may have workers beyond their own tasks; of those

@@ -1,9 +1,9 @@
-// How tasks stop running: by their timer, by their pool's last phase, because it is told, or because they are
-// not wanted any more.
+// How tasks stop running: by their timer, with their pool's last phase, by a report, or because they are
+// cancelled.
 //
-// An end releases the claim, moves the task on the board, tells whoever wants to hear of it, and lets the
-// machine's queue go on. A try that failed or was cancelled does the same, except that nobody is told that
-// the task finished. O(1) an end, plus what the queue starts; cancelling what waits scans what waits.
+// An end releases the claim, updates the board, notifies listeners and lets the machine's queue continue. A
+// failed or cancelled attempt does the same, except that listeners are not told that the task finished.
+// O(1) per end, plus what the queue starts; cancelling a waiting task scans all that wait.
 #pragma once
 
 #include "host/runtime.hpp"

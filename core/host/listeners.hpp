@@ -1,4 +1,4 @@
-// Who hears of tasks' ends, and the wait views that are fed without their schedulers' being woken.
+// Which schedulers hear of tasks' ends, and the wait views that are updated without calling their engines.
 //
 // Schedulers that keep a wait view (waits/wait_view.hpp) are told there of every task's end, a hop later,
 // and of each other's placements. O(listeners) an end.

@@ -1,7 +1,8 @@
-// What machines say of their queues: how many wait, and for how long they are expected to be busy.
+// What machines report about their queues: how many tasks wait, and how long the machine expects to be
+// busy.
 //
-// Kept up with every arrival, start and end, so that asking costs O(machines) and a change O(1). The expected
-// wait is the sum of the estimates queued plus what is left of the estimates running, at least nought:
+// Updated with every arrival, start and end: asking costs O(machines), a change O(1). The expected wait is
+// the sum of the estimates queued plus what is left of the estimates running, at least nought:
 //
 //     Q + n d + R - min(R, n t - S)      n tasks run, R their estimates, S the sum of their starts,
 //                                        d what a start takes

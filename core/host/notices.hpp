@@ -1,4 +1,4 @@
-// What the runtime hands out: kinds of events, and the rows of its reports.
+// Kinds of events of the runtime, and the rows of its reports.
 //
 // Numbers below `first_python_kind` are the runtime's own. Reports are told at the end of the instant in
 // which something happened, before the next event of the world.

@@ -1,8 +1,8 @@
-// The machines' side: what arrives, waits, is asked for, is stolen, and starts.
+// Queues at machines: arrivals, waiting, probes, stealing and starts.
 //
-// Machine queues (machine_queue.hpp) are strict: the entry that is next starts when it fits, and no other
-// does before. A full queue hands what arrives back. Draining machines still run what is queued. Probes
-// (probes.hpp) wait in the same queues. A machine that runs dry may steal (QueueRules).
+// Machine queues (machine_queue.hpp) are strict: the next entry starts when it fits, and no other starts
+// before it. A full queue returns what arrives. Draining machines still run what is queued. Probes
+// (probes.hpp) wait in the same queues. An idle machine may steal (QueueRules).
 //
 // `pump` is called whenever room may have appeared on a machine, and starts what can start: O(1) where
 // nothing waits.

@@ -1,4 +1,4 @@
-// What is on its way to machines and what waits there.
+// Tasks and probes on their way to machines, and those that wait there.
 //
 // A batch is tasks or probes that one scheduler sent together; it arrives item by item, in order of time, by
 // one timer at a time. What waits at a machine is an entry of that machine's queue (machine_queue.hpp), which

@@ -1,4 +1,4 @@
-// What is still to come: timers by time, and what comes next without waiting for any time.
+// Timers, ordered by time, and a queue of events that are due at once.
 //
 // Timers are ordered by (at, order of pushing): time in whole microseconds, then the order in which they were
 // pushed, so that ties never depend on the heap's shape. A 4-ary implicit heap of 32-byte entries: push

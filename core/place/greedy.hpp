@@ -1,11 +1,11 @@
 // Greedy placement: container by container, each where it does least harm.
 //
-// The order of containers and the rule that chooses a machine are given. Per kind, the score of every
-// machine is kept and mended only where the last placement touched a set, so a container costs one scan
-// of the scores (O(M)) and the machines it touched; the first of a kind costs O(M x items of the kind).
+// The order of containers and the rule that chooses a machine are inputs. The scores of all machines are
+// kept per kind, and updated only for sets that the last placement touched, so a container costs one scan
+// of the scores (O(M)) plus the machines it touched; the first of a kind costs O(M x items of the kind).
 //
-// An application is placed whole or not at all: a container without a machine takes its application
-// back. Hard lower bounds are checked at the end, when all that could satisfy them is there.
+// An application is placed whole or not at all: if one container finds no machine, the others are removed.
+// Hard lower bounds are checked at the end, when everything that could satisfy them is placed.
 #pragma once
 
 #include <algorithm>

@@ -6,9 +6,9 @@
 // left, a x d at first, falls at rate min(n, a): linear speed-up, until all activities run in parallel.
 // Work is a fluid: the last round of activities is not rounded up to a whole one.
 //
-// A worker that leaves takes along what it had done of the activity under way, (now - since) mod d where
-// `since` is when it joined or the phase began, and that is done again. Where some workers are idle,
-// n > a, whoever leaves counts as idle.
+// When a worker leaves, its progress on the current activity is lost, (now - since) mod d where `since` is
+// when it joined or the phase began, and that is done again. Where some workers are idle, n > a, whoever
+// leaves counts as idle.
 //
 // Integers throughout: a x d is at most 2^62, and so is n x t for any time t in which work is left. Each
 // change is O(1); the end of a phase is O(1), of the last O(n log n), for workers end in their order.

@@ -1,4 +1,4 @@
-// How much of the cell was used: integrals over time, and samples for a picture of it.
+// Usage of the cell: integrals over time, and samples for plots.
 //
 // The integral of an amount is the sum of amount x time between changes, in 128-bit integers: amounts and
 // times are at most 2^62, so it is exact, and it does not matter into how many steps the clock cut the time.

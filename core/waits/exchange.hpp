@@ -1,4 +1,4 @@
-// How wait views compare and join what they believe.
+// How wait views compare and merge their entries.
 //
 // Two views compare a job by one number, its digest (ledger.hpp), and send each other the entries of jobs in
 // which they differ. Joining takes over what is news, entry by entry, so that it does not matter how often

@@ -1,4 +1,4 @@
-// Where a scheduler believes every task to be: what it has placed itself, and what it has been told.
+// Where a scheduler believes every task to be, from its own placements and from reports.
 //
 // Each task has one entry: a version and, while it is placed, a machine and the work it adds there.
 // Versions grow along a task's life: 0 unknown, 2k placed for the k-th time, 2k + 1 that placement undone,

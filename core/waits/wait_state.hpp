@@ -1,4 +1,4 @@
-// What one wait view tells another: entries of jobs, with the shapes they speak of.
+// A message from one wait view to another: entries of jobs, with the shapes they refer to.
 //
 // Flat columns of plain numbers, so that a state can be sent anywhere and be the same when it arrives. Of a
 // job there is a row: its number, its tasks in all (0: nobody said), whether it is over, and how many entries

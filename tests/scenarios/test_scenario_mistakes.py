@@ -466,7 +466,7 @@ ADDED = {
     "a scheduler called like the cell": (
         '[[fleet]]\nengine = "patient"\nname = "cell"',
         "fleet[1].name",
-        "taken",
+        "reserved",
     ),
     "a probability above one": ("[network]\nloss = 1.5", "network.loss", "from 0 to 1"),
     "a probability below zero": ("[network]\nloss = -0.1", "network.loss", "from 0 to 1"),
