@@ -13,6 +13,7 @@ FACADES = (
     "model/random.py",
     "model/explanations.py",
     "cell/",
+    "host/",
     "solvers/",
     "worlds/sim/",
     "cli/doctor.py",

@@ -187,7 +187,7 @@ def test_an_idle_machine_steals_half_of_a_queue() -> None:
     assert alone.host.runtime.stolen == 0
     assert helped.host.runtime.stolen > 0
     assert helped.host.runtime.now < 0.7 * alone.host.runtime.now
-    assert helped.cell.audit() == []
+    assert helped.host.cell.audit() == []
 
 
 def test_a_thief_leaves_the_task_that_is_next() -> None:

@@ -102,7 +102,7 @@ def test_every_task_finishes_once_the_faults_are_over(
         )
     # What does not fit as a whole into the empty cell can never be placed all or nothing.
     is_atomic = options.get("transaction") == "atomic" or engine.name == "ilp-all"
-    if is_atomic or (engine.capabilities.gang and any(j.gang for j in jobs)):
+    if is_atomic or (engine.capabilities.gang and any(j.job.gang for j in jobs)):
         jobs = [j for j in jobs if j.tasks * j.groups[0].request.cpu <= 8_000]
         jobs = [j for j in jobs if j.tasks * j.groups[0].request.memory <= 32 * GIB]
     spec = scenario(

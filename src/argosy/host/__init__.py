@@ -6,6 +6,6 @@ restarting, membership of machines, the table of jobs, the journal. Pure code ov
 engine by name, reads no clock and starts nothing.
 """
 
-from argosy._core import TaskState
+from argosy._core import RuntimeEvent, TaskState
 
-__all__ = ["TaskState"]
+__all__ = ["RuntimeEvent", "TaskState"]

@@ -17,9 +17,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy._core import RuntimeEvent
 from argosy.engines.api import Engine
-from argosy.host import records
+from argosy.host import RuntimeEvent, records
 from argosy.host.host import Host
 from argosy.host.journal import Journal
 from argosy.host.protocols import DirectLinks
