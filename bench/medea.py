@@ -33,8 +33,10 @@ from argosy.solvers.placement import (
 from argosy.solvers.placement.ilp import SolverLimits, solve
 from argosy.solvers.placement.violations import Judge
 from argosy.testing.placements import random_instance
+from argosy.worlds.clocks import ClockBudget
 
 MB = 1024
+SECOND = 1_000_000
 ROLES = (("worker", 2 * MB, 10), ("master", MB, 1), ("gateway", MB, 1), ("standby", MB, 1))
 
 
@@ -132,7 +134,7 @@ def bench_empty(machines: int, always: bool, target: float, share: float) -> Non
     while cell.used < share:
         problem = cell.batch(2)
         began = time.process_time()
-        answer = solve(problem, Random(1), always=always)
+        answer = solve(problem, Random(1), budget=ClockBudget(10 * SECOND), always=always)
         times.append(1e3 * (time.process_time() - began + cell.making) / 2)
         solved += answer.candidates > 0
         cell.run(problem, answer)
@@ -160,7 +162,7 @@ def bench_full(machines: int, share: float, cycles: int, per_application: bool) 
     for _ in range(cycles):
         problem = cell.batch(2)
         began = time.process_time()
-        answer = solve(problem, Random(1), limits=SolverLimits(seconds=1.0))
+        answer = solve(problem, Random(1), budget=ClockBudget(SECOND))
         times.append(1e3 * (time.process_time() - began + cell.making))
         worse += answer.worth.value < best_heuristic(problem) - 1e-9
         gaps.append(answer.gap)
@@ -197,7 +199,9 @@ def bench_budget(machines: int, applications: int, rich: bool) -> None:
                 cell.ledger.add(constraint)
         problem = cell.batch(applications)
         clock, began = time.perf_counter(), time.process_time()
-        answer = solve(problem, Random(1), limits=SolverLimits(seconds=1.0, nodes=10**7))
+        answer = solve(
+            problem, Random(1), limits=SolverLimits(nodes=10**7), budget=ClockBudget(SECOND)
+        )
         spent.append(time.process_time() - began)
         times.append(time.perf_counter() - clock)
         cell.run(problem, answer)
@@ -214,7 +218,8 @@ def bench_brute_force(instances: int) -> None:
         answer = solve(
             instance.problem(),
             Random(1),
-            limits=SolverLimits(nodes=100_000, seconds=60),
+            limits=SolverLimits(nodes=100_000),
+            budget=ClockBudget(60 * SECOND),
             always=True,
         )
         values = (instance.value(*each, Objective()) for each in instance.answers())
@@ -238,7 +243,7 @@ def bench_violations(machines: int, share: float) -> None:
         while cell.used < share:
             problem = cell.batch(2)
             if name == "ilp":
-                answer = solve(problem, Random(1))
+                answer = solve(problem, Random(1), budget=ClockBudget(10 * SECOND))
             else:
                 answer = place(problem, "kube", Random(1))
             cell.run(problem, answer)

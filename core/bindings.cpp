@@ -3,8 +3,9 @@
 
 NB_MODULE(_core, module) {
   module.doc() =
-      "Argosy's native core: random streams, the cell's columns, flow, the runtime of tasks.";
+      "Argosy's native core: random streams, budgets, the cell's columns, flow, the runtime of tasks.";
   bind_random(module);
+  bind_budgets(module);
   bind_cell(module);
   bind_flow(module);
   bind_roster(module);

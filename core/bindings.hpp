@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 
 void bind_random(nanobind::module_& module);
+void bind_budgets(nanobind::module_& module);
 void bind_cell(nanobind::module_& module);
 void bind_flow(nanobind::module_& module);
 void bind_roster(nanobind::module_& module);

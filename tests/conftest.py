@@ -5,7 +5,7 @@ import sys
 
 import pytest
 from hypothesis import settings
-from outside import Install, install_into
+from outside import Install, forget_modules, install_into
 from small_scenario import ALSO
 
 from argosy.model.errors import ArgosyError, ScenarioError
@@ -50,13 +50,12 @@ def refused(read, tmp_path):
 
 @pytest.fixture
 def fresh_modules(tmp_path, monkeypatch):
-    """An empty directory whose modules are forgotten afterwards, as is what they did to the path."""
+    """An empty directory for modules called `roomiest` and `unfinished`, which are forgotten afterwards;
+    so is what was added to the path."""
     monkeypatch.setattr(sys, "path", list(sys.path))
-    before = set(sys.modules)
+    forget_modules("roomiest", "unfinished")
     yield tmp_path
-    for name in set(sys.modules) - before:
-        if name.partition(".")[0] in ("roomiest", "unfinished"):
-            del sys.modules[name]
+    forget_modules("roomiest", "unfinished")
 
 
 @pytest.fixture

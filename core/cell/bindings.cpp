@@ -1,10 +1,11 @@
-// argosy._core: Cell, what changes.
+// argosy._core: Cell, what changes, and CellSnapshot, what it was.
 //
 // The global interpreter lock is the live cell's lock: its operations are short and keep it. Everything
 // that comes from Python is checked here or in the cell; what is wrong becomes a ValueError or TypeError
 // and leaves the cell sound.
 #include "cell/query.hpp"
 #include "cell/reading.hpp"
+#include "cell/snapshot.hpp"
 
 namespace {
 
@@ -252,7 +253,14 @@ void bind_claims(nb::class_<Cell, CellView>& type) {
         self.claims_on(checked_machine(self, machine), tasks);
         return to_numpy(std::move(tasks));
       }, "machine"_a)
-      .def("tagged_claims_on", [](const Cell& self, const Array<std::int32_t>& machines) {
+      .def("set_audited", &Cell::set_audited, "audited"_a)
+      .def("audit", &Cell::audit);
+}
+
+// Who holds what, of the live cell and of a snapshot.
+template <class View>
+void bind_holders(nb::class_<View, CellView>& type) {
+  type.def("tagged_claims_on", [](const View& self, const Array<std::int32_t>& machines) {
         Contiguous<std::int32_t> asked(machines);
         std::vector<std::int64_t> tasks;
         std::vector<std::int32_t> where, what, who;
@@ -260,14 +268,27 @@ void bind_claims(nb::class_<Cell, CellView>& type) {
         return std::tuple(to_numpy(std::move(tasks)), to_numpy(std::move(where)),
                           to_numpy(std::move(what)), to_numpy(std::move(who)));
       }, "machines"_a)
-      .def("evictable", [](const Cell& self, int precedence) {
+      .def("evictable", [](const View& self, int precedence) {
         std::vector<std::int64_t> amounts;
         self.evictable(precedence, amounts);
         return to_numpy(std::move(amounts), {static_cast<std::size_t>(self.machines()),
                                              static_cast<std::size_t>(self.dimensions())});
-      }, "precedence"_a)
-      .def("set_audited", &Cell::set_audited, "audited"_a)
-      .def("audit", &Cell::audit);
+      }, "precedence"_a);
+}
+
+void bind_snapshot(nb::module_& module) {
+  using argosy::Snapshot;
+  nb::class_<Snapshot, CellView> type(module, "CellSnapshot");
+  bind_holders(type);
+  type.def("most_precedence", [](const Snapshot& self, std::int64_t scheduler) {
+        require(self.knows_scheduler(scheduler), "unknown scheduler number");
+        return self.usage(scheduler).most_precedence;
+      }, "scheduler"_a)
+      .def("usage", [](const Snapshot& self, std::int64_t scheduler) {
+        require(self.knows_scheduler(scheduler), "unknown scheduler number");
+        const Snapshot::Usage& of = self.usage(scheduler);
+        return std::tuple(amounts_list(self, of.used), of.claims, of.jobs);
+      }, "scheduler"_a);
 }
 
 void bind_enums(nb::module_& module) {
@@ -311,6 +332,7 @@ void bind_enums(nb::module_& module) {
 void bind_cell(nb::module_& module) {
   bind_enums(module);
   bind_view(module);
+  bind_snapshot(module);
   nb::exception<Unsound>(module, "AuditFailure", PyExc_AssertionError);
   nb::class_<Cell, CellView> type(module, "Cell");
   type.def("__init__",
@@ -321,9 +343,10 @@ void bind_cell(nb::module_& module) {
              new (self) Cell(dimensions, sets);
            },
            "dimensions"_a, "sets"_a)
-      .def("snapshot", [](const Cell& self) { return CellView(self); });
+      .def("snapshot", [](const Cell& self) { return argosy::Snapshot(self); });
   bind_find(type);
   bind_changes(type);
   bind_commit(type);
   bind_claims(type);
+  bind_holders(type);
 }

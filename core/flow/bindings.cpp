@@ -5,7 +5,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -187,18 +186,15 @@ void set_supplies(Solver& self, const Handles& vertices, const Numbers& supplies
   }
 }
 
-std::tuple<Status, Algorithm, double, std::int64_t> solve(Solver& self, Algorithm algorithm,
-                                                          bool warm, std::int64_t budget,
-                                                          const Stop* stop, bool arc_prioritisation,
-                                                          bool price_refine, bool fresh_prices,
-                                                          bool short_searches) {
+std::tuple<Status, Algorithm, std::int64_t> solve(Solver& self, Algorithm algorithm, bool warm,
+                                                  Budget* budget, const Stop* stop,
+                                                  bool arc_prioritisation, bool price_refine,
+                                                  bool fresh_prices, bool short_searches) {
   nb::gil_scoped_release unlocked;
-  const auto began = std::chrono::steady_clock::now();
   const Outcome outcome = self.solve(algorithm, warm, budget, stop,
                                      Heuristics{arc_prioritisation, price_refine, fresh_prices,
                                                 short_searches});
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-  return {outcome.status, outcome.algorithm, took.count(), outcome.scans};
+  return {outcome.status, outcome.algorithm, outcome.scans};
 }
 
 // The cheapest way to a target: whether there is one, its cost, the arcs looked at and its vertices.
@@ -313,8 +309,8 @@ void bind_flow(nb::module_& module) {
             for (std::size_t i = 0; i < arcs.size(); ++i) self.network().remove_arc(arcs.data()[i]);
           },
           nb::arg("arcs"))
-      .def("solve", &solve, nb::arg("algorithm"), nb::arg("warm"), nb::arg("budget"),
-           nb::arg("stop").none(), nb::arg("arc_prioritisation"), nb::arg("price_refine"),
+      .def("solve", &solve, nb::arg("algorithm"), nb::arg("warm"),
+           nb::arg("budget").none(), nb::arg("stop").none(), nb::arg("arc_prioritisation"), nb::arg("price_refine"),
            nb::arg("fresh_prices"), nb::arg("short_searches"))
       .def("way", &cheapest_way, nb::arg("starts"), nb::arg("entries"), nb::arg("closed"),
            nb::arg("target"))

@@ -85,7 +85,7 @@ class CostScaling {
     Control trial = control.part(most);
     epsilon_ = 1;
     const Status status = refine(trial);
-    const bool may_go_on = control.spend(trial.scans());
+    const bool may_go_on = control.take_over(trial);
     is_too_much_ = status == Status::stopped && may_go_on && trial.scans() > most;
     epsilon_ = divisor * scale_;
     return status;

@@ -49,14 +49,17 @@ class Solver {
   Ways& ways() { return ways_; }
 
   // From scratch unless `warm`: then from the flow and prices as they are.
-  Outcome solve(Algorithm algorithm, bool warm, std::int64_t budget, const Stop* stop,
+  Outcome solve(Algorithm algorithm, bool warm, Budget* budget, const Stop* stop,
                 Heuristics heuristics) {
     Control control(budget, stop);
     heuristics_ = heuristics;
     if (!warm) net_.reset();
-    if (algorithm == Algorithm::automatic) return choose(control);
     if (algorithm == Algorithm::race) return race(budget, stop);
-    return Outcome{run(algorithm, control), algorithm, control.scans()};
+    const Outcome outcome = algorithm == Algorithm::automatic
+                                ? choose(control)
+                                : Outcome{run(algorithm, control), algorithm, control.scans()};
+    control.settle();
+    return Outcome{outcome.status, outcome.algorithm, control.scans()};
   }
 
  private:
@@ -85,7 +88,7 @@ class Solver {
     for (double left = patience; left <= 2.0 * patience;) {
       Control trial = control.part(patience);
       status = run(first, trial);
-      control.spend(trial.scans());
+      control.take_over(trial);
       if (status != Status::stopped || trial.scans() <= patience) {
         return Outcome{status, first, control.scans()};
       }
@@ -104,7 +107,7 @@ class Solver {
   }
 
   // Relaxation here and cost scaling on a copy, on two threads: the first answer stops the other.
-  Outcome race(std::int64_t budget, const Stop* stop) {
+  Outcome race(Budget* budget, const Stop* stop) {
     Network twin = net_;
     Stop relaxed, scaled;
     std::atomic<int> winner{0};
@@ -123,6 +126,8 @@ class Solver {
     int nobody = 0;
     if (is_answer(first) && winner.compare_exchange_strong(nobody, 1)) relaxed.set();
     other.join();
+    relaxing.settle();
+    scaling.settle();
     const std::int64_t scans = relaxing.scans() + scaling.scans();
     if (winner == 2) {
       net_ = std::move(twin);

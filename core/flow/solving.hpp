@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "budget.hpp"
 #include "flow/network.hpp"
 
 namespace argosy::flow {
@@ -26,34 +27,55 @@ class Stop {
   std::atomic<bool> flag_{false};
 };
 
-// Counts looked-at arcs against a budget, which unlike time is the same everywhere, and asks now and
-// then whether somebody wants an end.
+// Counts looked-at arcs, charges them to a budget if there is one, and asks now and then whether it is
+// over or somebody wants an end.
 class Control {
  public:
-  Control(std::int64_t budget, const Stop* stop, const Stop* other = nullptr)
+  Control(Budget* budget, const Stop* stop, const Stop* other = nullptr)
       : budget_(budget), stop_(stop), other_(other) {}
 
   // False when the work has to end.
   bool spend(std::int64_t arcs) {
     scans_ += arcs + 1;
     if (scans_ < next_look_) return true;
+    if (patience_ >= 0 && scans_ > patience_) return false;
     next_look_ = scans_ + look_every;
-    if (budget_ >= 0) {
-      if (scans_ > budget_) return false;
-      next_look_ = std::min(next_look_, budget_ + 1);
+    if (patience_ >= 0) next_look_ = std::min(next_look_, patience_ + 1);
+    if (budget_) {
+      settle();
+      if (budget_->is_over()) return false;
+      next_look_ = std::min(next_look_, scans_ + std::min(look_every, budget_->steps_left()));
     }
     return !(stop_ && stop_->is_set()) && !(other_ && other_->is_set());
   }
   std::int64_t scans() const { return scans_; }
-  // A control for a part of the work, with a budget of its own within this one.
-  Control part(std::int64_t budget) const {
-    const std::int64_t left = budget_ < 0 ? budget : std::min(budget, budget_ - scans_);
-    return Control(std::max<std::int64_t>(0, left), stop_, other_);
+  // A control for a part of the work, which ends after `patience` arcs. It counts for itself until this
+  // one takes its work over.
+  Control part(std::int64_t patience) {
+    settle();
+    Control part(budget_, stop_, other_);
+    part.patience_ = patience;
+    if (patience_ >= 0) {
+      part.patience_ = std::min(patience, std::max<std::int64_t>(0, patience_ - scans_));
+    }
+    return part;
+  }
+  // False when the work has to end.
+  bool take_over(const Control& part) {
+    charged_ += part.charged_;
+    return spend(part.scans_);
+  }
+  // Charges what the budget has not heard of yet.
+  void settle() {
+    if (budget_) budget_->charge(scans_ - charged_);
+    charged_ = scans_;
   }
 
  private:
   static constexpr std::int64_t look_every = 4096;
-  std::int64_t budget_;
+  Budget* budget_;
+  std::int64_t patience_ = -1;
+  std::int64_t charged_ = 0;
   const Stop* stop_;
   const Stop* other_;
   std::int64_t scans_ = 0;

@@ -8,8 +8,8 @@
 
 #include "arrays.hpp"
 #include "bindings.hpp"
+#include "budget.hpp"
 #include "place/greedy.hpp"
-#include "place/stopwatch.hpp"
 
 namespace {
 
@@ -184,7 +184,8 @@ class Placer {
 
   std::tuple<OutArray<std::int32_t>, OutArray<std::int32_t>> run(
       const std::vector<std::int32_t>& sequence, Order order, Rule rule,
-      const std::tuple<double, double, double, double>& weights, argosy::Random& random, bool thorough) {
+      const std::tuple<double, double, double, double>& weights, argosy::Random& random,
+      argosy::Budget* budget, bool thorough) {
     for (const std::int32_t kind : sequence) require(kind >= 0 && kind < kind_count_, "known kinds");
     const auto [violation, fragment, used, load] = weights;
     State& state = ready();
@@ -195,6 +196,7 @@ class Placer {
       placed = greedy.run(sequence, order, rule, random);
       for (std::size_t i = 0; i < placed.kinds.size(); ++i) state.change(placed.kinds[i], placed.machines[i], -1);
     }
+    if (budget) budget->charge(placed.looks);
     return {to_numpy(std::move(placed.kinds)), to_numpy(std::move(placed.machines))};
   }
 
@@ -279,9 +281,6 @@ void bind_place(nb::module_& module) {
       .value("FIRST_FIT", Rule::first_fit)
       .value("KUBE", Rule::kube)
       .value("HEARTBEAT", Rule::heartbeat);
-  nb::class_<Stopwatch>(module, "Stopwatch")
-      .def(nb::init<>())
-      .def_prop_ro("seconds", &Stopwatch::seconds);
   nb::class_<Placer>(module, "Placer")
       .def(nb::init<const Array<std::int64_t>&, const Array<std::int64_t>&, const Array<std::int64_t>&,
                     const Array<std::int64_t>&, const Array<std::int32_t>&, const Array<std::int32_t>&,
@@ -297,7 +296,7 @@ void bind_place(nb::module_& module) {
       .def("add_counter", &Placer::add_counter, "family"_a, "is_spread"_a, "match"_a, "count"_a)
       .def("add_choice", &Placer::add_choice, "weight"_a, "hard"_a, "alternatives"_a, "here"_a)
       .def("run", &Placer::run, "sequence"_a, "order"_a, "rule"_a, "weights"_a, "random"_a,
-           "thorough"_a = false)
+           "budget"_a.none() = nb::none(), "thorough"_a = false)
       .def("judge", &Placer::judge, "kinds"_a, "machines"_a)
       .def("look", &Placer::look, "kind"_a);
 }

@@ -44,6 +44,8 @@ struct Weights {
 
 struct Placed {
   std::vector<std::int32_t> kinds, machines;
+  // Machines that were looked at: a measure of work that does not depend on the computer.
+  std::int64_t looks = 0;
 };
 
 class Greedy {
@@ -98,6 +100,7 @@ class Greedy {
 
   // Puts one container of the kind somewhere; false if its application failed.
   bool step(std::int32_t kind, Rule rule) {
+    done_.looks += state_.problem().machines;
     const std::int32_t machine = choose(kind, rule);
     if (machine < 0) {
       fail(state_.problem().app_of[at(kind)]);
@@ -192,6 +195,7 @@ class Greedy {
   void prepare(std::int32_t kind) {
     Scores& scores = scores_[at(kind)];
     if (!scores.score.empty()) return;
+    done_.looks += state_.problem().machines;
     const std::size_t machines = at(state_.problem().machines);
     scores.score.assign(machines, never);
     scores.clean.assign(machines, 0);

@@ -30,6 +30,8 @@ struct WaitState {
 
   // Whether the columns fit each other.
   bool is_sound() const {
+    // Of one job: what comes from elsewhere must not make a view reserve memory without end.
+    static constexpr std::int64_t most_tasks = std::int64_t{1} << 24;
     const std::size_t count = indices.size();
     if (totals.size() != jobs.size() || over.size() != jobs.size() ||
         entries.size() != jobs.size() || work.size() != count || machines.size() != count ||
@@ -40,11 +42,12 @@ struct WaitState {
     std::size_t left = count;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       const bool is_job = jobs[i] >= 0 && jobs[i] <= 0x7FFF'FFFF && totals[i] >= 0 &&
-                          totals[i] <= std::int64_t{1} << 32;
+                          totals[i] <= most_tasks;
       if (!is_job || entries[i] < 0 || static_cast<std::size_t>(entries[i]) > left) return false;
       left -= static_cast<std::size_t>(entries[i]);
     }
     for (std::size_t i = 0; i < count; ++i) {
+      if (indices[i] >= most_tasks) return false;
       const bool is_placed = versions[i] != 0 && versions[i] % 2 == 0;
       if (is_placed && task_shapes[i] >= shapes.size()) return false;
     }

@@ -16,6 +16,7 @@ what was `expected` and a `hint`.
       ScenarioError           a scenario file, or a scenario, contradicts itself
       TraceError              a trace cannot be read
       RunDirectoryError       a kept run is not whole, or did not keep what is asked for
+      ReplayDiverged          a replay did not lead to the decisions of its journal
       UnitError               an amount or a time without a known unit
       ModelError              a machine, job or resource vector contradicts itself
       ConstraintSyntaxError   a placement constraint cannot be parsed
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
         MissingExtra,
         MissingLibrary,
         ModelError,
+        ReplayDiverged,
         RunDirectoryError,
         ScenarioError,
         SettingError,
@@ -77,6 +79,7 @@ __all__ = [
     "MissingExtra",
     "MissingLibrary",
     "ModelError",
+    "ReplayDiverged",
     "Result",
     "RunDirectoryError",
     "Scenario",

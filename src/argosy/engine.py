@@ -12,6 +12,7 @@ from argosy.cell.waits import WaitRules, WaitView
 from argosy.engines.api import (
     Capabilities,
     Context,
+    Deliberates,
     Engine,
     Finishes,
     MissingExtra,
@@ -20,18 +21,21 @@ from argosy.engines.api import (
     Settings,
 )
 from argosy.engines.shared.withdrawal import Withdrawal, added, failed, withdrawn
+from argosy.model.budgets import Budget, Budgets
 from argosy.model.constraints import Constraint
 from argosy.model.effects import (
     Abandon,
     AnswerProbe,
     AskQueues,
     Commit,
+    Deliberate,
     EarlierTime,
     Effect,
     Enqueue,
     Explain,
     Pace,
     Probe,
+    Question,
     Sample,
     Send,
     Think,
@@ -39,7 +43,9 @@ from argosy.model.effects import (
 )
 from argosy.model.events import (
     Committed,
+    Decision,
     DecisionDue,
+    Deliberated,
     Event,
     JobCancelled,
     JobChanged,
@@ -82,13 +88,19 @@ __all__ = [
     "AnswerProbe",
     "AskQueues",
     "Bitmap",
+    "Budget",
+    "Budgets",
     "Capabilities",
     "Claims",
     "Commit",
     "Committed",
     "Constraint",
     "Context",
+    "Decision",
     "DecisionDue",
+    "Deliberate",
+    "Deliberated",
+    "Deliberates",
     "Draft",
     "EarlierTime",
     "Effect",
@@ -121,6 +133,7 @@ __all__ = [
     "Price",
     "Probe",
     "ProbeReady",
+    "Question",
     "QueuesReported",
     "Random",
     "Refusal",

@@ -454,6 +454,19 @@ def test_a_view_has_no_door_and_a_snapshot_no_later_machines() -> None:
         snapshot.machine_number("late")
 
 
+def test_a_snapshot_knows_no_scheduler_attribute_or_want_that_came_later() -> None:
+    cell = cell_of((4, 4))
+    snapshot = cell.snapshot()
+    change(cell, AddMachine(Machine("late", Resources(1, 1), attributes={"arch": "arm"})))
+    cell.commit(Transaction("late", wants=Wants(1.0, (1, 1), 9)))
+    cell.set_limits("late", None, None, 3)
+    assert cell.attributes == (("arch", "arm"),)
+    assert snapshot.attributes == ()
+    assert (cell.wants().keys(), snapshot.wants()) == ({"late"}, {})
+    assert (cell.highest_precedence("late"), snapshot.highest_precedence("late")) == (3, 32_767)
+    assert snapshot.held_by("late") == {"cpu": 0, "memory": 0}
+
+
 def test_an_audited_cell_stops_at_the_first_discrepancy() -> None:
     class Miscounting(Cell):
         def audit(self) -> list[str]:

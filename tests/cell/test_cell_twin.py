@@ -286,6 +286,17 @@ def picture(view: View, shapes: int) -> object:
         [view.tag_count_in(tag, g, name) for tag in TAGS for g in groups for name in groups[g]],
         [view.where_tags(tag, g, 1, 2).tolist() for tag in TAGS for g in ("machine", *groups)],
         view.where({}).tolist(),
+        [view.members(group, name).tolist() for group in groups for name in groups[group]],
+        view.attributes,
+        [
+            [
+                column.tolist()
+                for column in view.tagged_on(np.arange(view.machines, dtype=np.int32), who)
+            ]
+            for who in SCHEDULERS
+        ],
+        [(view.held_by(who), view.highest_precedence(who)) for who in SCHEDULERS],
+        [view.evictable(precedence).tolist() for precedence in (-1, 0, 1, 9)],
         [look(view, shape) for shape in range(shapes)],
     )
 
@@ -318,6 +329,8 @@ def test_a_snapshot_stays_as_it_was_whatever_is_committed_later(seed: int) -> No
     kept: list[tuple[View, object, int]] = []
     for number in range(30):
         twins.commit(twins.transaction())
+        if twins.chance(10):
+            twins.limits()
         if twins.chance(30):
             twins.shape()
         if twins.chance(30):

@@ -260,5 +260,6 @@ def test_columns_that_do_not_fit_are_no_state() -> None:
         if row not in (requests, busy):
             with pytest.raises(ValueError, match="no state"):
                 WaitState.from_columns(tuple(changed))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="each dimension"):
-        view.join(WaitState.from_columns((columns[0], np.zeros(2, np.int64), *columns[2:])))
+    nine = np.zeros(9 * len(columns[0]), np.int64)
+    with pytest.raises(ValueError, match="1 to 8 amounts"):
+        a_view(3).join(WaitState.from_columns((columns[0] + 1, nine, *columns[2:])))

@@ -15,6 +15,7 @@ from argosy.scenarios.loader import load
 from argosy.testing import conformance
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "quickstart.toml"
+pytestmark = pytest.mark.usefixtures("fresh_modules")
 #: What a newcomer is asked to write at most, imports included.
 MOST_LINES = 60
 

@@ -65,24 +65,19 @@ class Bench:
     def claim(self, tasks: NDArray[np.int64], machine: int) -> NDArray[np.int64]:
         """The tasks that got a place."""
         count = len(tasks)
-        answer, _, _ = self.cell.commit(
+        answer, *_ = self.cell.commit(
             self.scheduler,
             tasks,
             np.full(count, machine, np.int32),
             np.full(count, self.shape, np.int32),
             np.zeros(count, np.uint32),
-            None,
-            None,
-            False,
-            False,
-            False,
-            False,
-            False,
+            *[None] * 5,
+            *[False] * 6,
         )
         return tasks if answer is None else np.ascontiguousarray(tasks[answer[0]])
 
     def release(self, tasks: NDArray[np.int64]) -> None:
-        self.cell.commit(self.scheduler, None, None, None, None, None, tasks, *[False] * 5)
+        self.cell.commit(self.scheduler, *[None] * 8, tasks, *[False] * 6)
 
     def launch(self, tasks: NDArray[np.int64], machine: int = 0, duration: int = -1) -> None:
         placed = self.claim(tasks, machine)
@@ -141,7 +136,9 @@ def test_what_is_told_of_another_try_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("state", [TaskState.PENDING, TaskState.FAILED, TaskState.CANCELLED])
-def test_a_try_that_stops_frees_its_room_and_nobody_hears_of_an_end(state: TaskState) -> None:
+def test_a_try_that_stops_frees_its_room_and_only_a_cancelled_one_counts_as_an_end(
+    state: TaskState,
+) -> None:
     bench = Bench()
     tasks = bench.job(SLOTS)
     (waiting,) = bench.job()
@@ -153,6 +150,9 @@ def test_a_try_that_stops_frees_its_room_and_nobody_hears_of_an_end(state: TaskS
     assert bench.runtime.stop_task(task, bench.runtime.incarnation(task), state)
     assert bench.state(task) is state
     assert bench.state(waiting) is TaskState.RUNNING
+    if state is TaskState.CANCELLED:
+        assert bench.runtime.next(NEVER) == (RuntimeEvent.FINISHED, 0, 0, 0)
+        assert bench.runtime.take_finished()[0].tolist() == [task]
     assert bench.runtime.next(NEVER) is None
     assert bench.board.counts()[state] == 1
     assert bench.cell.audit() == []
@@ -207,6 +207,8 @@ def test_a_task_is_cancelled_wherever_it_waits() -> None:
     for task in (pending, queued, under_way, in_hand):
         assert bench.runtime.cancel_task(int(task))
         assert bench.state(task) is TaskState.CANCELLED
+    assert bench.runtime.next(NEVER) == (RuntimeEvent.FINISHED, 0, 0, 0)
+    assert set(bench.runtime.take_finished()[0].tolist()) == {queued, under_way}
     assert bench.runtime.next(NEVER) is None
     assert not bench.runtime.cancel_task(int(others[0]))
     lengths, _ = bench.runtime.queue_state()
@@ -290,16 +292,16 @@ def test_what_comes_next_anyway_keeps_its_turn() -> None:
 
 def test_a_line_buffer_gives_its_text_away() -> None:
     buffer = LineBuffer()
-    buffer.append(b'{"at":0}\n')
+    buffer.append(b'{"at":0}')
     buffer.append(b"x")
-    assert len(buffer) == 10
-    assert buffer.take() == b'{"at":0}\nx'
+    assert len(buffer) == 11
+    assert buffer.take() == b'{"at":0}\nx\n'
     assert len(buffer) == 0
     assert buffer.take() == b""
 
 
 def test_reasons_are_the_cores_own_and_still_plain_numbers_in_json() -> None:
-    assert [why.value for why in Why] == list(range(19))
+    assert [why.value for why in Why] == list(range(24))
     assert Why.NO_ROOM.name.lower() == "no_room"
     line = msgspec.json.encode(Refusal(Why.QUEUE_FULL))
     assert line == b'{"why":18}'
@@ -535,7 +537,7 @@ def replayed(
                 runtime.advance(line["at"])
                 runtime.end_phase(line["job"], line["phase"], line["duration"])
             case "report":
-                actor.lines.append(text)
+                actor.lines.append(text.rstrip(b"\n"))
                 actor.handle((RuntimeEvent[line["kind"].upper()], line["at"], 0, 0))
     runtime.advance(end)
     return actor.lines.take(), actor.outcome()
@@ -578,11 +580,11 @@ def test_the_journal_says_what_was_taken_from_the_world() -> None:
     bench.runtime.push(9, SOME, 0, 0)
     assert bench.runtime.next(NEVER) is not None
     assert lines.take().splitlines() == [
-        b'{"at":0,"what":"due","ticket":1}',
-        b'{"at":3,"what":"ended","tasks":[0]}',
-        b'{"at":3,"what":"ended","tasks":[1]}',
-        b'{"at":3,"what":"report","kind":"finished"}',
-        b'{"at":9,"what":"due","ticket":2}',
+        b'{"what":"due","at":0,"ticket":1}',
+        b'{"what":"ended","at":3,"tasks":[0]}',
+        b'{"what":"ended","at":3,"tasks":[1]}',
+        b'{"what":"report","at":3,"kind":"finished"}',
+        b'{"what":"due","at":9,"ticket":2}',
     ]
 
 

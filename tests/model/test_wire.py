@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from argosy.model.constraints.text import parse_constraint
 from argosy.model.effects import (
@@ -16,12 +17,14 @@ from argosy.model.effects import (
     AnswerProbe,
     AskQueues,
     Commit,
+    Deliberate,
     EarlierTime,
     Effect,
     Enqueue,
     Explain,
     Pace,
     Probe,
+    Question,
     Sample,
     Send,
     Think,
@@ -30,8 +33,12 @@ from argosy.model.effects import (
 from argosy.model.errors import ModelError
 from argosy.model.events import (
     Committed,
+    Decision,
     DecisionDue,
+    Deliberated,
     Event,
+    JobCancelled,
+    JobChanged,
     JobSubmitted,
     MachineChanged,
     MachineJoined,
@@ -42,6 +49,7 @@ from argosy.model.events import (
     QueuesReported,
     SampleReturned,
     Started,
+    TaskFailed,
     TaskFinished,
     TasksLost,
     TimerFired,
@@ -79,7 +87,9 @@ from argosy.model.wire import (
     decode_event,
     decode_wait_report,
     encode,
+    from_plain,
     same,
+    to_plain,
 )
 
 FORMATS = get_args(Format)
@@ -155,10 +165,10 @@ COLUMNS = WaitColumns(
     np.array([0, 1], np.uint8),
     ints(2, 0),
     np.array([0, 1], np.uint32),
-    np.array([2, 255], np.uint8),
-    places(7, -1),
-    places(1, 0),
     ints(2**52, 0),
+    places(7, -1),
+    np.array([1, 2**16 - 1], np.uint16),
+    np.array([2, 255], np.uint8),
     ints(),
 )
 UPDATE = WaitUpdate(
@@ -191,6 +201,10 @@ EVENTS: list[Event] = [
     *(MessageReceived("s-1", message) for message in MESSAGES),
     TimerFired("interval"),
     DecisionDue(9),
+    Deliberated(-3, Decision()),
+    TaskFailed(JOB, 4, ints(1), places(2), ints(0), -9, "killed", again=True),
+    JobCancelled(JOB, 4, ints(1, 2)),
+    JobChanged(JOB, 4, ints(3), ints()),
 ]
 EFFECTS: list[Effect] = [
     Think(5, 1, 2, "lra", EarlierTime(7, 3)),
@@ -220,7 +234,20 @@ EFFECTS: list[Effect] = [
     WakeMe(2**53, "retry"),
     Explain(ints(1), EXPLANATION),
     Abandon(ints(1), Explanation()),
+    Deliberate(-3, Question(), 4, "lra", 5, 6),
 ]
+
+
+class Where(Question, frozen=True):
+    """What an engine of its own might ask itself."""
+
+    kinds: dict[int, str]
+    tasks: NDArray[np.int64]
+
+
+class There(Decision, frozen=True):
+    machines: NDArray[np.int32]
+    gap: float | None
 
 
 def test_the_examples_hold_every_event_effect_and_message() -> None:
@@ -238,6 +265,20 @@ def test_an_event_comes_back_as_it_was(event: Event, format: Format) -> None:
 @pytest.mark.parametrize("effect", EFFECTS, ids=lambda effect: type(effect).__name__)
 def test_an_effect_comes_back_as_it_was(effect: Effect, format: Format) -> None:
     assert same(decode_effect(encode(effect, format), format), effect)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_questions_and_decisions_come_back_by_the_types_of_their_engine(format: Format) -> None:
+    asks = Deliberate(-3, Where({4: "a"}, ints(1, 2)), 4, "lra", 5, 6)
+    assert same(decode_effect(encode(asks, format), format, Where), asks)
+    told = Deliberated(-3, There(places(7), None))
+    assert same(decode_event(encode(told, format), format, There), told)
+    plain = msgspec.json.decode(msgspec.json.encode(to_plain(asks.question)))
+    assert same(from_plain(plain, Where), asks.question)
+    with pytest.raises(ModelError, match="no event can be read from this"):
+        decode_event(encode(Deliberated(1, Decision()), format), format, There)
+    with pytest.raises(ModelError, match="no There can be read from this"):
+        from_plain({}, There)
 
 
 @pytest.mark.parametrize("format", FORMATS)

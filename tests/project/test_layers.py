@@ -11,10 +11,12 @@ PACKAGE = Path(argosy.__file__).parent
 #: The facades of the native core. Everything else goes through them.
 FACADES = (
     "model/random.py",
+    "model/budgets.py",
     "model/explanations.py",
     "cell/",
     "host/",
     "solvers/",
+    "worlds/clocks.py",
     "worlds/sim/",
     "cli/doctor.py",
 )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from argosy.model.budgets import WorkBudget
 from argosy.model.constraints.text import parse_constraint
 from argosy.model.errors import ModelError
 from argosy.model.random import Random
@@ -38,7 +39,7 @@ RICH = (
     "w -> {w, 3, inf} in rack or w -> {w, 0, 0} in machine",
     "m -> not {w, 1, 3} in rack hard",
 )
-PATIENT = SolverLimits(nodes=100_000, seconds=60)
+PATIENT = SolverLimits(nodes=100_000)
 AWARE = [name for name in HEURISTICS if name != "heartbeat"]
 
 
@@ -76,7 +77,7 @@ def test_scores_that_are_mended_where_something_changed_are_those_made_anew(orde
         for rule in (0, 1):
             answers = [
                 problem.placer().run(
-                    sequence, order, rule, (unit, 0.1, 0.05, 0.01), Random(1), thorough
+                    sequence, order, rule, (unit, 0.1, 0.05, 0.01), Random(1), None, thorough
                 )
                 for thorough in (False, True)
             ]
@@ -139,7 +140,7 @@ def crowded(machines: int = 24, seed: int = 3, texts: Sequence[str] = ()) -> Pla
 
 
 def solved(problem: PlacementProblem, aim: Objective, machines: np.ndarray) -> float:
-    solution = Formulation(problem, aim, machines).program.solve(seconds=60)
+    solution = Formulation(problem, aim, machines).program.solve()
     assert solution.is_optimal
     return -solution.objective
 
@@ -189,7 +190,7 @@ def test_the_program_is_never_worse_than_any_heuristic_however_few_machines_and_
 
 def test_an_answer_comes_even_if_there_is_no_time() -> None:
     problem = crowded(seed=1)
-    answer = solve(problem, Random(1), limits=SolverLimits(seconds=1e-6))
+    answer = solve(problem, Random(1), budget=WorkBudget(1))
     assert answer.worth.is_allowed
     assert answer.worth.placed == place(problem, "tag-popularity", Random(1)).worth.placed
     assert (answer.status, answer.candidates) == ("feasible", 0)

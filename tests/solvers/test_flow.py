@@ -11,6 +11,7 @@ from flow_peer import peer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.model.budgets import WorkBudget
 from argosy.solvers.flow import (
     Algorithm,
     FlowNetwork,
@@ -325,7 +326,7 @@ def test_draining_takes_a_removed_task_off_its_machine() -> None:
     network.remove_vertices([task], drain=True)
     assert network.flows([slot]).tolist() == [0]
     network.balance(sink)
-    assert network.solve(budget=0).cost == 0
+    assert network.solve(budget=WorkBudget(0)).cost == 0
 
 
 def test_another_thread_can_stop_a_solve() -> None:
@@ -423,7 +424,7 @@ def test_costs_too_large_to_scale_are_still_solved() -> None:
     network = FlowNetwork.of(large)
     assert network.solve("cost-scaling").status is Status.OVERFLOW
     # More than relaxation is given at first: what follows needs no scaling.
-    assert network.solve(budget=9_000_000).status is Status.STOPPED
+    assert network.solve(budget=WorkBudget(9_000_000)).status is Status.STOPPED
 
 
 @pytest.mark.parametrize("algorithm", EXACT)
@@ -435,7 +436,7 @@ def test_a_stopped_solve_goes_on_where_it_was(algorithm: Algorithm) -> None:
     stop = Stop()
     stop.set()
     assert editor.network.solve(algorithm, stop=stop).status is Status.STOPPED
-    assert editor.network.solve(algorithm, budget=1).status is Status.STOPPED
+    assert editor.network.solve(algorithm, budget=WorkBudget(1)).status is Status.STOPPED
     solution = editor.network.solve(algorithm)
     assert solution.is_optimal
     assert_right(editor.network, solution.status, solution.cost)

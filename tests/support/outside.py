@@ -1,5 +1,6 @@
 """Engines from outside the package, as an installer would leave them."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,3 +17,9 @@ def install_into(directory: Path, text: str, package: str, entry_points: dict[st
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 0.1.0\n")
     declared = "".join(f"{name} = {value}\n" for name, value in entry_points.items())
     (info / "entry_points.txt").write_text(f"[argosy.engines]\n{declared}")
+
+
+def forget_modules(*packages: str) -> None:
+    for name in list(sys.modules):
+        if name.partition(".")[0] in packages:
+            del sys.modules[name]

@@ -136,10 +136,6 @@ def test_a_machine_that_is_not_known_yet_may_be_by_the_time_a_report_is_due() ->
 
 
 def test_reports_that_make_no_sense_are_refused() -> None:
-    wide = WaitView()
-    wide.learn(np.full(4, 1_000, np.int64), np.ones(2, np.uint8))
-    with pytest.raises(ValueError, match="an amount for each dimension"):
-        feed(wide, an_update(0), 0, 0)
     with pytest.raises(ValueError, match="unknown machine"):
         feed(a_view(1), an_update(-2), 0, 0)
     ends = EndsReported(*(np.zeros(1, kind) for kind in (np.int64, np.int32, np.int64)),
@@ -188,13 +184,8 @@ def test_a_view_that_joins_anothers_columns_knows_the_same() -> None:
 def test_columns_that_make_no_sense_are_refused(column: str, value: Any) -> None:
     columns = columns_of(a_busy_view().state())
     told = {name: getattr(columns, name) for name in columns.__struct_fields__}
-    told[column] = np.full_like(told[column], 2**25) if value is None else value
+    if value is None:
+        value = np.full_like(told[column], min(2**25, np.iinfo(told[column].dtype).max))
+    told[column] = value
     with pytest.raises(ValueError, match=r"."):
         state_of(type(columns)(**told))
-
-
-def test_a_view_of_another_cell_cannot_be_joined() -> None:
-    wide = WaitView()
-    wide.learn(np.full(4, 1_000, np.int64), np.ones(2, np.uint8))
-    with pytest.raises(ValueError, match="an amount for each dimension"):
-        wide.join(a_busy_view().state())

@@ -1,6 +1,7 @@
 """The native core, as the facades see it: a stub for each of its folders; all names are in `_core`."""
 
-from argosy._core.cell import AuditFailure, Cell, CellView, Rule, Why
+from argosy._core.cell import AuditFailure, Cell, CellSnapshot, CellView, Rule, Why
+from argosy._core.clock import Budget, ClockBudget, WorkBudget
 from argosy._core.flow import (
     FlowAlgorithm,
     FlowRooms,
@@ -24,7 +25,7 @@ from argosy._core.host import (
     TaskRuntime,
     TaskState,
 )
-from argosy._core.place import PlacementOrder, PlacementRule, Placer, Stopwatch
+from argosy._core.place import PlacementOrder, PlacementRule, Placer
 from argosy._core.random import Random, exact_exp, exact_log, philox_block
 from argosy._core.waits import WaitState, WaitView
 
@@ -32,8 +33,11 @@ __all__ = [
     "NEVER",
     "AuditFailure",
     "Board",
+    "Budget",
     "Cell",
+    "CellSnapshot",
     "CellView",
+    "ClockBudget",
     "FlowAlgorithm",
     "FlowRooms",
     "FlowRoster",
@@ -54,12 +58,12 @@ __all__ = [
     "RosterState",
     "Rule",
     "RuntimeEvent",
-    "Stopwatch",
     "TaskRuntime",
     "TaskState",
     "WaitState",
     "WaitView",
     "Why",
+    "WorkBudget",
     "exact_exp",
     "exact_log",
     "philox_block",

@@ -5,6 +5,8 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy._core.clock import Budget
+
 class FlowAlgorithm(IntEnum):
     AUTO = 0
     LOCAL = 1
@@ -72,13 +74,13 @@ class FlowSolver:
         self,
         algorithm: FlowAlgorithm,
         warm: bool,
-        budget: int,
+        budget: Budget | None,
         stop: FlowStop | None,
         arc_prioritisation: bool,
         price_refine: bool,
         fresh_prices: bool,
         short_searches: bool,
-    ) -> tuple[FlowStatus, FlowAlgorithm, float, int]: ...
+    ) -> tuple[FlowStatus, FlowAlgorithm, int]: ...
     def way(
         self,
         starts: NDArray[np.int32],

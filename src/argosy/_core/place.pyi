@@ -6,6 +6,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy._core.clock import Budget
 from argosy._core.random import Random
 
 class PlacementOrder(IntEnum):
@@ -17,11 +18,6 @@ class PlacementRule(IntEnum):
     FIRST_FIT = 1
     KUBE = 2
     HEARTBEAT = 3
-
-class Stopwatch:
-    def __init__(self) -> None: ...
-    @property
-    def seconds(self) -> float: ...
 
 class Placer:
     def __init__(
@@ -83,6 +79,7 @@ class Placer:
         rule: PlacementRule,
         weights: tuple[float, float, float, float],
         random: Random,
+        budget: Budget | None = None,
         thorough: bool = False,
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]: ...
     def judge(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy._core import Cell as Columns
-from argosy._core import CellView
+from argosy._core import CellSnapshot
 from argosy.cell.bitmaps import Bitmap, to_bitmap
 from argosy.cell.dtypes import misfit
 from argosy.cell.names import Known, Names
@@ -36,7 +36,7 @@ _MOST = 2**62
 class View:
     """Reads of a cell. Machines are numbers from 0 to `machines` - 1, gone ones included."""
 
-    def __init__(self, columns: CellView, names: Names) -> None:
+    def __init__(self, columns: Columns | CellSnapshot, names: Names) -> None:
         self._columns = columns
         self._names = names
 
@@ -141,13 +141,11 @@ class View:
     ) -> tuple[TaskArray, MachineArray, ShapeArray, NDArray[np.bool_]]:
         """Containers with tags on some machines, whoever placed them: task, machine, shape, and
         whether it was this scheduler."""
-        if not isinstance(self._columns, Columns):
-            raise ModelError("a snapshot does not know who holds what", hint="ask the live view")
         try:
             tasks, where, shapes, who = self._columns.tagged_claims_on(machines)
         except TypeError as error:
             raise misfit([("machines", machines, np.int32, 1)], error) from None
-        return tasks, where, shapes, who == self._names.schedulers.get(scheduler, -1)
+        return tasks, where, shapes, who == self._scheduler(scheduler)
 
     def applications(self) -> Mapping[int, Job]:
         """Jobs with placement constraints that are not over, by number, whoever schedules them."""
@@ -292,10 +290,8 @@ class View:
 
     def held_by(self, scheduler: str) -> dict[str, int]:
         """What the claims of a scheduler hold, by dimension."""
-        if not isinstance(self._columns, Columns):
-            raise ModelError("a snapshot does not know who holds what", hint="ask the live view")
-        number = self._names.schedulers.get(scheduler)
-        if number is None:
+        number = self._scheduler(scheduler)
+        if number < 0:
             return dict.fromkeys(self.dimensions, 0)
         return dict(zip(self.dimensions, self._columns.usage(number)[0], strict=True))
 
@@ -305,29 +301,35 @@ class View:
 
     def highest_precedence(self, scheduler: str) -> int:
         """The highest precedence that the scheduler may claim with."""
-        if not isinstance(self._columns, Columns):
-            raise ModelError("a snapshot does not know who holds what", hint="ask the live view")
-        number = self._names.schedulers.get(scheduler)
-        return PRECEDENCE_RANGE[1] if number is None else self._columns.most_precedence(number)
+        number = self._scheduler(scheduler)
+        return PRECEDENCE_RANGE[1] if number < 0 else self._columns.most_precedence(number)
 
     def evictable(self, precedence: int) -> NDArray[np.int64]:
         """What claims below `precedence` hold, a row per machine and a column per dimension."""
-        if not isinstance(self._columns, Columns):
-            raise ModelError("a snapshot does not know who holds what", hint="ask the live view")
         return self._columns.evictable(precedence)
+
+    def _scheduler(self, name: str) -> int:
+        """Its number; -1 if the cell has not heard of it."""
+        return self._names.schedulers.get(name, -1)
 
     def _machine_range(self) -> str:
         return f"0 to {self.machines - 1}" if self.machines else "none yet: the cell is empty"
 
 
 class Snapshot(View):
-    """A view that no commit changes, with the dimensions, groups and sets of its moment."""
+    """A view that no commit changes: the whole cell as it was, down to who held what, with the
+    dimensions, groups, sets and applications of its moment. It may be read in another thread while the
+    cell goes on, if nothing is asked there about tags and shapes that the cell has not met: those are
+    numbered for all."""
 
-    def __init__(self, columns: CellView, names: Names) -> None:
-        self._columns = columns
-        self._names = names
+    def __init__(self, columns: CellSnapshot, names: Names) -> None:
+        super().__init__(columns, names)
         self._kept = names.share()
+        self._schedulers = dict(names.schedulers)
 
     @property
     def _known(self) -> Known:
         return self._kept
+
+    def _scheduler(self, name: str) -> int:
+        return self._schedulers.get(name, -1)

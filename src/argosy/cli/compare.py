@@ -94,7 +94,7 @@ def command(
     if seeds is not None and chosen:
         raise CommandError("--seeds counts, --seed names", expected="one of them")
 
-    from argosy.engines.registry import engines_of, find_engine, find_published
+    from argosy.engines.registry import find_engine, find_engines, find_published
     from argosy.experiments.sweep import SweepPoint
     from argosy.report.comparison import compare
     from argosy.report.metrics import find_metric
@@ -112,7 +112,7 @@ def command(
     notes: dict[str, list[str]] = {}
     for name in names:
         changed = with_engine(loaded, name)
-        known = engines_of(changed.fleet)
+        known = find_engines(changed.engine_names())
         notes[name] = unmet(changed, known)
         if (lack := missing(changed, known)) is not None:
             # Of all there are, those that can run are compared; those that were named must run.

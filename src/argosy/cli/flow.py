@@ -46,12 +46,13 @@ def solve(file: Path, algorithm: str, solution: Path | None, output: str) -> Non
     """Find a flow of least cost for the problem in FILE (- is stdin). `seconds` is the solve alone."""
     from argosy.solvers.flow import Algorithm, FlowNetwork
     from argosy.solvers.flow.dimacs import write_solution
+    from argosy.worlds.clocks import ClockBudget
 
     if algorithm not in list(Algorithm):
         raise UnknownName("algorithm", algorithm, Algorithm)
     instance = _read(file)
     network = FlowNetwork.of(instance.problem)
-    found = network.solve(algorithm)
+    found = network.solve(algorithm, budget=ClockBudget())
     cost = None if found.cost is None else found.cost + instance.fixed_cost
     if solution is not None:
         if found.cost is None:

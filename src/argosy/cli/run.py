@@ -63,7 +63,7 @@ def command(
     if no_save and out is not None:
         raise CommandError("--no-save keeps nothing, --out asks to keep it", expected="one of them")
 
-    from argosy.engines.registry import engines_of
+    from argosy.engines.registry import find_engines
     from argosy.experiments.execute import execute
     from argosy.records.directory import default_directory
     from argosy.report import summaries
@@ -85,7 +85,7 @@ def command(
             hint="name another place with --out, or keep nothing with --no-save",
         ) from None
 
-    notes = [*loaded.left_out, *unmet(loaded, engines_of(loaded.fleet))]
+    notes = [*loaded.left_out, *unmet(loaded, find_engines(loaded.engine_names()))]
 
     def document() -> dict[str, Any]:
         kept = None if directory is None else str(directory)

@@ -4,8 +4,11 @@
 
 An engine reads the cluster through `view`, which is good only until `handle` returns; it keeps what it
 needs. It never reads a clock, draws entropy, opens a socket, starts a thread or logs: time comes as
-`now`, randomness as the `Context`'s stream. Expected refusals come back as values; an exception out of
-`handle` is a bug of the engine.
+`now`, randomness as the `Context`'s stream, and what a decision may cost as a budget. Expected refusals
+come back as values; an exception out of `handle` is a bug of the engine.
+
+A decision that takes long need not keep the loop: `handle` asks for it by the effect `Deliberate`, and
+the world answers with `Deliberated`. See `Deliberates`.
 
 What an engine owes in return, checked for every registered engine by `argosy.testing.conformance`:
 every task it was given ends placed, queued, finished, abandoned with a reason, or explained; the same
@@ -20,11 +23,12 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import msgspec
 
-from argosy.cell.view import View
+from argosy.cell.view import Snapshot, View
 from argosy.cell.waits import WaitRules, WaitView, new_wait_view
+from argosy.model.budgets import UNTIMED, Budget, Budgets
 from argosy.model.constraints import Constraint
-from argosy.model.effects import Effect
-from argosy.model.events import Event
+from argosy.model.effects import Effect, Question
+from argosy.model.events import Decision, Event
 from argosy.model.machine_model import MachineModel
 from argosy.model.random import Random
 
@@ -82,7 +86,8 @@ class PaperPreset(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """Who the scheduler is: its name, the names of its peers (replicas), and its random stream."""
+    """Who the scheduler is: its name, the names of its peers (replicas), and its random stream; and
+    what is in its world: constraints, and who starts budgets."""
 
     name: str
     peers: tuple[str, ...]
@@ -91,6 +96,25 @@ class Context(msgspec.Struct, frozen=True):
     constraints: tuple[Constraint, ...] = ()
     #: The expected waits at machines, for an engine with `Finishes.WAITS`: the host feeds it.
     waits: WaitView | None = None
+    #: For decisions that could take long. A world's go by its clock, those of bare tests never end.
+    budgets: Budgets = UNTIMED
+
+
+@runtime_checkable
+class Deliberates(Protocol):
+    """What an engine has besides whose decisions may run beside its loop.
+
+    `deliberate` may run in another thread or process while `handle` goes on, several times at once. So
+    it reads nothing but its arguments and what the engine never changes (settings, name). What it keeps
+    to save the next one work changes no answer, and `handle` does not touch it. Shapes and tags that
+    are new to the cell are numbered in `handle`, not on a snapshot.
+    """
+
+    #: The plain values that `Deliberate` and `Deliberated` carry.
+    question_type: ClassVar[type[Question]]
+    decision_type: ClassVar[type[Decision]]
+
+    def deliberate(self, question: Question, snapshot: Snapshot, budget: Budget) -> Decision: ...
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ replace a built-in engine. A name with a colon is a class: ``package.module:Clas
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from argosy.engines import plugins
@@ -31,7 +31,6 @@ from argosy.engines.yaq_c import YaqC
 from argosy.engines.yaq_d import YaqD
 from argosy.engines.yarn import Yarn
 from argosy.model.errors import ArgosyError, EngineFault, UnknownEngine, UnknownForm
-from argosy.model.scenario import FleetEntry
 
 ENGINES: Final[dict[str, type[Engine]]] = {
     Omega.name: Omega,
@@ -115,8 +114,8 @@ def find_engine(name: str, also: Mapping[str, type[Engine]] | None = None) -> ty
     return plugins.load_entry_point(name, installed[name])
 
 
-def engines_of(
-    fleet: tuple[FleetEntry, ...], also: Mapping[str, type[Engine]] | None = None
+def find_engines(
+    names: Iterable[str], also: Mapping[str, type[Engine]] | None = None
 ) -> dict[str, type[Engine]]:
-    """The engines of a fleet, by the names that its entries give them; no other is loaded."""
-    return {entry.engine: find_engine(entry.engine, also) for entry in fleet}
+    """Those that go by these names; no other is loaded."""
+    return {name: find_engine(name, also) for name in names}

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.engines.api import Engine
-from argosy.engines.registry import engines_of
+from argosy.engines.registry import find_engines
 from argosy.host.journal import Journal
 from argosy.measures.measure import summarise
 from argosy.measures.placement import Watch
@@ -114,7 +114,7 @@ def execute_in_memory(
 def _ready_engines(
     scenario: Scenario, also: Mapping[str, type[Engine]] | None
 ) -> dict[str, type[Engine]]:
-    engines = engines_of(scenario.fleet, also)
+    engines = find_engines(scenario.engine_names(), also)
     if (error := missing(scenario, engines)) is not None:
         raise error
     return engines

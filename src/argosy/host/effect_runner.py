@@ -20,6 +20,7 @@ from argosy.model.effects import (
     AnswerProbe,
     AskQueues,
     Commit,
+    Deliberate,
     EarlierTime,
     Effect,
     Enqueue,
@@ -77,6 +78,7 @@ class EffectRunner:
             WakeMe: self._wake_me,
             Explain: self._explain,
             Abandon: self._abandon,
+            Deliberate: self._deliberate,
         }
 
     def carry_out(self, scheduler: Scheduler, effects: Sequence[Effect], now: int) -> None:
@@ -99,6 +101,14 @@ class EffectRunner:
                 raise faults.malformed(scheduler.label, effect, error) from error
 
     def _think(self, scheduler: Scheduler, effect: Think, now: int) -> None:
+        duration = self.spend(scheduler, effect, now)
+        self._host.post(now + duration, scheduler, DecisionDue(effect.token))
+
+    def _deliberate(self, scheduler: Scheduler, effect: Deliberate, now: int) -> None:
+        self._host.deliberate(scheduler, effect, self._host.cell.snapshot())
+
+    def spend(self, scheduler: Scheduler, effect: Think, now: int) -> int:
+        """Notes the time that a decision takes, and says how long that is."""
         duration = effect.duration
         if duration < 0:
             raise EngineFault(f"{scheduler.name} wants to think for {duration} µs")
@@ -117,7 +127,7 @@ class EffectRunner:
         if effect.job >= 0:
             self._runtime.attempt(effect.job, duration + earlier.on_job)
             self._decisions.attempt(now, effect.job, scheduler.name, duration, earlier.on_job)
-        self._host.post(now + duration, scheduler, DecisionDue(effect.token))
+        return duration
 
     def _commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
         transaction = effect.transaction

@@ -13,23 +13,26 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from argosy._core import RuntimeEvent, TaskRuntime, TaskState
+from argosy.cell import Snapshot
 from argosy.engines import faults
 from argosy.engines.api import Engine, Finishes
 from argosy.host import records
+from argosy.host.deliberation import Deliberations
 from argosy.host.effect_runner import EffectRunner
 from argosy.host.job_control import JobControl
 from argosy.host.job_table import JobEntry, JobTable
 from argosy.host.journal import DecisionWriter, Journal
 from argosy.host.membership import Membership
-from argosy.host.protocols import Links, Machines
+from argosy.host.protocols import Deliberator, Links, Machines
 from argosy.host.reports import Reports
 from argosy.host.runtime import build_cell, build_runtime
 from argosy.host.scheduler import Router, Scheduler, make_settings
 from argosy.host.setup import HostSetup
 from argosy.host.tries import Tries
-from argosy.model.effects import Effect
+from argosy.model.budgets import UNTIMED, Budgets
+from argosy.model.effects import Deliberate, Effect
 from argosy.model.errors import ModelError, ScenarioError, UnknownName
-from argosy.model.events import Event, JobSubmitted, Started
+from argosy.model.events import Decision, Event, JobSubmitted, Started
 from argosy.model.explanations import Why
 from argosy.model.jobs import Job
 from argosy.model.random import Random
@@ -47,7 +50,8 @@ TimerItem: TypeAlias = tuple[int, int, int, int]
 
 class Host:
     """One fleet over one cell. `stopwatch` says how long decisions really take, in nanoseconds of
-    whatever the world counts, for schedulers whose decision time is measured."""
+    whatever the world counts, for schedulers whose decision time is measured. `budgets` are handed to
+    engines for decisions that could take long. With a `deliberator`, those run beside the loop."""
 
     def __init__(
         self,
@@ -59,6 +63,8 @@ class Host:
         *,
         replayed: bool = False,
         stopwatch: Callable[[], int] = lambda: 0,
+        budgets: Budgets = UNTIMED,
+        deliberator: Deliberator | None = None,
     ) -> None:
         self.setup = setup
         self.machines = machines
@@ -71,16 +77,17 @@ class Host:
         self.jobs = JobTable()
         self.decisions = DecisionWriter(journal, self.jobs)
         if journal is not None:
-            journal.begin(setup)
+            journal.begin(setup, deliberated_beside=deliberator is not None)
             if setup.output.log != "decisions":
                 self.runtime.record_into(journal.buffer)
-        self.schedulers = self._make_schedulers(engines)
+        self.schedulers = self._make_schedulers(engines, budgets)
         self._by_name = {scheduler.name: scheduler for scheduler in self.schedulers}
         for cut in sorted(setup.partitions, key=lambda partition: partition.at):
             for name in cut.isolated:
                 self.runtime.cut_off(self._by_name[name].index, cut.at, cut.at + cut.lasts)
         self._router = Router(self.schedulers, self.random.child("split"))
         self._effects = EffectRunner(self)
+        self._deliberations = Deliberations(self, deliberator, self._effects.spend)
         self.membership = Membership(self)
         self._reports = Reports(self)
         self._job_control = JobControl(self)
@@ -98,7 +105,9 @@ class Host:
         #: How often an engine was called.
         self.events = 0
 
-    def _make_schedulers(self, engines: Mapping[str, type[Engine]]) -> list[Scheduler]:
+    def _make_schedulers(
+        self, engines: Mapping[str, type[Engine]], budgets: Budgets
+    ) -> list[Scheduler]:
         schedulers: list[Scheduler] = []
         for entry in self.setup.fleet:
             engine = engines[entry.engine]
@@ -118,6 +127,7 @@ class Host:
                     number=number,
                     random=self.random,
                     constraints=self.setup.cell.constraints,
+                    budgets=budgets,
                 )
                 schedulers.append(scheduler)
                 self._listen(scheduler)
@@ -195,6 +205,23 @@ class Host:
             scheduler.computed += self._stopwatch() - began
         if effects:
             self._effects.carry_out(scheduler, effects, now)
+
+    def deliberate(self, scheduler: Scheduler, effect: Deliberate, snapshot: Snapshot) -> None:
+        """Has the engine decide on the snapshot: at once, unless there is a deliberator."""
+        self._deliberations.begin(scheduler, effect, snapshot, self.runtime.now)
+
+    def answer(self, name: str, token: int, decision: Decision) -> None:
+        """What a scheduler deliberates on beside the loop has been decided."""
+        self._deliberations.answer(self.named(name), token, decision)
+
+    def timed(self, scheduler: Scheduler, run: Callable[[], Decision]) -> Decision:
+        """Calls `run`; what it takes is part of the scheduler's next decision, if that is measured."""
+        if not scheduler.is_measured:
+            return run()
+        began = self._stopwatch()
+        decision = run()
+        scheduler.computed += self._stopwatch() - began
+        return decision
 
     def measured(self, scheduler: Scheduler, factor: float) -> int:
         """How long the decision that the scheduler announces has really taken, scaled."""

@@ -39,8 +39,8 @@ class Journal:
         self._digest = hashlib.blake2b(digest_size=16)
         self._encode = msgspec.json.Encoder().encode
 
-    def begin(self, setup: HostSetup) -> None:
-        self.write(records.Header(records.VERSION, setup))
+    def begin(self, setup: HostSetup, *, deliberated_beside: bool = False) -> None:
+        self.write(records.Header(records.VERSION, setup, deliberated_beside))
 
     def write(self, record: Any) -> None:
         buffer = self.buffer

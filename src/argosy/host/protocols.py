@@ -4,6 +4,8 @@
     Machines  run tasks: how long each will run where that is known, and real starts and stops
     Links     how long what passes between schedulers, cell and machines is on its way
 
+A world may also give a `Deliberator`, which runs long decisions beside the loop.
+
 The native `TaskRuntime` is the clock of every world; worlds differ in who moves it. The simulated world
 jumps to whatever is due next, a live one goes as far as the real time, and a replay goes where the
 journal says.
@@ -11,12 +13,13 @@ journal says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.model.events import Decision
 from argosy.model.explanations import Why
 from argosy.model.transactions import MachineArray, TaskArray
 
@@ -77,6 +80,16 @@ class Links(Protocol):
 
     def deliveries(self, sender: str, receiver: str, now: int) -> tuple[int, ...]:
         """The delays after which copies of one message arrive: none, one or two."""
+
+
+class Deliberator(Protocol):
+    """Where long decisions run, if not at once on the host's loop."""
+
+    def start(self, run: Callable[[], Decision], done: Callable[[Decision], None]) -> None:
+        """Has `run` called, in another thread if need be, and then `done` with what it returned: on the
+        host's loop, with the clock as far as the time, like every input. `done` may be called long
+        after, never from within `start`, and not at all if the answer is lost. What `run` raises is the
+        engine's fault, and is to be raised on the loop."""
 
 
 class DirectLinks:

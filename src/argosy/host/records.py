@@ -33,11 +33,13 @@ class InputRecord(Record, frozen=True):
     is_input: ClassVar[bool] = True
 
 
-class Header(msgspec.Struct, frozen=True, tag_field="what", tag="journal"):
+class Header(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="what", tag="journal"):
     """The first line: all that the host was built from."""
 
     version: int
     setup: HostSetup
+    #: Whether long decisions ran beside the loop: then there is a record of each answer.
+    deliberated_beside: bool = False
 
 
 class SubmittedRecord(InputRecord, frozen=True, tag="submitted"):
@@ -118,6 +120,15 @@ class MeasuredRecord(InputRecord, frozen=True, tag="measured"):
 
     scheduler: str
     duration: int
+
+
+class AnsweredRecord(InputRecord, frozen=True, tag="answered"):
+    """What a scheduler deliberated on beside the loop has been decided."""
+
+    scheduler: str
+    token: int
+    #: The engine's own, in plain values: see `argosy.model.wire.to_plain`.
+    decision: Any
 
 
 class AttemptRecord(Record, frozen=True, tag="attempt"):
@@ -264,6 +275,7 @@ Input: TypeAlias = (
     | CancelledRecord
     | ScaledRecord
     | MeasuredRecord
+    | AnsweredRecord
 )
 DecisionRecord: TypeAlias = (
     AttemptRecord

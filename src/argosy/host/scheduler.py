@@ -18,6 +18,7 @@ from argosy.engines.api import (
     wait_view_for,
 )
 from argosy.host.busy_time import BusyTime
+from argosy.model.budgets import UNTIMED, Budgets
 from argosy.model.constraints import Constraint
 from argosy.model.errors import SettingError
 from argosy.model.jobs import Job
@@ -43,6 +44,7 @@ class Scheduler:
         number: int,
         random: Random,
         constraints: tuple[Constraint, ...] = (),
+        budgets: Budgets = UNTIMED,
     ) -> None:
         self.index = index
         self.name = name
@@ -79,6 +81,7 @@ class Scheduler:
         #: The operator's.
         self._constraints = constraints
         self._random = random
+        self.budgets = budgets
         self.decision_random = random.child(f"decisions of {name}")
 
     @property
@@ -117,7 +120,9 @@ class Scheduler:
         self.is_given_up = False
         random = self._random.child(f"{self.name}, epoch {self.epoch}")
         self.waits = wait_view_for(self.engine_type, self.settings)
-        context = Context(self.name, self.peers, random, self._constraints, self.waits)
+        context = Context(
+            self.name, self.peers, random, self._constraints, self.waits, self.budgets
+        )
         self.engine = self.engine_type(self.settings, context)
 
     def crash(self, now: int) -> None:

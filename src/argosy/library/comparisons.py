@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from argosy.engines.api import Engine
-from argosy.engines.registry import engines_of
+from argosy.engines.registry import find_engines
 from argosy.experiments.sweep import SweepPoint, run_all
 from argosy.library.frames import columns_of, frame
 from argosy.library.sources import (
@@ -92,7 +92,7 @@ def compare(
     notes = {}
     for name in chosen:
         changed = with_engine(plain(loaded), name, also)
-        known = engines_of(changed.fleet, also)
+        known = find_engines(changed.engine_names(), also)
         if (lack := missing(changed, known)) is not None:
             raise lack
         notes[name] = tuple(unmet(changed, known))

@@ -149,6 +149,24 @@ class Abandon(msgspec.Struct, frozen=True, gc=False, tag=True):
     explanation: Explanation
 
 
+class Question(msgspec.Struct, frozen=True):
+    """Base of what engines ask themselves: plain values, each of which can be written as JSON and read
+    back equal by the type its engine declares (`Deliberates.question_type`)."""
+
+
+class Deliberate(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """Decide on a frozen snapshot of the cell as it is now, beside the loop; `Deliberated(token)`
+    answers. `duration` is what it takes where time is modelled, and `limit` what it may take where it
+    is not (0: as long as it likes), both in microseconds. `job` and `lane` are those of `Think`."""
+
+    token: int
+    question: Question
+    job: int = -1
+    lane: str = ""
+    duration: int = 0
+    limit: int = 0
+
+
 Effect: TypeAlias = (
     Think
     | Commit
@@ -161,4 +179,5 @@ Effect: TypeAlias = (
     | WakeMe
     | Explain
     | Abandon
+    | Deliberate
 )

@@ -134,6 +134,17 @@ class DecisionDue(msgspec.Struct, frozen=True, gc=False, tag=True):
     token: int
 
 
+class Decision(msgspec.Struct, frozen=True):
+    """Base of what deliberations end in: plain values, as questions are."""
+
+
+class Deliberated(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """The answer to a `Deliberate`, decided on the cell as it was then."""
+
+    token: int
+    decision: Decision
+
+
 class TaskFailed(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Tasks of `job` ended with an error, all with the same. With `again` they are this scheduler's to
     place once more, as lost ones are; otherwise they are over, and no `TaskFinished` follows."""
@@ -191,6 +202,7 @@ Event: TypeAlias = (
     | MessageReceived
     | TimerFired
     | DecisionDue
+    | Deliberated
     | TaskFailed
     | JobCancelled
     | JobChanged

@@ -244,3 +244,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     as_published: bool = False
     #: Sentences on what of the trace it was made from it cannot say.
     left_out: tuple[str, ...] = ()
+
+    def engine_names(self) -> list[str]:
+        """As the fleet names them, each once."""
+        return list(dict.fromkeys(entry.engine for entry in self.fleet))

@@ -7,23 +7,28 @@ Each value says what it is in its field `type`. An array of one dimension is a l
 it is an extension type, whose code says what kind of numbers its little-endian data are. One of several
 dimensions is a map of its `shape` and its flat `values`. An array that is read has the kind of numbers
 that the field's annotation names.
+
+What an engine asks itself (`Deliberate`) and decides (`Deliberated`) is of types that it declares: who
+reads it says which (`Deliberates.question_type` and `decision_type`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
-from argosy.model.effects import Effect
+from argosy.model.effects import Deliberate, Effect, Question
 from argosy.model.errors import ModelError
-from argosy.model.events import Event
+from argosy.model.events import Decision, Deliberated, Event
 from argosy.model.messages import WaitReport
 
+_T = TypeVar("_T")
 Format: TypeAlias = Literal["json", "msgpack"]
 
 #: Codes of msgpack's extension types. They are part of the format: append, never change.
@@ -51,14 +56,33 @@ def encode(value: Event | Effect | WaitReport, format: Format) -> bytes:
     return _ENCODERS[format](value)
 
 
-def decode_event(data: bytes, format: Format) -> Event:
+def decode_event(data: bytes, format: Format, decision: type[Decision] = Decision) -> Event:
     event: Event = _decode(_EVENTS[format], data, "event")
+    if isinstance(event, Deliberated) and decision is not Decision:
+        told = _decode(_part("decision", decision)[format], data, "event")
+        return structs.replace(event, decision=told.decision)
     return event
 
 
-def decode_effect(data: bytes, format: Format) -> Effect:
+def decode_effect(data: bytes, format: Format, question: type[Question] = Question) -> Effect:
     effect: Effect = _decode(_EFFECTS[format], data, "effect")
+    if isinstance(effect, Deliberate) and question is not Question:
+        told = _decode(_part("question", question)[format], data, "effect")
+        return structs.replace(effect, question=told.question)
     return effect
+
+
+def to_plain(value: msgspec.Struct) -> Any:
+    """The value as JSON would have it."""
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=_as_json)
+
+
+def from_plain(value: Any, kind: type[_T]) -> _T:
+    """What `to_plain` was given."""
+    try:
+        return msgspec.convert(value, kind, str_keys=True, dec_hook=_array)
+    except msgspec.MsgspecError as error:
+        raise ModelError(f"no {kind.__name__} can be read from this: {error}") from None
 
 
 def decode_wait_report(data: bytes, format: Format) -> WaitReport:
@@ -151,6 +175,12 @@ def _decoders(union: Any) -> Mapping[Format, Callable[[bytes], Any]]:
         "json": msgspec.json.Decoder(union, dec_hook=_array).decode,
         "msgpack": msgspec.msgpack.Decoder(union, dec_hook=_array).decode,
     }
+
+
+@cache
+def _part(field: str, kind: type[msgspec.Struct]) -> Mapping[Format, Callable[[bytes], Any]]:
+    """Decoders that look at one field of a struct alone."""
+    return _decoders(msgspec.defstruct("Part", [(field, kind)]))
 
 
 _ENCODERS: Final[Mapping[Format, Callable[[Any], bytes]]] = {

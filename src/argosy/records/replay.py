@@ -4,6 +4,10 @@ Engines are pure, so a host that gets the same inputs in the same order decides 
 replaying host writes is compared with the journal as it goes: after each input the bytes written must be
 the next bytes of the journal, decisions included. So only inputs are ever read. The journal of a run
 that still goes on may end between an input and what it led to.
+
+Long decisions that ran beside the loop are inputs, too. Those that were made at once are made again: the
+same, unless the clock ended a budget before the solver was done, then or now. Such a run cannot be
+replayed.
 """
 
 from __future__ import annotations
@@ -24,10 +28,13 @@ from argosy.host.journal import Journal
 from argosy.host.protocols import DirectLinks
 from argosy.host.scheduler import Scheduler
 from argosy.model.errors import ArgosyError, ReplayDiverged, RunDirectoryError
+from argosy.model.events import Decision
 from argosy.model.explanations import Why
 from argosy.model.tasks import task_numbers
 from argosy.model.transactions import MachineArray, TaskArray
+from argosy.model.wire import from_plain
 from argosy.records.journal_file import JournalFile
+from argosy.worlds.clocks import ClockBudgets
 from argosy.worlds.sim.network import SimulatedNetwork
 
 _INPUTS: Final = msgspec.json.Decoder(records.Input)
@@ -66,6 +73,12 @@ class ToldMachines:
     def forget(self, jobs: Iterable[int]) -> None: ...
 
 
+class ToldAnswers:
+    """Nothing is deliberated on: the journal has the answers."""
+
+    def start(self, run: Callable[[], Decision], done: Callable[[Decision], None]) -> None: ...
+
+
 class _HeldJournal(Journal):
     """What is written stays in the buffer, however much it is, until it has been compared."""
 
@@ -93,7 +106,8 @@ class Replay:
     ) -> None:
         self._file = journal
         self._is_finished = finished
-        setup = journal.header().setup
+        header = journal.header()
+        setup = header.setup
         if setup.output.log == "decisions":
             raise RunDirectoryError(
                 "this journal holds decisions without all inputs",
@@ -103,7 +117,14 @@ class Replay:
         links = DirectLinks() if setup.network is None else SimulatedNetwork.of(setup)
         self._journal = _HeldJournal(everything=setup.output.log == "everything")
         self.host = ReplayedHost(
-            setup, engines, ToldMachines(), links, self._journal, replayed=True
+            setup,
+            engines,
+            ToldMachines(),
+            links,
+            self._journal,
+            replayed=True,
+            budgets=ClockBudgets(),
+            deliberator=ToldAnswers() if header.deliberated_beside else None,
         )
         self.host.recorded_times = _measured(journal.data)
         self._runtime = self.host.runtime
@@ -119,6 +140,7 @@ class Replay:
             records.FailedRecord: self._failed,
             records.CancelledRecord: self._cancelled,
             records.ScaledRecord: self._scaled,
+            records.AnsweredRecord: self._answered,
         }
 
     def run(self, progress: Callable[[float], None] | None = None) -> ReplaySummary:
@@ -215,6 +237,12 @@ class Replay:
     def _scaled(self, record: records.ScaledRecord) -> None:
         self._runtime.advance(record.at)
         self.host.scale(record.number, record.job)
+
+    def _answered(self, record: records.AnsweredRecord) -> None:
+        self._runtime.advance(record.at)
+        engine: object = self.host.named(record.scheduler).engine_type
+        kind = getattr(engine, "decision_type", Decision)
+        self.host.answer(record.scheduler, record.token, from_plain(record.decision, kind))
 
     def _crashed(self, record: records.CrashedRecord) -> None:
         self._runtime.advance(record.at)

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from argosy.engines.api import Engine
 from argosy.host.host import Host
 from argosy.host.journal import Journal
+from argosy.host.protocols import Deliberator
 from argosy.host.setup import HostSetup
 from argosy.model.explanations import Why
 from argosy.model.jobs import Job, index_of, job_of
@@ -33,6 +34,7 @@ from argosy.model.random import Random
 from argosy.model.scenario import Scenario
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.truth import SimulatedJob
+from argosy.worlds.clocks import ClockBudgets
 from argosy.worlds.sim.faults import FaultPlan
 from argosy.worlds.sim.ground_truth import GroundTruth
 from argosy.worlds.sim.network import SimulatedNetwork
@@ -206,11 +208,20 @@ class ScriptedWorld:
         scenario: Scenario,
         engines: Mapping[str, type[Engine]],
         journal: Journal | None = None,
+        deliberator: Deliberator | None = None,
     ) -> None:
         self.scenario = scenario
         setup = HostSetup.of(scenario)
         self.machines = ScriptedMachines(self, scenario.seed)
-        self.host = Host(setup, engines, self.machines, SimulatedNetwork.of(setup), journal)
+        self.host = Host(
+            setup,
+            engines,
+            self.machines,
+            SimulatedNetwork.of(setup),
+            journal,
+            budgets=ClockBudgets(),
+            deliberator=deliberator,
+        )
         self.runtime = self.host.runtime
         self.faults = FaultPlan(self)
         self._script: list[tuple[int, int, Action]] = []

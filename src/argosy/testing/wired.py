@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from argosy.cell import View
 from argosy.engines.api import Engine
-from argosy.model.effects import Effect
-from argosy.model.events import Event
+from argosy.model.effects import Effect, Question
+from argosy.model.events import Decision, Event
 from argosy.model.wire import Format, decode_effect, decode_event, encode, same
 
 _FORMATS: Final[tuple[Format, ...]] = ("json", "msgpack")
@@ -20,9 +20,12 @@ def wired(engine: type[Engine]) -> type[Engine]:
     """The same engine, which is handed events that were written and read, and whose effects are. Each
     must come back the same from both formats, or AssertionError says which does not."""
 
+    read_event = partial(decode_event, decision=getattr(engine, "decision_type", Decision))
+    read_effect = partial(decode_effect, question=getattr(engine, "question_type", Question))
+
     def handle(self: Engine, event: Event, view: View, now: int) -> Sequence[Effect]:
-        effects = engine.handle(self, _carried(event, decode_event), view, now)
-        return [_carried(effect, decode_effect) for effect in effects]
+        effects = engine.handle(self, _carried(event, read_event), view, now)
+        return [_carried(effect, read_effect) for effect in effects]
 
     return type(engine.__name__, (engine,), {"handle": handle, "__doc__": engine.__doc__})
 

@@ -5,6 +5,8 @@ from typing import ClassVar
 from argosy.engines.families.lra import sight
 from argosy.engines.families.lra.manager import Sight
 from argosy.engines.families.lra.scheduler import LraScheduler
+from argosy.model.budgets import Budget
+from argosy.model.random import Random
 from argosy.solvers.placement import PlacementAnswer, PlacementProblem, place
 
 
@@ -15,8 +17,8 @@ class JKube(LraScheduler):
     def sight(self) -> Sight | None:
         return sight.kube
 
-    def decide(self, problem: PlacementProblem) -> PlacementAnswer:
-        return place(problem, "kube", self._context.random, self._lra.objective)
+    def decide(self, problem: PlacementProblem, random: Random, budget: Budget) -> PlacementAnswer:
+        return place(problem, "kube", random, self._lra.objective)
 
 
 class JKubePlus(JKube):

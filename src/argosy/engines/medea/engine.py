@@ -4,6 +4,8 @@ from typing import ClassVar, Final, Literal
 
 from argosy.engines.api import Context, MissingExtra, Settings
 from argosy.engines.families.lra.program import ByProgram, ProgramSettings
+from argosy.model.budgets import Budget
+from argosy.model.random import Random
 from argosy.solvers.placement import PlacementAnswer, PlacementProblem, place
 from argosy.solvers.placement.printed import solve_printed
 
@@ -46,10 +48,14 @@ class Medea(ByProgram):
         lack = super().lack(settings) if settings.algorithm in _PROGRAMS else None
         return lack and MissingExtra(lack.extra, "set algorithm to another, such as tag-popularity")
 
-    def decide(self, problem: PlacementProblem) -> PlacementAnswer:
+    @property
+    def is_long(self) -> bool:
+        return super().is_long and self._settings.algorithm in _PROGRAMS
+
+    def decide(self, problem: PlacementProblem, random: Random, budget: Budget) -> PlacementAnswer:
         settings = self._settings
         if settings.algorithm == "ilp":
-            return super().decide(problem)
+            return super().decide(problem, random, budget)
         if settings.algorithm == "ilp-printed":
-            return solve_printed(problem, settings.objective, settings.budget / 1e6)
-        return place(problem, settings.algorithm, self._context.random, settings.objective)
+            return solve_printed(problem, settings.objective, budget)
+        return place(problem, settings.algorithm, random, settings.objective)

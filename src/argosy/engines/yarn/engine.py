@@ -8,6 +8,8 @@ from argosy.engines.api import Capabilities
 from argosy.engines.families.lra import sight
 from argosy.engines.families.lra.manager import Sight
 from argosy.engines.families.lra.scheduler import LraScheduler
+from argosy.model.budgets import Budget
+from argosy.model.random import Random
 from argosy.solvers.placement import PlacementAnswer, PlacementProblem, place
 
 
@@ -23,5 +25,5 @@ class Yarn(LraScheduler):
     def sight(self) -> Sight | None:
         return sight.nothing
 
-    def decide(self, problem: PlacementProblem) -> PlacementAnswer:
-        return place(problem, "heartbeat", self._context.random, self._lra.objective)
+    def decide(self, problem: PlacementProblem, random: Random, budget: Budget) -> PlacementAnswer:
+        return place(problem, "heartbeat", random, self._lra.objective)

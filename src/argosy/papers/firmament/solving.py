@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.model.budgets import WorkBudget
 from argosy.papers.experiment import ExperimentPoint, Result
 from argosy.solvers.flow import FlowNetwork, FlowProblem, FlowSolution, Heuristics
 from argosy.solvers.flow.checker import costlier, infeasibilities
@@ -56,8 +57,8 @@ def scratch(point: ExperimentPoint) -> Result:
     if algorithm == TEXTBOOK:
         algorithm, chosen = "shortest-paths", Heuristics(short_searches=False)
     _, network = network_of(point)
-    solve = partial(network.solve, algorithm, warm=False, budget=BUDGET, heuristics=chosen)
-    return _result(*_repeated(solve), network)
+    solve = partial(network.solve, algorithm, warm=False, heuristics=chosen)
+    return _result(*_repeated(lambda: solve(budget=WorkBudget(BUDGET))), network)
 
 
 def _repeated(solve: Callable[[], FlowSolution]) -> tuple[float, FlowSolution]:
@@ -82,8 +83,8 @@ def spreading(point: ExperimentPoint) -> Result:
     machines = int(told["machines"])
     network = SpreadExperiment(machines, np.arange(machines) % 6, int(told["tasks"])).network
     algorithm = str(told["algorithm"])
-    solve = partial(network.solve, algorithm, warm=False, budget=BUDGET)
-    return _result(*_repeated(solve), network)
+    solve = partial(network.solve, algorithm, warm=False)
+    return _result(*_repeated(lambda: solve(budget=WorkBudget(BUDGET))), network)
 
 
 class SpreadExperiment:
@@ -194,7 +195,7 @@ def approximate(point: ExperimentPoint) -> Result:
     shares = (0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
     misplaced = []
     for share in shares:
-        budget = int(whole.scans * share) if share < 1.0 else -1
+        budget = WorkBudget(int(whole.scans * share) if share < 1.0 else -1)
         network.solve(algorithm, warm=False, budget=budget)
         misplaced.append(float((_choices(cluster, network) != best).sum()))
     return Result(

@@ -30,7 +30,7 @@ def designs(point: ExperimentPoint) -> Result:
     """
     machines, share = sized(point, 256), float(point.parameters["share"])
     cell = PlacementTrial(machines, max(2, machines // 26), "ilp-solved", point.seed)
-    cell.limits = SolverLimits(machines=machines, places=10**9, nodes=500, seconds=30.0)
+    cell.limits = SolverLimits(machines=machines, places=10**9, nodes=500)
     is_all = point.parameters["design"] == "ilp-all"
     cycles: list[float] = []
     while cell.used < 0.9:

@@ -30,11 +30,13 @@ from argosy.solvers.placement import (
 )
 from argosy.solvers.placement.ilp import SolverLimits, solve
 from argosy.solvers.placement.violations import Judge
+from argosy.worlds.clocks import ClockBudget
 
 MB: Final = 1024
 SMALLEST: Final = 2 * MB
 #: The search tree limits the solver, not the clock: what else the computer does changes no result.
-LIMITS: Final = SolverLimits(seconds=30.0, nodes=500)
+LIMITS: Final = SolverLimits(nodes=500)
+_MOST_TIME: Final = 30_000_000
 _SIGHTS: Final[dict[str, Callable[[Constraint], Constraint | None]]] = {
     "jkube": sight.kube,
     "jkube-plain": sight.kube,
@@ -129,7 +131,8 @@ class PlacementTrial:
     def _decide(self, problem: PlacementProblem) -> PlacementAnswer:
         if self.algorithm.startswith("ilp"):
             always = self.algorithm == "ilp-solved"
-            return solve(problem, self.random, limits=self.limits, always=always)
+            budget = ClockBudget(_MOST_TIME)
+            return solve(problem, self.random, limits=self.limits, budget=budget, always=always)
         if self.algorithm in READINGS:
             return read_plainly(problem, self.algorithm)
         return place(problem, _RULES.get(self.algorithm, self.algorithm), self.random)

@@ -13,7 +13,6 @@ may be given out again then. Every edit keeps as much of the flow as it can; `so
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +21,7 @@ from argosy._core import FlowAlgorithm, FlowSolver, RosterState
 from argosy._core import FlowRooms as Rooms
 from argosy._core import FlowRoster as Roster
 from argosy._core import FlowStop as Stop
+from argosy.model.budgets import Budget
 from argosy.solvers.flow.problem import FlowProblem
 from argosy.solvers.flow.solution import Algorithm, FlowSolution, Heuristics, Status, Way
 
@@ -29,9 +29,6 @@ __all__ = ["FlowNetwork", "Rooms", "Roster", "RosterState", "Stop"]
 
 Handles = NDArray[np.int32]
 Numbers = NDArray[np.int64]
-
-#: No bound on the work.
-UNLIMITED: Final = -1
 
 
 class FlowNetwork:
@@ -135,17 +132,18 @@ class FlowNetwork:
         algorithm: Algorithm | str = Algorithm.AUTO,
         *,
         warm: bool = True,
-        budget: int = UNLIMITED,
+        budget: Budget | None = None,
         stop: Stop | None = None,
         heuristics: Heuristics | None = None,
     ) -> FlowSolution:
         """Find a flow of least cost, from the last flow and prices unless told to be cold.
 
-        `budget` bounds the arcs looked at; `stop` may be set from another thread. Both end the solve
-        with `Status.STOPPED`, and the next one goes on.
+        `budget` is charged with the arcs looked at; `stop` may be set from another thread. Both end
+        the solve with `Status.STOPPED`, and the next one goes on.
         """
         chosen = heuristics or Heuristics()
-        status, winner, seconds, scans = self._core.solve(
+        began = -1 if budget is None else budget.elapsed
+        status, winner, scans = self._core.solve(
             FlowAlgorithm[Algorithm(algorithm).name],
             warm,
             budget,
@@ -159,7 +157,7 @@ class FlowNetwork:
         return FlowSolution(
             status=found,
             cost=int(self._core.cost()) if found is Status.OPTIMAL else None,
-            seconds=seconds,
+            seconds=None if budget is None or began < 0 else (budget.elapsed - began) / 1e6,
             algorithm=Algorithm[winner.name],
             scans=scans,
         )

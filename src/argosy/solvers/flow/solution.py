@@ -70,8 +70,8 @@ class FlowSolution(msgspec.Struct, frozen=True):
     status: Status
     #: Of the flow, when it is optimal.
     cost: int | None
-    #: Of the solve alone, on the wall clock.
-    seconds: float
+    #: Of the solve alone, by the clock of the budget that was handed in, if it had one.
+    seconds: float | None
     #: The one that found the answer.
     algorithm: Algorithm
     #: Arcs looked at: a measure of work that does not depend on the machine.

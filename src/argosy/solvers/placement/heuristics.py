@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from argosy._core import PlacementOrder, PlacementRule, Placer
+from argosy.model.budgets import Budget
 from argosy.model.random import Random
 from argosy.solvers.placement.answer import Objective, PlacementAnswer, appraise
 from argosy.solvers.placement.problem import PlacementProblem
@@ -45,8 +46,10 @@ def place(
     random: Random,
     objective: Objective | None = None,
     placer: Placer | None = None,
+    budget: Budget | None = None,
 ) -> PlacementAnswer:
-    """The answer of one of `HEURISTICS`. Running containers that may move stay where they are."""
+    """The answer of one of `HEURISTICS`. Running containers that may move stay where they are. The
+    budget is charged with the machines looked at; it stops nothing, for some answer is wanted."""
     aim = objective or Objective()
     native = placer or problem.placer()
     how = HEURISTICS[name]
@@ -62,6 +65,7 @@ def place(
             aim.load / containers,
         ),
         random,
+        budget,
     )
     return PlacementAnswer(kinds, machines, appraise(problem, aim, kinds, machines, native), name)
 

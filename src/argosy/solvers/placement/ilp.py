@@ -3,8 +3,8 @@
 1. Heuristics give a first answer.
 2. If it is worth as much as a bound that no answer exceeds, it is optimal and nothing is solved.
 3. Otherwise SCIP looks for a better one among candidate machines, from the first answer on, within
-   limits on nodes and on time. What it finds is appraised like any other answer; the better of the two
-   is given, with the bound.
+   limits on nodes and within a budget. What it finds is appraised like any other answer; the better of
+   the two is given, with the bound.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from argosy._core import Placer, Stopwatch
+from argosy._core import Placer
+from argosy.model.budgets import Budget, WorkBudget
 from argosy.model.random import Random
 from argosy.solvers.placement.answer import Objective, PlacementAnswer, appraise
 from argosy.solvers.placement.bounds import pooled_bound, simple_bound
@@ -34,14 +35,14 @@ _FIRST: Final = (
     "node-candidates",
     "node-candidates-first-fit",
 )
-#: Of the time there is: when heuristics should be done, and when a program should be made.
+#: Of the budget there is: when heuristics should be done, and when a program should be made.
 _TRIED: Final = 0.3
 _MADE: Final = 0.5
 #: How much longer than all before a heuristic may take: that by candidates looks at all kinds each time.
 _LONGER: Final = 3
-#: Of the time that is left then, what the solver gets: it looks at the clock only now and then.
+#: Of what is left then, what the solver gets: it looks at the clock only now and then.
 _SEARCH: Final = 0.6
-#: A search for less than this is not begun.
+#: A search for less than this part of the budget is not begun.
 _SHORTEST: Final = 0.05
 #: A choice between fewer machines than this is not worth solving.
 _FEWEST: Final = 8
@@ -60,8 +61,6 @@ class SolverLimits(msgspec.Struct, frozen=True):
     places: int = 6_000
     #: Of the search tree; the same on every computer.
     nodes: int = 2_000
-    #: A stop for what the limit on nodes does not bound, from the first heuristic to the answer.
-    seconds: float = 10.0
 
 
 def solve(
@@ -69,12 +68,14 @@ def solve(
     random: Random,
     objective: Objective | None = None,
     limits: SolverLimits | None = None,
+    budget: Budget | None = None,
     *,
     always: bool = False,
 ) -> PlacementAnswer:
-    """The best answer within the limits. With `always`, also what a bound certifies is solved."""
+    """The best answer within the limits. With `always`, also what a bound certifies is solved. The
+    budget is a stop for what the limit on nodes does not bound."""
     aim, bounds = objective or Objective(), limits or SolverLimits()
-    watch = Stopwatch()
+    within = budget or WorkBudget()
     native = problem.placer()
     ceiling = simple_bound(problem, aim)
     tried: list[PlacementAnswer] = []
@@ -82,9 +83,9 @@ def solve(
     for name in _FIRST:
         if best is not None and best.worth.value >= ceiling - _EXACT:
             break
-        if tried and (1 + _LONGER) * watch.seconds > _TRIED * bounds.seconds:
+        if tried and (1 + _LONGER) * within.share > _TRIED:
             break
-        answer = place(problem, name, random, aim, native)
+        answer = place(problem, name, random, aim, native, within)
         if answer.worth.is_allowed:
             tried.append(answer)
             if best is None or answer.worth.value > best.worth.value + _EXACT:
@@ -99,7 +100,7 @@ def solve(
     is_certain = best.worth.value >= ceiling - _EXACT
     if is_certain and not always:
         return msgspec.structs.replace(best, status="optimal", bound=ceiling)
-    found = _improve(problem, aim, bounds, native, tried, best, ceiling, watch)
+    found = _improve(problem, aim, bounds, native, tried, best, ceiling, within)
     return msgspec.structs.replace(found, status="optimal") if found.gap <= 1e-7 else found
 
 
@@ -111,7 +112,7 @@ def _improve(
     tried: list[PlacementAnswer],
     best: PlacementAnswer,
     ceiling: float,
-    watch: Stopwatch,
+    budget: Budget,
 ) -> PlacementAnswer:
     most = min(limits.machines, limits.places // max(1, len(problem.kinds)))
     pool = usable(problem)
@@ -120,27 +121,29 @@ def _improve(
     is_whole = len(pool) <= most
     used = len(np.unique(best.machines))
     is_too_large = most < _FEWEST or used * len(problem.kinds) > limits.places
-    if (not is_whole and is_too_large) or watch.seconds > _MADE * limits.seconds:
+    if (not is_whole and is_too_large) or budget.share > _MADE:
         return msgspec.structs.replace(best, status="feasible", bound=ceiling)
     machines = pool if is_whole else chosen(problem, pool, tried, most, native)
     if is_whole:
         machines = np.union1d(machines, best.machines).astype(np.int32)
-    until = _MADE * limits.seconds
+
+    def is_late() -> bool:
+        budget.charge(len(machines))
+        return budget.share > _MADE
+
     try:
-        formulation = Formulation(
-            problem, aim, machines, None if is_whole else _DEEPEST, lambda: watch.seconds > until
-        )
+        formulation = Formulation(problem, aim, machines, None if is_whole else _DEEPEST, is_late)
     except OutOfTime:
         return msgspec.structs.replace(best, status="feasible", bound=ceiling)
     if not formulation.program.upper:
         return msgspec.structs.replace(best, bound=ceiling)
     start = formulation.program.completed(_values(formulation, best))
     is_broken = formulation.program.violates(start)
-    left = _SEARCH * (limits.seconds - watch.seconds)
-    if left < _SHORTEST * limits.seconds:
+    left = _SEARCH * (1 - budget.share)
+    if left < _SHORTEST:
         return msgspec.structs.replace(best, status="feasible", bound=ceiling)
     solution = formulation.program.solve(
-        None if is_broken else start, seconds=left, nodes=limits.nodes
+        None if is_broken else start, budget, until=budget.share + left, nodes=limits.nodes
     )
     bound = ceiling
     if is_whole and np.isfinite(solution.bound):

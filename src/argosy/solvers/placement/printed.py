@@ -17,6 +17,7 @@ from typing import Final
 
 import numpy as np
 
+from argosy.model.budgets import Budget
 from argosy.model.errors import ModelError
 from argosy.solvers.placement.answer import Objective, PlacementAnswer, appraise
 from argosy.solvers.placement.problem import Item, PlacementProblem
@@ -28,7 +29,7 @@ MOST_PLACES: Final = 50_000
 def solve_printed(
     problem: PlacementProblem,
     objective: Objective | None = None,
-    seconds: float = 10.0,
+    budget: Budget | None = None,
 ) -> PlacementAnswer:
     """What the printed program chooses, appraised like any other answer."""
     if problem.choices or problem.spreads:
@@ -45,7 +46,7 @@ def solve_printed(
         )
     aim = objective or Objective()
     printed = _Printed(problem, aim)
-    solution = printed.program.solve(seconds=seconds)
+    solution = printed.program.solve(budget=budget)
     kinds: list[int] = []
     machines: list[int] = []
     if solution.values is not None:

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy._core import Stopwatch
+from argosy.model.budgets import Budget
 from argosy.model.errors import MissingExtra
 
 #: Of the search: what makes small programs fast. Their time goes into presolving and root heuristics.
@@ -119,13 +119,14 @@ class Program:
     def solve(
         self,
         start: NDArray[np.float64] | None = None,
+        budget: Budget | None = None,
         *,
-        seconds: float = 1.0,
+        until: float = 1.0,
         nodes: int | None = None,
         gap: float = 1e-9,
     ) -> ProgramSolution:
-        """`nodes` bounds the search alike on every computer, `seconds` bounds all of it."""
-        watch = Stopwatch()
+        """`nodes` bounds the search alike on every computer. SCIP can be told a time only: what is
+        left of the budget until the given share of it, if it goes by a clock."""
         core = _ortools()
         model = core.ModelBuilderHelper()
         model.add_var_array_with_bounds(
@@ -143,7 +144,9 @@ class Program:
             for column, value in enumerate(start.tolist()):
                 model.add_hint(column, value)
         solver = core.ModelSolverHelper("scip")
-        solver.set_time_limit_in_seconds(max(_SHORTEST, seconds - watch.seconds))
+        seconds = np.inf if budget is None else budget.seconds_until(until)
+        if np.isfinite(seconds):
+            solver.set_time_limit_in_seconds(max(_SHORTEST, seconds))
         parameters = _PARAMETERS + f"limits/absgap = {gap}\n"
         if nodes is not None:
             parameters += f"limits/totalnodes = {nodes}\n"

@@ -19,6 +19,7 @@ from argosy.host.journal import Journal
 from argosy.host.setup import HostSetup
 from argosy.model.scenario import Scenario
 from argosy.model.truth import SimulatedJob
+from argosy.worlds.clocks import ClockBudgets
 from argosy.worlds.sim.faults import FaultPlan
 from argosy.worlds.sim.ground_truth import SimulatedMachines
 from argosy.worlds.sim.network import SimulatedNetwork
@@ -50,6 +51,7 @@ class SimulatedWorld:
             SimulatedNetwork.of(setup),
             journal,
             stopwatch=self.computing_time,
+            budgets=ClockBudgets(),
         )
         self.runtime = self.host.runtime
         self.faults = FaultPlan(self)

@@ -4,7 +4,7 @@
     cluster    node groups and static tags, read off a view
     memory     running containers and active constraints, as the cell says
     sight      which constraints a baseline can see
-    plans      a batch of LRAs: the problem, its answer, and the claims
+    plans      a batch of LRAs: the question, the decision, and the claims
     tasks      a task job with constraints
     queues     whose task job comes next
     scheduler  the loop: LRAs collected per interval, tasks by queues, one allocator

@@ -1,4 +1,8 @@
-"""What is decided about a batch of applications, and the claims that follow."""
+"""What is decided about a batch of applications, and the claims that follow.
+
+A batch is asked about in plain values (`BatchQuestion`), decided on the cell or on a snapshot of it
+(`BatchDecision`), and only then turned into claims: so the decision may be made beside the loop.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,10 @@ from argosy.cell import View, to_mask
 from argosy.engines.families.lra.memory import Memory
 from argosy.engines.families.lra.reasons import violated
 from argosy.engines.families.lra.settings import LraSettings
+from argosy.model.budgets import Budget
 from argosy.model.constraints.parts import container_tags
+from argosy.model.effects import Question
+from argosy.model.events import Decision
 from argosy.model.explanations import Explanation
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.random import Random
@@ -35,20 +42,75 @@ class Application:
         self.attempts = 0
 
 
+class AskedKind(msgspec.Struct, frozen=True):
+    """The containers of one group of an application."""
+
+    #: Its place in the batch.
+    application: int
+    tags: tuple[str, ...]
+    shape: int
+    count: int
+    #: Attributes that their machines must have.
+    requires: dict[str, str]
+
+
+class BatchQuestion(Question, frozen=True):
+    """Where the containers of all applications of a batch go."""
+
+    applications: int
+    kinds: tuple[AskedKind, ...]
+    #: Of the decision's own random stream.
+    seed: int = 0
+
+
+class Spot(msgspec.Struct, frozen=True):
+    """A machine, and its version when it was chosen."""
+
+    machine: int
+    version: int
+
+
+class ContainerMove(msgspec.Struct, frozen=True):
+    """A running container that goes elsewhere."""
+
+    task: int
+    shape: int
+    to: Spot
+
+
+class BatchDecision(Decision, frozen=True):
+    #: Of each application, whether it is placed.
+    placed: tuple[bool, ...]
+    #: Of each kind that was asked about, where its containers go; nowhere, if its application has no
+    #: place.
+    spots: tuple[tuple[Spot, ...], ...]
+    moves: tuple[ContainerMove, ...]
+    explanation: Explanation
+    #: Whether it is proven best, how far it may be from that, and how many machines the integer program
+    #: had to choose from.
+    is_optimal: bool
+    gap: float | None
+    candidates: int
+
+
+class AskedBatch(msgspec.Struct, frozen=True):
+    """A batch that is being decided on; its applications may lose tasks meanwhile."""
+
+    applications: list[Application]
+    #: Of each kind that is asked about, as it was then.
+    tasks: list[TaskArray]
+    question: BatchQuestion
+
+
 class BatchPlan(msgspec.Struct, frozen=True):
     """A decision about a batch, until it is committed."""
 
     applications: tuple[Application, ...]
-    #: Of each application, whether it is placed.
-    placed: tuple[bool, ...]
-    problem: PlacementProblem
-    answer: PlacementAnswer
+    question: BatchQuestion
+    decision: BatchDecision
     claims: Claims | None
-    explanation: Explanation
     #: What the claims take, per machine and dimension.
     taken: NDArray[np.int64] | None = None
-    #: Whether running containers move along.
-    moves: bool = False
 
 
 class _Rows:
@@ -56,44 +118,48 @@ class _Rows:
 
     def __init__(self) -> None:
         self.tasks: list[TaskArray] = []
-        self.machines: list[NDArray[np.int32]] = []
+        self.spots: list[Spot] = []
         self.shapes: list[int] = []
         self.gangs: list[int] = []
 
-    def add(self, tasks: TaskArray, machines: NDArray[np.int32], shape: int, gang: int) -> None:
+    def add(self, tasks: TaskArray, spots: Sequence[Spot], shape: int, gang: int) -> None:
         self.tasks.append(tasks)
-        self.machines.append(machines)
-        self.shapes.append(shape)
-        self.gangs.append(gang)
+        self.spots += spots
+        self.shapes += [shape] * len(spots)
+        self.gangs += [gang] * len(spots)
 
-    def claims(self, view: View) -> Claims | None:
+    @property
+    def machines(self) -> NDArray[np.int32]:
+        return np.array([spot.machine for spot in self.spots], np.int32)
+
+    def claims(self) -> Claims | None:
         if not self.tasks:
             return None
-        machines = np.concatenate(self.machines).astype(np.int32)
-        lengths = [len(tasks) for tasks in self.tasks]
         return Claims(
             np.concatenate(self.tasks),
-            machines,
-            np.repeat(np.array(self.shapes, np.int32), lengths),
-            view.versions(machines),
-            np.repeat(np.array(self.gangs, np.int32), lengths),
+            self.machines,
+            np.array(self.shapes, np.int32),
+            np.array([spot.version for spot in self.spots], np.uint32),
+            np.array(self.gangs, np.int32),
         )
 
     def taken(self, view: View) -> NDArray[np.int64]:
         taken = np.zeros_like(view.capacity())
-        for machines, shape in zip(self.machines, self.shapes, strict=True):
-            np.add.at(taken, machines, np.array(view.shape_request(shape), np.int64))
+        for machine, shape in zip(self.machines.tolist(), self.shapes, strict=True):
+            taken[machine] += np.array(view.shape_request(shape), np.int64)
         return taken
 
 
-class Planner:
-    """Makes plans for batches on the cell as it is."""
+#: An algorithm; it keeps nothing between two problems.
+Algorithm = Callable[[PlacementProblem, Random, Budget], PlacementAnswer]
 
-    def __init__(
-        self, settings: LraSettings, decide: Callable[[PlacementProblem], PlacementAnswer]
-    ) -> None:
+
+class Planner:
+    """Makes plans for batches. It has no state: `decide` may run beside everything else."""
+
+    def __init__(self, settings: LraSettings, algorithm: Algorithm) -> None:
         self._settings = settings
-        self._decide = decide
+        self._algorithm = algorithm
         self.objective = settings.objective
 
     def tags(self, job: Job, group: TaskGroup) -> Sequence[str]:
@@ -119,54 +185,83 @@ class Planner:
     ) -> PlacementProblem:
         return memory.ledger.problem(free, view.capacity(), kinds, self.smallest(view))
 
-    def kinds(self, batch: Sequence[Application], view: View) -> list[ContainerKind]:
-        """One for each group of each application, in order."""
-        return [
-            ContainerKind(
+    def ask(self, batch: Sequence[Application], view: View, seed: int = 0) -> BatchQuestion:
+        """A kind for each group of each application, in order."""
+        kinds = [
+            AskedKind(
                 index,
-                frozenset(self.tags(application.job, group)),
-                np.array(group.request.within(view.dimensions), np.int64),
+                tuple(self.tags(application.job, group)),
+                self.shape(application.job, group, view),
                 len(tasks),
-                _allowed(group, view),
+                dict(group.requires),
             )
             for index, application in enumerate(batch)
             for group, tasks in application.job.tasks_by_group(application.tasks)
         ]
+        return BatchQuestion(len(batch), tuple(kinds), seed)
 
-    def plan(self, batch: Sequence[Application], memory: Memory, view: View) -> BatchPlan:
+    def kinds(self, question: BatchQuestion, view: View) -> list[ContainerKind]:
+        return [
+            ContainerKind(
+                asked.application,
+                frozenset(asked.tags),
+                np.array(view.shape_request(asked.shape), np.int64),
+                asked.count,
+                _allowed(asked, view),
+            )
+            for asked in question.kinds
+        ]
+
+    def decide(
+        self, question: BatchQuestion, memory: Memory, view: View, random: Random, budget: Budget
+    ) -> BatchDecision:
         """All applications of the batch placed together, with running containers that may move."""
         free = self.room(view)
-        kinds = self.kinds(batch, view)
+        kinds = self.kinds(question, view)
         movers = self._movers(memory, view)
         for number, (_, machine, shape) in enumerate(movers):
             request = np.array(view.shape_request(shape), np.int64)
             free[machine] += request
             tags = memory.tags(shape, view)
             memory.ledger.stop(tags, machine)
-            kinds.append(ContainerKind(len(batch) + number, tags, request, 1, origin=machine))
+            app = question.applications + number
+            kinds.append(ContainerKind(app, tags, request, 1, origin=machine))
         problem = self.problem(kinds, free, memory, view)
-        answer = self._decide(problem)
+        answer = self._algorithm(problem, random, budget)
         for _, machine, shape in movers:
             memory.ledger.start(memory.tags(shape, view), machine)
-        placed = _wholly_placed(problem, answer, len(batch))
+        moves = []
+        for number, (task, machine, shape) in enumerate(movers, len(question.kinds)):
+            where = answer.machines_of(number)
+            if where.tolist() not in ([], [machine]):
+                moves.append(ContainerMove(task, shape, _spots(where, view)[0]))
+        explanation = violated(memory, problem, answer)
+        return _decision(question, answer, view, explanation, moves)
+
+    def plan(
+        self,
+        batch: Sequence[Application],
+        tasks: Sequence[TaskArray],
+        question: BatchQuestion,
+        decision: BatchDecision,
+        view: View,
+    ) -> BatchPlan:
+        """The claims of a decision: each application a gang, and each container that moves. `tasks` are
+        those that were asked about, by kind; some may have been withdrawn since."""
         rows = _Rows()
-        used = self._claim(rows, batch, placed, answer, view)
-        moved = 0
-        for number, (task, machine, shape) in enumerate(movers, used):
-            (to,) = answer.machines_of(number).tolist() or [machine]
-            if to != machine:
-                here = np.array([to], np.int32)
-                rows.add(np.array([task], np.int64), here, shape, len(batch) + moved)
-                moved += 1
+        for asked, mine, spots in zip(question.kinds, tasks, decision.spots, strict=True):
+            is_wanted = np.isin(mine, batch[asked.application].tasks)
+            if decision.placed[asked.application] and is_wanted.any():
+                kept = [spots[row] for row in np.flatnonzero(is_wanted).tolist()]
+                rows.add(mine[is_wanted], kept, asked.shape, asked.application)
+        for number, move in enumerate(decision.moves, len(batch)):
+            rows.add(np.array([move.task], np.int64), [move.to], move.shape, number)
         return BatchPlan(
             tuple(batch),
-            tuple(placed),
-            problem,
-            answer,
-            rows.claims(view),
-            violated(memory, problem, answer),
+            question,
+            decision,
+            rows.claims(),
             rows.taken(view) if self._settings.conflict == "reserve" else None,
-            moved > 0,
         )
 
     def relaxed(
@@ -180,12 +275,12 @@ class Planner:
         """Each kind of container again, anywhere in the sets in which it was to be."""
         family = memory.ledger.families.get(self._settings.relax_within)
         planned: dict[tuple[int, frozenset[str]], NDArray[np.int32]] = {}
-        for old, kind in enumerate(plan.problem.kinds):
-            if kind.app < len(plan.applications):
-                key = (plan.applications[kind.app].number, kind.tags)
-                planned[key] = plan.answer.machines_of(old)
+        for asked, spots in zip(plan.question.kinds, plan.decision.spots, strict=True):
+            key = (plan.applications[asked.application].number, frozenset(asked.tags))
+            planned[key] = np.array([spot.machine for spot in spots], np.int32)
         kinds = []
-        for kind in self.kinds(left, view):
+        question = self.ask(left, view)
+        for kind in self.kinds(question, view):
             machines = planned.get((left[kind.app].number, kind.tags), np.empty(0, np.int32))
             allowed = np.ones(view.machines, bool)
             if family is not None and not family.overlaps:
@@ -195,35 +290,9 @@ class Planner:
             kinds.append(structs.replace(kind, allowed=allowed))
         problem = self.problem(kinds, self.room(view), memory, view)
         answer = place(problem, "tag-popularity", random, self._settings.objective)
-        placed = _wholly_placed(problem, answer, len(left))
-        rows = _Rows()
-        self._claim(rows, left, placed, answer, view)
-        return BatchPlan(
-            tuple(left),
-            tuple(placed),
-            problem,
-            answer,
-            rows.claims(view),
-            Explanation(rule="relaxed after a conflict"),
-        )
-
-    def _claim(
-        self,
-        rows: _Rows,
-        batch: Sequence[Application],
-        placed: Sequence[bool],
-        answer: PlacementAnswer,
-        view: View,
-    ) -> int:
-        """Rows of the applications that are placed; how many kinds the batch has."""
-        kind = 0
-        for index, application in enumerate(batch):
-            for group, tasks in application.job.tasks_by_group(application.tasks):
-                if placed[index]:
-                    shape = self.shape(application.job, group, view)
-                    rows.add(tasks, answer.machines_of(kind), shape, index)
-                kind += 1
-        return kind
+        explanation = Explanation(rule="relaxed after a conflict")
+        decision = _decision(question, answer, view, explanation)
+        return self.plan(left, tasks_by_kind(left), question, decision, view)
 
     def _movers(self, memory: Memory, view: View) -> list[tuple[int, int, int]]:
         """Own containers of applications that break something, at most as many as may be moved."""
@@ -240,19 +309,43 @@ class Planner:
         return list(islice(found, self._settings.migrate))
 
 
-def _wholly_placed(
-    problem: PlacementProblem, answer: PlacementAnswer, applications: int
-) -> list[bool]:
-    have = np.bincount(answer.kinds, minlength=len(problem.kinds))
-    placed = [True] * applications
-    for number, kind in enumerate(problem.kinds):
-        if kind.app < applications:
-            placed[kind.app] &= int(have[number]) == kind.count
-    return placed
+def tasks_by_kind(batch: Sequence[Application]) -> list[TaskArray]:
+    """The tasks of each kind that `Planner.ask` asks about."""
+    return [
+        tasks
+        for application in batch
+        for _, tasks in application.job.tasks_by_group(application.tasks)
+    ]
 
 
-def _allowed(group: TaskGroup, view: View) -> NDArray[np.bool_] | None:
-    """The machines that have what the group requires; None stands for all."""
-    if any(n and name not in view.dimensions for name, n in group.request.items()):
+def _decision(
+    question: BatchQuestion,
+    answer: PlacementAnswer,
+    view: View,
+    explanation: Explanation,
+    moves: Sequence[ContainerMove] = (),
+) -> BatchDecision:
+    placed = [True] * question.applications
+    found = [answer.machines_of(number) for number in range(len(question.kinds))]
+    for asked, machines in zip(question.kinds, found, strict=True):
+        placed[asked.application] &= len(machines) == asked.count
+    return BatchDecision(
+        tuple(placed),
+        tuple(_spots(machines, view) for machines in found),
+        tuple(moves),
+        explanation,
+        answer.status == "optimal",
+        answer.gap if np.isfinite(answer.gap) else None,
+        answer.candidates,
+    )
+
+
+def _spots(machines: NDArray[np.int32], view: View) -> tuple[Spot, ...]:
+    return tuple(map(Spot, machines.tolist(), view.versions(machines).tolist()))
+
+
+def _allowed(asked: AskedKind, view: View) -> NDArray[np.bool_] | None:
+    """The machines that have what the containers require; None stands for all."""
+    if view.unknown_resource(asked.shape) is not None:
         return np.zeros(view.machines, np.bool_)
-    return to_mask(view.where(group.requires), view.machines) if group.requires else None
+    return to_mask(view.where(asked.requires), view.machines) if asked.requires else None

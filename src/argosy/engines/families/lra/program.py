@@ -6,9 +6,16 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from argosy.cell import Snapshot
 from argosy.engines.api import Context, MissingExtra, Settings
+from argosy.engines.families.lra.memory import Memory
+from argosy.engines.families.lra.plans import BatchDecision, BatchQuestion
 from argosy.engines.families.lra.scheduler import LraScheduler
 from argosy.engines.families.lra.settings import LraSettings
+from argosy.model.budgets import Budget
+from argosy.model.effects import Question
+from argosy.model.events import Decision
+from argosy.model.random import Random
 from argosy.model.units import Micros
 from argosy.solvers.placement import PlacementAnswer, PlacementProblem
 from argosy.solvers.placement.ilp import SolverLimits, solve
@@ -27,13 +34,43 @@ class ProgramSettings(LraSettings, frozen=True):
 
 class ByProgram(LraScheduler):
     settings_type: ClassVar[type[Settings]] = ProgramSettings
+    question_type: ClassVar[type[Question]] = BatchQuestion
+    decision_type: ClassVar[type[Decision]] = BatchDecision
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, ProgramSettings)
         super().__init__(settings, context)
-        self._limits = SolverLimits(
-            machines=settings.candidates, nodes=settings.nodes, seconds=settings.budget / 1e6
-        )
+        self._program = settings
+        #: Memories of deliberations that are over, for the next ones: to bring one up to date takes a
+        #: hundredth of making it. `handle` never looks at them, and who takes one has it alone.
+        self._idle: list[Memory] = []
+        self._limits = SolverLimits(machines=settings.candidates, nodes=settings.nodes)
+
+    @property
+    def is_long(self) -> bool:
+        return self._lra.conflict != "reserve"
+
+    @property
+    def time_limit(self) -> int:
+        return self._program.budget
+
+    def deliberate(self, question: Question, snapshot: Snapshot, budget: Budget) -> Decision:
+        assert isinstance(question, BatchQuestion)
+        memory = self._memory_of(snapshot)
+        stream = Random(question.seed)
+        decision = self._planner.decide(question, memory, snapshot, stream, budget)
+        self._idle.append(memory)
+        return decision
+
+    def _memory_of(self, snapshot: Snapshot) -> Memory:
+        try:
+            memory = self._idle.pop()
+        except IndexError:
+            return self.remember(snapshot)
+        if memory.is_outgrown(snapshot):
+            return self.remember(snapshot)
+        memory.refresh(snapshot)
+        return memory
 
     @classmethod
     def lack(cls, settings: Settings) -> MissingExtra | None:
@@ -41,5 +78,5 @@ class ByProgram(LraScheduler):
             None if has_solver() else MissingExtra("ilp", "choose an engine that solves no program")
         )
 
-    def decide(self, problem: PlacementProblem) -> PlacementAnswer:
-        return solve(problem, self._context.random, self._lra.objective, self._limits)
+    def decide(self, problem: PlacementProblem, random: Random, budget: Budget) -> PlacementAnswer:
+        return solve(problem, random, self._lra.objective, self._limits, budget)

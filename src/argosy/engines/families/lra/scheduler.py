@@ -1,8 +1,9 @@
 """Two schedulers: one for long-running applications (LRAs), one for tasks, which allocates for both.
 
 LRAs are collected and placed together once per interval. Their placement is decided on the cell as it is
-at the beginning; when the decision time has passed it goes to the task scheduler, which commits it, each
-LRA whole or not at all. What tasks took meanwhile is a conflict; see `LraSettings.conflict`.
+at the beginning, beside the loop if it could take long; when the decision time has passed it goes to the
+task scheduler, which commits it, each LRA whole or not at all. What tasks took meanwhile is a conflict:
+see `LraSettings.conflict`.
 
 Tasks are served by queues in the order of their weighted dominant shares, in which LRAs count.
 """
@@ -21,7 +22,14 @@ from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, Finishes, Settings
 from argosy.engines.families.lra.manager import Sight
 from argosy.engines.families.lra.memory import Memory
-from argosy.engines.families.lra.plans import Application, BatchPlan, Planner
+from argosy.engines.families.lra.plans import (
+    Application,
+    AskedBatch,
+    BatchDecision,
+    BatchPlan,
+    Planner,
+    tasks_by_kind,
+)
 from argosy.engines.families.lra.queues import Shares
 from argosy.engines.families.lra.reasons import unplaced
 from argosy.engines.families.lra.settings import LraSettings
@@ -29,10 +37,13 @@ from argosy.engines.families.lra.statistics import SolverStatistics
 from argosy.engines.families.lra.tasks import choose
 from argosy.engines.shared.serial import CommitTerms, PendingJob, SerialScheduler
 from argosy.engines.shared.withdrawal import Withdrawal, claims_left, left
-from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
+from argosy.model.budgets import Budget
+from argosy.model.effects import Abandon, Commit, Deliberate, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
     Committed,
+    Decision,
     DecisionDue,
+    Deliberated,
     Event,
     JobCancelled,
     JobChanged,
@@ -44,6 +55,7 @@ from argosy.model.events import (
 )
 from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import Job, TaskGroup, job_of
+from argosy.model.random import Random
 from argosy.model.transactions import Claims, Outcome, ShapeArray, TaskArray, Transaction
 from argosy.solvers.placement import PlacementAnswer, PlacementProblem
 
@@ -75,6 +87,8 @@ class LraScheduler(SerialScheduler, ABC):
         self._memory: Memory | None = None
         #: LRAs that wait for the next interval, by number.
         self._pending: dict[int, Application] = {}
+        #: The batch that is deliberated on, until there is a plan for it.
+        self._asked: AskedBatch | None = None
         self._plan: BatchPlan | None = None
         #: Whether the plan's claims are on their way to the cell.
         self._is_allocating = False
@@ -86,8 +100,18 @@ class LraScheduler(SerialScheduler, ABC):
         self._open: dict[int, int] = {}
 
     @abstractmethod
-    def decide(self, problem: PlacementProblem) -> PlacementAnswer:
-        """Where the containers of all applications of an interval go."""
+    def decide(self, problem: PlacementProblem, random: Random, budget: Budget) -> PlacementAnswer:
+        """Where the containers of all applications of an interval go. It reads no state."""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether `decide` is too long for the loop: then the engine `Deliberates`."""
+        return False
+
+    @property
+    def time_limit(self) -> int:
+        """What one decision may take, in microseconds; 0: as long as it likes."""
+        return 0
 
     def sight(self) -> Sight | None:
         return None
@@ -110,6 +134,8 @@ class LraScheduler(SerialScheduler, ABC):
                 return self._plan_batch(view)
             case DecisionDue(token) if token < 0:
                 return self._allocate(view, now) if -token == self._token else ()
+            case Deliberated(token, decision):
+                return self._deliberated(token, decision, view, now)
             case Committed(token, outcome) if token < 0:
                 return self._allocated(outcome, view, now) if -token == self._token else ()
             case Committed(token, outcome) if (claims := self._claims_of(token)) is not None:
@@ -124,7 +150,11 @@ class LraScheduler(SerialScheduler, ABC):
         return super().handle(event, view, now)
 
     def _withdraw_applications(self, event: Withdrawal) -> None:
-        planned = () if self._plan is None else self._plan.applications
+        planned: Sequence[Application] = ()
+        if self._asked is not None:
+            planned = self._asked.applications
+        elif self._plan is not None:
+            planned = self._plan.applications
         for application in (*self._pending.values(), *planned):
             if application.number == event.number:
                 before, application.job = application.tasks, event.job
@@ -152,11 +182,15 @@ class LraScheduler(SerialScheduler, ABC):
     def _known(self, view: View) -> Memory:
         """The memory, of the cell as it is now."""
         if self._memory is None or self._memory.is_outgrown(view):
-            operator = (*self._context.constraints, *self._lra.operator)
-            self._memory = Memory(view, self._context.name, operator, self.sight())
+            self._memory = self.remember(view)
         else:
             self._memory.refresh(view)
         return self._memory
+
+    def remember(self, view: View) -> Memory:
+        """A memory of its own, of all that the view shows."""
+        operator = (*self._context.constraints, *self._lra.operator)
+        return Memory(view, self._context.name, operator, self.sight())
 
     def tags(self, job: Job, group: TaskGroup) -> Sequence[str]:
         return self._planner.tags(job, group)
@@ -184,7 +218,7 @@ class LraScheduler(SerialScheduler, ABC):
     def _set_timer(self, now: int) -> Sequence[Effect]:
         interval = self._lra.interval
         at = (now // interval + 1) * interval if interval else now
-        if not self._pending or self._timer >= at or self._plan is not None:
+        if not self._pending or self._timer >= at or self._is_planning:
             return ()
         self._timer = at
         return (WakeMe(at, _INTERVAL),)
@@ -217,23 +251,50 @@ class LraScheduler(SerialScheduler, ABC):
             if job is not None:
                 self._shares.change(job.owner, int(claims.shapes[row]), 1, view)
 
+    @property
+    def _is_planning(self) -> bool:
+        return self._plan is not None or self._asked is not None
+
     def _plan_batch(self, view: View) -> Sequence[Effect]:
         """All LRAs that wait are placed together, on the cell as it is now."""
-        if self._plan is not None or not self._pending:
+        if self._is_planning or not self._pending:
             return ()
         batch = list(self._pending.values())
         self._pending = {}
         for application in batch:
             application.attempts += 1
-        self._plan = self._planner.plan(batch, self._known(view), view)
-        self._statistics.add(self._plan.answer)
         self._token += 1
         containers = sum(len(application.tasks) for application in batch)
         time = self._lra.t_lra * len(batch) + self._lra.t_container * containers
         first, *others = batch
-        effects: list[Effect] = [Think(time, -self._token, first.number, "lra")]
-        effects += [Think(0, _ALONG, other.number, "lra") for other in others]
-        return effects
+        along = [Think(0, _ALONG, other.number, "lra") for other in others]
+        stream, limit = self._context.random, self.time_limit
+        if self.is_long:
+            seed = stream.child(f"deliberation {self._token}").bits()
+            question = self._planner.ask(batch, view, seed)
+            self._asked = AskedBatch(batch, tasks_by_kind(batch), question)
+            return [Deliberate(-self._token, question, first.number, "lra", time, limit), *along]
+        question, memory = self._planner.ask(batch, view), self._known(view)
+        budget = self._context.budgets.start(limit)
+        decision = self._planner.decide(question, memory, view, stream, budget)
+        self._adopt(AskedBatch(batch, tasks_by_kind(batch), question), decision, view)
+        return [Think(time, -self._token, first.number, "lra"), *along]
+
+    def _adopt(self, asked: AskedBatch, decision: BatchDecision, view: View) -> None:
+        self._plan = self._planner.plan(
+            asked.applications, asked.tasks, asked.question, decision, view
+        )
+        self._statistics.add(decision)
+
+    def _deliberated(
+        self, token: int, decision: Decision, view: View, now: int
+    ) -> Sequence[Effect]:
+        if self._asked is None or -token != self._token:
+            return ()
+        assert isinstance(decision, BatchDecision)
+        self._adopt(self._asked, decision, view)
+        self._asked = None
+        return self._allocate(view, now)
 
     def reserved(self, view: View) -> NDArray[np.int64] | None:
         """What tasks may not take meanwhile."""
@@ -246,7 +307,7 @@ class LraScheduler(SerialScheduler, ABC):
         plan = self._plan
         assert plan is not None
         effects: list[Effect] = []
-        for application, placed in zip(plan.applications, plan.placed, strict=True):
+        for application, placed in zip(plan.applications, plan.decision.placed, strict=True):
             if not placed and len(application.tasks):
                 effects.extend(self._not_placed(application, view))
         if plan.claims is None:
@@ -257,16 +318,16 @@ class LraScheduler(SerialScheduler, ABC):
             self._context.name,
             plan.claims,
             preempt=self._lra.conflict == "kill",
-            move=plan.moves,
+            move=bool(plan.decision.moves),
         )
-        return [*effects, Commit(-self._token, transaction, plan.explanation)]
+        return [*effects, Commit(-self._token, transaction, plan.decision.explanation)]
 
     def _not_placed(self, application: Application, view: View) -> Sequence[Effect]:
         memory, planner = self._known(view), self._planner
         why = unplaced(
             memory,
             application.number,
-            planner.kinds([application], view),
+            planner.kinds(planner.ask([application], view), view),
             planner.room(view),
             view,
             planner.smallest(view),

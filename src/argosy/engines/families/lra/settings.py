@@ -32,7 +32,8 @@ class LraSettings(SerialSettings, frozen=True):
     #: The operator's constraints, beside those of the cell.
     operator: tuple[Constraint, ...] = ()
     #: When tasks took what an application was to get: place it anew in the next interval; kill tasks of
-    #: lower precedence; place it elsewhere in the same sets at once; or let no task take it meanwhile.
+    #: lower precedence; place it elsewhere in the same sets at once; or let no task take it meanwhile,
+    #: for which the decision has to be known from the beginning: it is made on the loop.
     conflict: Literal["resubmit", "kill", "relax", "reserve"] = "resubmit"
     #: The node group in which a relaxed container stays.
     relax_within: str = "rack"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
-from argosy.solvers.placement import PlacementAnswer
+from argosy.engines.families.lra.plans import BatchDecision
 
 
 class SolverStatistics:
@@ -14,12 +12,11 @@ class SolverStatistics:
         self._solved = 0
         self._largest_gap = 0.0
 
-    def add(self, answer: PlacementAnswer) -> None:
+    def add(self, decision: BatchDecision) -> None:
         self._batches += 1
-        self._optimal += answer.status == "optimal"
-        self._solved += answer.candidates > 0
-        if math.isfinite(answer.gap):
-            self._largest_gap = max(self._largest_gap, answer.gap)
+        self._optimal += decision.is_optimal
+        self._solved += decision.candidates > 0
+        self._largest_gap = max(self._largest_gap, decision.gap or 0.0)
 
     def figures(self) -> dict[str, float]:
         """How many batches there were, how many answers are proven best, for how many a program was

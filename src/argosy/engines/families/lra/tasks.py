@@ -42,7 +42,7 @@ def choose(
     free = planner.room(view)
     if reserved is not None:
         free += reserved
-    kinds = planner.kinds([application], view)
+    kinds = planner.kinds(planner.ask([application], view), view)
     problem = planner.problem(kinds, free, memory, view)
     answer = place(problem, "serial", random, planner.objective)
     if not answer.worth.placed and not application.job.gang:
@@ -66,7 +66,7 @@ def choose(
     why = None
     if len(remaining):
         others = Application(application.job, application.number, remaining)
-        missing = planner.kinds([others], view)
+        missing = planner.kinds(planner.ask([others], view), view)
         smallest = planner.smallest(view)
         for row, machine in zip(answer.kinds.tolist(), answer.machines.tolist(), strict=True):
             free[machine] -= problem.kinds[row].request
