@@ -178,7 +178,7 @@ class TestQuestions:
 
     def test_a_run_without_a_log_says_so(self) -> None:
         quiet = scenario("omega", [job("a", 2)], output=Output(log="none"))
-        with pytest.raises(argosy.RunDirectoryError, match="kept no decision log"):
+        with pytest.raises(argosy.RunDirectoryError, match="kept no journal"):
             argosy.why(argosy.run(quiet), "a/0")
 
 
