@@ -128,6 +128,7 @@ class Host:
                     random=self.random,
                     constraints=self.setup.cell.constraints,
                     budgets=budgets,
+                    clusters=self.setup.cell.clusters,
                 )
                 schedulers.append(scheduler)
                 self._listen(scheduler)

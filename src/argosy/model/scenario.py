@@ -13,7 +13,7 @@ import msgspec
 from argosy.model.constraints import Constraint
 from argosy.model.jobs import PRECEDENCE_RANGE
 from argosy.model.machine_model import MachineModel, Probability
-from argosy.model.machines import Machine
+from argosy.model.machines import Cluster, Machine
 from argosy.model.resources import Resources
 from argosy.model.truth import SimulatedJob
 from argosy.model.units import Time
@@ -55,6 +55,8 @@ class CellSpec(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[GroupSpec, ...] = ()
     #: The operator's, beside those of jobs.
     constraints: tuple[Constraint, ...] = ()
+    #: Of a federation. Otherwise the cell is the one cluster, which has no name.
+    clusters: tuple[Cluster, ...] = ()
 
 
 class SchedulerLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,6 +114,9 @@ class FleetEntry(msgspec.Struct, frozen=True, kw_only=True):
     split: Split = "hash"
     limits: SchedulerLimits = SchedulerLimits()
     decision_time: DecisionTime = AsTold()
+    #: Where its schedulers are, in a federation. Empty: nowhere in particular, so that distances between
+    #: places do not concern them.
+    place: str = ""
 
     def scheduler_names(self) -> tuple[str, ...]:
         if self.replicas == 1:
@@ -138,10 +143,26 @@ class PairLatency(msgspec.Struct, frozen=True, kw_only=True, tag="per-pair", tag
 Latency: TypeAlias = ConstantLatency | UniformLatency | PairLatency
 
 
+#: Between the two places of a pair, in `Places.delays`.
+BOTH_WAYS: Final = "<>"
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a hop takes between those of whom a place is known, the same both ways. `delays` maps
+    "one<>other" to a delay; `default` serves the other pairs of places, and `within` hops that stay at
+    one place."""
+
+    default: Time
+    within: Time = 500
+    delays: dict[str, Time] = {}
+
+
 class Network(msgspec.Struct, frozen=True, kw_only=True):
     """How long a hop takes, and what goes wrong with messages between schedulers."""
 
     latency: Latency = ConstantLatency()
+    #: Goes before `latency` where both ends are at a place.
+    places: Places | None = None
     #: Probabilities per message.
     loss: Probability = 0.0
     duplication: Probability = 0.0
