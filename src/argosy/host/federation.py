@@ -36,7 +36,9 @@ class Federation:
         names = [name for name in self._randoms if name]
         raise EngineFault(
             f"{scheduler.name} {does} a cluster of another name: there is no cluster {cluster!r}",
-            expected="one of " + ", ".join(names) if names else "the one cluster, which has no name",
+            expected="one of " + ", ".join(names)
+            if names
+            else "the one cluster, which has no name",
             hint=did_you_mean(cluster, names),
         )
 

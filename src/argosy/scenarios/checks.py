@@ -13,7 +13,7 @@ import msgspec
 
 from argosy.model.errors import ScenarioError, SettingError, UnknownName, excerpt
 from argosy.model.jobs import is_name
-from argosy.model.machines import GROUP_NAME, MACHINE_GROUP, Machine
+from argosy.model.machines import GROUP_NAME, MACHINE_GROUP, Cluster, Machine
 from argosy.model.resources import dimensions_of
 from argosy.model.scenario import (
     MOST_SCHEDULERS,
@@ -42,8 +42,15 @@ MOST_OFTEN: Final = 1_000
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
-def check_fleet(fleet: tuple[FleetEntry, ...], dimensions: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of all schedulers, each one's own."""
+def network_ends(clusters: Iterable[Cluster]) -> tuple[str, ...]:
+    """Those that are no schedulers."""
+    return (*ENDPOINTS, *(f"{ENDPOINTS[0]}:{cluster.name}" for cluster in clusters))
+
+
+def check_fleet(
+    fleet: tuple[FleetEntry, ...], dimensions: tuple[str, ...], ends: Collection[str] = ENDPOINTS
+) -> tuple[str, ...]:
+    """The names of all schedulers, each one's own; the network has others at its `ends`."""
     if not fleet:
         raise Misfit(ScenarioError("no schedulers", expected="at least one [[fleet]]"), ("fleet",))
     # Keyed by name, to keep their order and find one at once.
@@ -67,7 +74,7 @@ def check_fleet(fleet: tuple[FleetEntry, ...], dimensions: tuple[str, ...]) -> t
                 (*path, "replicas"),
             )
         for name in entry.scheduler_names():
-            if name in names or name in ENDPOINTS:
+            if name in names or name in ends:
                 raise Misfit(
                     ScenarioError(
                         f"scheduler {name!r} again"
@@ -162,7 +169,9 @@ def check_horizon(
             )
 
 
-def check_network(network: Network, schedulers: tuple[str, ...]) -> None:
+def check_network(
+    network: Network, schedulers: tuple[str, ...], ends: tuple[str, ...] = ENDPOINTS
+) -> None:
     path: Path = ("network", "latency")
     match network.latency:
         case UniformLatency(low=low, high=high):
@@ -176,9 +185,7 @@ def check_network(network: Network, schedulers: tuple[str, ...]) -> None:
                         (*path, "delays", pair),
                     )
                 for name in (sender, receiver):
-                    check_known(
-                        "scheduler", name, (*schedulers, *ENDPOINTS), (*path, "delays", pair)
-                    )
+                    check_known("scheduler", name, (*schedulers, *ends), (*path, "delays", pair))
     if network.reordering and not network.extra_delay:
         raise Misfit(
             ScenarioError("reordering without extra_delay", expected='extra_delay such as "10ms"'),

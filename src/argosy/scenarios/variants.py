@@ -30,8 +30,8 @@ def with_engine(
 
     The fleet becomes one entry with as many replicas as the old fleet had schedulers (one, if the
     engine means to be alone), taking every kind of job. A fleet of one entry keeps the entry's name,
-    split, takes, limits and decision time. Settings are the engine's defaults, or those of the first
-    entry that runs this engine already. Faults and latencies that name schedulers follow them: the
+    split, takes, limits, decision time and place. Settings are the engine's defaults, or those of the
+    first entry that runs this engine already. Faults and latencies that name schedulers follow them: the
     third of the old fleet is the third of the new, or its last. In a scenario as published, `engine` may
     also name one of its published forms. `also` are engines known beside the registered ones.
     """
@@ -73,7 +73,7 @@ def as_published(scenario: Scenario, form: str | None = None) -> Scenario:
     return msgspec.structs.replace(
         changed,
         machines=published.machines,
-        network=msgspec.structs.replace(changed.network, latency=latency),
+        network=msgspec.structs.replace(changed.network, latency=latency, places=None),
         as_published=True,
     )
 
@@ -103,6 +103,8 @@ def _under(scenario: Scenario, engine: str, also: Mapping[str, type[Engine]] | N
             settings=settings,
             replicas=sum(entry.replicas for entry in scenario.fleet),
             split=first.split,
+            # One entry is at one place.
+            place=first.place if len({entry.place for entry in scenario.fleet}) == 1 else "",
         )
     if find_engine(engine, also).capabilities.alone:
         entry = msgspec.structs.replace(entry, replicas=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.engines.registry import ENGINES
-from argosy.model.machines import Machine
+from argosy.model.machines import CLUSTER_GROUP, Cluster, Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, FleetEntry, GroupSpec, Scenario
 from argosy.model.truth import (
@@ -33,6 +33,28 @@ def cell(count: int = 8, **kwargs: int) -> CellSpec:
     built = machines(count, **kwargs)
     racks = tuple(dict.fromkeys(machine.joins["rack"][0] for machine in built))
     return CellSpec(machines=built, groups=(GroupSpec(name="rack", sets=racks),))
+
+
+def federation(places: dict[str, str], count: int = 2, **kwargs: int) -> CellSpec:
+    """Clusters by name, each with its place, of `count` machines ``<cluster>/m0`` and so on."""
+    built = tuple(
+        Machine(
+            f"{name}/{machine.name}",
+            machine.capacity,
+            joins={CLUSTER_GROUP: (name,), "rack": (f"{name}/{machine.joins['rack'][0]}",)},
+        )
+        for name in places
+        for machine in machines(count, **kwargs)
+    )
+    racks = tuple(dict.fromkeys(machine.joins["rack"][0] for machine in built))
+    return CellSpec(
+        machines=built,
+        groups=(
+            GroupSpec(name=CLUSTER_GROUP, sets=tuple(places)),
+            GroupSpec(name="rack", sets=racks),
+        ),
+        clusters=tuple(Cluster(name, place) for name, place in places.items()),
+    )
 
 
 def job(

@@ -18,8 +18,10 @@ class Distances:
         if setup.network.places is None or not clusters:
             return None
         everywhere = tuple(dict.fromkeys(cluster.place for cluster in clusters))
-        where = {agent_of(cluster.name): (cluster.place,) for cluster in clusters}
-        schedulers = {
+        where: dict[str, tuple[str, ...]] = {
+            agent_of(cluster.name): (cluster.place,) for cluster in clusters
+        }
+        schedulers: dict[str, tuple[str, ...]] = {
             name: (entry.place,) if entry.place else ()
             for entry in setup.fleet
             for name in entry.scheduler_names()
