@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from argosy._core import Hand, PlacementNews, ProbeTerms, QueueRows, TaskState
 from argosy.engines import faults
 from argosy.host import late_claims, records
+from argosy.host.agents import Agents
 from argosy.host.busy_time import DAY
-from argosy.host.federation import Federation
 from argosy.host.protocols import MACHINES, agent_of
 from argosy.host.scheduler import Scheduler
 from argosy.model.effects import (
@@ -65,7 +65,7 @@ class EffectRunner:
         self._links = host.links
         self._jobs = host.jobs
         self._decisions = host.decisions
-        self._federation = Federation(host.setup.cell.clusters, host.view, host.random)
+        self._agents = Agents(host.setup.clusters, host.view, host.random)
         self._methods: dict[type[Any], Callable[[Scheduler, Any, int], None]] = {
             Think: self._think,
             Commit: self._commit,
@@ -137,7 +137,7 @@ class EffectRunner:
         if transaction.machines:
             raise EngineFault(f"{scheduler.name} tries to change machines", expected="claims only")
         if effect.cluster:
-            self._federation.check_claims(scheduler, effect.cluster, transaction.claims)
+            self._agents.check_claims(scheduler, effect.cluster, transaction.claims)
         delay = self._links.reliable_delay(scheduler.name, agent_of(effect.cluster), now)
         self._host.request(now + delay, scheduler, self._arrive_commit, effect)
 
@@ -373,12 +373,12 @@ class EffectRunner:
 
     def _sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
         if effect.cluster:
-            self._federation.check_known(scheduler, effect.cluster, "samples")
+            self._agents.check_known(scheduler, effect.cluster, "samples")
         delay = self._links.reliable_delay(scheduler.name, agent_of(effect.cluster), now)
         self._host.request(now + delay, scheduler, self._arrive_sample, effect)
 
     def _arrive_sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
-        found = self._federation.sample(effect)
+        found = self._agents.sample(effect)
         free = self._host.view.free(found.machines)
         event = SampleReturned(effect.token, found.machines, free, found.versions, effect.cluster)
         delay = self._links.reliable_delay(agent_of(effect.cluster), scheduler.name, now)

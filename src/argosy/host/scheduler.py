@@ -47,6 +47,7 @@ class Scheduler:
         constraints: tuple[Constraint, ...] = (),
         budgets: Budgets = UNTIMED,
         clusters: tuple[Cluster, ...] = (),
+        place: str = "",
     ) -> None:
         self.index = index
         self.name = name
@@ -85,6 +86,7 @@ class Scheduler:
         self._random = random
         self.budgets = budgets
         self._clusters = clusters
+        self._place = place
         self.decision_random = random.child(f"decisions of {name}")
 
     @property
@@ -131,7 +133,7 @@ class Scheduler:
             self.waits,
             self.budgets,
             self._clusters,
-            self.entry.place,
+            self._place,
         )
         self.engine = self.engine_type(self.settings, context)
 

@@ -55,8 +55,6 @@ class CellSpec(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[GroupSpec, ...] = ()
     #: The operator's, beside those of jobs.
     constraints: tuple[Constraint, ...] = ()
-    #: Of a federation. Otherwise the cell is the one cluster, which has no name.
-    clusters: tuple[Cluster, ...] = ()
 
 
 class SchedulerLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,9 +112,6 @@ class FleetEntry(msgspec.Struct, frozen=True, kw_only=True):
     split: Split = "hash"
     limits: SchedulerLimits = SchedulerLimits()
     decision_time: DecisionTime = AsTold()
-    #: Where its schedulers are, in a federation. Empty: nowhere in particular, so that distances between
-    #: places do not concern them.
-    place: str = ""
 
     def scheduler_names(self) -> tuple[str, ...]:
         if self.replicas == 1:
@@ -143,6 +138,18 @@ class PairLatency(msgspec.Struct, frozen=True, kw_only=True, tag="per-pair", tag
 Latency: TypeAlias = ConstantLatency | UniformLatency | PairLatency
 
 
+class Network(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a hop takes, and what goes wrong with messages between schedulers."""
+
+    latency: Latency = ConstantLatency()
+    #: Probabilities per message.
+    loss: Probability = 0.0
+    duplication: Probability = 0.0
+    #: Share of messages that are delayed by up to `extra_delay` more, and so overtaken.
+    reordering: Probability = 0.0
+    extra_delay: Time = 0
+
+
 #: Between the two places of a pair, in `Places.delays`.
 BOTH_WAYS: Final = "<>"
 
@@ -157,18 +164,14 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     delays: dict[str, Time] = {}
 
 
-class Network(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a hop takes, and what goes wrong with messages between schedulers."""
+class Federation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cell of several clusters has besides: where everybody is, and how far that is."""
 
-    latency: Latency = ConstantLatency()
-    #: Goes before `latency` where both ends are at a place.
+    clusters: tuple[Cluster, ...]
+    #: Goes before the network's latency where both ends are at a place; none: nothing does.
     places: Places | None = None
-    #: Probabilities per message.
-    loss: Probability = 0.0
-    duplication: Probability = 0.0
-    #: Share of messages that are delayed by up to `extra_delay` more, and so overtaken.
-    reordering: Probability = 0.0
-    extra_delay: Time = 0
+    #: By scheduler. Those left out are nowhere in particular: places do not concern them.
+    schedulers: dict[str, str] = {}
 
 
 class MachineCrash(
@@ -265,6 +268,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     as_published: bool = False
     #: Sentences on what of the trace it was made from it cannot say.
     left_out: tuple[str, ...] = ()
+    #: None: the cell is the one cluster, which has no name.
+    federation: Federation | None = None
 
     def engine_names(self) -> list[str]:
         """As the fleet names them, each once."""

@@ -13,12 +13,13 @@ import msgspec
 
 from argosy.model.errors import ScenarioError, SettingError, UnknownName, excerpt
 from argosy.model.jobs import is_name
-from argosy.model.machines import GROUP_NAME, MACHINE_GROUP, Cluster, Machine
+from argosy.model.machines import GROUP_NAME, MACHINE_GROUP, Machine
 from argosy.model.resources import dimensions_of
 from argosy.model.scenario import (
     MOST_SCHEDULERS,
     CellSpec,
     Fault,
+    Federation,
     FleetEntry,
     Jittered,
     MachineCrash,
@@ -42,8 +43,9 @@ MOST_OFTEN: Final = 1_000
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
-def network_ends(clusters: Iterable[Cluster]) -> tuple[str, ...]:
+def network_ends(federation: Federation | None) -> tuple[str, ...]:
     """Those that are no schedulers."""
+    clusters = () if federation is None else federation.clusters
     return (*ENDPOINTS, *(f"{ENDPOINTS[0]}:{cluster.name}" for cluster in clusters))
 
 

@@ -7,7 +7,7 @@ are the sets of its node groups. Groups of one name are one group of the federat
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -16,7 +16,15 @@ from argosy.model.errors import ModelError, ScenarioError, UnknownName, excerpt
 from argosy.model.jobs import is_name
 from argosy.model.machines import CLUSTER_GROUP, Cluster, Machine
 from argosy.model.resources import dimensions_of
-from argosy.model.scenario import BOTH_WAYS, CellSpec, FleetEntry, GroupSpec, Places
+from argosy.model.scenario import (
+    BOTH_WAYS,
+    CellSpec,
+    Federation,
+    FleetEntry,
+    GroupSpec,
+    Network,
+    Places,
+)
 from argosy.model.units import shown
 from argosy.scenarios.cell_tables import (
     MOST_MACHINES,
@@ -27,6 +35,7 @@ from argosy.scenarios.cell_tables import (
 )
 from argosy.workloads.tables import Misfit, Path
 
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
 _PLACES: Final[Path] = ("network", "places")
 
 
@@ -44,7 +53,27 @@ class FederatedTable(msgspec.Struct, frozen=True, kw_only=True):
         return self.name if self.place is None else self.place
 
 
-def make_federation(tables: Sequence[FederatedTable]) -> CellSpec:
+class FleetTable(FleetEntry, frozen=True, kw_only=True):
+    #: Where its schedulers are; none: nowhere in particular.
+    place: str | None = None
+
+    def plain(self, settings: dict[str, Any]) -> FleetEntry:
+        return _only(FleetEntry, msgspec.structs.replace(self, settings=settings))
+
+
+class NetworkTable(Network, frozen=True, kw_only=True):
+    places: Places | None = None
+
+    def plain(self) -> Network:
+        return _only(Network, self)
+
+
+def _only(kind: type[_Struct], table: msgspec.Struct) -> _Struct:
+    """What the table has of the fields of its base."""
+    return kind(**{name: getattr(table, name) for name in kind.__struct_fields__})
+
+
+def make_federated_cell(tables: Sequence[FederatedTable]) -> CellSpec:
     """The one cell that all clusters are in."""
     if not tables:
         raise Misfit(ScenarioError("no clusters", expected="at least one"), ("clusters",))
@@ -74,7 +103,6 @@ def make_federation(tables: Sequence[FederatedTable]) -> CellSpec:
     return CellSpec(
         machines=tuple(machines),
         groups=tuple(GroupSpec(name=name, sets=tuple(known)) for name, known in sets.items()),
-        clusters=tuple(Cluster(table.name, table.where) for table in tables),
     )
 
 
@@ -128,27 +156,38 @@ def _check_names(table: FederatedTable, before: Sequence[str], path: Path) -> No
         )
 
 
-def check_places(
-    clusters: Sequence[Cluster], fleet: Sequence[FleetEntry], places: Places | None
-) -> None:
-    """A place is known if a cluster is there. One where only schedulers are is known if a distance to
-    it is told, so that a slip of the hand is not taken for another place."""
-    if not clusters:
+def make_federation(
+    tables: Sequence[FederatedTable] | None, fleet: Sequence[FleetTable], places: Places | None
+) -> Federation | None:
+    """Where everybody is. A place is known if a cluster is there. One where only schedulers are is known
+    if a distance to it is told, so that a slip of the hand is not taken for another place."""
+    if tables is None:
         _check_none(fleet, places)
-        return
-    of_clusters = dict.fromkeys(cluster.place for cluster in clusters)
-    of_fleet = dict.fromkeys(entry.place for entry in fleet if entry.place)
+        return None
+    of_clusters = dict.fromkeys(table.where for table in tables)
+    of_fleet = dict.fromkeys(entry.place for entry in fleet if entry.place is not None)
     measured: dict[str, None] = {}
     if places is not None:
         measured = _check_delays(places, of_clusters | of_fleet)
     known = of_clusters | measured
+    schedulers: dict[str, str] = {}
     for index, entry in enumerate(fleet):
-        if entry.place and entry.place not in known:
+        if entry.place is None:
+            continue
+        if entry.place not in known:
             raise Misfit(UnknownName("place", entry.place, known), ("fleet", index, "place"))
+        schedulers |= dict.fromkeys(entry.scheduler_names(), entry.place)
+    return Federation(
+        clusters=tuple(Cluster(table.name, table.where) for table in tables),
+        places=places,
+        schedulers=schedulers,
+    )
 
 
-def _check_none(fleet: Sequence[FleetEntry], places: Places | None) -> None:
-    paths: list[Path] = [("fleet", index, "place") for index, e in enumerate(fleet) if e.place]
+def _check_none(fleet: Sequence[FleetTable], places: Places | None) -> None:
+    paths: list[Path] = [
+        ("fleet", index, "place") for index, e in enumerate(fleet) if e.place is not None
+    ]
     if places is not None:
         paths.append(_PLACES)
     for path in paths:

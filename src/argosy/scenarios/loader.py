@@ -35,7 +35,6 @@ from argosy.model.scenario import (
     CellSpec,
     Fault,
     FleetEntry,
-    Network,
     Output,
     Scenario,
 )
@@ -43,7 +42,13 @@ from argosy.model.truth import SimulatedJob
 from argosy.model.units import Time
 from argosy.scenarios import checks
 from argosy.scenarios.cell_tables import CellTable, make_cell
-from argosy.scenarios.cluster_tables import FederatedTable, check_places, make_federation
+from argosy.scenarios.cluster_tables import (
+    FederatedTable,
+    FleetTable,
+    NetworkTable,
+    make_federated_cell,
+    make_federation,
+)
 from argosy.scenarios.fanout_tables import (
     EagleTable,
     FanoutTable,
@@ -112,9 +117,9 @@ class ScenarioTable(msgspec.Struct, frozen=True, kw_only=True):
     cell: CellTable | None = None
     clusters: tuple[FederatedTable, ...] | None = None
     workload: WorkloadTable
-    fleet: tuple[FleetEntry, ...]
+    fleet: tuple[FleetTable, ...]
     seed: Seed = 1
-    network: Network = Network()
+    network: NetworkTable = NetworkTable()
     machines: MachineModel = MachineModel()
     faults: tuple[Fault, ...] = ()
     as_published: bool = False
@@ -209,14 +214,13 @@ def _scenario(
     seed = table.seed if seed is None else _CONVERTER.convert(seed, Seed, ("seed",))
     notes = Notes()
     cell = _cell(path, table, notes)
+    federation = make_federation(table.clusters, table.fleet, table.network.places)
     fleet = tuple(
-        msgspec.structs.replace(entry, settings=_settings(entry, index, cell, also))
-        for index, entry in enumerate(table.fleet)
+        entry.plain(_settings(entry, index, cell, also)) for index, entry in enumerate(table.fleet)
     )
-    ends = checks.network_ends(cell.clusters)
+    ends = checks.network_ends(federation)
     schedulers = checks.check_fleet(fleet, checks.cell_dimensions(cell), ends)
     checks.check_network(table.network, schedulers, ends)
-    check_places(cell.clusters, fleet, table.network.places)
     checks.check_faults(table.faults, cell.machines, schedulers)
     jobs = _jobs(path, table.workload, cell, seed, notes)
     checks.check_kinds(fleet, jobs)
@@ -227,7 +231,7 @@ def _scenario(
         cell=cell,
         jobs=jobs,
         fleet=fleet,
-        network=table.network,
+        network=table.network.plain(),
         machines=table.machines,
         faults=table.faults,
         horizon=table.horizon,
@@ -236,6 +240,7 @@ def _scenario(
         output=table.output,
         as_published=published,
         left_out=tuple(notes.sentences()),
+        federation=federation,
     )
     if not table.as_published:
         return scenario
@@ -256,7 +261,7 @@ def _cell(path: Path, table: ScenarioTable, notes: Notes) -> CellSpec:
                 ),
                 ("clusters",),
             )
-        return make_federation(table.clusters)
+        return make_federated_cell(table.clusters)
     if table.cell is None:
         _CONVERTER.refuse("missing key 'cell'", (), "cell = { ... }, or [[clusters]]")
     brought = () if table.cell.machines else _brought_machines(path, table.workload, notes)

@@ -14,6 +14,7 @@ from argosy.model.errors import ScenarioError
 from argosy.model.scenario import (
     ConstantLatency,
     Fault,
+    Federation,
     FleetEntry,
     Network,
     PairLatency,
@@ -30,8 +31,8 @@ def with_engine(
 
     The fleet becomes one entry with as many replicas as the old fleet had schedulers (one, if the
     engine means to be alone), taking every kind of job. A fleet of one entry keeps the entry's name,
-    split, takes, limits, decision time and place. Settings are the engine's defaults, or those of the
-    first entry that runs this engine already. Faults and latencies that name schedulers follow them: the
+    split, takes, limits and decision time. Settings are the engine's defaults, or those of the first
+    entry that runs this engine already. Faults, latencies and places of schedulers follow them: the
     third of the old fleet is the third of the new, or its last. In a scenario as published, `engine` may
     also name one of its published forms. `also` are engines known beside the registered ones.
     """
@@ -73,7 +74,8 @@ def as_published(scenario: Scenario, form: str | None = None) -> Scenario:
     return msgspec.structs.replace(
         changed,
         machines=published.machines,
-        network=msgspec.structs.replace(changed.network, latency=latency, places=None),
+        network=msgspec.structs.replace(changed.network, latency=latency),
+        federation=_at_no_place(changed.federation),
         as_published=True,
     )
 
@@ -103,8 +105,6 @@ def _under(scenario: Scenario, engine: str, also: Mapping[str, type[Engine]] | N
             settings=settings,
             replicas=sum(entry.replicas for entry in scenario.fleet),
             split=first.split,
-            # One entry is at one place.
-            place=first.place if len({entry.place for entry in scenario.fleet}) == 1 else "",
         )
     if find_engine(engine, also).capabilities.alone:
         entry = msgspec.structs.replace(entry, replicas=1)
@@ -120,6 +120,7 @@ def _with_fleet(scenario: Scenario, entry: FleetEntry) -> Scenario:
         fleet=(entry,),
         network=_renamed_network(scenario.network, renamed),
         faults=tuple(_renamed_fault(fault, renamed) for fault in scenario.faults),
+        federation=_renamed_federation(scenario.federation, renamed),
     )
 
 
@@ -143,6 +144,21 @@ def _renamed_network(network: Network, renamed: dict[str, str]) -> Network:
     }
     latency = msgspec.structs.replace(network.latency, delays=delays)
     return msgspec.structs.replace(network, latency=latency)
+
+
+def _renamed_federation(
+    federation: Federation | None, renamed: dict[str, str]
+) -> Federation | None:
+    if federation is None:
+        return None
+    # Of several that become one, the first says where that is.
+    schedulers = {renamed[name]: place for name, place in reversed(federation.schedulers.items())}
+    return msgspec.structs.replace(federation, schedulers=schedulers)
+
+
+def _at_no_place(federation: Federation | None) -> Federation | None:
+    """With the same hops everywhere, as the published simulations have them."""
+    return None if federation is None else msgspec.structs.replace(federation, places=None)
 
 
 def scenario_digest(scenario: Scenario) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from argosy.engines.registry import ENGINES
-from argosy.model.machines import CLUSTER_GROUP, Cluster, Machine
+from argosy.model.machines import CLUSTER_GROUP, Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, FleetEntry, GroupSpec, Scenario
 from argosy.model.truth import (
@@ -35,25 +36,23 @@ def cell(count: int = 8, **kwargs: int) -> CellSpec:
     return CellSpec(machines=built, groups=(GroupSpec(name="rack", sets=racks),))
 
 
-def federation(places: dict[str, str], count: int = 2, **kwargs: int) -> CellSpec:
-    """Clusters by name, each with its place, of `count` machines ``<cluster>/m0`` and so on."""
+def federated_cell(clusters: Iterable[str], count: int = 2, **kwargs: int) -> CellSpec:
+    """Clusters of `count` machines each: ``<cluster>/m0`` and so on."""
+    names = tuple(clusters)
     built = tuple(
         Machine(
             f"{name}/{machine.name}",
             machine.capacity,
             joins={CLUSTER_GROUP: (name,), "rack": (f"{name}/{machine.joins['rack'][0]}",)},
         )
-        for name in places
+        for name in names
         for machine in machines(count, **kwargs)
     )
     racks = tuple(dict.fromkeys(machine.joins["rack"][0] for machine in built))
+    groups = {CLUSTER_GROUP: names, "rack": racks}
     return CellSpec(
         machines=built,
-        groups=(
-            GroupSpec(name=CLUSTER_GROUP, sets=tuple(places)),
-            GroupSpec(name="rack", sets=racks),
-        ),
-        clusters=tuple(Cluster(name, place) for name, place in places.items()),
+        groups=tuple(GroupSpec(name=name, sets=sets) for name, sets in groups.items()),
     )
 
 

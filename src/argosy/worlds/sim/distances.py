@@ -13,22 +13,21 @@ class Distances:
     @staticmethod
     def of(setup: HostSetup) -> Distances | None:
         """None, if all hops take the ordinary latency."""
-        assert setup.network is not None
-        clusters = setup.cell.clusters
-        if setup.network.places is None or not clusters:
+        if setup.federation is None or setup.federation.places is None:
             return None
+        clusters, places = setup.federation.clusters, setup.federation.schedulers
         everywhere = tuple(dict.fromkeys(cluster.place for cluster in clusters))
         where: dict[str, tuple[str, ...]] = {
             agent_of(cluster.name): (cluster.place,) for cluster in clusters
         }
         schedulers: dict[str, tuple[str, ...]] = {
-            name: (entry.place,) if entry.place else ()
+            name: (places[name],) if name in places else ()
             for entry in setup.fleet
             for name in entry.scheduler_names()
         }
         # What goes to the whole federation, or to its machines, is there when all have it.
         where |= {CELL: everywhere, MACHINES: everywhere}
-        return Distances(setup.network.places, where, schedulers)
+        return Distances(setup.federation.places, where, schedulers)
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ from argosy.model.transactions import Claims
 _NO_MACHINE: Final = -1
 
 
-class Federation:
+class Agents:
     """A cell on its own is the one cluster, whose name is empty."""
 
     def __init__(self, clusters: tuple[Cluster, ...], view: View, random: Random) -> None:
