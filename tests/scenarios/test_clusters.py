@@ -86,8 +86,10 @@ def test_constraints_and_requirements_are_checked_against_all_clusters(read):
 MISTAKES = {
     "no cluster": ((CLUSTERS, "clusters = []\n"), "clusters = []", "clusters", "no clusters"),
     "a cluster without machines": (
-        ('name = "south"\n[[clusters.machines]]\nname = "m"\ncapacity = { cpu = 4000 }\n',
-         'name = "south"\nmachines = []\n'),
+        (
+            'name = "south"\n[[clusters.machines]]\nname = "m"\ncapacity = { cpu = 4000 }\n',
+            'name = "south"\nmachines = []\n',
+        ),
         "machines = []",
         "clusters[1].machines",
         "no machines",
@@ -210,7 +212,9 @@ def test_places_are_for_clusters(refused, added, field):
 
 
 def test_latencies_may_name_agents(read, refused):
-    pair = '[network]\nlatency = { model = "per-pair", default = "1ms", delays = { "%s" = "2ms" } }\n'
+    pair = (
+        '[network]\nlatency = { model = "per-pair", default = "1ms", delays = { "%s" = "2ms" } }\n'
+    )
     text = FEDERATION.replace("[network.places]", pair % "s-0>cell:south" + "[network.places]")
     assert read(text).network.latency.delays == {"s-0>cell:south": 2_000}
     assert "cell:suoth" in str(refused(text.replace("cell:south", "cell:suoth"), ArgosyError))
