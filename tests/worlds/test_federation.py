@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, Settings
@@ -40,6 +41,8 @@ from argosy.model.scenario import (
 from argosy.model.transactions import Claims, Transaction
 from argosy.model.truth import SimulatedJob
 from argosy.records.journal_file import JournalFile
+from argosy.records.observed import observed_scenario
+from argosy.records.state import RunState
 from argosy.testing import conformance
 from argosy.testing.builders import GIB, SECOND, federated_cell, job, scenario
 from argosy.worlds.sim import SimulatedWorld
@@ -296,17 +299,13 @@ def test_a_table_of_alternatives_is_not_blamed_for_what_else_is_wrong() -> None:
     def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
         if not isinstance(event, JobSubmitted):
             return ()
-        right = claims_of(view, event, 0, [1])
-        wrong: Any = right.alternatives
+        claims = claims_of(view, event, 0, [1])
+        assert claims.alternatives is not None
         if event.job.id == "flat":
-            claims = Claims(*right_columns(right), alternatives=wrong[0])
+            claims = structs.replace(claims, alternatives=claims.alternatives[0])
         else:
-            shapes: Any = right.shapes.astype(np.int64)
-            claims = Claims(right.tasks, right.machines, shapes, right.versions, None, wrong)
+            claims = structs.replace(claims, shapes=claims.shapes.astype(np.int64))
         return [Commit(0, Transaction(engine.context.name, claims))]
-
-    def right_columns(claims: Claims) -> tuple[Any, ...]:
-        return claims.tasks, claims.machines, claims.shapes, claims.versions
 
     with pytest.raises(EngineFault, match=r"claims\.shapes is an array of int64"):
         heard_by(script, [job("wide", 1, kind="o")], Committed)
@@ -338,12 +337,10 @@ def race(
     ]
     spec = federated("scripted", jobs, horizon=horizon)
     run = conformance.ConformanceRun(engine, spec, script=script)
-    answers = [event for _, name, event in engine.heard if isinstance(event, Committed)]
+    answers = [(name, event) for _, name, event in engine.heard if isinstance(event, Committed)]
     # The replay hears the same again.
     assert len(answers) == 2 * (1 + near)
-    return run, [
-        event for _, name, event in engine.heard if name == "r" and hasattr(event, "token")
-    ]
+    return run, [event for name, event in answers if name == "r"]
 
 
 def test_a_claim_whose_first_choice_is_taken_meanwhile_lands_on_the_next() -> None:
@@ -406,6 +403,14 @@ def test_the_journal_says_where_everybody_is_and_nothing_where_there_is_one_clus
     assert JournalFile(run.log).header().setup.federation == spec.federation
     plain = conformance.ConformanceRun(ENGINES["omega"], scenario("omega", [job("a", 1)]))
     assert b"federation" not in plain.log
+
+
+def test_what_was_recorded_of_a_federation_is_one_again() -> None:
+    spec = federated("omega", [job("a", 1, kind="o"), job("b", 1, kind="r")])
+    run = conformance.ConformanceRun(ENGINES["omega"], spec)
+    until = run.world.host.runtime.now
+    observed = observed_scenario(RunState.of(JournalFile(run.log), until=until))
+    assert observed.federation == spec.federation
 
 
 @pytest.mark.parametrize("engine", ["omega", "murmuration", "sparrow", "firmament", "medea"])
