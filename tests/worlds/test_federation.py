@@ -15,6 +15,7 @@ from argosy.engines.registry import ENGINES
 from argosy.host import TaskState
 from argosy.host.records import PlacedRecord, RefusedRecord
 from argosy.host.setup import HostSetup
+from argosy.measures.placement import Watch
 from argosy.model.effects import Commit, Effect, Sample, Send
 from argosy.model.errors import EngineFault
 from argosy.model.events import (
@@ -403,6 +404,21 @@ def test_the_journal_says_where_everybody_is_and_nothing_where_there_is_one_clus
     assert JournalFile(run.log).header().setup.federation == spec.federation
     plain = conformance.ConformanceRun(ENGINES["omega"], scenario("omega", [job("a", 1)]))
     assert b"federation" not in plain.log
+
+
+def test_a_summary_says_how_full_each_cluster_is() -> None:
+    engine = scripted(committing("north", 0))
+    jobs = [job("a", 1, cpu=4_000, kind="o", seconds=None)]
+    world = SimulatedWorld(federated("scripted", jobs, horizon=10 * SECOND), {"scripted": engine})
+    watch = Watch(world)
+    world.run()
+    placement = watch.placement()
+    assert {name: use["cpu"] for name, use in placement.end.clusters.items()} == {
+        "north": 0.5,
+        "south": 0.0,
+        "east": 0.0,
+    }
+    assert placement.mean.clusters["north"]["cpu"] == pytest.approx(0.5, rel=0.05)
 
 
 def test_what_was_recorded_of_a_federation_is_one_again() -> None:
