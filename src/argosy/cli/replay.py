@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 RECORDED: Final = "recorded"
 
 
-@click.command(
-    epilog="Examples: argosy replay runs/quickstart-1; argosy replay --engine omega --engine sparrow"
-)
+@click.command(epilog="Example: argosy replay runs/quickstart-1 --engine omega --engine sparrow")
 @click.argument("run", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--engine",

@@ -96,7 +96,10 @@ class Result:
         return frame(self.jobs_columns())
 
     def _of_jobs(self, field: str) -> NDArray[Any]:
-        return np.array([getattr(made.job, field) for made in self.scenario.jobs])
+        jobs = self.scenario.jobs
+        if field == "submit":
+            return np.array([made.submit for made in jobs])
+        return np.array([getattr(made.job, field) for made in jobs])
 
 
 def _since(milestone: NDArray[np.int64], submitted: NDArray[np.int64]) -> NDArray[np.int64]:

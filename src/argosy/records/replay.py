@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.engines.api import Engine
-from argosy.host import records
+from argosy.host import RuntimeEvent, records
 from argosy.host.host import Host
 from argosy.host.journal import Journal
 from argosy.host.protocols import DirectLinks

@@ -9,9 +9,9 @@
 Each check runs the engine with the cell audited after every commit, and raises AssertionError with what
 went wrong. The check's second argument is the world to run it in: `SIMULATED`, or `SCRIPTED`, where time
 is moved on by a script and machines fail, answer late and lose reports (`testing.scripted_world`).
-Every event and effect goes through both wire formats on its way (`argosy.testing.wired`), so an engine
-that conforms can run in another process than its world. Every run is replayed from its journal, which
-must lead to the same decisions byte for byte.
+In the simulated world every event and effect goes through both wire formats (`argosy.testing.wired`), so
+an engine that conforms can run in another process than its world. Every run is replayed from its journal,
+which must lead to the same decisions byte for byte.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Runs(Protocol):
 Check: TypeAlias = Callable[[type[Engine], Runs], None]
 #: The worlds in which an engine can be checked.
 SIMULATED: Final[Runs] = ConformanceRun
-SCRIPTED: Final[Runs] = partial(ConformanceRun, world=ScriptedWorld)
+SCRIPTED: Final[Runs] = partial(ConformanceRun, world=ScriptedWorld, is_wired=False)
 
 
 def workload(jobs: int = 40, seed: int = 7, spacing: float = 0.4) -> list[SimulatedJob]:
