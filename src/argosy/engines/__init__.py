@@ -1,5 +1,5 @@
 """Engines: scheduling algorithms as pure functions from events to effects.
 
-Charter: `api` is the contract, `registry` one screen of names, and each engine a folder of its own
-that imports neither another engine nor a clock, entropy, network, thread or logging library.
+Charter: `api` is the contract and `registry` lists all engines. Each engine is a folder that imports no
+other engine, and no clock, entropy, network, thread or logging library.
 """

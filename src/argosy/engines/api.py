@@ -1,18 +1,18 @@
-"""The contract every engine keeps.
+"""The contract of every engine.
 
     effects = engine.handle(event, view, now)
 
-An engine reads the cluster through `view`, which is good only until `handle` returns; it keeps what it
-needs. It never reads a clock, draws entropy, opens a socket, starts a thread or logs: time comes as
-`now`, randomness as the `Context`'s stream, and what a decision may cost as a budget. Expected refusals
-come back as values; an exception out of `handle` is a bug of the engine.
+An engine reads the cluster through `view`, which is valid only until `handle` returns. It never reads a
+clock, draws entropy, opens a socket, starts a thread or logs: time comes as `now`, randomness as the
+`Context`'s stream, and the limit of a decision as a budget. Expected refusals are values; an exception
+from `handle` is a bug in the engine.
 
-A decision that takes long need not keep the loop: `handle` asks for it by the effect `Deliberate`, and
-the world answers with `Deliberated`. See `Deliberates`.
+A long decision need not block other events: `handle` asks for it with the effect `Deliberate`, and the
+world answers with `Deliberated`. See `Deliberates`.
 
-What an engine owes in return, checked for every registered engine by `argosy.testing.conformance`:
-every task it was given ends placed, queued, finished, abandoned with a reason, or explained; the same
-events give the same effects; what it claimed is released by the world when tasks end, never twice.
+An engine must place, enqueue, abandon (with a reason) or explain every task it was given, and return the
+same effects for the same events. `argosy.testing.conformance` checks this for every registered engine.
+The world releases an engine's claims when tasks end.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Finishes(Enum):
     OWN = "own"
     #: Every task in the cell, over the network: late, lost or twice like any message.
     ALL = "all"
-    #: As all, but nobody is woken: the host makes a wait view, hands it over as `Context.waits` and
-    #: feeds it with the ends of tasks and the `WaitUpdate` messages of peers. Of its own tasks a
-    #: scheduler hears for sure.
+    #: As `ALL`, but the engine is not called: the host creates a wait view, passes it as
+    #: `Context.waits`, and feeds it with the ends of tasks and the `WaitUpdate` messages of peers.
+    #: Ends of the scheduler's own tasks are never lost.
     WAITS = "waits"
 
 
@@ -58,22 +58,21 @@ class Capabilities(msgspec.Struct, frozen=True):
     gossip: bool = False
     gang: bool = False
     preemption: bool = False
-    #: Acts on the placement constraints of jobs.
+    #: Follows the placement constraints of jobs.
     constraints: bool = False
     finishes: Finishes = Finishes.NONE
-    #: Adds workers to jobs that have phases, beyond those asked for, and releases them again; woken for
-    #: `PhaseFinished`.
+    #: Adds extra workers to jobs with phases, and releases them again; gets `PhaseFinished`.
     malleable: bool = False
-    #: Means to be the only scheduler of its jobs: more replicas would be another architecture.
+    #: Must be the only scheduler of its jobs: several replicas would be another architecture.
     alone: bool = False
-    #: Also woken for `MachineJoined`, `MachineLost` and `MachineChanged`.
+    #: Also gets `MachineJoined`, `MachineLost` and `MachineChanged`.
     machine_events: bool = False
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Base of every engine's settings: typed values with defaults and a docstring per class."""
 
-    #: Settings that this engine had once, each with where it is said now.
+    #: Settings that this engine no longer has, each with its replacement.
     moved: ClassVar[Mapping[str, str]] = {}
 
 
@@ -97,7 +96,7 @@ class Context(msgspec.Struct, frozen=True):
     constraints: tuple[Constraint, ...] = ()
     #: The expected waits at machines, for an engine with `Finishes.WAITS`: the host feeds it.
     waits: WaitView | None = None
-    #: For decisions that could take long. A world's go by its clock, those of bare tests never end.
+    #: Budgets for decisions that could take long. A world's use its clock; those of tests never end.
     budgets: Budgets = UNTIMED
     #: In a federation: its clusters, whose machines are the sets of the node group ``cluster``, and the
     #: place where the scheduler is (empty: nowhere in particular).
@@ -157,9 +156,9 @@ class ReportsMetrics(Protocol):
 class MissingExtra(msgspec.Struct, frozen=True):
     """An optional part of the installation that is not there."""
 
-    #: The extra of the package that brings it.
+    #: The extra of the package that installs it.
     extra: str
-    #: What else can be done, as the end of a sentence.
+    #: What to do instead, as the end of a sentence.
     otherwise: str = ""
 
 

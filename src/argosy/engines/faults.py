@@ -1,6 +1,6 @@
-"""What an engine did wrong, for its author: which line failed, which field is malformed.
+"""Diagnoses an engine's mistakes for its author: which line failed, which field is malformed.
 
-Worlds call this once something has gone wrong; a run that works never comes here.
+Worlds call this only after something has gone wrong.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Engines from elsewhere: installed ones by entry point, and any class by ``package.module:Class``.
+"""Third-party engines: installed ones by entry point, and any class by ``package.module:Class``.
 
-Nothing is imported before it is asked for, so a plug-in that is broken is in nobody's way.
+An engine is imported only when it is used, so a broken plug-in affects no other engine.
 
-A reference is looked up as Python looks up any module; if no such module is installed, also in the
-current directory. The directory of a scenario file is never searched: reading a file does not run
-the code that lies beside it.
+A reference is looked up like any Python module; if no such module is installed, in the current
+directory. The directory of a scenario file is never searched, so reading a scenario does not run the
+code beside it.
 """
 
 from __future__ import annotations

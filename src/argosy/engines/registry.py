@@ -1,4 +1,4 @@
-"""All engines on one screen, and how one is found by its name.
+"""The list of all engines, and lookup by name.
 
 A name is looked up among the built-in engines first and among installed ones next, so no package can
 replace a built-in engine. A name with a colon is a class: ``package.module:Class``.

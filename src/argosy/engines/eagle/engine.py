@@ -16,17 +16,17 @@ from argosy.model.transactions import MachineArray
 class EagleSettings(HybridSettings, frozen=True):
     """How an Eagle scheduler tells jobs apart and probes."""
 
-    #: Where long tasks are is what the machines that were asked know: how it was when one of them last
-    #: got a long task. Otherwise it is how it is now.
+    #: Whether schedulers learn where long tasks are only from the machines they probe, as of when one
+    #: of these last got a long task; otherwise they know the current state.
     stale_state: bool = False
-    #: One machine may be drawn several times for one job.
+    #: Whether a job may probe the same machine several times.
     repeated: bool = False
 
 
 class Eagle(HybridScheduler):
     name: ClassVar[str] = "eagle"
     summary: ClassVar[str] = (
-        "As hawk, but short jobs avoid machines with long tasks, and probes stick."
+        "As hawk, but short jobs avoid machines with long tasks, and probes are sticky."
     )
     settings_type: ClassVar[type[Settings]] = EagleSettings
     capabilities: ClassVar[Capabilities] = Capabilities(

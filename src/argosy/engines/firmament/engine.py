@@ -14,6 +14,6 @@ class FirmamentSettings(FlowSettings, frozen=True):
 class Firmament(FlowScheduler):
     name: ClassVar[str] = "firmament"
     summary: ClassVar[str] = (
-        "Min-cost max-flow over all tasks, re-optimised from the last flow whenever something happens."
+        "Min-cost max-flow over all tasks, re-optimised from the last flow after every change."
     )
     settings_type: ClassVar[type[Settings]] = FirmamentSettings

@@ -15,7 +15,7 @@ class HawkSettings(HybridSettings, frozen=True):
 class Hawk(HybridScheduler):
     name: ClassVar[str] = "hawk"
     summary: ClassVar[str] = (
-        "Long jobs placed on their partition, short ones by probes; idle machines steal."
+        "Long jobs are placed centrally in their partition, short ones by probes; idle machines steal."
     )
     settings_type: ClassVar[type[Settings]] = HawkSettings
     capabilities: ClassVar[Capabilities] = Capabilities(

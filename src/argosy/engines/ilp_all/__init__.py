@@ -1,6 +1,6 @@
-"""ILP-ALL: one scheduler, the integer program, for applications and tasks alike.
+"""ILP-ALL: one scheduler, with one integer program for both applications and tasks.
 
-The Medea paper's argument for two schedulers: everything waits for the interval and pays for the solver.
+The Medea paper's argument for two schedulers: here every task waits for the interval and the solver.
 """
 
 from argosy.engines.ilp_all.engine import IlpAll

@@ -13,12 +13,12 @@ class IlpAllSettings(ProgramSettings, frozen=True):
     """As for Medea, but every kind of job is an application."""
 
     long_running: tuple[str, ...] = ("*",)
-    #: Batches are larger than Medea's: fewer nodes of the search tree, and more time.
+    #: Limits for larger batches than Medea's: fewer nodes of the search tree, and more time.
     nodes: Annotated[int, Meta(ge=1, le=10_000_000)] = 10
     budget: Annotated[Micros, Meta(ge=1_000)] = Micros(10_000_000)
 
 
 class IlpAll(ByProgram):
     name: ClassVar[str] = "ilp-all"
-    summary: ClassVar[str] = "The integer program for everything: applications and tasks alike."
+    summary: ClassVar[str] = "One integer program for both applications and tasks."
     settings_type: ClassVar[type[Settings]] = IlpAllSettings

@@ -23,7 +23,7 @@ class JKube(LraScheduler):
 
 class JKubePlus(JKube):
     name: ClassVar[str] = "jkube++"
-    summary: ClassVar[str] = "J-Kube that also sees cardinality constraints."
+    summary: ClassVar[str] = "As jkube, with cardinality constraints."
 
     def sight(self) -> Sight | None:
         return sight.kube_plus
@@ -31,7 +31,7 @@ class JKubePlus(JKube):
 
 class KubeModern(JKube):
     name: ClassVar[str] = "kube-modern"
-    summary: ClassVar[str] = "J-Kube with hard limits, as topology spread constraints can say them."
+    summary: ClassVar[str] = "As jkube, with hard upper limits, like topology spread constraints."
 
     def sight(self) -> Sight | None:
         return sight.kube_modern

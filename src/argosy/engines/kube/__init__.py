@@ -1,6 +1,6 @@
-"""Kubernetes' scheduler: one task at a time, filter and score, and a queue for what found no room.
+"""Kubernetes' scheduler: one task at a time, filter and score, and a queue for tasks without room.
 
-Modelled after kube-scheduler 1.23 as the Murmuration paper (section 2.3) describes and varies it.
+Modelled on kube-scheduler 1.23, as described and varied in the Murmuration paper (section 2.3).
 """
 
 from argosy.engines.kube.engine import Kube, KubeSettings

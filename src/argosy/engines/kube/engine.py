@@ -41,30 +41,30 @@ _LONGEST: Final = 60_000_000
 class KubeSettings(Settings, frozen=True):
     """How long a task is decided on, how machines are scored, and what happens to one without room."""
 
-    #: The decision time of one task.
+    #: Decision time per task.
     t_task: Micros = Micros(5_000)
-    #: How long a task that found no room waits before it is ready again. Zero puts it at the end of the
+    #: How long a task that found no room waits before it is ready again. 0: it joins the end of the
     #: ready queue at once.
     retry: Micros = Micros(30_000_000)
-    #: Machines with most left over are best, or those with least.
+    #: Prefer the least or the most allocated machines.
     score: Literal["least-allocated", "most-allocated"] = "least-allocated"
-    #: How many machines to look at before all others, in turn over the cell. 0: as many as Kubernetes,
-    #: which is all of up to 100, and of more a share that falls from 50 % to 5 %.
+    #: How many machines to consider first, taking turns through the cell. 0: as Kubernetes, that is, all
+    #: up to 100, and a share of larger cells that falls from 50 % to 5 %.
     looks: Annotated[int, Meta(ge=0, le=10_000_000)] = 0
-    #: Whether a task may push out tasks of lower precedence if it finds no room.
+    #: Whether a task that finds no room may preempt tasks of lower precedence.
     preempt: bool = True
-    #: A task is abandoned after so many attempts. Kubernetes itself never gives up.
+    #: A task is abandoned after this many attempts. Kubernetes itself never gives up.
     attempts: Annotated[int, Meta(ge=1, le=1_000_000_000)] = 100_000
-    #: Pass over attempts that are bound to find no room, and report their time afterwards, instead of
-    #: making each: a simulation of a full cell is then fast, with the same placements. It happens only
-    #: while every decision takes exactly t_task, so never on real clocks.
+    #: Skip attempts that cannot find room, and report their time afterwards. This makes simulating a
+    #: full cell fast and does not change placements. Applies only while every decision takes exactly
+    #: t_task, so never on real clocks.
     skip_hopeless_attempts: bool = True
 
 
 class Kube:
     name: ClassVar[str] = "kube"
     summary: ClassVar[str] = (
-        "One task at a time: filter, score, bind; a retry queue for what finds no room."
+        "One task at a time: filter, score, bind; tasks without room wait in a retry queue."
     )
     settings_type: ClassVar[type[Settings]] = KubeSettings
     capabilities: ClassVar[Capabilities] = Capabilities(

@@ -1,4 +1,4 @@
-"""The two queues: tasks that are ready, by rank and then by the time they came; tasks that wait."""
+"""The two queues: ready tasks, by rank and then by arrival; and waiting tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of room in the cell: which tasks find none, until some is given back."""
+"""Which tasks are known to find no room until some is freed."""
 
 from __future__ import annotations
 

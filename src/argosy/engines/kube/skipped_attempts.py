@@ -1,10 +1,10 @@
-"""Attempts that are known to be in vain, passed over without being made.
+"""Skips attempts that are known to fail.
 
-A full cell makes millions of attempts between two tasks that find room. Whoever found no room finds
-none until some is given back: until then, each attempt takes its time, fails, and its task goes to the
-end of a queue. What the queues look like at a later instant follows from what they are now, so nobody
-needs to be woken for it. `until` catches up with an instant; what it leaves behind is, in virtual time,
-what every single attempt would have left.
+In a full cell there are millions of attempts between two tasks that find room. A task that found no
+room finds none until some is freed: until then each attempt takes its time, fails, and its task
+goes to the end of a queue. So the queues at a later instant can be computed from the queues now,
+without an event per attempt. `until` catches up with an instant; in virtual time, the result is the
+same as with every single attempt.
 """
 
 from __future__ import annotations

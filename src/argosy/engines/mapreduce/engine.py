@@ -32,9 +32,7 @@ class MapReduce(SerialScheduler):
     """Jobs get the workers they asked for as from any serial scheduler; `Scaling` does the rest."""
 
     name: ClassVar[str] = "mapreduce"
-    summary: ClassVar[str] = (
-        "Shared state, and more workers for MapReduce jobs from what lies idle."
-    )
+    summary: ClassVar[str] = "Shared state; MapReduce jobs get extra workers from idle resources."
     settings_type: ClassVar[type[Settings]] = MapReduceSettings
     capabilities: ClassVar[Capabilities] = Capabilities(
         transactions=True, gang=True, preemption=True, malleable=True

@@ -1,4 +1,5 @@
-"""When a job will end with so many workers, by the averages of past runs and linear speed-up."""
+"""Predicts when a job will end with a given number of workers: averages of past runs, linear
+speed-up."""
 
 from __future__ import annotations
 

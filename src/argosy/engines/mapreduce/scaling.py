@@ -1,10 +1,10 @@
-"""Workers beyond those that jobs asked for: how many, from which room, and when they go again.
+"""Extra workers, beyond those that jobs asked for: how many, where, and when they are released.
 
-One decision at a time, in a lane of its own. A job is looked at when all its own workers run, when it
-comes to its next phase, and every `interval` for as long as it would take more than there was. What lies
-idle is shared evenly among the jobs that are to be looked at. A claim that is refused is not tried again
-until then: extra workers are worth no fight. Their precedence is one below their job's, so that a job
-of the same rank may push them out to place what it asked for.
+Decisions are made one at a time, in their own lane. A job is considered when all its own workers
+run, when its next phase begins, and every `interval` while it could use more. Idle resources are
+shared evenly among the jobs to consider. A refused claim is not retried before that. Extra workers
+have a precedence one below their job's, so that a job of the same rank may preempt them to place
+the workers it asked for.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _RELEASES: Final = 0
 
 
 class ScalingSettings(SerialSettings, frozen=True):
-    #: Add workers as long as a job ends sooner by it; or only while the cell is less full than `cap`; or
-    #: only up to `times` the workers asked for; or never.
+    #: Add workers as long as the job ends sooner; or only while the cell is less full than `cap`; or at
+    #: most `times` the workers asked for; or never.
     policy: Literal["max-parallelism", "global-cap", "relative-job-size", "none"] = (
         "max-parallelism"
     )
     #: For `global-cap`: the largest share of any resource that may be in use.
     cap: Annotated[float, Meta(gt=0, le=1)] = 0.6
-    #: For `relative-job-size`: the most workers of a job, against those asked for.
+    #: For `relative-job-size`: the most workers of a job, in multiples of those asked for.
     times: Annotated[float, Meta(ge=1, le=1_000)] = 4.0
-    #: Whether workers that jobs asked for may push out tasks of lower precedence, as extra workers are.
+    #: Whether workers that a job asked for may preempt tasks of lower precedence, such as extra workers.
     preempt: bool = True
-    #: How often jobs that found too little room are looked at again.
+    #: How often jobs that found too little room are considered again.
     interval: Micros = Micros(30_000_000)
 
 

@@ -15,9 +15,9 @@ _PROGRAMS: Final = ("ilp", "ilp-printed")
 class MedeaSettings(ProgramSettings, frozen=True):
     """How applications are placed; see also the settings of both schedulers."""
 
-    #: The integer program (needs the extra `ilp`), or one of the heuristics, also as
-    #: first fit. `ilp-printed` is the program as the paper prints it, with only the signs turned that
-    #: make no sense, for small cells and plain constraints.
+    #: The integer program (needs the extra `ilp`), or one of the heuristics, also as first fit.
+    #: `ilp-printed` is the program as the paper prints it, with only obviously wrong signs corrected;
+    #: for small cells and simple constraints.
     algorithm: Literal[
         "ilp",
         "ilp-printed",

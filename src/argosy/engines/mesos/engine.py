@@ -37,22 +37,22 @@ class MesosSettings(Settings, frozen=True):
     #: Decision time is t_job + t_task x tasks, unless a framework has its own.
     t_job: Micros = Micros(100_000)
     t_task: Micros = Micros(5_000)
-    #: By kind of job: each kind is a framework, with its own filters.
+    #: Settings of single frameworks. Each kind of job is a framework.
     frameworks: dict[str, FrameworkSettings] = msgspec.field(default_factory=dict)
-    #: What making an offer takes the allocator.
+    #: How long the allocator takes to make an offer.
     t_offer: Micros = Micros(1_000)
-    #: Whether an offer holds all that is available, or at most the framework's fair share of the cell.
+    #: Whether an offer contains all that is free, or at most the framework's fair share of the cell.
     offers: Literal["all", "fair-share"] = "all"
-    #: For how long what a framework declined, because some task found no place, is not offered to it
-    #: again. 0 offers it at once, as in the Omega paper's model; Mesos itself has 5 s.
+    #: How long a machine that a framework declined is not offered to it again. 0 offers it at once, as
+    #: in the Omega paper's model; Mesos itself uses 5 s.
     refuse: Micros = Micros(0)
     placement: Literal["first-fit", "best-fit", "worst-fit"] = "first-fit"
-    #: The node group whose sets a job's tasks are dealt out over first, to resist failures; empty: none.
+    #: A node group, such as racks: a job's tasks are spread over its sets first; empty: none.
     spread: GroupName = ""
     #: How long the allocator waits when nothing is available.
     t_idle: Annotated[Micros, Meta(ge=1_000)] = Micros(1_000_000)
-    #: Whether a job that was not wholly placed waits behind all others of its framework, or is tried
-    #: again before them. The Omega paper says only that the framework keeps trying.
+    #: Whether a partly placed job goes behind all others of its framework, or is tried again before
+    #: them. The Omega paper says only that the framework keeps trying.
     retry: Literal["last", "first"] = "last"
     #: A job is abandoned after this many attempts.
     attempts: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000
@@ -60,7 +60,7 @@ class MesosSettings(Settings, frozen=True):
 
 class Mesos:
     name: ClassVar[str] = "mesos"
-    summary: ClassVar[str] = "Two-level: offers of all that is free, to one framework at a time."
+    summary: ClassVar[str] = "Two-level: all free resources are offered to one framework at a time."
     settings_type: ClassVar[type[Settings]] = MesosSettings
     capabilities: ClassVar[Capabilities] = Capabilities(transactions=True, gang=True, alone=True)
 

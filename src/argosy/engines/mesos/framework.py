@@ -1,4 +1,4 @@
-"""One framework: its jobs, what it wants to be offered, and what it declined."""
+"""One framework: its jobs, its filters, and the offers it declined."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from argosy.model.units import Micros
 class FrameworkSettings(KindTime, frozen=True):
     """How long a framework decides, and its filters: what it wants to be offered."""
 
-    #: Attributes that a machine must have to be offered to it.
+    #: Only machines with all these attributes are offered.
     only: dict[str, str] = msgspec.field(default_factory=dict)
-    #: Attributes that rule a machine out, any one of them.
+    #: Machines with any of these attributes are not offered.
     avoid: dict[str, str] = msgspec.field(default_factory=dict)
-    #: Instead of the allocator's own `refuse`.
+    #: Overrides the engine's `refuse`.
     refuse: Micros | None = None
 
 

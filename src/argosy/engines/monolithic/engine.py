@@ -11,7 +11,7 @@ from argosy.engines.shared.serial import KindTime, PendingJob, SerialScheduler, 
 class MonolithicSettings(SerialSettings, frozen=True):
     """How long a monolithic scheduler decides, for all jobs alike or by kind."""
 
-    #: Kinds of jobs with a code path of their own; all others take t_job and t_task.
+    #: Decision times by kind of job; all other kinds take t_job and t_task.
     paths: dict[str, KindTime] = msgspec.field(default_factory=dict)
 
 

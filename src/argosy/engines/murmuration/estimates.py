@@ -1,9 +1,8 @@
-"""Running times learnt from jobs that ended, so that users need not say them.
+"""Running times learnt from finished jobs, so that users need not estimate them.
 
-Jobs of one owner whose ids differ only in the digits at their end are taken to be the same job run
-again. An estimate is a quantile of the latest running times of such jobs' tasks; where too few have
-ended, of the owner's, then of all. How far estimates were from what came is kept: each task's
-|estimate / time - 1|.
+Jobs of one owner whose ids differ only in their last digits are taken to be runs of the same job. An
+estimate is a quantile of the latest running times of such jobs' tasks; if too few have ended, of the
+owner's tasks, else of all. The error of estimates is recorded as each task's |estimate / time - 1|.
 """
 
 from __future__ import annotations

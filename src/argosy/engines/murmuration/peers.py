@@ -1,13 +1,12 @@
-"""What a scheduler asks of its peers: their views when it starts again, and repairs of its own.
+"""Requests to peers: their views after a restart, and repairs of the own view.
 
-A scheduler that starts again asks two peers for their views and begins with the first that comes; after
-a time-out it asks two others, until all were asked; then it begins with an empty view. Only schedulers
-that have begun answer.
+A restarted scheduler asks two peers for their views and starts with the first answer. After a
+time-out it asks two others, until all were asked; then it starts with an empty view. Only
+schedulers that have started answer.
 
-Every now and then a scheduler sends the digest of its view to a random peer. Where the peer's is
-another, the two find the jobs that differ by the digests of each, and exchange their entries of these.
-Both join what they are told (core/waits/ledger.hpp), so it does not matter how much of this is lost,
-late or doubled.
+From time to time a scheduler sends a digest of its view to a random peer. If the peer's digest differs,
+the two compare digests per job to find the jobs that differ, and exchange their entries for these. Both
+merge what they receive (core/waits/ledger.hpp), so lost, late and doubled messages do no harm.
 """
 
 from __future__ import annotations

@@ -26,22 +26,22 @@ _WANTS: Final = 0
 class OmegaSettings(SerialSettings, frozen=True):
     """How an Omega scheduler decides and commits."""
 
-    #: Whether a transaction is taken claim by claim or all or nothing. Gang jobs are always the latter.
+    #: Whether a transaction is accepted claim by claim, or all or nothing. Gang jobs: always the latter.
     transaction: Literal["incremental", "atomic"] = "incremental"
-    #: Whether a conflict is lack of room, or any change of the machine since the decision began.
+    #: Whether a conflict is lack of room, or any change to the machine since the decision began.
     detection: Literal["fine", "coarse"] = "fine"
-    #: Whether jobs may push out tasks of lower precedence.
+    #: Whether jobs may preempt tasks of lower precedence.
     preempt: bool = False
-    #: After so many lost attempts a job claims with growing precedence and pushes out what is below it,
-    #: so that no job loses for ever; 0: never. Its ceiling is the precedence limit of the scheduler.
+    #: After this many lost attempts, a job claims with growing precedence and preempts lower tasks, so
+    #: that no job starves; 0: never. The scheduler's precedence limit is the upper bound.
     patience: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
-    #: By how much the precedence grows with each attempt that is lost then.
+    #: How much the precedence grows with each further lost attempt.
     raise_by: Annotated[int, Meta(ge=1, le=65_535)] = 1
-    #: Against the weights of others in dominant resource fairness; 0 takes part in none. Schedulers with
-    #: a weight keep their claims within their shares of the cell while others want what is left.
+    #: Weight in dominant resource fairness between schedulers; 0: off. Schedulers with a weight keep
+    #: within their share of the cell while others want what is left.
     weight: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
-    #: Into how many regions the machines are cut. A scheduler looks in its own first and then in the
-    #: others in random order, so that slow deciders collide less. 1 looks everywhere at once, as in the
+    #: Number of regions that the machines are divided into. A scheduler searches its own region first,
+    #: then the others in random order, which reduces conflicts. 1 searches the whole cell, as in the
     #: paper.
     regions: Annotated[int, Meta(ge=1, le=1_000)] = 1
 

@@ -1,12 +1,12 @@
 """Weighted dominant resource fairness without an allocator.
 
-Every scheduler that takes part says in its transactions what it still wants. Each computes from the
-cell, which tells who holds and who wants what, the shares that progressive filling would give to those
-who want more, and keeps its own claims within its own share. Nobody is asked and nobody enforces it. A
-share binds only while others want what is left: without rivals it is all that one wants.
+Every participating scheduler announces its unmet demand in its transactions. From the cell, each knows
+what all hold and want; it computes the shares that progressive filling would give, and keeps its own
+claims within its own share. Nothing enforces this. A share applies only while others want what is left:
+without rivals, a scheduler may take all it wants.
 
-Progressive filling: all dominant shares grow together, each in proportion to its weight and along what
-its owner wants, until the owner has all it wants or a resource it needs is used up. With n schedulers
+Progressive filling: all dominant shares grow together, each in proportion to its weight and its owner's
+demand, until the owner has all it wants or a resource it needs is used up. With n schedulers
 and d resources that takes at most n + d steps of O(n d).
 """
 

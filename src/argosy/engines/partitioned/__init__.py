@@ -1,7 +1,7 @@
-"""Partitioned: every scheduler has a fixed part of the machines for itself.
+"""Partitioned: every scheduler has its own fixed part of the machines.
 
-The statically partitioned baseline of the Omega paper (section 3.2): no interference, because no
-machine is ever chosen by two schedulers, at the price of parts that are full while others stand idle.
+The statically partitioned baseline of the Omega paper (section 3.2): no interference, because
+no two schedulers share a machine; but one part may be full while another is idle.
 """
 
 from argosy.engines.partitioned.engine import Partitioned, PartitionedSettings

@@ -15,14 +15,16 @@ Share = Annotated[float, Meta(ge=0, le=1, description="a share from 0 to 1")]
 class PartitionedSettings(SerialSettings, frozen=True):
     """Which part of the machines a fleet entry's schedulers have; replicas share it out evenly."""
 
-    #: The part begins and ends at these shares of the machines, in the order of their numbers.
+    #: Where this scheduler's part of the machines begins and ends, as shares of all, in order.
     begin: Share = 0.0
     end: Share = 1.0
 
 
 class Partitioned(SerialScheduler):
     name: ClassVar[str] = "partitioned"
-    summary: ClassVar[str] = "A fixed part of the machines for every scheduler; no interference."
+    summary: ClassVar[str] = (
+        "Each scheduler has its own fixed part of the machines; no interference."
+    )
     settings_type: ClassVar[type[Settings]] = PartitionedSettings
     capabilities: ClassVar[Capabilities] = Capabilities(transactions=True, gang=True)
 

@@ -1,6 +1,6 @@
 """Quincy: the flow scheduler that Firmament is measured against.
 
-Charter: the same rounds and the locality policy, with the flow found from scratch every time.
+Charter: the same rounds, with the locality policy, and every flow solved from scratch.
 """
 
 from argosy.engines.quincy.engine import Quincy, QuincySettings

@@ -19,6 +19,6 @@ class QuincySettings(FlowSettings, frozen=True):
 class Quincy(FlowScheduler):
     name: ClassVar[str] = "quincy"
     summary: ClassVar[str] = (
-        "Min-cost max-flow over all tasks, by cost scaling from scratch whenever something happens."
+        "Min-cost max-flow over all tasks, solved from scratch by cost scaling after every change."
     )
     settings_type: ClassVar[type[Settings]] = QuincySettings

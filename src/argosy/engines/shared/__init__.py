@@ -1,1 +1,1 @@
-"""Parts that several engines share. No engine itself."""
+"""Parts that several engines share. Contains no engine."""

@@ -1,6 +1,6 @@
 """Tasks that run until they are stopped, for engines that queue at machines.
 
-They are claimed, not queued: one that waited behind another would wait for ever. Shared by
+Such tasks are claimed, not queued, because a task queued behind one would wait for ever. Shared by
 engines that probe and engines that read queues.
 """
 

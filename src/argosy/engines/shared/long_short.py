@@ -1,9 +1,9 @@
-"""Shared by `hawk` and `eagle`: long jobs are placed one way, short ones another.
+"""Shared by `hawk` and `eagle`: long jobs are placed centrally, short jobs by probes.
 
-Jobs whose estimate is above a cut-off are long. They go, one task at a time, to the machine that long
-tasks will keep busy for the least time, among the machines of the long partition. Short jobs probe. Both
-begin by asking machines about their long tasks. Engines differ in where short jobs probe, and in whether
-probes stick.
+Jobs whose estimate is above a cut-off are long. Their tasks go, one at a time, to the machine of
+the long partition with the least work in long tasks. Short jobs probe. Both first ask machines
+about their long tasks. The engines differ in where short jobs probe, and in whether probes are
+sticky.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from argosy.model.units import Micros
 class HybridSettings(Settings, frozen=True):
     """Settings of every hybrid scheduler."""
 
-    #: Jobs with a larger estimate are long. Machines need the same as `long_above`.
+    #: Jobs with a larger estimate are long. Set `long_above` of `[machines]` to the same value.
     cutoff: Annotated[Micros, Meta(ge=1)] = Micros(90_581_100)
-    #: The share of the machines, from the end, that long jobs may use; short ones may use all.
+    #: The share of the machines, counted from the last, for long jobs; short jobs may use all.
     long_share: Annotated[float, Meta(gt=0, le=1)] = 0.98
-    #: Probes per task of a short job, and per job at least.
+    #: Probes per task of a short job; smallest number of probes per job.
     ratio: Annotated[int, Meta(ge=1, le=100)] = 2
     least: Annotated[int, Meta(ge=1, le=1_000)] = 2
 
@@ -43,7 +43,7 @@ class HybridScheduler(MachineQueueScheduler):
     """Engines have their own `probed` and `is_sticky`."""
 
     is_sticky = False
-    #: Whether short jobs need to know where long tasks are.
+    #: Whether short jobs ask which machines have long tasks.
     asks_for_short = False
 
     def __init__(self, settings: HybridSettings, context: Context) -> None:

@@ -1,7 +1,7 @@
 """Shared by the engines that use machines' queues: `sparrow`, `hawk`, `eagle`, `yaq-c` and `yaq-d`.
 
-Tasks that run until stopped are claimed. Of the others a job's engine may ask machines first; what they
-answer is matched by token.
+Tasks that run until stopped are claimed. For other tasks the engine may ask machines first; answers are
+matched by token.
 """
 
 from __future__ import annotations

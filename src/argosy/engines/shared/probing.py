@@ -1,5 +1,5 @@
-"""Shared by `sparrow`, `hawk` and `eagle`: which machines could take a task, random draws among them,
-and tasks that nobody can take."""
+"""Shared by `sparrow`, `hawk` and `eagle`: which machines can take a task, random draws among them, and
+tasks that no machine can take."""
 
 from __future__ import annotations
 

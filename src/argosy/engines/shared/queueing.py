@@ -1,8 +1,7 @@
-"""Shared by `yaq-c` and `yaq-d`: placement by what machines say of their queues.
+"""Shared by `yaq-c` and `yaq-d`: placement by the reported queues of machines.
 
-Every task goes to the machine that is expected to be busy for the least time, as far as is known; the
-tasks of one job see each other. Queues may be limited: a machine with as many entries as the limit is
-not chosen, and tasks that find none wait.
+Every task goes to the machine with the shortest expected queue; the tasks of a job count each other. If
+queues are limited, machines with full queues are not chosen, and tasks wait if all are full.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ _RETRY = "retry"
 class QueueingSettings(Settings, frozen=True):
     """Settings of every scheduler that reads queues."""
 
-    #: Machines with so many entries in their queues are not chosen; 0: all may be.
+    #: Machines with this many queued entries are not chosen; 0: no limit.
     limit: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
-    #: How long tasks wait that found no queue short enough.
+    #: How long tasks wait if every queue is full.
     retry: Annotated[Micros, Meta(ge=1)] = Micros(1_000_000)
-    #: The share of the machines, from the end, that may be chosen.
+    #: The share of the machines, counted from the last, that may be chosen.
     share: Annotated[float, Meta(gt=0, le=1)] = 1.0
 
 
 class QueueingScheduler(MachineQueueScheduler):
     """Engines have their own `asks_latest` and `noise`."""
 
-    #: Whether to go by the machines' last reports; otherwise they are asked.
+    #: Whether to use the machines' last reports instead of asking them.
     asks_latest = False
 
     def __init__(self, settings: QueueingSettings, context: Context) -> None:

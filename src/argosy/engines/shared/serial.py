@@ -1,8 +1,8 @@
 """Shared by engines that decide on one job at a time.
 
-A scheduler takes the next job, chooses machines on the cell as it is then, thinks, commits, and puts
-back what is left of the job. Engines differ in how long a decision takes, which machines it may choose
-from, by which rule, and on what terms it commits.
+A scheduler takes the next job, chooses machines in the cell as it is then, thinks, commits, and requeues
+the job's remaining tasks. Engines differ in how long a decision takes, which machines it may use, by
+which rule it chooses, and how it commits.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ class SerialSettings(Settings, frozen=True):
     t_job: Micros = Micros(100_000)
     t_task: Micros = Micros(5_000)
     placement: Literal["first-fit", "best-fit", "worst-fit"] = "first-fit"
-    #: The node group whose sets a job's tasks are dealt out over first, to resist failures; empty: none.
+    #: A node group, such as racks: a job's tasks are spread over its sets first; empty: none.
     spread: GroupName = ""
     #: A job is abandoned after this many attempts.
     attempts: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000
-    #: How long a job waits after an attempt that found no room, or met the scheduler's limit. It doubles
-    #: up to 64 times this, until an attempt comes further.
-    #: Zero retries at once, as the simulator of the Omega paper does.
+    #: How long a job waits after an attempt that found no room or hit the scheduler's limit. Doubles,
+    #: up to 64 times this, until an attempt places something. 0 retries at once, like the Omega
+    #: paper's simulator.
     backoff: Micros = Micros(1_000_000)
 
 

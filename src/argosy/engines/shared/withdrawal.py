@@ -1,4 +1,4 @@
-"""Tasks that fail and jobs that are cancelled or change: what all engines do alike."""
+"""Shared by all engines: failed tasks, and jobs that are cancelled or resized."""
 
 from __future__ import annotations
 

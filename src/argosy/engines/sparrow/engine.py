@@ -21,14 +21,14 @@ from argosy.model.units import Micros
 class SparrowSettings(Settings, frozen=True):
     """How a Sparrow scheduler probes."""
 
-    #: Probes per task, and per job at least.
+    #: Probes per task; smallest number of probes per job.
     ratio: Annotated[int, Meta(ge=1, le=100)] = 2
     least: Annotated[int, Meta(ge=1, le=1_000)] = 2
-    #: Take probes back when all tasks of their job are placed; otherwise each asks in vain.
+    #: Cancel the remaining probes once all tasks of their job are placed.
     cancel: bool = True
-    #: One machine may be drawn several times for one job.
+    #: Whether a job may probe the same machine several times.
     repeated: bool = False
-    #: Decision time is t_job + t_task x tasks; probing is all there is to decide.
+    #: Decision time is t_job + t_task x tasks; the only decision is where to probe.
     t_job: Micros = Micros(0)
     t_task: Micros = Micros(0)
 
@@ -36,7 +36,7 @@ class SparrowSettings(Settings, frozen=True):
 class Sparrow(MachineQueueScheduler):
     name: ClassVar[str] = "sparrow"
     summary: ClassVar[str] = (
-        "Batch sampling: probes at random machines, and tasks for those that come up first."
+        "Batch sampling: probes random machines; tasks go to the first that are ready."
     )
     settings_type: ClassVar[type[Settings]] = SparrowSettings
     capabilities: ClassVar[Capabilities] = Capabilities(

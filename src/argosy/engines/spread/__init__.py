@@ -1,7 +1,7 @@
 """Spread: Docker SwarmKit's scheduler, a baseline of the Firmament paper.
 
-Charter: each task goes to the machine that has the fewest tasks of its job, among those to the one with
-the fewest tasks in all, among those that have room.
+Charter: among machines with room, each task goes to the one with the fewest tasks of its job; ties go to
+the one with the fewest tasks in total.
 """
 
 from argosy.engines.spread.engine import Spread, SpreadSettings

@@ -14,7 +14,7 @@ class YaqCSettings(QueueingSettings, frozen=True):
 
 class YaqC(QueueingScheduler):
     name: ClassVar[str] = "yaq-c"
-    summary: ClassVar[str] = "One scheduler that asks all machines how long their queues are."
+    summary: ClassVar[str] = "One scheduler that asks all machines for the length of their queues."
     settings_type: ClassVar[type[Settings]] = YaqCSettings
     capabilities: ClassVar[Capabilities] = Capabilities(
         transactions=True, queues=True, alone=True, machine_events=True

@@ -1,6 +1,6 @@
 """Yaq-d: queues at machines under several schedulers (Rasley et al., EuroSys 2016).
 
-Machines say in heartbeats how long they are expected to be busy; schedulers place by the last.
+Machines report in heartbeats how long they expect to be busy; schedulers use the last report.
 """
 
 from argosy.engines.yaq_d.engine import YaqD, YaqDSettings

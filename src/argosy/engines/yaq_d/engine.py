@@ -22,15 +22,15 @@ class YaqDSettings(QueueingSettings, frozen=True):
         "count_sent": "heartbeat_counts_sent of [machines]",
     }
 
-    #: To each machine's wait, for each job, a draw of up to this is added: mostly one heartbeat.
+    #: Largest random amount added to each machine's wait, per job; usually one heartbeat.
     jitter: Micros = Micros(0)
-    #: Draws are whole multiples of this; of equal ones, a machine of a lower number has the lesser.
+    #: Random amounts are multiples of this; ties go to the machine with the lower number.
     jitter_step: Annotated[Micros, Meta(ge=1)] = Micros(1)
 
 
 class YaqD(QueueingScheduler):
     name: ClassVar[str] = "yaq-d"
-    summary: ClassVar[str] = "Schedulers that place by what machines said in their last heartbeat."
+    summary: ClassVar[str] = "Several schedulers that place by the machines' last heartbeats."
     settings_type: ClassVar[type[Settings]] = YaqDSettings
     capabilities: ClassVar[Capabilities] = Capabilities(
         transactions=True, queues=True, machine_events=True

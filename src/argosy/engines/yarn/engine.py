@@ -15,9 +15,7 @@ from argosy.solvers.placement import PlacementAnswer, PlacementProblem, place
 
 class Yarn(LraScheduler):
     name: ClassVar[str] = "yarn"
-    summary: ClassVar[str] = (
-        "Containers to whichever machine reports next; constraints are not seen."
-    )
+    summary: ClassVar[str] = "Containers go to whichever machine reports next; ignores constraints."
     capabilities: ClassVar[Capabilities] = structs.replace(
         LraScheduler.capabilities, constraints=False
     )

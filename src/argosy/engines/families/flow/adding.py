@@ -1,4 +1,4 @@
-"""New tasks become vertices and arcs, all jobs of a round at once."""
+"""Adds vertices and arcs for new tasks, all jobs of a round at once."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""From what the flow wants to what is asked of the cell; the work is the roster's.
+"""Which of the flow's placements are committed (computed by the roster in the core).
 
-Where tasks are of different sizes, the flow may put more on a machine than fits together, or push out a
-task that is too small to make room. Then those with the highest precedence come first, tasks of lower
-precedence that are in their way go, and the rest waits for another round. A round moves and preempts no
-more running tasks than it may, and none for the sake of one that is not let in.
+If tasks differ in size, the flow may put more on a machine than fits, or preempt a task that is too
+small to make room. Then tasks of the highest precedence are admitted first, tasks of lower
+precedence in their way are preempted, and the rest waits for another round. A round moves and
+preempts at most `moves` running tasks, and none for a task that is not admitted.
 """
 
 from __future__ import annotations

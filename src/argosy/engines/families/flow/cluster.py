@@ -1,4 +1,4 @@
-"""Where machines stand: which are there, and in which rack."""
+"""Which machines are up, and in which racks they are."""
 
 from __future__ import annotations
 

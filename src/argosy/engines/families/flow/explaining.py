@@ -1,10 +1,10 @@
-"""Explanations from prices: which of them a round gives, and to whom.
+"""Explanations from prices: which tasks get one in a round.
 
-A task that waits is told the price of a place (`pricing`), who holds it, and what its priority would
-have to rise by; one that is placed, what the second best machine would have cost. A search for either
-looks at some part of the network, and a round's searches at no more arcs than they may: whoever has
-waited longest for an explanation is next in a later round. Half of what a round may look at is kept for
-those that wait. An explanation that says nothing new is not repeated.
+A waiting task gets the price of a place (`pricing`), the task that holds it, and how much more
+precedence it would need; a placed task, what the second-best machine would have cost. A search
+scans part of the network, and a round may scan only so many arcs; tasks that have waited longest
+for an explanation are next in a later round. Half of a round's limit is reserved for waiting tasks.
+An unchanged explanation is not repeated.
 """
 
 from __future__ import annotations

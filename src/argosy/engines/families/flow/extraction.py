@@ -1,4 +1,4 @@
-"""From flow to placements; the work is the roster's."""
+"""Placements from the flow (computed by the roster in the core)."""
 
 from __future__ import annotations
 

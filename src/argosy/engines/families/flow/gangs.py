@@ -1,11 +1,11 @@
 """Gangs: jobs whose waiting tasks are placed together or not at all.
 
-A flow of least cost knows no "all or nothing", and to find the best one under it is NP-hard. So the flow
-is found as if there were no gangs. One that it gives only some of the places it needs is left out, and
-the flow found again for the others, which is a small change. Where several lack places, the first by
-precedence and age is tried without the rest, for it may get what they had, and then each of them beside
-it. After so many flows whoever still lacks places is left out. The next round asks all again, at the
-price of their longer wait.
+Min-cost flow cannot express "all or nothing", and finding the best flow with it is NP-hard. So the
+flow is first solved as if there were no gangs. A gang that gets only some of its places is left
+out, and the flow is solved again for the others, which is a small change. If several gangs lack
+places, the first by precedence and age is tried without the others, because it may get their
+places, and then each of the others is added. After a limited number of flows, gangs that still lack
+places are left out. The next round tries all again, with the cost of their longer wait.
 """
 
 from __future__ import annotations

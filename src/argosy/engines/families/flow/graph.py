@@ -1,9 +1,8 @@
 """The flow network of a scheduler, kept in step with its tasks and machines.
 
-Events change rows in the roster; `refresh` brings the network up to date in bulk, at the beginning of
-a round. Tasks of a class that run on a machine have an arc of their own to it, at the price of their way
-there without that of starting, and as wide as they are many. So equal tasks are one vertex also when
-some run.
+Events change rows in the roster; `refresh` updates the network in bulk at the beginning of a round. The
+running tasks of a class have an arc to their machine, with their number as its capacity, at the cost of
+their path there minus the cost of starting. So equal tasks are one vertex even if some of them run.
 """
 
 from __future__ import annotations

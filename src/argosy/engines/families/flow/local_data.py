@@ -1,5 +1,6 @@
-"""Where tasks' input lies, as the paper estimates it: sizes follow from running times, places from a
-hash of the task's number. The same tasks find their data in the same places under every engine.
+"""Where the input of tasks is stored, estimated as in the paper: its size from the running time,
+its places from a hash of the task's number. The same tasks have their data in the same places under
+every engine.
 
 Each block has its replicas as HDFS puts them: one anywhere, the second in any rack, the others beside
 the second. What several blocks put on one machine adds up.

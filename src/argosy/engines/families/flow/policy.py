@@ -1,13 +1,13 @@
-"""What a scheduling policy decides: which arcs there are, and what flow on them costs.
+"""A scheduling policy: which arcs there are, and what flow on them costs.
 
 A round goes over the network twice. In the first pass `gather` sees the statistics of all machines; in
-the second the other methods give costs. Costs are whole numbers, the policy's own unit. A task's way is
+the second the other methods return costs. Costs are whole numbers in the policy's own unit. Tasks go
 
     task class -> pool -> (rack ->) machine -> sink      or      task class -> job (-> owner) -> sink
 
-with short cuts to racks and machines that it prefers. A *pool* is an aggregator for all tasks that ask
-for the same resources and attributes, so that arcs to machines are few; the job's vertex stands for not
-being scheduled. Tasks of a class are alike in all that follows.
+with shortcuts to preferred racks and machines. A *pool* aggregates all tasks that ask for the same
+resources and attributes, which keeps the number of arcs to machines small; the job's vertex stands for
+waiting. Tasks of a class are equal in everything that matters here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Pools: one aggregator for all tasks that ask for the same resources and attributes.
 
-A pool has arcs to the machines that can take such a task, directly or by way of racks, and to no other:
-this is how hard constraints are kept. Whatever number of jobs share a pool, the arcs are as many. All
-pools together are matrices with a row each and a column a machine, so that a round costs a few array
-operations however many there are.
+A pool has arcs only to machines that can take such a task, directly or through racks: this is how hard
+requirements are kept. The number of arcs does not depend on how many jobs share a pool. Pools are stored
+as matrices with a row per pool and a column per machine, so that a round takes a few array operations.
 """
 
 from __future__ import annotations

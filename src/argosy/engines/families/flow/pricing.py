@@ -1,10 +1,10 @@
-"""Prices of places: what one would cost a task that waits, and what the second best would have cost one
-that is placed.
+"""Prices of places: what a place would cost a waiting task, and what the second-best place would
+have cost a placed one.
 
-Both are cheapest ways through the residual network, which count all that others would have to do. Duals
-make the search for one small, and are not enough alone: a price bounds what a way costs and reaches it
-only where the way is tight. What is found is exact for the flow as it is, as solving again with changed
-costs shows.
+Both are cheapest paths through the residual network, which include what other tasks would have to
+do. Dual prices make the search small but are not enough alone, because a price is only a bound on
+the cost of a path. The result is exact for the current flow: solving again with changed costs
+confirms it.
 """
 
 from __future__ import annotations

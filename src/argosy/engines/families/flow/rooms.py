@@ -1,6 +1,6 @@
-"""How many tasks go where, and at what price: the terms of the arcs into and out of machines.
+"""Capacities and costs of the arcs into and out of machines.
 
-The roster counts the rooms; policies price them. Only machines where something changed are looked at.
+The roster computes how many tasks fit; policies set the costs. Only machines that changed are updated.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Rounds: whatever happened is put into the network, a flow of least cost is found, and the difference
-to what runs becomes one transaction.
+"""Rounds: the network is updated with everything that happened, a flow of least cost is found, and the
+difference from what runs becomes one transaction.
 
-While a round is decided on and committed, events gather; the next round takes them all at once. A round
-is decided on the cluster as it is when the round begins, and judged when its decision time has passed.
+Events that arrive during a round are handled together in the next one. A round decides on the cluster as
+it is when the round begins, and commits when its decision time has passed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is known of the machines at the beginning of a round, a row or number each."""
+"""Statistics of the machines at the beginning of a round, one row or number per machine."""
 
 from __future__ import annotations
 

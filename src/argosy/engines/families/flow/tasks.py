@@ -1,4 +1,4 @@
-"""The tasks a scheduler has, and what stands for them, as Python reads them from the roster."""
+"""A scheduler's tasks, and their vertices and arcs, read from the roster in the core."""
 
 from __future__ import annotations
 

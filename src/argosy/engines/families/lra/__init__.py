@@ -1,9 +1,9 @@
-"""Long-running applications beside tasks: the two schedulers that Medea and its baselines are made of.
+"""Long-running applications (LRAs) beside tasks: the two schedulers of Medea and its baselines.
 
     manager    the constraint manager: what is active, validated on submission
     cluster    node groups and static tags, read off a view
-    memory     running containers and active constraints, as the cell says
-    sight      which constraints a baseline can see
+    memory     running containers and active constraints, read from the cell
+    sight      which constraints a baseline supports
     plans      a batch of LRAs: the question, the decision, and the claims
     tasks      a task job with constraints
     queues     whose task job comes next
@@ -11,5 +11,5 @@
     program    engines that solve the integer program
     reasons    explanations
 
-This package is no engine; it is what several are made of.
+Shared by `medea`, `jkube`, `jkube++`, `kube-modern`, `yarn` and `ilp-all`. Contains no engine.
 """

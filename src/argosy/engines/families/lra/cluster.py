@@ -1,4 +1,4 @@
-"""Node groups, static tags and running containers, read off a view."""
+"""Node groups, static tags and running containers, read from a view."""
 
 from __future__ import annotations
 

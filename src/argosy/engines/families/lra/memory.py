@@ -1,8 +1,8 @@
-"""What runs where and which constraints are active, as the cell says.
+"""Running containers and active constraints, read from the cell.
 
-Nothing is remembered of one's own: containers with tags are read again from machines whose version moved
-on, and constraints from the cell's list of applications. So a scheduler that begins again after a crash,
-and one of several, knows as much as any other, also of what others placed.
+Tagged containers are read again from machines whose version has changed, and constraints from the cell's
+list of applications. So a scheduler knows as much after a crash as before, and several schedulers know
+what the others placed.
 """
 
 from __future__ import annotations

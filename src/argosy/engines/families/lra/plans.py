@@ -1,7 +1,7 @@
-"""What is decided about a batch of applications, and the claims that follow.
+"""The placement of a batch of applications, and the claims for it.
 
-A batch is asked about in plain values (`BatchQuestion`), decided on the cell or on a snapshot of it
-(`BatchDecision`), and only then turned into claims: so the decision may be made beside the loop.
+A `BatchQuestion` and a `BatchDecision` are plain values, and the decision is turned into claims only
+afterwards; so it may be made in the background, on a snapshot of the cell.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ from argosy.solvers.placement.program import has_solver
 class ProgramSettings(LraSettings, frozen=True):
     """What the integer program may cost."""
 
-    #: Machines to choose from, nodes of the search tree, and a stop by the clock, which should not
-    #: strike: a run in which it does may differ from the next. What was found by then is used.
+    #: Largest number of machines and of search-tree nodes, and a time limit. A run that reaches the
+    #: time limit may not be repeatable; it uses the best answer so far.
     candidates: Annotated[int, Meta(ge=1, le=100_000)] = 64
     nodes: Annotated[int, Meta(ge=1, le=10_000_000)] = 500
     budget: Annotated[Micros, Meta(ge=1_000)] = Micros(1_000_000)

@@ -1,10 +1,10 @@
-"""Which hard constraints keep an application out: an analysis of an infeasible placement.
+"""Which hard constraints to relax so that an application finds a place.
 
 If there is room without any hard constraint, all are left out and put back one by one, as long as
-the application still finds a place. Those that cannot be put back are what to relax: no part of
-them would do, where at most 64 are concerned. The application's own are put back last, so they are
-named rather than those of the operator or of others. Whether there is a place is asked of
-heuristics, which may miss one in a tight cell.
+the application still finds a place. Those that cannot be put back must be relaxed, all of them (this
+is exact for at most 64 constraints). The application's own are put back last, so they are named
+rather than the operator's or others'. Heuristics decide whether there is a place; they may miss one
+in a tight cell.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Two schedulers: one for long-running applications (LRAs), one for tasks, which allocates for both.
 
 LRAs are collected and placed together once per interval. Their placement is decided on the cell as it is
-at the beginning, beside the loop if it could take long; when the decision time has passed it goes to the
-task scheduler, which commits it, each LRA whole or not at all. What tasks took meanwhile is a conflict:
-see `LraSettings.conflict`.
+at the start, in the background if it could take long. When the decision time has passed, the task
+scheduler commits it, each LRA whole or not at all. If tasks have taken the room meanwhile, that is a
+conflict: see `LraSettings.conflict`.
 
-Tasks are served by queues in the order of their weighted dominant shares, in which LRAs count.
+Tasks are served from queues, the smallest weighted dominant share first; LRAs count in these shares.
 """
 
 from __future__ import annotations

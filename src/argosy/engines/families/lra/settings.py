@@ -1,4 +1,4 @@
-"""What can be said to the two schedulers."""
+"""Settings of Medea's two schedulers."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ class LraSettings(SerialSettings, frozen=True):
 
     #: Kinds of jobs that are long-running applications; "*" means all.
     long_running: tuple[str, ...] = ("service",)
-    #: Applications that come within one interval are placed together.
+    #: Applications submitted within one interval are placed together.
     interval: Micros = Micros(10_000_000)
-    #: Placing applications takes t_lra for each and t_container for each container.
+    #: Decision time is t_lra per application plus t_container per container.
     t_lra: Micros = Micros(100_000)
     t_container: Micros = Micros(5_000)
-    #: The operator's constraints, beside those of the cell.
+    #: Operator's constraints, in addition to those of the cell.
     operator: tuple[Constraint, ...] = ()
-    #: When tasks took what an application was to get: place it anew in the next interval; kill tasks of
-    #: lower precedence; place it elsewhere in the same sets at once; or let no task take it meanwhile,
-    #: for which the decision has to be known from the beginning: it is made on the loop.
+    #: When tasks have taken an application's room: place it again in the next interval; kill tasks of
+    #: lower precedence; move at once to another machine of the same sets; or reserve the room, which
+    #: requires that the decision is made at once, not in the background.
     conflict: Literal["resubmit", "kill", "relax", "reserve"] = "resubmit"
-    #: The node group in which a relaxed container stays.
+    #: With `relax`: the node group within which a container may move.
     relax_within: str = "rack"
-    #: The weights of owners' queues in the fairness between them; 1 for those not named.
+    #: Weights of owners' queues; 1 by default.
     queues: dict[str, Annotated[float, Meta(gt=0)]] = msgspec.field(default_factory=dict)
-    #: Less room than this on a machine is of no use: it is fragmented.
+    #: A machine with less free room than this counts as fragmented.
     smallest: Resources = Resources(1_000, 2 * GIB)
     objective: Objective = Objective()
-    #: How many running containers that break constraints may be moved in one interval. 0: none.
+    #: At most this many running containers that break constraints are moved per interval.
     migrate: Annotated[int, Meta(ge=0, le=1_000)] = 0
 
     def is_lra(self, job: Job) -> bool:

@@ -1,10 +1,10 @@
-"""What other schedulers can see of a constraint.
+"""Which constraints each scheduler supports.
 
 everything  Medea: all of it
 kube        the Kubernetes of the paper: affinity and anti-affinity, no cardinality, no 'or'
 kube_plus   J-Kube++: also cardinality
-kube_modern today's Kubernetes: upper bounds too, as hard ones (a topology spread with maxSkew and
-            minDomains says a limit, and says it only so)
+kube_modern today's Kubernetes: also upper bounds, hard only (a topology spread with maxSkew and
+            minDomains)
 nothing     YARN's schedulers for tasks
 """
 

@@ -1,4 +1,4 @@
-"""Numbers about the batches that were decided on, for the summary of a run."""
+"""Statistics of the batches placed, for the summary of a run."""
 
 from __future__ import annotations
 

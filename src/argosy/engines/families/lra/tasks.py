@@ -1,6 +1,6 @@
-"""Task jobs with constraints: placed at once and one by one, each container where it breaks least.
+"""Task jobs with constraints: placed at once, container by container, each where it breaks least.
 
-Nobody waits for an interval and nothing is solved. A job that is no gang may be placed in part.
+They do not wait for an interval or a solver. A job that is not a gang may be placed in part.
 """
 
 from __future__ import annotations

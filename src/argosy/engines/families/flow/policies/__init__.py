@@ -1,4 +1,4 @@
-"""The policies: one a module, all of them by name."""
+"""The policies, one per module, and their names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Load spreading: a machine gets another task only when all others have as many (the paper's figure 6a).
 
-All tasks go through their pool; what spreads them is the arc from each machine to the sink, whose unit
-number k costs k: the parallel arcs of the paper as one convex arc.
+All tasks go through their pool. They are spread by the arc from each machine to the sink, whose
+k-th unit costs k: the paper's parallel arcs as one convex arc.
 """
 
 from __future__ import annotations

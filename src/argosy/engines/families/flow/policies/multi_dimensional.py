@@ -1,9 +1,9 @@
-"""Several resources: a task goes where all it asks for fits, as in Borg, and where load is even, or
-where it is highest already if tasks are to be packed.
+"""Several resources: a task goes where everything it asks for fits, as in Borg, and where the load
+is lowest, or highest if tasks are to be packed.
 
-The cost of a machine is the mean of its resources' use with the task on it, in thousandths; another task
-costs as much more as it uses. Not being scheduled costs by precedence; and for as many of an owner's
-tasks as would make up an equal share among all owners, by dominant resource, it costs `fairness` more.
+The cost of a machine is the mean use of its resources with the task on it, in thousandths; each
+further task costs more by what it uses. The cost of waiting depends on precedence; for tasks within
+their owner's equal share of the dominant resource, it is higher by `fairness`.
 """
 
 from __future__ import annotations

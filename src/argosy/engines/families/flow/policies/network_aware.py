@@ -1,8 +1,8 @@
-"""Network awareness: no machine's link is asked for more than it has (the paper's figure 6c).
+"""Network awareness: no machine's link is oversubscribed (the paper's figure 6c).
 
-A pool stands for a bandwidth request. It has room on a machine for as many tasks as fit into the spare
-bandwidth, as one convex arc for the paper's parallel ones: a unit costs the request and what is in use
-already, so that links fill evenly. Costs are thousandths of the largest link.
+A pool stands for a bandwidth request. On each machine it has room for as many tasks as fit into the
+spare bandwidth: one convex arc instead of the paper's parallel ones. A unit costs the request plus
+the bandwidth already in use, so that links fill evenly. Costs are thousandths of the largest link.
 """
 
 from __future__ import annotations

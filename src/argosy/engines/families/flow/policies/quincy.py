@@ -1,9 +1,9 @@
 """Quincy's policy: data locality against waiting and preemption (the paper's figure 6b).
 
-A batch task costs what its input costs to bring: a GiB from within the rack `in_rack`, one from beyond
-it `cross_rack`, what lies on the machine itself nothing. It has arcs to machines and racks that hold at
-least `threshold` of its input, and goes anywhere else through its pool at the price of all of it from
-beyond the rack. Not being scheduled costs more the longer a job has waited.
+A batch task costs what it costs to fetch its input: `in_rack` per GiB from the same rack,
+`cross_rack` per GiB from another rack, nothing from the machine itself. It has arcs to machines and
+racks that hold at least `threshold` of its input; it reaches all others through its pool, at the
+cost of fetching everything from another rack. Waiting costs more the longer a job has waited.
 """
 
 from __future__ import annotations
