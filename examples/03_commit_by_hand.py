@@ -10,7 +10,7 @@ Output:
       task 5: another task of the same all-or-nothing placement was refused
     with precedence: [True], evicted task 2 from m0
     on an old version: [False]
-      task 9: m1 changed 1 times since the decision began
+      task 9: m1 changed once since the decision began
     audit: nothing amiss
 """
 

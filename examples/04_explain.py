@@ -4,12 +4,12 @@ Output:
 
     report/0 in a cell of two machines:
            0 µs  submitted with 3 tasks, goes to scheduler
-           0 µs  scheduler begins to decide, for 115 ms
+           0 µs  scheduler starts to decide, which takes 115 ms
          116 ms  placed on m-0 by scheduler
          116 ms  starts on m-0
-         10.1 s  finished, having run 10 s
+         10.1 s  finished after running for 10 s
     giant/0 has no machine: none of 2 machines can take it; the nearest is m-0, which lacks 5 cores.
-    What would change it: no machine is large enough, even if empty: ask for 5 cores less, or add one
+    What would help: no machine is large enough, even if empty: ask for 5 cores less, or add one
 """
 
 import tempfile
@@ -56,7 +56,7 @@ def main(directory: Path) -> None:
 
     answer = argosy.why(run, "giant/0")
     print(answer.sentence)
-    print(f"What would change it: {answer.remedy}")
+    print(f"What would help: {answer.remedy}")
 
 
 if __name__ == "__main__":

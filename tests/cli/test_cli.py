@@ -402,7 +402,7 @@ class TestCompare:
         some = ("--no-save",) if command == "run" else ("--seeds", "2", "--jobs", "1")
         result = argosy(command, QUICKSTART, "--engine", "murmuration", *some)
         assert result.code == 0, result.err
-        note = "murmuration places tasks one by one: 1 job has to be placed together"
+        note = "murmuration ignores gangs; 1 job asks for one"
         assert result.err.splitlines().count(f"note: {note}") == 1
         if command == "compare":
             assert f"  {note}" in result.out.splitlines()
@@ -411,8 +411,8 @@ class TestCompare:
         done = argosy("compare", QUICKSTART, "--seeds", "1", "--jobs", "1", "-o", "json")
         (compared,) = json.loads(done.out)["comparisons"]
         notes = {standing["engine"]: standing["notes"] for standing in compared["standings"]}
-        assert any("one by one" in note for note in notes["murmuration"])
-        assert not any("one by one" in note for note in notes["omega"])
+        assert any("ignores gangs" in note for note in notes["murmuration"])
+        assert not any("ignores gangs" in note for note in notes["omega"])
 
     def test_seeds_beyond_the_largest_are_refused(self, argosy: Call, tmp_path: Path) -> None:
         scenario = tmp_path / "last.toml"

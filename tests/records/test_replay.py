@@ -163,7 +163,7 @@ def test_the_command_names_the_first_line_that_differs_and_exits_with_1(
     shown = call(str(changed))
     assert shown.exit_code == 1
     line = data[: data.index(needle)].count(b"\n") + 1
-    assert f"changed.jsonl:{line}: other decisions from here on" in shown.stdout
+    assert f"changed.jsonl:{line}: decisions differ from here on" in shown.stdout
     found = json.loads(call(str(changed), "-o", "json").stdout)
     assert (found["same"], found["line"]) == (False, line)
 

@@ -160,7 +160,7 @@ def test_a_story_goes_from_submission_to_the_end(tmp_path: Path) -> None:
         "started",
         "finished",
     ]
-    assert story[-1].text == "finished, having run 10 s"
+    assert story[-1].text == "finished after running for 10 s"
     assert [line.at for line in story] == sorted(line.at for line in story)
 
 

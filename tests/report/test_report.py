@@ -166,7 +166,11 @@ class TestSummaries:
             summary(), timeline=Timeline(w2x=one, tct=one, spread={"started": one})
         )
         parts = [row[0] for row in summaries.lives(kept).rows]
-        assert parts == ["w2x, at the machine", "TCT, in all", "spread of a job when started"]
+        assert parts == [
+            "w2x, waiting at the machine",
+            "TCT, total",
+            "spread of a job when started",
+        ]
         assert any("life of tasks" in section[0] for section in summaries.sections(kept))
 
     def test_states_nobody_is_in_are_not_listed(self) -> None:
@@ -193,7 +197,7 @@ class TestSummaries:
         assert row["network_lost"] == document["network"]["lost"] == 7
         assert "messages_sent" not in row
         shown = dict(summaries.totals(summary()).rows)["messages"]
-        assert shown == "by schedulers 1,200, notices of machines 300, lost 7"
+        assert shown == "by schedulers 1,200, notices from machines 300, lost 7"
 
 
 class TestPlots:
@@ -242,7 +246,7 @@ class TestComparison:
     def test_a_difference_within_the_noise_is_called_so(self) -> None:
         compared = compare(runs_of(a=[10e6, 14e6, 12e6], b=[14e6, 10e6, 12.1e6]), JCT)
         first, second = verdict(compared, JCT)
-        assert first == "No engine is clearly best by median JCT; a has the least:"
+        assert first == "No engine is clearly best by median JCT; a has the lowest:"
         assert "no clear difference" in second
 
     def test_equal_engines_are_called_equal(self) -> None:
@@ -284,7 +288,7 @@ class TestComparison:
         )
 
     def test_an_engine_that_passes_over_demands_is_not_best_in_silence(self) -> None:
-        notes = {"fast": ["fast places tasks one by one: 1 job has to be placed together"]}
+        notes = {"fast": ["fast ignores gangs; 1 job asks for one"]}
         compared = compare(runs_of(slow=[30e6, 31e6], fast=[10e6, 11e6]), JCT, notes)
         assert compared.standing("fast").notes == tuple(notes["fast"])
         lines = verdict(compared, JCT)
@@ -304,7 +308,7 @@ class TestComparison:
         text = "\n".join(verdict(compared, JCT))
         assert "starving finished 60 % of all jobs" in text
         assert (
-            "starving has only 0.05 times the median JCT, but is not best: it finished fewer jobs"
+            "starving has only 0.05 times the median JCT, but is not best because it finished fewer jobs"
             in text
         )
         rows = {row["engine"]: row for row in comparison.table(compared, JCT).records()}
@@ -439,10 +443,10 @@ def test_an_unplaced_task_answers_with_the_nearest_miss_and_the_remedy() -> None
     )
     assert sentences(answer) == [
         "train/0 has no machine: the cell is full.",
-        "1,200 machines were looked at, 0 could take it.",
-        "Ruled out: 1,000 by cpu, 200 by filtered.",
+        "1,200 machines checked, 0 could take it.",
+        "Ruled out: 1,000 lack cpu, 200 do not meet the task's requirements.",
         "Nearest miss: m-7 lacks 2 cores.",
-        "What would change it: 2 more cores on any machine.",
+        "What would help: 2 more cores on any machine.",
     ]
 
 

@@ -1,9 +1,9 @@
-"""The state and its one door; node groups; tag counts; audit; fit search.
+"""The state of the cluster: machines, claims, node groups, tag counts; commits, fit search and audit.
 
-Charter: `Cell` is the only mutable owner of cluster state and `commit` its only door. Everyone else
-gets a `View`: the live cell to read, or a frozen `Snapshot` of it. What is kept per machine and per
-claim lives in the native core; this package gives it names, checks and words. No policy: which rule
-searches, and what to do about a refusal, is the engines' affair.
+Charter: only `Cell` holds mutable cluster state, and only `commit` changes it. Everything else
+reads a `View`: the live cell, or a frozen `Snapshot` of it. Data per machine and per claim is in
+the native core; this package adds names, checks and sentences. No policy: engines decide which rule
+to search by, and what to do about a refusal.
 """
 
 from argosy.cell.audit import AuditFailure, Usage

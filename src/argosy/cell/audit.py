@@ -1,4 +1,4 @@
-"""What the audit finds, and who used what."""
+"""Findings of the audit, and usage per scheduler."""
 
 from __future__ import annotations
 

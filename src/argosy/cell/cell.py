@@ -1,4 +1,4 @@
-"""The cell: the only mutable owner of cluster state, and `commit` its only door."""
+"""The cell: holds the cluster's state; only `commit` changes it."""
 
 from __future__ import annotations
 

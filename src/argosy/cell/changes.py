@@ -1,7 +1,7 @@
-"""Machine changes: checked as a whole before the first is made, then made in order.
+"""Machine changes: all are checked before the first is made, then made in order.
 
-Resources, node groups and node sets that the cell has not heard of are part of a change: the check finds
-them, and the cell grows before the first change is made.
+A change may bring new resources, node groups and node sets: the check finds them, and the cell grows
+before the first change is made.
 """
 
 from __future__ import annotations

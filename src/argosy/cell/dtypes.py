@@ -1,4 +1,4 @@
-"""What is wrong with an array that the core did not take, in a sentence."""
+"""Says what is wrong with an array that the core rejected."""
 
 from __future__ import annotations
 

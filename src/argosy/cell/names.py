@@ -1,7 +1,7 @@
 """Names of machines, resources, node sets, attributes, tags and schedulers, and their numbers.
 
-One `Names` is shared by a cell and all its views. A number once given keeps its meaning. What a snapshot
-must not see change is in `Known`, which is copied before the first change after a snapshot was made.
+A cell and all its views share one `Names`. A number never changes its meaning. What must not change
+under a snapshot is in `Known`, which is copied before the first change after a snapshot.
 """
 
 from __future__ import annotations

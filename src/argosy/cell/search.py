@@ -1,4 +1,4 @@
-"""Fit search: its rules, and what it found, in words."""
+"""Fit search: its rules, and explanations of its results."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Views: all that can be read of a cell. Engines get nothing else.
+"""Views: everything that can be read of a cell. Engines get nothing else.
 
-A view of the live cell copies nothing and sees every commit; a `Snapshot` is frozen. Both answer
-the same questions. Arrays that come back are the caller's own.
+A view of the live cell copies nothing and sees every commit; a `Snapshot` is frozen. Both have the same
+methods. The arrays they return are copies.
 """
 
 from __future__ import annotations

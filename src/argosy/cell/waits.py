@@ -1,7 +1,7 @@
-"""Expected waits at machines, as one scheduler believes them to be: see core/waits/wait_view.hpp.
+"""One scheduler's view of the expected waits at machines: see core/waits/wait_view.hpp.
 
-A host makes the view of each scheduler that wants one, hands it over in the scheduler's context and
-feeds it with reports; the engine looks at it when it decides, and writes into it what it decides itself.
+A host creates the view for each scheduler that wants one, passes it in the scheduler's context and feeds
+it with reports. The engine reads it when it decides, and adds its own decisions.
 """
 
 from __future__ import annotations

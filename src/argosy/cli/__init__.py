@@ -1,11 +1,11 @@
 """The command line: one module per command, imported when that command is called.
 
 Charter: read arguments, call the layers below, print. Results go to stdout, everything else to
-stderr; a mistake of the user is one line and exit code 2, never a traceback. What a command needs
-is imported inside it, so that `argosy --help` starts without NumPy, rich or msgspec.
+stderr; a user's mistake is one line and exit code 2, never a traceback. Commands import what they need
+inside the function, so that `argosy --help` starts without NumPy, rich or msgspec.
 
-Exit codes: 0 done, 1 a problem found by `doctor` or `replay`, or a bug, 2 a mistake in the input, 130
-interrupted, 141 the reader of the output went away, 143 terminated.
+Exit codes: 0 success, 1 a problem found by a check (such as `doctor` or `replay`) or a bug, 2 a mistake
+in the input, 130 interrupted, 141 the reader of the output closed the pipe, 143 terminated.
 """
 
 from __future__ import annotations

@@ -21,15 +21,15 @@ from argosy.version import __version__
 COMMANDS: Final = {
     "run": "Execute a scenario and keep what happened.",
     "compare": "Run engines under the same seeds and say which is best, and why.",
-    "summary": "Count what happened in a run, finished or not.",
-    "replay": "Replay a run's journal: are the decisions the same, or what would others do?",
+    "summary": "Print the summary of a run, finished or not.",
+    "replay": "Check that a run's decisions repeat, or try other engines on its jobs.",
     "engines": "List engines, or the settings of one.",
-    "story": "Tell a task's life, line by line.",
-    "audit": "Say which scheduler used what, and who was in whose way.",
-    "why": "Explain why a task is where it is, or nowhere.",
+    "story": "Show what happened to a task, line by line.",
+    "audit": "Show which scheduler used what, and which got in another's way.",
+    "why": "Explain why a task is where it is, or why it has no machine.",
     "constraints": "Check, print and translate placement constraints.",
-    "paper": "Run a paper's experiments again and check its claims.",
-    "flow": "Solve, make and check min-cost flow problems.",
+    "paper": "Rerun a paper's experiments and check its claims.",
+    "flow": "Solve, generate and check min-cost flow problems.",
     "doctor": "Check this installation.",
 }
 MISTAKE: Final = 2
@@ -38,7 +38,7 @@ READER_GONE: Final = 141
 
 @dataclass
 class GlobalOptions:
-    """What was asked of the command as a whole; known to `run` also once the command has failed."""
+    """Options of the command as a whole; `run` can read them even after the command has failed."""
 
     debug: bool = False
 
@@ -77,8 +77,8 @@ class LazyGroup(click.Group):
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.make_pass_decorator(GlobalOptions, ensure=True)
 def app(options: GlobalOptions, debug: bool) -> None:
-    """One cluster scheduler with a fleet of engines: replay a workload under each in a simulated
-    cell, see which is best and why."""
+    """A cluster scheduler with many engines: simulate a workload with each, and see which is best and
+    why."""
     options.debug = options.debug or debug
 
 
@@ -135,7 +135,7 @@ def _called(arguments: Sequence[str] | None, options: GlobalOptions) -> int:
 
 
 def _complain(code: str, text: str, options: GlobalOptions) -> int:
-    """Tell of the error that is being handled."""
+    """Print the error that is being handled."""
     if options.debug:
         click.echo(traceback.format_exc(), err=True, nl=False)
     line = " ".join(text.split())

@@ -1,4 +1,4 @@
-"""`argosy audit`: who used what."""
+"""`argosy audit`: which scheduler used what."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from argosy.cli.output import emit, output_option
 @run_option
 @output_option
 def command(directory: Path | None, output: str) -> None:
-    """Say what each scheduler of a kept run held against its limits, what it admitted, whom it
-    preempted and who was in whose way."""
+    """Show for each scheduler what it held, compared with its limits, and its admissions,
+    preemptions and conflicts with others."""
     import msgspec
 
     from argosy.records.audit import audit

@@ -42,14 +42,14 @@ WIDEST_PLOT: Final = 100
     "--as-published",
     "published",
     is_flag=True,
-    help="Settings, machines and number of schedulers as in the published simulations; engines are "
-    "named by their published forms.  [default: all of these]",
+    help="Use the settings, machines and number of schedulers of the published simulations; --engine "
+    "then names a published configuration.  [default: all of these]",
 )
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
     metavar="N",
-    help=f"How many seeds, counted up from the scenario's own.  [default: {DEFAULT_SEEDS}]",
+    help=f"How many seeds, counting up from the scenario's own.  [default: {DEFAULT_SEEDS}]",
 )
 @click.option(
     "--seed",
@@ -57,7 +57,7 @@ WIDEST_PLOT: Final = 100
     multiple=True,
     type=click.IntRange(0, LARGEST_SEED),
     metavar="N",
-    help="This seed; repeatable.",
+    help="Use this seed; repeatable.",
 )
 @click.option(
     "--metric",
@@ -71,7 +71,7 @@ WIDEST_PLOT: Final = 100
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Processes to run in.  [default: one per CPU]",
+    help="How many processes to use.  [default: one per CPU]",
 )
 @output_option
 def command(
@@ -84,10 +84,10 @@ def command(
     jobs: int | None,
     output: str,
 ) -> None:
-    """Run SCENARIO under each engine and the same seeds, and say which engine is best and why.
+    """Run SCENARIO with each engine and the same seeds, and say which engine is best and why.
 
-    Less is better for every metric. A metric is taken once per run; the median over the seeds comes
-    with a 95 % bootstrap interval, ratios of medians with their standard error. Nothing is kept.
+    A metric is one number per run; less is better. Medians over the seeds have a 95 % bootstrap
+    interval, ratios of medians a standard error. Nothing is saved.
     """
     if seeds is not None and seeds > MOST_SEEDS:
         raise CommandError(f"--seeds {seeds}", expected=f"at most {MOST_SEEDS:,}")

@@ -14,12 +14,17 @@ from argosy.model.errors import CommandError
 @click.command(epilog="Example: argosy constraints lint scenarios/medea.toml")
 @click.argument("action", type=click.Choice(["lint", "print", "translate"]))
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--to", type=click.Choice(["kubernetes", "yarn"]), help="Translate constraints.")
 @click.option(
-    "--from", "source", type=click.Choice(["kubernetes", "yarn"]), help="Translate to constraints."
+    "--to", type=click.Choice(["kubernetes", "yarn"]), help="Translate constraints to this."
+)
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice(["kubernetes", "yarn"]),
+    help="Translate this to constraints.",
 )
 @click.option("--tag", "tags", multiple=True, help="A tag of the pod, or TAG=COUNT for YARN.")
-@click.option("--static", multiple=True, help="A tag that machines carry as a label.")
+@click.option("--static", multiple=True, help="A tag that is a label of machines.")
 @output_option
 def command(
     action: str,
@@ -32,11 +37,11 @@ def command(
 ) -> None:
     """Check, print or translate placement constraints.
 
-    FILE has one constraint a line, or is TOML or YAML with a list `constraints`. `lint` also takes a
-    scenario, finds conflicts, unknown groups and tags that nobody carries, and exits with 1 on errors.
-    `print` writes the normal form. `translate` says the same in another system's language or refuses
-    with the reason; with --from kubernetes, FILE is YAML or JSON with a pod's labels, affinity and
-    topologySpreadConstraints, with --from yarn one placement specification.
+    FILE has one constraint per line, or is TOML or YAML with a list `constraints`. `lint` also takes a
+    scenario; it finds conflicts, unknown groups and unused tags, and exits with 1 on errors. `print`
+    writes the normal form. `translate` converts to another system's language, or says why it cannot.
+    With --from kubernetes, FILE is YAML or JSON with a pod's labels, affinity and
+    topologySpreadConstraints; with --from yarn, it is one placement specification.
     """
     if action == "lint":
         _lint(file, output)

@@ -33,7 +33,7 @@ FIRST_BITS: Final = 16326800385650405095
 
 
 class DoctorFinding(NamedTuple):
-    #: "ok", "note" for what works with less comfort, or "problem".
+    #: "ok", "note" for what works but not as well, or "problem".
     status: str
     what: str
     found: str
@@ -120,7 +120,7 @@ def _engines() -> Iterator[DoctorFinding]:
     engines, broken = registry.survey()
     for name, entries in plugins.entry_points().items():
         if name in broken:
-            hint = "repair or uninstall the package; until then this engine cannot be used"
+            hint = "fix or uninstall the package; until then this engine cannot be used"
             yield DoctorFinding("problem", "engine", str(broken[name]), hint)
         elif name in engines:
             yield DoctorFinding("ok", "engine", f"{name} from {entries[0].value}")
@@ -139,7 +139,7 @@ def _write_access() -> Iterator[DoctorFinding]:
     place = RUNS if RUNS.is_dir() else Path()
     with tempfile.TemporaryDirectory(prefix=".argosy-", dir=place):
         pass
-    yield DoctorFinding("ok", "write access", f"runs are kept in {RUNS.absolute()}")
+    yield DoctorFinding("ok", "write access", f"runs are saved in {RUNS.absolute()}")
 
 
 def _terminal() -> Iterator[DoctorFinding]:
@@ -158,6 +158,6 @@ def _terminal() -> Iterator[DoctorFinding]:
 CHECKS: Final = (_python, _native_core, _libraries, _extras, _engines, _write_access, _terminal)
 HINTS: Final = {
     "native core": "install argosy again; the core is compiled for one version of Python",
-    "engines": "mend the problems above first; then install argosy again",
-    "write access": "change to a directory you may write to, or name one with --out",
+    "engines": "fix the problems above first; then install argosy again",
+    "write access": "change to a directory you can write to, or name one with --out",
 }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.argument("name", required=False)
 @output_option
 def command(name: str | None, output: str) -> None:
-    """List the engines with what they can do; with NAME, that engine's settings.
+    """List the engines and their capabilities; with NAME, that engine's settings.
 
     NAME may also be a class, as in "package.module:Class".
     """

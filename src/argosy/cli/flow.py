@@ -23,7 +23,7 @@ WRONG = 1
 
 @click.group(epilog="Example: argosy flow solve network.min -o json")
 def command() -> None:
-    """Solve, make and check min-cost flow problems in the DIMACS format."""
+    """Solve, generate and check min-cost flow problems in the DIMACS format."""
 
 
 @command.command(epilog="Example: argosy flow solve network.min --algorithm relaxation -o json")
@@ -43,7 +43,7 @@ def command() -> None:
 )
 @output_option
 def solve(file: Path, algorithm: str, solution: Path | None, output: str) -> None:
-    """Find a flow of least cost for the problem in FILE (- is stdin). `seconds` is the solve alone."""
+    """Find a flow of least cost for the problem in FILE (- is stdin). `seconds` counts solving only."""
     from argosy.solvers.flow import Algorithm, FlowNetwork
     from argosy.solvers.flow.dimacs import write_solution
     from argosy.worlds.clocks import ClockBudget
@@ -80,7 +80,7 @@ def solve(file: Path, algorithm: str, solution: Path | None, output: str) -> Non
     type=click.IntRange(2, 1_000_000),
     default=100,
     show_default=True,
-    help="Machines of a cluster, or vertices.",
+    help="Number of machines of a cluster, or of vertices.",
 )
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option(
@@ -116,7 +116,7 @@ def gen(shape: str, size: int, seed: int, output: str) -> None:
 def check(context: click.Context, file: Path, solution: Path, output: str) -> None:
     """Prove that SOLUTION is a flow of least cost for the problem in FILE, or say what is wrong.
 
-    Uses the prices in SOLUTION if it has them, and looks for some otherwise. Exits with 1 if wrong.
+    Uses the prices in SOLUTION if it has any, otherwise finds them. Exits with 1 if it is wrong.
     """
     from argosy.solvers.flow import checker
     from argosy.solvers.flow.dimacs import read_solution
@@ -127,7 +127,7 @@ def check(context: click.Context, file: Path, solution: Path, output: str) -> No
         answer = read_solution(lines, instance, str(solution))
     wrong = [str(fault) for fault in checker.infeasibilities(problem, answer.flows)]
     if checker.cost_of(problem, answer.flows) + instance.fixed_cost != answer.cost:
-        wrong.append("a cost that is not the flow's")
+        wrong.append("its cost is not the cost of its flow")
     if not wrong:
         wrong = _costlier(problem, answer.flows, answer.prices)
     _show(output, {"right": not wrong, "cost": answer.cost, "faults": wrong})

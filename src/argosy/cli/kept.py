@@ -1,4 +1,4 @@
-"""Which run a command is about: the one named with `--run`, or the latest."""
+"""The run that a command reads: the one named with `--run`, or the latest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run_option(command: Command) -> Command:
         "directory",
         type=click.Path(path_type=Path),
         metavar="DIR",
-        help="The run's directory; the run may still go on.  [default: the latest under runs/]",
+        help="The run's directory, finished or in progress.  [default: the latest under runs/]",
     )(command)
 
 
@@ -41,7 +41,7 @@ def kept_run(directory: Path | None) -> RunDirectory:
 
 
 class Recording:
-    """A run, or a journal on its own."""
+    """A run directory or a journal file."""
 
     def __init__(self, path: Path | None) -> None:
         is_file = path is not None and path.is_file()
@@ -56,7 +56,7 @@ class Recording:
 
     @property
     def is_finished(self) -> bool:
-        """Of a journal on its own nobody knows."""
+        """False for a journal file: it does not say."""
         return self.run is not None and self.run.is_finished
 
     @cached_property
@@ -72,7 +72,7 @@ class Recording:
         return RunState.of(self.journal) if self.run is None else self.run.state
 
     def summary(self, *, recount: bool = False) -> Summary:
-        """The one that was kept, or one counted from the journal."""
+        """The saved one, or one computed from the journal."""
         from argosy.measures.from_journal import summarise_state
 
         if self.run is not None and self.run.is_finished and not recount:

@@ -25,12 +25,12 @@ def output_option(command: Command) -> Command:
         type=click.Choice(["table", "json", "csv"]),
         default="table",
         show_default=True,
-        help="Text for people, one JSON document, or CSV with a header.",
+        help="Text, one JSON document, or CSV with a header.",
     )(command)
 
 
 def width() -> int | None:
-    """Columns to fit text into; none where nobody looks, so that nothing is cut for a pipe."""
+    """The terminal's width; none if the output is not a terminal, so that nothing is cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -41,7 +41,7 @@ def emit(
     document: Callable[[], Any],
     csv: Callable[[], str],
 ) -> None:
-    """Print a result in the chosen form; only that form is made."""
+    """Print a result in the chosen format; only that format is computed."""
     match output:
         case "json":
             write(json.dumps(_finite(document()), indent=2))
@@ -82,12 +82,12 @@ def flush() -> None:
 
 
 def note(text: str) -> None:
-    """What is worth saying but no result: to stderr."""
+    """Print a remark that is not part of the result, to stderr."""
     click.echo(text, err=True)
 
 
 def tell_unmet(notes: Iterable[str]) -> None:
-    """What engines pass over of what the scenario asks for: before the results it colours."""
+    """Print, before the results, which demands of the scenario engines ignore."""
     for text in dict.fromkeys(notes):
         note(f"note: {text}")
 

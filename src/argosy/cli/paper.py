@@ -1,4 +1,4 @@
-"""`argosy paper`: a published system's figures, run again and checked against its claims."""
+"""`argosy paper`: reproduces a published paper's figures and checks its claims."""
 
 from __future__ import annotations
 
@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: argosy paper omega --figure 8")
 @click.argument("name", metavar="PAPER")
-@click.option("--full", "scale", flag_value="full", help="The paper's own scale: takes hours.")
-@click.option("--smoke", "scale", flag_value="smoke", help="Only to see that it works: seconds.")
-@click.option("--figure", "figures", multiple=True, metavar="N", help="Only this one; repeatable.")
+@click.option("--full", "scale", flag_value="full", help="The paper's own scale; takes hours.")
+@click.option(
+    "--smoke", "scale", flag_value="smoke", help="A few seconds, just to see that it works."
+)
+@click.option(
+    "--figure", "figures", multiple=True, metavar="N", help="Only this figure; repeatable."
+)
 @click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -34,20 +38,20 @@ if TYPE_CHECKING:
     "--state",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Where to keep what is done.  [default: runs/paper-<PAPER>-<scale>]",
+    help="Where to keep finished results.  [default: runs/paper-<PAPER>-<scale>]",
 )
 @click.option(
     "--trace",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     metavar="DIR",
-    help="Run on the recorded jobs in DIR instead of drawn ones, where the paper has any.",
+    help="Use the recorded jobs in DIR, for papers that have a trace.",
 )
-@click.option("--again", is_flag=True, help="Run all points, also those that are done.")
+@click.option("--again", is_flag=True, help="Rerun everything, including finished results.")
 @click.option(
     "--jobs",
     type=click.IntRange(1, 1024),
     metavar="N",
-    help="Processes at a time.  [default: one per CPU]",
+    help="How many processes to use.  [default: one per CPU]",
 )
 @output_option
 def command(
@@ -61,10 +65,10 @@ def command(
     jobs: int | None,
     output: str,
 ) -> None:
-    """Run the experiments of PAPER again, and say which of its claims hold.
+    """Rerun the experiments of PAPER, and say which of its claims hold.
 
-    Without --full the experiments are smaller than the paper's; what is smaller is said with the
-    result. What is done is kept: a sweep that was interrupted goes on where it stopped.
+    Without --full, the experiments are smaller than the paper's; the output says what is smaller.
+    Finished results are kept, so an interrupted run continues where it stopped.
     """
     from argosy.papers.experiment import Findings, Store, run_points
     from argosy.papers.registry import find_paper

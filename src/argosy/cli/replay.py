@@ -27,7 +27,7 @@ RECORDED: Final = "recorded"
     "engines",
     multiple=True,
     metavar="NAME",
-    help="Run what was recorded under this engine instead, and compare; repeatable.",
+    help="Run the recorded jobs with this engine instead, and compare; repeatable.",
 )
 @click.option(
     "--metric",
@@ -40,13 +40,13 @@ RECORDED: Final = "recorded"
 def command(
     run: Path | None, engines: tuple[str, ...], metrics: tuple[str, ...], output: str
 ) -> None:
-    """Give the recorded inputs of RUN to its engines again and check that they decide the same.
+    """Feed the recorded inputs of RUN to its engines again and check that they decide the same.
 
-    RUN is a run's directory, which may still go on, or a journal on its own; without it, the latest
-    run under runs/ is meant. Every line of the journal must come out the same, byte for byte: exits
-    with 1 and names the first line that does not. With --engine nothing is checked: jobs are submitted
-    as they were recorded, tasks run as long as they were observed to, machines and schedulers fail as
-    they did, and the outcome stands beside the recorded one.
+    RUN is a run directory, also of a run in progress, or a journal file; by default, the latest run
+    under runs/. Every line of the journal must be the same, byte for byte; otherwise the command names
+    the first line that differs and exits with 1. With --engine nothing is checked: jobs are submitted
+    as recorded, tasks run as long as they did, machines and schedulers fail as they did, and the
+    result is compared with the recorded run.
     """
     recording = Recording(run)
     if engines:
@@ -93,7 +93,7 @@ def _check(recording: Recording, output: str) -> None:
                     f"replayed in {found['seconds']:.1f} s"
                 ],
             ]
-        heading = f"{found['journal']}:{found['line']}: other decisions from here on"
+        heading = f"{found['journal']}:{found['line']}: decisions differ from here on"
         parts = [f"replayed: {found['problem']}", f"recorded: {found['recorded']}"]
         return [[heading, *parts, *([found["hint"]] if found["hint"] else [])]]
 
@@ -110,7 +110,7 @@ def _check(recording: Recording, output: str) -> None:
 def _under(
     recording: Recording, names: tuple[str, ...], metrics: tuple[str, ...], output: str
 ) -> None:
-    """What was recorded under each engine, beside the recording."""
+    """The recorded jobs under each engine, compared with the recording."""
     from argosy.cli import compare as comparing
     from argosy.engines.registry import all_engines, find_engine
     from argosy.experiments.execute import execute

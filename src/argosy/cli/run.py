@@ -24,26 +24,26 @@ LONGEST_ECHO: Final = 100
     "--seed",
     type=click.IntRange(0, LARGEST_SEED),
     metavar="N",
-    help="Instead of the scenario's own.",
+    help="Use this seed instead of the scenario's.",
 )
 @click.option(
     "--engine",
     metavar="NAME",
-    help="Replace the whole fleet by this engine: a name, or a class as package.module:Class.",
+    help="Replace the whole fleet with this engine: a name, or a class as package.module:Class.",
 )
 @click.option(
     "--as-published",
     "published",
     is_flag=True,
-    help="Settings, machines and number of schedulers as in the published simulations.",
+    help="Use the settings, machines and number of schedulers of the published simulations.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where to keep the run.  [default: runs/<scenario>-<number>]",
+    help="Where to save the run.  [default: runs/<scenario>-<number>]",
 )
-@click.option("--no-save", is_flag=True, help="Keep nothing.")
+@click.option("--no-save", is_flag=True, help="Do not save the run.")
 @output_option
 def command(
     scenario: Path,
@@ -54,14 +54,14 @@ def command(
     no_save: bool,
     output: str,
 ) -> None:
-    """Execute SCENARIO and print a summary of what happened.
+    """Simulate SCENARIO and print a summary.
 
-    The run is kept in a directory with its scenario, journal and results, for `argosy story`,
-    `argosy why` and others, while it goes on as well. The same scenario and seed give the same journal,
-    byte for byte.
+    The run is saved in a directory with its scenario, journal and results. `argosy story`,
+    `argosy why` and others can read it, even while it is running. The same scenario and seed give the
+    same journal, byte for byte.
     """
     if no_save and out is not None:
-        raise CommandError("--no-save keeps nothing, --out asks to keep it", expected="one of them")
+        raise CommandError("both --no-save and --out", expected="one of them")
 
     from argosy.engines.registry import find_engines
     from argosy.experiments.execute import execute

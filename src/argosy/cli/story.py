@@ -1,4 +1,4 @@
-"""`argosy story`: a task's life."""
+"""`argosy story`: what happened to a task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from argosy.cli.output import emit, output_option
 @run_option
 @output_option
 def command(task: str, directory: Path | None, output: str) -> None:
-    """Tell what happened to TASK, line by line, from its submission to its end."""
+    """Show what happened to TASK, line by line, from submission to end."""
     from argosy.records.answers import TaskAnswers
     from argosy.report.tables import Column, Table, Unit
 

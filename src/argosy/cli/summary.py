@@ -13,14 +13,14 @@ from argosy.cli.output import emit, output_option, tell_unmet
 
 @click.command(epilog="Example: argosy summary runs/quickstart-1 -o json")
 @click.argument("run", type=click.Path(path_type=Path), required=False)
-@click.option("--recount", is_flag=True, help="Count from the journal, whatever was kept.")
+@click.option("--recount", is_flag=True, help="Compute it from the journal, even if it was saved.")
 @output_option
 def command(run: Path | None, recount: bool, output: str) -> None:
-    """Print the summary of RUN: its directory, or a journal on its own.
+    """Print the summary of RUN, a run directory or a journal file.
 
-    A finished run has kept its summary. Of one that still goes on, was cut short, or is told by its
-    journal alone, what happened so far is counted from the journal; messages and the quality of the
-    placement are then missing. Without RUN, the latest under runs/ is meant.
+    A finished run has its summary saved. For a run in progress, a run that was cut short, or a
+    journal file, it is computed from the journal so far; it then lacks messages and placement
+    quality. By default, RUN is the latest run under runs/.
     """
     from argosy.report import summaries
 

@@ -17,10 +17,10 @@ from argosy.cli.output import emit, output_option
 @run_option
 @output_option
 def command(task: str, directory: Path | None, output: str) -> None:
-    """Explain in sentences why TASK is where it is.
+    """Explain why TASK is where it is.
 
-    For a task without a machine: what was looked at and ruled out, the nearest miss, and what would
-    change it. For a placed task: the rule that chose its machine, and what came second.
+    For a task without a machine: how many machines were checked and ruled out, the nearest miss, and
+    what would help. For a placed task: the rule that chose its machine, and the runner-up.
     """
     import msgspec
 

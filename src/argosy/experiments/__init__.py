@@ -1,4 +1,4 @@
-"""Experiments: scenarios executed, one or many at once.
+"""Experiments: runs scenarios, one or many at once.
 
-Charter: turn a scenario into a kept run, on one process or several.
+Charter: turn a scenario into a saved run, in one process or several.
 """

@@ -1,4 +1,4 @@
-"""Executes a scenario once and keeps what happened, in a run directory or in memory."""
+"""Runs a scenario once and saves the result, in a run directory or in memory."""
 
 from __future__ import annotations
 

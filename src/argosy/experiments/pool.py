@@ -1,4 +1,4 @@
-"""Worker processes that end with whoever started them, and errors that survive the way back."""
+"""Worker processes that end with their parent, and errors that can be passed between processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Engines x seeds over processes. What comes back does not depend on how many there are."""
+"""Runs engines x seeds in several processes. The result does not depend on their number."""
 
 from __future__ import annotations
 

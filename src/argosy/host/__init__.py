@@ -1,9 +1,9 @@
-"""The host: everything between engines and a cluster that does not depend on what time and machines are.
+"""The host: runs engines against a cell; the same for simulated and real machines.
 
-Charter: the fleet and its routing, checking effects, committing, launching, losing, handing over,
-restarting, membership of machines, the table of jobs, the journal. Pure code over `Cell` and the native
-`TaskRuntime`, driven by a world through two protocols (`protocols`): `Clock` and `Machines`. Knows no
-engine by name, reads no clock and starts nothing.
+Charter: the fleet and its routing, checking effects, committing, starting and losing tasks,
+failover, restarts, machines that join and leave, the table of jobs, the journal. Pure code over
+`Cell` and the native `TaskRuntime`, driven by a world through two protocols (`protocols`): `Clock`
+and `Machines`. Knows no engine by name, reads no clock and starts no threads or processes.
 """
 
 from argosy._core import RuntimeEvent, TaskState

@@ -1,4 +1,4 @@
-"""Time spent deciding, booked on the days of the virtual clock."""
+"""Time spent on decisions, per day of the virtual clock."""
 
 from __future__ import annotations
 

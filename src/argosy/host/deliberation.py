@@ -1,8 +1,8 @@
-"""Long decisions: at once and after their modelled time, or beside the loop and when they are there.
+"""Long decisions, computed at once with a modelled duration, or in the background.
 
-Where a world gives its host a `Deliberator`, an answer comes from outside like any input: it is written
-down when it arrives, and a replay takes it from the journal. Otherwise the answer is computed when it is
-asked for, by a replay as well: the same, as long as no budget was ended by a clock.
+If a world gives its host a `Deliberator`, an answer is an input like any other: it is recorded when
+it arrives, and a replay takes it from the journal. Otherwise the answer is computed when it is
+asked for, in a replay too; the result is the same unless a clock ended a budget.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Carries out what engines ask for: one method an effect, and one for what arrives after a hop."""
+"""Carries out the effects of engines: one method per effect, and one for what arrives after a hop."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The host of a fleet: hands events to engines, and has their effects carried out.
+"""The host of a fleet: hands events to engines and carries out their effects.
 
-`handle` is called with the cell as it is at that instant; a transaction is judged against the cell as it
-is when it arrives: conflicts are real, and no copy of the cell is made. Inputs come from a world, which
-also moves the clock: see `protocols`.
+`handle` sees the cell as it is at that instant; a transaction is checked against the cell when it
+arrives. So conflicts are real, and the cell is never copied. Inputs come from a world, which also moves
+the clock: see `protocols`.
 """
 
 from __future__ import annotations

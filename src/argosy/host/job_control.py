@@ -1,4 +1,4 @@
-"""What users and machines do to jobs that run: cancelling, scaling, and tasks that fail."""
+"""Changes to running jobs: cancelling, scaling, and failed tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every submitted job by number, with what the host needs of its tasks: shapes and estimates."""
+"""Every submitted job by number, with the shapes and estimates of its tasks."""
 
 from __future__ import annotations
 

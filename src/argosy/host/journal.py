@@ -1,9 +1,8 @@
 """The journal: inputs and decisions as JSON lines (see `records`), written as they happen.
 
-Lines are buffered and reach the stream whole, so that the file can be read while it grows. `sync` is the
-point up to which nothing is lost: all lines so far are handed to the operating system and the disk. The
-digest covers every byte written. The native runtime writes its own inputs (what came due, what ended)
-into the same buffer, in order.
+Lines are buffered and written whole, so that the file can be read while it grows. `sync` writes all
+lines so far to disk. The digest covers every byte written. The native runtime writes its own inputs
+(events that are due, tasks that ended) into the same buffer, in order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Claims of tasks that ended, or were cancelled, while the transaction was on its way.
 
-Nobody could have known, so such a claim is refused like any other that came too late: the rest of the
-transaction is judged without it. `late` holds a reason for each claim: 0 unless it comes too late.
+The scheduler could not have known, so such a claim is refused like a conflict, and the rest of the
+transaction is checked without it. `late` holds a reason for each claim: 0 unless it comes too late.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""What a world gives its host: a clock, machines, and links between the parties.
+"""What a world provides to its host: a clock, machines, and links between the parties.
 
-    Clock     the time, and calls at a time
-    Machines  run tasks: how long each will run where that is known, and real starts and stops
-    Links     how long what passes between schedulers, cell and machines is on its way
+    Clock     the time, and calls at a given time
+    Machines  run tasks: how long each will run if that is known, and real starts and stops
+    Links     how long messages take between schedulers, cell and machines
 
-A world may also give a `Deliberator`, which runs long decisions beside the loop.
+A world may also provide a `Deliberator`, which runs long decisions in the background.
 
-The native `TaskRuntime` is the clock of every world; worlds differ in who moves it. The simulated world
-jumps to whatever is due next, a live one goes as far as the real time, and a replay goes where the
-journal says.
+The native `TaskRuntime` is the clock of every world; worlds differ in what moves it. The simulated world
+jumps to the next event, a live one follows real time, and a replay follows the journal.
 """
 
 from __future__ import annotations

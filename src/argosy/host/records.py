@@ -1,9 +1,9 @@
-"""The journal's records: every input a world gave its host, and every decision, each with its time.
+"""The journal's records: every input from the world and every decision, each with its time.
 
-One JSON object a line, told apart by `what`. A decision about tasks concerns one job: tasks are given by
-their indices in it, machines by their numbers. Inputs give tasks by their numbers. Times are in
-microseconds. Records hold no wall-clock time, no path and no floating-point time, so that the same run
-gives the same bytes on every machine.
+One JSON object per line; `what` is its kind. A decision about tasks concerns one job: tasks are given by
+their indices in the job, machines by their numbers. Inputs give tasks by their numbers. Times are in
+microseconds. Records contain no wall-clock time, path or floating-point time, so the same run gives the
+same bytes on every machine.
 """
 
 from __future__ import annotations

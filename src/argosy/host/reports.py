@@ -1,4 +1,4 @@
-"""What machines report, passed on to the schedulers whom it concerns."""
+"""Passes reports of machines on to the schedulers concerned."""
 
 from __future__ import annotations
 

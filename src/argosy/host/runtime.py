@@ -1,4 +1,4 @@
-"""The cell and the native runtime of a host, made from its setup."""
+"""Builds the cell and the native runtime of a host from its setup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a host is built from: all that its decisions depend on besides inputs and the code."""
+"""The setup of a host: everything its decisions depend on except inputs and code."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Tries of tasks on machines that act: who runs where, as which incarnation.
+"""Attempts to run tasks on real machines: which task runs where, as which incarnation.
 
-Only worlds with real machines need this. Each start that the runtime makes is passed on to the machines,
-and so is each stop; a report about a try that is not the current one comes too late and is dropped.
+Only worlds with real machines need this. Each start and stop of the runtime is passed on to the
+machines. A report about an attempt that is no longer current is dropped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Argosy from Python: what `import argosy` offers, beside the errors and the version.
+"""Argosy from Python: what `import argosy` offers, in addition to the errors and the version.
 
 Charter: a few functions over `experiments`, `records` and `report` that take paths or values and return
-typed values. No policy, no printing: what can be computed is computed further down.
+typed values. No policy and no printing: the layers below do the work.
 """
 
 from argosy.library.comparisons import Comparison, compare

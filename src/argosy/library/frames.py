@@ -1,4 +1,4 @@
-"""Columns as data frames, for those who have a library for them."""
+"""Columns as data frames, if pandas or polars is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run: how it is made, what it says, and what can be asked of it."""
+"""Results of a single run: running it, its numbers, and questions about it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where scenarios come from, and what another seed or engine makes of them.
+"""Loads scenarios, and changes their seed or engine.
 
 The jobs of a synthetic workload are drawn when its file is read. A loaded scenario therefore remembers
-its file, and another seed draws the jobs anew, as it does on the command line.
+its file, and another seed redraws the jobs, as on the command line.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The summary of a run as far as its journal alone can tell it, of a run that goes on as well.
+"""The summary of a run computed from its journal alone, also during the run.
 
-A journal does not say which messages were sent, how often engines were called, what they say of
-themselves, nor how much time they spent on decisions about no job in particular. What one scheduler
-commits at one instant counts as one transaction. Room that probes hold before they are answered is not
-in the journal, and does not count as used.
+A journal does not contain the messages sent, how often engines were called, the figures they report
+about themselves, or time spent on decisions about no particular job. Everything a scheduler commits
+at one instant counts as one transaction. Room that probes hold before they are answered does not
+count as used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a finished world says about itself: the `Summary` of a run."""
+"""The `Summary` of a run, computed from its finished world."""
 
 from __future__ import annotations
 

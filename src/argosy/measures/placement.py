@@ -1,10 +1,10 @@
-"""Violations, fragmentation and balance over a run, whatever engine ran.
+"""Constraint violations, fragmentation and balance over a run, for any engine.
 
-The cell is looked at every so often, when all that is due has happened, and at the end; what is seen
-counts for the time since the look before. All constraints are judged that are active then: the
-operator's, and those of every application that is not over. What they mean is
-`argosy.model.constraints.meaning`; a `Judge`, which the tests hold against it, is fast enough to ask
-in a run. Only tags that some constraint names are looked at.
+The cell is sampled at intervals, after all events of that instant, and at the end; a sample counts
+for the time since the one before. It evaluates all constraints active at that time: the operator's,
+and those of every application that is not over. `argosy.model.constraints.meaning` defines them; a
+`Judge`, which the tests compare with it, is fast enough to use during a run. Only tags named in
+constraints are read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Statistics of runs: distributions, and how sure one can be of a median or a ratio of medians.
+"""Statistics of runs: distributions, and the uncertainty of medians and their ratios.
 
 Uncertainty comes from the bootstrap, because waiting times are far from normal and seeds are few:
 resample the observations with replacement, recompute the statistic, and look at its spread. The

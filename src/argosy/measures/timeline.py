@@ -1,4 +1,4 @@
-"""The life of each task in the Murmuration paper's four parts, and how far a job's tasks drift apart.
+"""The time of each task in the Murmuration paper's four parts, and the spread within a job.
 
     w2s   waiting for the scheduler: from submission until it decides, between decisions included
     s     being decided on

@@ -29,7 +29,8 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             case Why.NO_ROOM:
                 return f"{where} lacks {format_amount(self.dimension, self.lacking)}"
             case Why.STALE:
-                return f"{where} changed {self.lacking} times since the decision began"
+                often = "once" if self.lacking == 1 else f"{self.lacking} times"
+                return f"{where} changed {often} since the decision began"
             case Why.MACHINE_UNKNOWN:
                 return f"{where} does not exist"
             case Why.MACHINE_GONE:
@@ -43,9 +44,9 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             case Why.JOB_LIMIT:
                 return "the scheduler already has as many jobs as it may admit"
             case Why.PRECEDENCE_LIMIT:
-                return f"its precedence is {self.lacking} above what the scheduler may wield"
+                return f"its precedence is {self.lacking} above the highest the scheduler may use"
             case Why.DUPLICATE:
-                return "the task is placed already"
+                return "the task is already placed"
             case Why.TOGETHER:
                 return "another task of the same all-or-nothing placement was refused"
             case Why.NOT_CLAIMED:
@@ -53,23 +54,24 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             case Why.NOT_YOURS:
                 return "the task belongs to another scheduler"
             case Why.FILTERED:
-                return f"{where} is ruled out by what the task requires"
+                return f"{where} does not meet the task's requirements"
             case Why.PREEMPTED:
                 return f"preempted on {where} by a task of higher precedence"
             case Why.ENDED:
                 return "the task had ended when the move arrived"
             case Why.ATTEMPTS:
-                return f"given up after {self.lacking} attempts"
+                tries = "1 attempt" if self.lacking == 1 else f"{self.lacking} attempts"
+                return f"given up after {tries}"
             case Why.SCHEDULER_LOST:
                 return "the scheduler that held it stopped"
             case Why.QUEUE_FULL:
                 return f"the queue of {where} was full"
             case Why.NOT_ASSUMED:
-                return "the task's claim is confirmed already"
+                return "the task's claim is already confirmed"
             case Why.MOVED:
                 return "it runs on another machine now"
             case Why.RELEASED:
-                return f"its scheduler took it from {where}"
+                return f"its scheduler took it off {where}"
             case Why.CANCELLED:
                 return "a user cancelled it"
             case Why.FAILED:
@@ -77,7 +79,7 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return "no reason was recorded"
 
     def remedy(self) -> str:
-        """What would have to change for this not to be refused again."""
+        """What would have to change for this to be accepted."""
         match self.why:
             case Why.RESOURCE_LIMIT | Why.JOB_LIMIT:
                 return "raise the scheduler's limit, or wait until some of its tasks end"

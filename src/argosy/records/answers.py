@@ -1,6 +1,6 @@
-"""What a run can answer about one task: its story, and why it is where it is.
+"""Answers about one task: its story, and why it is where it is.
 
-Both are read off the journal, of a run that goes on as well; nothing is simulated again.
+Both are read from the journal, also during the run; nothing is simulated again.
 """
 
 from __future__ import annotations
@@ -113,12 +113,12 @@ class TaskAnswers:
     def _undecided(self, state: str) -> WhyAnswer:
         when = "when the run ended" if self._run.is_finished else "so far"
         if any(isinstance(fact, ProbedRecord) for fact in self._facts):
-            sentence = f"{self.task} goes to whichever of its probes comes up first."
+            sentence = f"{self.task} goes to the first machine at which one of its probes is ready."
             return WhyAnswer(task=self.task, state=state, sentence=sentence)
         return WhyAnswer(
             task=self.task,
             state=state,
-            sentence=f"{self.task} was submitted but no scheduler has decided on it yet.",
+            sentence=f"{self.task} was submitted, but no scheduler has decided on it yet.",
             remedy=f"more time, or more schedulers: no attempt had begun {when}",
         )
 
@@ -189,7 +189,7 @@ class TaskAnswers:
         match fact:
             case EndedRecord(at):
                 ran = format_duration(at - self._started_before(at))
-                yield StoryLine(at, "finished", f"finished, having run {ran}"), fact
+                yield StoryLine(at, "finished", f"finished after running for {ran}"), fact
             case StartedRecord(at, tasks, machines, after):
                 task = task_number(self._number, self._index)
                 name = self._name(machines[tasks.index(task)])
@@ -234,7 +234,7 @@ class TaskAnswers:
             case ResubmittedRecord(scheduler=scheduler):
                 return f"given to {scheduler} again"
             case AttemptRecord(scheduler=scheduler, takes=takes):
-                return f"{scheduler} begins to decide, for {format_duration(takes)}"
+                return f"{scheduler} starts to decide, which takes {format_duration(takes)}"
             case PlacedRecord(_, _, indices, machines, scheduler):
                 return f"placed on {self._machine(indices, machines)} by {scheduler}"
             case EnqueuedRecord(_, _, indices, machines, scheduler):
@@ -318,7 +318,7 @@ class TaskAnswers:
         if price.holder >= 0:
             text += f": {self._task_name(price.holder)} holds it"
         if price.loser >= 0 and price.loser != price.holder:
-            text += f", and {self._task_name(price.loser)} would be without a machine in the end"
+            text += f", and {self._task_name(price.loser)} would end up without a machine"
         return text
 
     @cached_property
@@ -406,7 +406,7 @@ def _choice(explanation: Explanation) -> str:
             f"{explanation.looked_at} looks"
         )
     if explanation.rule == "cheapest flow":
-        return "the flow of least cost over all tasks leads it there"
+        return "the flow of least cost over all tasks puts it there"
     if not explanation.feasible:
         machines = (
             "1 machine" if explanation.looked_at == 1 else f"{explanation.looked_at} machines"

@@ -1,7 +1,7 @@
-"""Who used what: an audit of schedulers that share a cell, made after the fact from a run's files.
+"""An audit of schedulers that share a cell: which used what, computed from a run's files.
 
-The journal says who claimed what when, what was taken away, what ended and what was refused. Nothing
-here asks the world that wrote it, so that what it counts can be held against what the world counted.
+The journal says who claimed what and when, and what was taken away, ended or refused. The audit uses
+nothing else, so its counts can be compared with those of the world that wrote the journal.
 """
 
 from __future__ import annotations

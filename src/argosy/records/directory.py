@@ -1,11 +1,11 @@
-"""Run directories: what one is made of, how it is written, and how it is read, also while it grows.
+"""Run directories: their files, how they are written, and how they are read, also during the run.
 
-A run is written in its place. `running.json` stands there from the beginning, locked by the process
-that writes; the journal grows beside it. At the end the other files follow, and last, at once,
-`manifest.json` with the size and digest of each: a directory with a manifest is a finished run, and one
-that lost or changed something says so instead of answering wrongly. A directory without a manifest is a
-run in progress as long as its mark is locked. When nobody holds the lock, its process was killed: what
-the journal says so far can be read all the same. A run that fails leaves nothing.
+The directory is written during the run. `running.json` is there from the start, locked by the writing
+process; the journal grows beside it. The other files follow at the end, and `manifest.json`, with the
+size and digest of each, is written last. A directory with a manifest is a finished run; if a file is
+missing or changed, reading it is an error. A directory without a manifest is a run in progress as long
+as `running.json` is locked. If it is not locked, the process was killed; the journal so far can still be
+read. A run that fails leaves nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that are replaced whole, or not at all."""
+"""Writes files whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What schedulers held over time, recounted from the claims of a journal.
+"""What schedulers held over time, computed from the claims in a journal.
 
-Claims are columns: a run may have millions. A claim lasts from when its task was placed, or started from
-a machine's queue, to what takes it away, or to the end of its task, or to the end of the run.
+Claims are stored as columns, because a run may have millions. A claim lasts from when its task was
+placed, or started from a queue, until it is taken away, its task ends or the run ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A run that was not written to a directory, and can be asked the same questions."""
+"""A run in memory, which answers the same questions as a run directory."""
 
 from __future__ import annotations
 

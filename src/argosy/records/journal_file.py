@@ -1,8 +1,8 @@
-"""Journals as files: read whole, or as far as a run that still goes on has written.
+"""Journal files, also of a run in progress.
 
-`records` gives every record. `facts` leaves out what only a replay needs (timers that came due, reports
-that were passed on), which is most lines of a journal, without decoding it. `about` decodes only what
-concerns one task.
+`records` yields every record. `facts` skips, without decoding them, the lines that only a replay needs
+(timers that came due, reports passed on), which are most of a journal. `about` decodes only the lines
+about one task.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A scenario made from a journal alone, to be run again under other engines.
+"""Builds a scenario from a journal alone, to try other engines on it.
 
-Jobs come when they came, machines and schedulers fail when they failed, and each task runs as long as it
-was observed to run. Of a task that never ended, its estimate is taken for the truth, or the time it has
-run so far if that is longer. What a journal cannot tell is said in `left_out`.
+Jobs arrive, and machines and schedulers fail, when they did, and each task runs as long as it was
+observed to run. A task that never ended is assumed to run for its estimate, or for the time it had
+already run if that is longer. `left_out` says what the journal does not contain.
 """
 
 from __future__ import annotations

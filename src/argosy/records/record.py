@@ -1,7 +1,7 @@
-"""What a run can be asked for, wherever it is kept and however far it has come.
+"""The interface of a run, on disk or in memory, finished or not.
 
-All is told by the journal. A finished run has kept its summary besides, and columns of tasks and jobs
-that need not be folded again.
+Everything can be computed from the journal. A finished run also has its summary and columns of tasks and
+jobs saved.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""Replays a journal: its inputs, given to a host again, must lead to the same decisions, byte for byte.
+"""Replays a journal: the same inputs must lead to the same decisions, byte for byte.
 
-Engines are pure, so a host that gets the same inputs in the same order decides the same. What the
-replaying host writes is compared with the journal as it goes: after each input the bytes written must be
-the next bytes of the journal, decisions included. So only inputs are ever read. The journal of a run
-that still goes on may end between an input and what it led to.
+Engines are pure, so a host that gets the same inputs in the same order decides the same. After each
+input, the bytes that the replaying host writes must be the next bytes of the journal. So only inputs are
+decoded. The journal of a run in progress may end between an input and its consequences.
 
-Long decisions that ran beside the loop are inputs, too. Those that were made at once are made again: the
-same, unless the clock ended a budget before the solver was done, then or now. Such a run cannot be
-replayed.
+Long decisions made in the background are inputs too. Those made at once are made again, with the same
+result unless a clock ended a budget, then or now; such a run cannot be replayed.
 """
 
 from __future__ import annotations

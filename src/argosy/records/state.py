@@ -1,9 +1,9 @@
-"""Where every task is and when it got there, folded from a journal alone.
+"""Where every task is and since when, computed from a journal alone.
 
-The fold is pure: the same records give the same state, whether the run goes on or has ended, and it
-agrees with what the host counted as it went. Steps of a task stand together in the order of the journal;
-what a task was before a step, since when it had a machine and how long it kept it are then neighbours in
-columns. O(steps log steps), some 200 bytes a step while it folds.
+The computation is pure: the same records give the same state, during a run or after it, and it agrees
+with what the host counted. The steps of a task are adjacent, in the order of the journal, so its state
+before a step, and since when it has had a machine, are in neighbouring rows. O(steps log steps), about
+200 bytes per step.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""All that befell tasks, as columns: one row a step, in the order of the journal.
+"""What happened to tasks, as columns: one row per step, in the order of the journal.
 
-A step is what changes where a task is: it was placed, enqueued, probed for, started, ended, lost,
-released, given up. A journal has millions, so they are read into flat arrays here and folded with NumPy
-in `state`. Beside them stands what is told of jobs, machines and schedulers.
+A step changes where a task is: it was placed, enqueued, probed for, started, ended, lost, released or
+given up. A journal has millions, so they are read into flat arrays here and processed with NumPy in
+`state`. Facts about jobs, machines and schedulers are kept beside them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a run says about itself: counts and distributions, ready for tables and comparison."""
+"""The summary of a run: counts and distributions for tables and comparisons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer to *why* in sentences."""
+"""The answer of `argosy why` in sentences."""
 
 from __future__ import annotations
 
@@ -6,25 +6,21 @@ from argosy.records.answers import WhyAnswer
 
 
 def sentences(answer: WhyAnswer) -> list[str]:
-    """From the answer itself to what would change it; what is not known is left out."""
+    """The answer first, what would help last; unknown parts are left out."""
     lines = []
     if answer.placed_on:
         lines.append(_choice(answer))
     elif answer.looked_at:
-        lines.append(
-            f"{answer.looked_at:,} machines were looked at, {answer.feasible:,} could take it."
-        )
+        lines.append(f"{answer.looked_at:,} machines checked, {answer.feasible:,} could take it.")
     if answer.ruled_out:
         most_first = sorted(answer.ruled_out.items(), key=lambda item: (-item[1], item[0]))
-        lines.append(
-            "ruled out: " + ", ".join(f"{count:,} by {name}" for name, count in most_first)
-        )
+        lines.append("ruled out: " + ", ".join(_excluded(*item) for item in most_first))
     # The answer itself may have named the nearest miss already.
     if answer.nearest_miss not in answer.sentence:
         lines.append(f"nearest miss: {answer.nearest_miss}")
     lines.extend(answer.violated)
     if answer.remedy:
-        lines.append(f"what would change it: {answer.remedy}")
+        lines.append(f"what would help: {answer.remedy}")
     return [answer.sentence, *(_sentence(line) for line in lines if line)]
 
 
@@ -36,8 +32,19 @@ def _choice(answer: WhyAnswer) -> str:
         score = f" with {answer.second_score:,}" if answer.second_score is not None else ""
         parts.append(f"{answer.second} came second{score}")
     elif answer.second_score is not None:
-        parts.append(f"to wait would have cost {answer.second_score:,}")
+        parts.append(f"waiting would have cost {answer.second_score:,}")
     return "; ".join(parts)
+
+
+def _excluded(reason: str, count: int) -> str:
+    """How many machines a reason rules out; a reason is a resource unless it is one of these two."""
+    one = count == 1
+    match reason:
+        case "filtered":
+            return f"{count:,} {'does' if one else 'do'} not meet the task's requirements"
+        case "down":
+            return f"{count:,} {'is' if one else 'are'} down"
+    return f"{count:,} {'lacks' if one else 'lack'} {reason}"
 
 
 def _sentence(text: str) -> str:

@@ -78,7 +78,8 @@ def sections(audit: Audit, width: int | None) -> list[list[str]]:
         dealings(audit).lines(width),
     ]
     if audit.claims_lost_to_nobody:
-        found.append([f"claims refused though nobody had claimed: {audit.claims_lost_to_nobody:,}"])
+        count = f"{audit.claims_lost_to_nobody:,}"
+        found.append([f"claims refused although nobody had claimed the machine: {count}"])
     return found
 
 

@@ -66,7 +66,7 @@ def page(
     body = [
         f"<h1>{escape(paper.title)}</h1>",
         f'<p class="soft">{escape(paper.reference)}</p>',
-        f"<p>Run again by Argosy {escape(__version__)} at scale <b>{escape(scale.name)}</b>: "
+        f"<p>Reproduced by Argosy {escape(__version__)} at scale <b>{escape(scale.name)}</b>: "
         f"{escape(scale.about)}.</p>",
         *(f'<p class="soft">Not here: {escape(text)}.</p>' for text in notes),
         *_claims(claims),

@@ -77,12 +77,12 @@ def times(summary: Summary) -> Table:
 
 #: The parts of `Timeline`, in the order in which a task lives through them, and what happens there.
 LIVES: Final = {
-    "w2s": "w2s, until decided on",
-    "s": "s, decided on",
+    "w2s": "w2s, waiting for a decision",
+    "s": "s, deciding",
     "tst": "TST, at the scheduler",
-    "w2x": "w2x, at the machine",
+    "w2x": "w2x, waiting at the machine",
     "x": "x, running",
-    "tct": "TCT, in all",
+    "tct": "TCT, total",
 }
 
 
@@ -162,7 +162,7 @@ def totals(summary: Summary) -> Table:
     if refused:
         rows.append(("refused claims", _listed(refused)))
     if summary.network:
-        sent = {"by schedulers": messages(summary), "notices of machines": notices(summary)}
+        sent = {"by schedulers": messages(summary), "notices from machines": notices(summary)}
         rows.append(("messages", _listed(sent | _mishaps(summary)) or "none"))
     return Table((Column("what", "over the run"), Column("value", "")), tuple(rows))
 
@@ -201,7 +201,7 @@ def placement(summary: Summary) -> Table:
 def _speed_up(found: SpeedUp) -> str:
     jobs = "1 job" if found.jobs == 1 else f"{found.jobs:,} jobs"
     return (
-        f"of {jobs} with phases, {found.faster:.0%} faster than with the workers asked for; "
+        f"{found.faster:.0%} of {jobs} with phases are faster than with the workers asked for; "
         f"median {found.p50:.2f}x, p80 {found.p80:.2f}x, largest {found.largest:.3g}x"
     )
 

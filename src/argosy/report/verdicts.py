@@ -1,4 +1,5 @@
-"""A comparison in sentences: who is best, by how much, how surely, and where the others lose."""
+"""A comparison in sentences: which engine is best, by how much, how certain it is, and where others
+lose."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _SKEWED: Final = 2.0
 
 
 def verdict(comparison: Ranking, metric: Metric, *, has_seeds: bool = True) -> list[str]:
-    """Who is best and by how much, as hyperfine would say it. `has_seeds`: whether there could be more
+    """Which engine is best and by how much, in the style of hyperfine. `has_seeds`: whether there
+    could be more
     seeds than one."""
     if comparison.best is None:
         return [f"No engine has a {metric.title}: no job finished."]
@@ -30,7 +32,7 @@ def verdict(comparison: Ranking, metric: Metric, *, has_seeds: bool = True) -> l
         lines = [_winner(comparison, metric) + (":" if others else ".")]
     lines += [f"  {_times(comparison, s, metric)}" for s in others if s not in equals]
     lines += [
-        f"  {s.engine} has no {metric.title}: under some seed no job finished"
+        f"  {s.engine} has no {metric.title}: with some seed, no job finished"
         for s in comparison.standings
         if s.estimate is None
     ]
@@ -50,7 +52,7 @@ def verdict(comparison: Ranking, metric: Metric, *, has_seeds: bool = True) -> l
 
 
 def _notes(comparison: Ranking, best: set[str]) -> list[str]:
-    """What the best engines pass over, and what only some of the others do."""
+    """What the best engines ignore, and what only some of the others do."""
     passed_over = [
         (s.engine, note, note.removeprefix(s.engine))
         for s in comparison.standings
@@ -78,10 +80,10 @@ def _equal(comparison: Ranking, equals: list[EngineRank], metric: Metric) -> lis
 
 
 def _winner(comparison: Ranking, metric: Metric) -> str:
-    # Who finished fewer jobs is no rival, however little time they took.
+    # An engine that finished fewer jobs does not count, however fast it was.
     ratios = [s.ratio for s in comparison.standings if s.ratio is not None and s.ratio.value >= 1]
     if len(comparison.seeds) > 1 and ratios and not any(ratio.is_clear for ratio in ratios):
-        return f"No engine is clearly best by {metric.title}; {comparison.best} has the least"
+        return f"No engine is clearly best by {metric.title}; {comparison.best} has the lowest"
     return f"{comparison.best} is best by {metric.title}"
 
 
@@ -91,11 +93,11 @@ def _times(comparison: Ranking, standing: EngineRank, metric: Metric) -> str:
     seeds = len(comparison.seeds)
     if ratio.value < 1:
         return (
-            f"{engine} has only {ratio.value:.3g} times the {metric.title}, but is not best: it"
+            f"{engine} has only {ratio.value:.3g} times the {metric.title}, but is not best because it"
             " finished fewer jobs"
         )
     if ratio.value == float("inf"):
-        return f"{metric.better} than {engine} beyond any ratio: {comparison.best} is at zero"
+        return f"{metric.better} than {engine}: {comparison.best} is at zero"
     uncertainty = f" ± {ratio.uncertainty:.2f}" if seeds > 1 else ""
     line = f"{ratio.value:.2f}{uncertainty} times {metric.better} than {engine}"
     interval = f"95 % from {ratio.low:.2f} to {ratio.high:.2f}"

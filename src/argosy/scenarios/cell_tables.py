@@ -1,5 +1,4 @@
-"""The `[cell]` of a scenario file: machine types with counts, and node groups that deal them
-out."""
+"""The `[cell]` of a scenario file: machine types with counts, and node groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks across a scenario's parts: names that must be known, jobs that somebody must take.
+"""Checks across a scenario's parts: names must be known, and every job needs a scheduler.
 
 Each raises `Misfit` with the path in the scenario file.
 """

@@ -1,6 +1,6 @@
-"""Constraints in files: a line each, a TOML or YAML list, or those of a scenario's jobs.
+"""Constraints in files: one per line, a TOML or YAML list, or those of a scenario's jobs.
 
-Mistakes of single constraints do not stop the reading: they come back as findings with their line.
+A mistake in one constraint does not stop reading: it becomes a finding with its line.
 """
 
 from __future__ import annotations

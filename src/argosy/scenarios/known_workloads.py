@@ -1,8 +1,7 @@
-"""The workloads of a scenario that bring machines of their own: the Omega paper's clusters, and
-Google's public traces.
+"""Workloads with their own machines: the Omega paper's clusters, and Google's public traces.
 
-A scenario's jobs are a tuple, so here they are made all at once; `workloads.clusters`,
-`workloads.google2011` and `workloads.google2019` give them one by one.
+A scenario's jobs are a tuple, so all are created at once here; `workloads.clusters`,
+`workloads.google2011` and `workloads.google2019` yield them one by one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""From a TOML file to a scenario, with the file, line, field and remedy of whatever is wrong.
+"""Reads a scenario from a TOML file; errors have the file, line, field and a hint.
 
     load            a scenario from its file
-    with_engine     the same scenario under another engine
-    as_published    the same scenario with its engine in a published form
-    scenario_digest a name for exactly this scenario
+    with_engine     the same scenario with another engine
+    as_published    the same scenario with its engine as published
+    scenario_digest a digest that identifies the scenario
 
 The keys are those of `argosy.model.scenario`, except where a few lines stand for many values:
 machine types, node groups and workloads. `docs/scenarios.md` describes them all.

@@ -1,4 +1,4 @@
-"""What a scenario asks for that its engines do not do: said before a result could mislead."""
+"""What a scenario asks for that its engines ignore, reported before a result could mislead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from argosy.model.scenario import Scenario, SchedulerLimits
 
 
 def unmet(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> list[str]:
-    """A sentence for each demand of a job, or limit of a fleet entry, that an engine passes over."""
+    """One sentence for each demand of a job, or limit of a fleet entry, that an engine ignores."""
     notes = []
     for entry in scenario.fleet:
         can = engines[entry.engine].capabilities
@@ -19,23 +19,21 @@ def unmet(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> list[str]:
         mine = [made.job for made in scenario.jobs if not kinds or made.kind in kinds]
         gangs = sum(job.gang for job in mine)
         if gangs and not can.gang:
-            notes.append(
-                f"{entry.engine} places tasks one by one: {_jobs(gangs)} to be placed together"
-            )
+            asks = "1 job asks" if gangs == 1 else f"{gangs} jobs ask"
+            notes.append(f"{entry.engine} ignores gangs; {asks} for one")
         constrained = sum(bool(job.constraints) for job in mine)
         if constrained and not can.constraints:
-            notes.append(
-                f"{entry.engine} does not act on placement constraints: {_jobs(constrained)} some"
-            )
+            has = "1 job has" if constrained == 1 else f"{constrained} jobs have"
+            notes.append(f"{entry.engine} ignores placement constraints; {has} some")
         if not can.transactions and entry.limits != SchedulerLimits():
             notes.append(
-                f"{entry.engine} makes no transactions, so the limits of {entry.name} do not bind"
+                f"{entry.engine} ignores the limits of {entry.name}, because it makes no transactions"
             )
     return list(dict.fromkeys(notes))
 
 
 def missing(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> MissingExtra | None:
-    """What the fleet's engines need, with the settings they have, and is not installed."""
+    """What the fleet's engines need with their settings, but is not installed."""
     for entry in scenario.fleet:
         engine: object = engines[entry.engine]
         if isinstance(engine, NeedsExtra):
@@ -43,7 +41,3 @@ def missing(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> MissingE
             if lack is not None:
                 return MissingExtra(entry.engine, lack.extra, lack.otherwise)
     return None
-
-
-def _jobs(count: int) -> str:
-    return "1 job has" if count == 1 else f"{count} jobs have"

@@ -1,4 +1,4 @@
-"""Where a key stands in a TOML file: `tomllib` gives values without lines, errors need both.
+"""Line numbers of keys in a TOML file: errors need them, and `tomllib` does not give them.
 
 Scans text that `tomllib` has accepted, so it need not check anything: it follows headers, keys,
 strings, arrays and inline tables just far enough to count lines.

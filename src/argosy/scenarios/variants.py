@@ -1,4 +1,4 @@
-"""Scenarios made from scenarios, and a name for each."""
+"""Variants of a scenario, and a digest that identifies it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Worlds carry out what engines ask for: in simulation, on this computer, on Kubernetes.
+"""Worlds hand events to engines and carry out their effects. Today there is one, the simulator.
 
-Charter: a world owns time, randomness, machines and messages, and hands engines events. Worlds never
-import each other and know no engine by name.
+Charter: a world owns time, randomness, machines and messages. Worlds never import each other and know no
+engine by name.
 """

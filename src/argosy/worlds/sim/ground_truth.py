@@ -1,4 +1,4 @@
-"""What the simulated world knows of each job and engines do not: how long its tasks will run."""
+"""What the simulator knows about each job and engines do not: how long its tasks will run."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The simulated network: how long a hop takes, and what goes wrong on the way.
+"""The simulated network: how long a hop takes, and what can go wrong.
 
-Messages between schedulers, and machines' notices to them, may be lost, doubled, delayed past others,
-or cut off by a partition. What passes between a scheduler and the cell or machines, either way, is
-retransmitted by its transport: it only takes time, and waits while a partition holds.
+Messages between schedulers, and machines' notices to them, may be lost, doubled, reordered, or cut
+off by a partition. Requests between a scheduler and the cell or machines, and their answers, are
+retransmitted: they take longer during a partition, but are never lost.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The simulated world: virtual time, modelled machines and links, deterministic from one seed.
 
-Time jumps to whatever is due next. The host (`argosy.host`) does all that another world would do as
-well; this world submits the scenario's jobs, strikes with its faults, and knows how long tasks will run.
+Time jumps to the next event. The host (`argosy.host`) does everything that is the same in all worlds;
+this world submits the scenario's jobs, causes its faults, and knows how long tasks will run.
 """
 
 from __future__ import annotations
