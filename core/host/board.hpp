@@ -108,6 +108,7 @@ class Board {
     } else if (to >= TaskState::abandoned) [[unlikely]] {
       ++given_up(to)[job];
     }
+    if (from >= TaskState::abandoned) [[unlikely]] --given_up(from)[job];
     if (all_placed_[job] < 0 && placed_[job] == total_[job]) all_placed_[job] = now;
     if (finished_[job] == total_[job]) {
       done_[job] = now;

@@ -25,7 +25,7 @@ class Roomiest:
     def handle(self, event, view, now):
         match event:
             case engine.JobSubmitted(job, number, tasks) | engine.TasksLost(job, number, tasks):
-                self.jobs[number] = job
+                self.jobs[number], self.gone = job, np.setdiff1d(self.gone, tasks)
                 return self.place(number, tasks, view, now)
             case engine.Committed(token, outcome):
                 number, claims = self.asked.pop(token)

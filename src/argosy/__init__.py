@@ -44,7 +44,17 @@ from argosy.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argosy import engine
-    from argosy.library import Comparison, Result, compare, load, open_run, run, story, why
+    from argosy.library import (
+        Comparison,
+        Result,
+        compare,
+        load,
+        open_run,
+        replay,
+        run,
+        story,
+        why,
+    )
     from argosy.model.errors import (
         ArgosyError,
         CommandError,
@@ -67,6 +77,7 @@ if TYPE_CHECKING:
     )
     from argosy.model.scenario import Scenario
     from argosy.records.answers import StoryLine, WhyAnswer
+    from argosy.records.replay import ReplaySummary
     from argosy.records.summary import Summary
 
 __all__ = [
@@ -80,6 +91,7 @@ __all__ = [
     "MissingLibrary",
     "ModelError",
     "ReplayDiverged",
+    "ReplaySummary",
     "Result",
     "RunDirectoryError",
     "Scenario",
@@ -99,6 +111,7 @@ __all__ = [
     "engine",
     "load",
     "open_run",
+    "replay",
     "run",
     "story",
     "why",
@@ -109,12 +122,14 @@ _HOMES = {
     "Comparison": "argosy.library",
     "Result": "argosy.library",
     "Scenario": "argosy.model.scenario",
+    "ReplaySummary": "argosy.records.replay",
     "StoryLine": "argosy.records.answers",
     "Summary": "argosy.records.summary",
     "WhyAnswer": "argosy.records.answers",
     "compare": "argosy.library",
     "load": "argosy.library",
     "open_run": "argosy.library",
+    "replay": "argosy.library",
     "run": "argosy.library",
     "story": "argosy.library",
     "why": "argosy.library",

@@ -66,6 +66,7 @@ from argosy.model.events import (
 )
 from argosy.model.explanations import CONFLICTS, Explanation, Price, Refusal, Why
 from argosy.model.jobs import Execution, Job, TaskGroup, index_of, job_of, task_name, task_number
+from argosy.model.machines import CLUSTER_GROUP, Cluster
 from argosy.model.messages import EndsReported, Message, Note, WaitUpdate
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -83,6 +84,7 @@ from argosy.model.transactions import (
 from argosy.model.units import Micros
 
 __all__ = [
+    "CLUSTER_GROUP",
     "CONFLICTS",
     "Abandon",
     "AnswerProbe",
@@ -92,6 +94,7 @@ __all__ = [
     "Budgets",
     "Capabilities",
     "Claims",
+    "Cluster",
     "Commit",
     "Committed",
     "Constraint",

@@ -59,7 +59,7 @@ def claims(event: JobSubmitted, **columns: Any) -> list[Effect]:
         "shapes": np.zeros(count, np.int32),
         "versions": np.zeros(count, np.uint32),
     }
-    return [Commit(Transaction("s", Claims(**(whole | columns))))]
+    return [Commit(1, Transaction("s", Claims(**(whole | columns))))]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def claims(event: JobSubmitted, **columns: Any) -> list[Effect]:
             "malformed WakeMe: at is 'soon'; expected int",
         ),
         (
-            lambda event, view: [Commit(None)],
+            lambda event, view: [Commit(1, None)],
             "malformed Commit: transaction is None; expected Transaction",
         ),
         (lambda event, view: Think(1, 1), "returned Think; expected a list or tuple of effects"),
@@ -105,8 +105,8 @@ def test_a_malformed_answer_is_described_by_its_field(answer: Answer, says: str)
 def test_what_is_well_formed_is_no_misfit() -> None:
     tasks = np.zeros(1, np.int64)
     assert find_misfit(Explain(tasks, Explanation())) is None
-    assert find_misfit(Enqueue(tasks, np.zeros(1, np.int32), first=np.int64(3))) is None  # type: ignore[arg-type]
-    assert find_misfit(Commit(Transaction("s", releases=tasks))) is None
+    assert find_misfit(Enqueue(tasks, np.zeros(1, np.int32), estimate=np.int64(3))) is None  # type: ignore[arg-type]
+    assert find_misfit(Commit(1, Transaction("s", releases=tasks))) is None
 
 
 @pytest.fixture

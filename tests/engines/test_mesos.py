@@ -107,7 +107,7 @@ def test_a_gang_hoards_until_it_is_complete() -> None:
 def test_busyness_is_told_by_framework() -> None:
     jobs = [job("slow", 1, kind="service", seconds=60), job("quick", 1, seconds=60, cpu=100)]
     result = trial(jobs, settings=SLOW_SERVICE, cell=cell(2), horizon=40 * SECOND)
-    lanes = result.world.schedulers[0].lanes
+    lanes = result.world.host.schedulers[0].lanes
     assert lanes["service"].total(40 * SECOND) == 20 * SECOND
     assert lanes["batch"].total(40 * SECOND) < SECOND
 

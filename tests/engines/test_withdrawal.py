@@ -8,15 +8,26 @@ import msgspec
 import numpy as np
 import pytest
 
-from argosy.engines.api import Context, Engine
+from argosy.engines.api import Context, Deliberates, Engine, wait_view_for
 from argosy.engines.registry import ENGINES
 from argosy.host.runtime import build_cell
 from argosy.host.scheduler import make_settings
 from argosy.host.setup import HostSetup
-from argosy.model.effects import AskQueues, Commit, Effect, Enqueue, Probe, Think, WakeMe
+from argosy.model.budgets import UNTIMED
+from argosy.model.effects import (
+    AskQueues,
+    Commit,
+    Deliberate,
+    Effect,
+    Enqueue,
+    Probe,
+    Think,
+    WakeMe,
+)
 from argosy.model.events import (
     Committed,
     DecisionDue,
+    Deliberated,
     Event,
     JobCancelled,
     JobChanged,
@@ -55,7 +66,8 @@ class Driver:
         self.view = self.cell.view()
         if "budget" in engine.settings_type.__struct_fields__:
             settings["budget"] = 600 * SECOND
-        self.engine = engine(make_settings(engine, settings), Context("s", (), Random(1)))
+        made = make_settings(engine, settings)
+        self.engine = engine(made, Context("s", (), Random(1), waits=wait_view_for(engine, made)))
         self.is_crowded = False
         self.now = 0
         self._due: list[tuple[int, int, Event]] = []
@@ -108,10 +120,16 @@ class Driver:
                 case Probe(_, machines, _, _, tasks) if tasks is not None:
                     self._ask(tasks)
                     self.where.update(dict.fromkeys(tasks.tolist(), int(machines[0])))
-                case Commit(transaction):
-                    self._commit(transaction)
+                case Commit(token, transaction):
+                    self._commit(token, transaction)
+                case Deliberate(token, question):
+                    assert isinstance(self.engine, Deliberates)
+                    decision = self.engine.deliberate(
+                        question, self.cell.snapshot(), UNTIMED.start(effect.limit)
+                    )
+                    self._post(self.now + effect.duration, Deliberated(token, decision))
 
-    def _commit(self, transaction: Transaction) -> None:
+    def _commit(self, token: int, transaction: Transaction) -> None:
         claims = transaction.claims
         if claims is not None:
             self._ask(claims.tasks)
@@ -124,7 +142,7 @@ class Driver:
             ):
                 if taken:
                     self.where[task] = machine
-        self._post(self.now + 500, Committed(transaction, outcome))
+        self._post(self.now + 500, Committed(token, outcome))
 
     def crowd(self) -> None:
         shape = self.cell.shape(Resources(4_000, GIB), (), 30_000)

@@ -182,6 +182,18 @@ class TestQuestions:
             argosy.why(argosy.run(quiet), "a/0")
 
 
+class TestReplay:
+    def test_a_run_leads_to_the_same_decisions_again(self) -> None:
+        result = argosy.run(QUICKSTART, "omega")
+        done = argosy.replay(result)
+        assert done.inputs > 100
+        assert done.ended_at <= result.summary.ended_at
+
+    def test_an_engine_from_elsewhere_is_found_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.syspath_prepend(str(EXAMPLE))
+        assert argosy.run(QUICKSTART, "roomiest:Roomiest").replay().lines > 100
+
+
 class TestColumns:
     def test_tasks_come_with_the_names_of_jobs_and_machines(self) -> None:
         result = argosy.run(QUICKSTART)

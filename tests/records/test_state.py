@@ -213,6 +213,18 @@ def test_a_line_that_cannot_be_read_is_named() -> None:
         RunState.of(broken)
 
 
+def test_every_kind_of_line_is_a_fact_or_left_out() -> None:
+    """A new kind of record must be thought of: facts are decoded, all others are passed over."""
+    from typing import get_args
+
+    from argosy.host.records import JournalRecord
+    from argosy.records.journal_file import _REST, Fact
+
+    for kind in get_args(JournalRecord):
+        line = b'{"what":"%b","at":1}\n' % str(kind.__struct_config__.tag).encode()
+        assert (kind in get_args(Fact)) != bool(_REST.match(line)), kind
+
+
 def test_a_journal_of_another_version_is_refused() -> None:
     _, journal = run(scenario("omega", [job("a")]))
     other = journal.data.replace(b'"version":1', b'"version":99', 1)

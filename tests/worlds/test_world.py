@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
+from scripted_engine import (
+    RELEASE,
+    Scripted,
+    claim,
+    finish_order,
+    first_fit,
+    of,
+    run_log,
+    to_machine,
+    world_of,
+)
 
-from argosy.cell import Draft, Rule, View
-from argosy.engines.api import Capabilities, Context, Finishes, Settings
+from argosy.cell import View
+from argosy.engines.api import Finishes
 from argosy.engines.registry import ENGINES
-from argosy.host.journal import Journal
 from argosy.host.records import AttemptRecord, LostRecord, PlacedRecord, RefusedRecord
-from argosy.model.effects import Abandon, Commit, Effect, Enqueue, Sample, Send, Think, WakeMe
-from argosy.model.errors import EngineFault
+from argosy.model.effects import Abandon, Commit, Effect, Enqueue, Sample, Think, WakeMe
 from argosy.model.events import (
     Committed,
     DecisionDue,
@@ -24,7 +32,6 @@ from argosy.model.events import (
     MachineChanged,
     MachineJoined,
     MachineLost,
-    MessageReceived,
     SampleReturned,
     Started,
     TaskFinished,
@@ -32,9 +39,8 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import Explanation, Why
-from argosy.model.jobs import job_of, task_number
+from argosy.model.jobs import task_number
 from argosy.model.machine_model import MachineModel
-from argosy.model.messages import Note
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     ConstantLatency,
@@ -45,114 +51,15 @@ from argosy.model.scenario import (
     MachineResize,
     Measured,
     Network,
-    PairLatency,
-    Partition,
     Scaled,
     SchedulerCrash,
     SchedulerLimits,
     Takes,
-    UniformLatency,
 )
 from argosy.model.transactions import Claims, Transaction
 from argosy.model.truth import SimulatedJob
-from argosy.records.journal_file import Fact, JournalFile
 from argosy.testing import conformance
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
-from argosy.worlds.sim import SimulatedWorld
-
-R = TypeVar("R")
-#: The token of a release.
-RELEASE = 1
-NO_LATENCY = Network(latency=ConstantLatency(delay=0))
-Script = Callable[["Scripted", Event, View, int], Sequence[Effect]]
-
-
-class Scripted:
-    """An engine that does what a test says and remembers what it heard."""
-
-    name: ClassVar[str] = "scripted"
-    summary: ClassVar[str] = "For tests."
-    settings_type: ClassVar[type[Settings]] = Settings
-    capabilities: ClassVar[Capabilities] = Capabilities(machine_events=True)
-    script: ClassVar[Script]
-    heard: ClassVar[list[tuple[int, str, Event]]]
-
-    def __init__(self, settings: Settings, context: Context) -> None:
-        self.context = context
-
-    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
-        type(self).heard.append((now, self.context.name, event))
-        return type(self).script(self, event, view, now)
-
-
-def world_of(
-    script: Script, jobs: list[SimulatedJob], *, finishes: Finishes = Finishes.NONE, **fields: Any
-) -> tuple[SimulatedWorld, list[tuple[int, str, Event]]]:
-    heard: list[tuple[int, str, Event]] = []
-    engine = type(
-        "Scripted",
-        (Scripted,),
-        {
-            "script": staticmethod(script),
-            "heard": heard,
-            "capabilities": Capabilities(machine_events=True, finishes=finishes),
-        },
-    )
-    fields.setdefault("replicas", 1)
-    fields.setdefault("network", NO_LATENCY)
-    world = SimulatedWorld(scenario("scripted", jobs, **fields), {"scripted": engine})
-    world.run()
-    return world, heard
-
-
-def to_machine(machine: int, after_loss: int | None = None) -> Script:
-    """Enqueues every task at one machine, and lost ones at another."""
-    other = machine if after_loss is None else after_loss
-
-    def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-        match event:
-            case JobSubmitted(_, _, tasks):
-                return [Enqueue(tasks, np.full(len(tasks), machine, np.int32))]
-            case TasksLost(_, _, tasks):
-                return [Enqueue(tasks, np.full(len(tasks), other, np.int32))]
-        return ()
-
-    return script
-
-
-def first_fit(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-    if not isinstance(event, JobSubmitted):
-        return ()
-    draft, group = Draft(view), event.job.groups[0]
-    draft.place(event.tasks, view.shape(group.request), Rule.FIRST, engine.context.random)
-    return [Commit(0, Transaction(engine.context.name, draft.claims()))]
-
-
-def claim(view: View, event: JobSubmitted, machine: int, scheduler: str) -> Commit:
-    group = event.job.groups[0]
-    count = len(event.tasks)
-    machines = np.full(count, machine, np.int32)
-    shape = view.shape(group.request, group.tags, event.job.precedence)
-    claims = Claims(event.tasks, machines, np.full(count, shape, np.int32), view.versions(machines))
-    return Commit(0, Transaction(scheduler, claims))
-
-
-def run_log(spec: Any) -> tuple[SimulatedWorld, list[Fact]]:
-    stream = io.BytesIO()
-    log = Journal(stream)
-    world = SimulatedWorld(spec, ENGINES, log)
-    world.run()
-    log.flush()
-    return world, list(JournalFile(stream.getvalue()).facts())
-
-
-def of(facts: list[Fact], kind: type[R]) -> list[R]:
-    return [fact for fact in facts if isinstance(fact, kind)]
-
-
-def finish_order(world: SimulatedWorld) -> list[str]:
-    tasks = world.host.runtime.task_columns()[0]
-    return [world.host.jobs.name(job_of(task)) for task in tasks.tolist()]
 
 
 def test_a_decision_takes_its_time_and_the_wait_ends_when_it_begins() -> None:
@@ -386,81 +293,6 @@ def test_a_restarted_scheduler_remembers_nothing_and_is_told_of_its_tasks_again(
     assert world.host.board.counts().tolist() == [0, 0, 0, 2, 0, 0, 0]
 
 
-def greet(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-    """s-0 says hello each second for ten seconds; everyone places what they are given."""
-    match event:
-        case Started() if engine.context.name == "s-0":
-            return [WakeMe(i * SECOND, str(i)) for i in range(10)]
-        case TimerFired(name):
-            return [Send(engine.context.peers, Note(name))]
-        case JobSubmitted(_, _, tasks):
-            return [Enqueue(tasks, np.zeros(len(tasks), np.int32))]
-    return ()
-
-
-def greetings(**fields: Any) -> tuple[SimulatedWorld, list[tuple[int, str]]]:
-    long_job = [job("keeps-the-world-going", 1, seconds=60)]
-    world, heard = world_of(greet, long_job, replicas=2, **fields)
-    return world, [
-        (now, event.payload.kind) for now, _, event in heard if isinstance(event, MessageReceived)
-    ]
-
-
-def test_messages_take_a_hop() -> None:
-    _, got = greetings(network=Network(latency=ConstantLatency(delay=700)))
-    assert got == [(i * SECOND + 700, str(i)) for i in range(10)]
-
-
-def test_latency_can_be_drawn_evenly() -> None:
-    _, got = greetings(network=Network(latency=UniformLatency(low=100, high=900)))
-    delays = [now % SECOND for now, _ in got]
-    assert all(100 <= delay <= 900 for delay in delays)
-    assert len(set(delays)) > 5
-
-
-def test_latency_can_depend_on_the_pair() -> None:
-    _, got = greetings(network=Network(latency=PairLatency(default=1, delays={"s-0>s-1": 5_000})))
-    assert {now % SECOND for now, _ in got} == {5_000}
-
-
-def test_all_messages_can_be_lost() -> None:
-    world, got = greetings(network=Network(loss=1.0))
-    assert got == []
-    assert world.host.links.counts["lost"] == 10
-
-
-def test_messages_can_come_twice() -> None:
-    world, got = greetings(network=Network(duplication=1.0))
-    assert len(got) == 20
-    assert world.host.links.counts["duplicated"] == 10
-
-
-def test_late_messages_are_overtaken() -> None:
-    network = Network(reordering=0.5, extra_delay=5 * SECOND)
-    _, got = greetings(network=network)
-    assert len(got) == 10
-    assert [name for _, name in got] != sorted(name for _, name in got)
-
-
-def test_a_partition_cuts_messages_both_ways_while_it_lasts() -> None:
-    cut = Partition(at=int(2.5 * SECOND), lasts=3 * SECOND, isolated=("s-1",))
-    world, got = greetings(faults=(cut,))
-    assert [name for _, name in got] == ["0", "1", "2", "6", "7", "8", "9"]
-    assert world.host.links.counts["cut"] == 3
-
-
-def test_requests_wait_until_a_partition_heals() -> None:
-    cut = Partition(at=0, lasts=4 * SECOND, isolated=("s",))
-
-    def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-        if isinstance(event, JobSubmitted):
-            return [claim(view, event, 0, engine.context.name)]
-        return ()
-
-    _, heard = world_of(script, [job("a", 1, submit=1)], faults=(cut,))
-    assert [now for now, _, event in heard if isinstance(event, Committed)] == [4 * SECOND]
-
-
 def test_schedulers_hear_of_their_own_tasks_or_of_all() -> None:
     # The last end of all ends the run, and nobody is left to hear of it.
     jobs = [*(job(f"j{i}", 1, seconds=1 + i) for i in range(4)), job("last", 1, seconds=60)]
@@ -627,35 +459,6 @@ def test_a_measured_decision_takes_what_the_engine_computed() -> None:
     assert world.host.schedulers[0].busy_time(world.host.runtime.now) == due
 
 
-def test_answers_wait_for_a_partition_to_heal_like_requests() -> None:
-    cut = Partition(at=SECOND + 100, lasts=4 * SECOND, isolated=("s",))
-
-    def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-        if isinstance(event, JobSubmitted):
-            return [claim(view, event, 0, engine.context.name)]
-        return ()
-
-    network = Network(latency=ConstantLatency(delay=300))
-    _, heard = world_of(script, [job("a", 1, submit=1)], faults=(cut,), network=network)
-    answered = [now for now, _, event in heard if isinstance(event, Committed)]
-    assert answered == [5 * SECOND + 100 + 300]
-
-
-def test_partitions_need_not_be_listed_in_order() -> None:
-    cuts = (
-        Partition(at=2 * SECOND, lasts=SECOND, isolated=("s",)),
-        Partition(at=SECOND, lasts=SECOND, isolated=("s",)),
-    )
-
-    def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-        if isinstance(event, JobSubmitted):
-            return [claim(view, event, 0, engine.context.name)]
-        return ()
-
-    _, heard = world_of(script, [job("a", 1, submit=1)], faults=cuts)
-    assert [now for now, _, event in heard if isinstance(event, Committed)] == [3 * SECOND]
-
-
 def test_busyness_counts_only_time_that_passed() -> None:
     def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
         return [Think(50 * SECOND, 1)] if isinstance(event, JobSubmitted) else ()
@@ -663,112 +466,6 @@ def test_busyness_counts_only_time_that_passed() -> None:
     crash = SchedulerCrash(at=4 * SECOND, scheduler="s", down=SECOND)
     world, _ = world_of(script, [job("a", 1)], faults=(crash,), horizon=10 * SECOND)
     assert world.host.schedulers[0].busy_time(world.host.runtime.now) == 9 * SECOND
-
-
-def place_what_another_was_given(
-    engine: Scripted, event: Event, view: View, now: int
-) -> Sequence[Effect]:
-    if isinstance(event, JobSubmitted):
-        return [Send(engine.context.peers, Note("tasks", event.tasks.tolist()))]
-    if isinstance(event, MessageReceived) and isinstance(event.payload, Note):
-        tasks = np.array(event.payload.data, np.int64)
-        return [Enqueue(tasks, np.zeros(len(tasks), np.int32))]
-    return ()
-
-
-def place_a_list(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-    if isinstance(event, JobSubmitted):
-        tasks: Any = event.tasks.tolist()
-        return [Enqueue(tasks, np.zeros(len(tasks), np.int32))]
-    return ()
-
-
-def sample_another_cluster(
-    engine: Scripted, event: Event, view: View, now: int
-) -> Sequence[Effect]:
-    if isinstance(event, JobSubmitted):
-        return [Sample(Resources(1, 1), 1, token=1, cluster="elsewhere")]
-    return ()
-
-
-def place_twice(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-    if isinstance(event, JobSubmitted):
-        once = Enqueue(event.tasks, np.zeros(len(event.tasks), np.int32))
-        return [once, once]
-    return ()
-
-
-def place_one_task_twice_at_once(
-    engine: Scripted, event: Event, view: View, now: int
-) -> Sequence[Effect]:
-    if isinstance(event, JobSubmitted):
-        return [Enqueue(np.repeat(event.tasks, 2), np.zeros(2 * len(event.tasks), np.int32))]
-    return ()
-
-
-def place_a_strangers_task(
-    engine: Scripted, event: Event, view: View, now: int
-) -> Sequence[Effect]:
-    return [Enqueue(np.array([task_number(99, 0)]), np.zeros(1, np.int32))]
-
-
-def place_nowhere(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-    if isinstance(event, JobSubmitted):
-        return [Enqueue(event.tasks, np.full(len(event.tasks), 10_000, np.int32))]
-    return ()
-
-
-def commit_as_another(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-    return [claim(view, event, 0, "other")] if isinstance(event, JobSubmitted) else ()
-
-
-def think_backwards(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-    return [Think(-1, 0)]
-
-
-def send_into_the_void(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-    return [Send(("nobody",), Note("hello"))]
-
-
-def return_nonsense(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Any]:
-    return [42]
-
-
-def fail(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-    raise RuntimeError("boom")
-
-
-def abandon_what_runs(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-    match event:
-        case JobSubmitted():
-            return [claim(view, event, 0, engine.context.name)]
-        case Committed():
-            return [Abandon(np.zeros(1, np.int64), Explanation())]
-    return ()
-
-
-@pytest.mark.parametrize(
-    ("script", "says"),
-    [
-        (place_twice, "not its to place"),
-        (place_one_task_twice_at_once, "enqueued twice"),
-        (place_a_strangers_task, "not its to place"),
-        (place_what_another_was_given, "not its to place"),
-        (place_a_list, "Enqueue"),
-        (sample_another_cluster, "no cluster 'elsewhere'"),
-        (place_nowhere, "unknown machine"),
-        (commit_as_another, "commits as 'other'"),
-        (think_backwards, "think for -1"),
-        (send_into_the_void, "no scheduler"),
-        (return_nonsense, "returned int"),
-        (fail, "RuntimeError: boom"),
-        (abandon_what_runs, "only pending tasks"),
-    ],
-)
-def test_an_engine_that_breaks_the_contract_is_named(script: Script, says: str) -> None:
-    with pytest.raises(EngineFault, match=says) as caught:
-        world_of(script, [job("a", 1)], replicas=2)
-    assert "s-" in str(caught.value)
 
 
 def test_another_seed_gives_another_log() -> None:

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 RECORDED: Final = "recorded"
 
 
-@click.command(
-    epilog="Example: argosy replay runs/quickstart-1; argosy replay --engine omega --engine sparrow"
-)
+@click.command(epilog="Example: argosy replay runs/quickstart-1 --engine omega --engine sparrow")
 @click.argument("run", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--engine",
@@ -58,7 +56,7 @@ def command(
 
 
 def _check(recording: Recording, output: str) -> None:
-    from argosy.engines.registry import all_engines
+    from argosy.engines.registry import find_engines
     from argosy.model.units import format_duration
     from argosy.records.replay import Replay
 
@@ -66,7 +64,9 @@ def _check(recording: Recording, output: str) -> None:
     found: dict[str, Any] = {"journal": recording.journal.name}
     try:
         with progress("replaying") as tell:
-            replay = Replay(recording.journal, all_engines(), finished=recording.is_finished)
+            fleet = recording.journal.header().setup.fleet
+            engines = find_engines({entry.engine for entry in fleet})
+            replay = Replay(recording.journal, engines, finished=recording.is_finished)
             done = replay.run(tell)
     except ReplayDiverged as error:
         found |= {

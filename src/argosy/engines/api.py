@@ -30,6 +30,7 @@ from argosy.model.constraints import Constraint
 from argosy.model.effects import Effect, Question
 from argosy.model.events import Decision, Event
 from argosy.model.machine_model import MachineModel
+from argosy.model.machines import Cluster
 from argosy.model.random import Random
 
 
@@ -97,6 +98,10 @@ class Context(msgspec.Struct, frozen=True):
     waits: WaitView | None = None
     #: Budgets for decisions that could take long. A world's use its clock; those of tests never end.
     budgets: Budgets = UNTIMED
+    #: In a federation: its clusters, whose machines are the sets of the node group ``cluster``, and the
+    #: place where the scheduler is (empty: nowhere in particular).
+    clusters: tuple[Cluster, ...] = ()
+    place: str = ""
 
 
 @runtime_checkable

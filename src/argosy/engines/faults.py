@@ -21,6 +21,8 @@ from argosy.model.transactions import Claims
 
 #: Structs whose arrays have one row a task.
 _PARALLEL: Final = (Claims, Enqueue)
+#: Arrays that are tables, with a row a task.
+_TABLES: Final = ((Claims, "alternatives"),)
 _OWN: Final = "argosy"
 _ENGINES: Final = "argosy.engines"
 
@@ -80,7 +82,10 @@ def find_misfit(value: msgspec.Struct, path: str = "") -> Misfit | None:
     for is_array in (True, False):
         for name, hint in hints.items():
             held, place = getattr(value, name), f"{path}.{name}" if path else name
-            found = _array_misfit(held, hint, place) if is_array else _misfit(held, hint, place)
+            axes = 2 if (type(value), name) in _TABLES else 1
+            found = (
+                _array_misfit(held, hint, place, axes) if is_array else _misfit(held, hint, place)
+            )
             if found is not None:
                 return found
     if isinstance(value, _PARALLEL):
@@ -98,7 +103,7 @@ def _options(hint: Any) -> tuple[Any, ...]:
     return typing.get_args(hint) if is_union else (hint,)
 
 
-def _array_misfit(held: Any, hint: Any, place: str) -> Misfit | None:
+def _array_misfit(held: Any, hint: Any, place: str, axes: int) -> Misfit | None:
     options = _options(hint)
     arrays = [option for option in options if typing.get_origin(option) is np.ndarray]
     if not arrays or (held is None and types.NoneType in options):
@@ -109,8 +114,9 @@ def _array_misfit(held: Any, hint: Any, place: str) -> Misfit | None:
         return Misfit(f"{place} is a {type(held).__name__}", expected)
     if held.dtype != scalar:
         return Misfit(f"{place} is an array of {held.dtype.name}", expected)
-    if held.ndim != 1:
-        return Misfit(f"{place} has {held.ndim} dimensions", "one")
+    if held.ndim != axes:
+        plural = "" if held.ndim == 1 else "s"
+        return Misfit(f"{place} has {held.ndim} dimension{plural}", "one" if axes == 1 else "two")
     return None
 
 

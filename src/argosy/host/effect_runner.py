@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy._core import Hand, PlacementNews, ProbeTerms, QueueRows, TaskState
-from argosy.cell import Rule
 from argosy.engines import faults
 from argosy.host import late_claims, records
+from argosy.host.agents import Agents
 from argosy.host.busy_time import DAY
-from argosy.host.protocols import CELL, MACHINES
+from argosy.host.protocols import MACHINES, agent_of
 from argosy.host.scheduler import Scheduler
 from argosy.model.effects import (
     Abandon,
@@ -65,7 +65,7 @@ class EffectRunner:
         self._links = host.links
         self._jobs = host.jobs
         self._decisions = host.decisions
-        self._agent_random = host.random.child("agent")
+        self._agents = Agents(host.setup.clusters, host.view, host.random)
         self._methods: dict[type[Any], Callable[[Scheduler, Any, int], None]] = {
             Think: self._think,
             Commit: self._commit,
@@ -136,7 +136,9 @@ class EffectRunner:
             raise EngineFault(f"{scheduler.name} commits as {transaction.scheduler!r}")
         if transaction.machines:
             raise EngineFault(f"{scheduler.name} tries to change machines", expected="claims only")
-        delay = self._links.reliable_delay(scheduler.name, CELL, now)
+        if effect.cluster:
+            self._agents.check_claims(scheduler, effect.cluster, transaction.claims)
+        delay = self._links.reliable_delay(scheduler.name, agent_of(effect.cluster), now)
         self._host.request(now + delay, scheduler, self._arrive_commit, effect)
 
     def _arrive_commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
@@ -159,7 +161,7 @@ class EffectRunner:
             self._launch(scheduler, claims, outcome, effect.explanation, now)
         for machine in vacated:
             self._runtime.pump(machine)
-        delay = self._links.reliable_delay(CELL, scheduler.name, now)
+        delay = self._links.reliable_delay(agent_of(effect.cluster), scheduler.name, now)
         self._host.post(now + delay, scheduler, Committed(effect.token, outcome))
 
     def _late(
@@ -371,25 +373,16 @@ class EffectRunner:
 
     def _sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
         if effect.cluster:
-            raise EngineFault(
-                f"{scheduler.name} samples an unknown cluster: there is no cluster "
-                f"{effect.cluster!r}",
-                expected="the one cluster, which has no name",
-            )
-        delay = self._links.reliable_delay(scheduler.name, CELL, now)
+            self._agents.check_known(scheduler, effect.cluster, "samples")
+        delay = self._links.reliable_delay(scheduler.name, agent_of(effect.cluster), now)
         self._host.request(now + delay, scheduler, self._arrive_sample, effect)
 
     def _arrive_sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
-        view = self._host.view
-        shape = view.shape(effect.request)
-        within = view.where(effect.requires) if effect.requires else None
-        found = view.find(shape, effect.count, Rule.SAMPLE, self._agent_random, within=within)
-        event = SampleReturned(
-            effect.token, found.machines, view.free(found.machines), found.versions
-        )
-        self._host.post(
-            now + self._links.reliable_delay(CELL, scheduler.name, now), scheduler, event
-        )
+        found = self._agents.sample(effect)
+        free = self._host.view.free(found.machines)
+        event = SampleReturned(effect.token, found.machines, free, found.versions, effect.cluster)
+        delay = self._links.reliable_delay(agent_of(effect.cluster), scheduler.name, now)
+        self._host.post(now + delay, scheduler, event)
 
     def _send(self, scheduler: Scheduler, effect: Send, now: int) -> None:
         if isinstance(effect.payload, WaitUpdate):

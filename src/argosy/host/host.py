@@ -109,6 +109,7 @@ class Host:
         self, engines: Mapping[str, type[Engine]], budgets: Budgets
     ) -> list[Scheduler]:
         schedulers: list[Scheduler] = []
+        places = {} if self.setup.federation is None else self.setup.federation.schedulers
         for entry in self.setup.fleet:
             engine = engines[entry.engine]
             settings = make_settings(engine, entry.settings)
@@ -128,6 +129,8 @@ class Host:
                     random=self.random,
                     constraints=self.setup.cell.constraints,
                     budgets=budgets,
+                    clusters=self.setup.clusters,
+                    place=places.get(name, ""),
                 )
                 schedulers.append(scheduler)
                 self._listen(scheduler)

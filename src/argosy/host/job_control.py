@@ -54,8 +54,10 @@ class JobControl:
         host.decisions.input(records.ScaledRecord(now, number, job))
         host.jobs.replace(number, JobEntry(job, host.cell))
         added, removed = range(before.tasks, job.tasks), range(job.tasks, before.tasks)
-        if added:
+        if job.tasks > self._board.tasks(number):
             self._board.grow_job(number, job.tasks)
+        # An index that was removed before names the same task again.
+        self._runtime.set_pending(self._cancelled(number, list(added)))
         gone = np.intersect1d(task_numbers(number, list(removed)), self._open(number))
         self._stop(gone)
         if job.constraints:
@@ -120,6 +122,10 @@ class JobControl:
             host.post(now + host.links.reliable_delay(sender, owner.name, now), owner, event)
         elif owner.is_given_up and will_retry:
             host.inherit(number, now)
+
+    def _cancelled(self, number: int, indices: list[int]) -> TaskArray:
+        cancelled = self._board.tasks_in(number, TaskState.CANCELLED)
+        return np.intersect1d(cancelled, task_numbers(number, indices))
 
     def _open(self, number: int) -> TaskArray:
         return np.concatenate([self._board.tasks_in(number, state) for state in _OPEN])

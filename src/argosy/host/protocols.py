@@ -27,6 +27,11 @@ CELL: Final = "cell"
 MACHINES: Final = "machines"
 
 
+def agent_of(cluster: str) -> str:
+    """The party that answers for a cluster; the cell itself, if that has no name."""
+    return f"{CELL}:{cluster}" if cluster else CELL
+
+
 class Clock(Protocol):
     """Microseconds since the beginning of the run."""
 
@@ -65,7 +70,8 @@ class Machines(Protocol):
 
 
 class Links(Protocol):
-    """How long what is sent takes. Sender and receiver are schedulers, or `CELL` and `MACHINES`."""
+    """How long what is sent takes. Sender and receiver are schedulers, agents of clusters, or `CELL` and
+    `MACHINES`, which in a federation are wherever a cluster is."""
 
     #: The delay of every hop, where all take as long and nothing goes wrong; otherwise -1.
     plain_hop: int

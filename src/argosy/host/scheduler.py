@@ -22,6 +22,7 @@ from argosy.model.budgets import UNTIMED, Budgets
 from argosy.model.constraints import Constraint
 from argosy.model.errors import SettingError
 from argosy.model.jobs import Job
+from argosy.model.machines import Cluster
 from argosy.model.random import Random
 from argosy.model.scenario import FleetEntry, Measured
 
@@ -45,6 +46,8 @@ class Scheduler:
         random: Random,
         constraints: tuple[Constraint, ...] = (),
         budgets: Budgets = UNTIMED,
+        clusters: tuple[Cluster, ...] = (),
+        place: str = "",
     ) -> None:
         self.index = index
         self.name = name
@@ -82,6 +85,8 @@ class Scheduler:
         self._constraints = constraints
         self._random = random
         self.budgets = budgets
+        self._clusters = clusters
+        self._place = place
         self.decision_random = random.child(f"decisions of {name}")
 
     @property
@@ -121,7 +126,14 @@ class Scheduler:
         random = self._random.child(f"{self.name}, epoch {self.epoch}")
         self.waits = wait_view_for(self.engine_type, self.settings)
         context = Context(
-            self.name, self.peers, random, self._constraints, self.waits, self.budgets
+            self.name,
+            self.peers,
+            random,
+            self._constraints,
+            self.waits,
+            self.budgets,
+            self._clusters,
+            self._place,
         )
         self.engine = self.engine_type(self.settings, context)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from argosy.model.machine_model import MachineModel
+from argosy.model.machines import Cluster
 from argosy.model.scenario import (
     CellSpec,
+    Federation,
     FleetEntry,
     Network,
     Output,
@@ -15,7 +17,7 @@ from argosy.model.scenario import (
 )
 
 
-class HostSetup(msgspec.Struct, frozen=True, kw_only=True):
+class HostSetup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     seed: int
     cell: CellSpec
@@ -28,6 +30,12 @@ class HostSetup(msgspec.Struct, frozen=True, kw_only=True):
     failover: int
     audit: bool
     output: Output
+    #: None: the cell is the one cluster, which has no name.
+    federation: Federation | None = None
+
+    @property
+    def clusters(self) -> tuple[Cluster, ...]:
+        return () if self.federation is None else self.federation.clusters
 
     @staticmethod
     def of(scenario: Scenario) -> HostSetup:
@@ -42,4 +50,5 @@ class HostSetup(msgspec.Struct, frozen=True, kw_only=True):
             failover=scenario.failover,
             audit=scenario.audit,
             output=scenario.output,
+            federation=scenario.federation,
         )

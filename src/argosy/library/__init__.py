@@ -5,7 +5,7 @@ typed values. No policy and no printing: the layers below do the work.
 """
 
 from argosy.library.comparisons import Comparison, compare
-from argosy.library.results import Result, open_run, run, story, why
+from argosy.library.results import Result, open_run, replay, run, story, why
 from argosy.library.sources import load
 
-__all__ = ["Comparison", "Result", "compare", "load", "open_run", "run", "story", "why"]
+__all__ = ["Comparison", "Result", "compare", "load", "open_run", "replay", "run", "story", "why"]

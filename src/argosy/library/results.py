@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.engines.registry import find_engines
 from argosy.experiments.execute import execute, execute_in_memory
 from argosy.library.frames import frame
 from argosy.library.sources import EngineChoice, PathLike, resolve, under, with_seed
@@ -19,6 +20,7 @@ from argosy.model.tasks import indices_of, jobs_of
 from argosy.records import directory as layout
 from argosy.records.answers import StoryLine, TaskAnswers, WhyAnswer
 from argosy.records.record import Columns, RunRecord
+from argosy.records.replay import Replay, ReplaySummary
 from argosy.records.summary import Summary
 
 
@@ -56,6 +58,13 @@ class Result:
     def story(self, task: str) -> list[StoryLine]:
         """The life of ``job/index``, line by line."""
         return TaskAnswers(self._record, task).story()
+
+    def replay(self, progress: Callable[[float], None] | None = None) -> ReplaySummary:
+        """Feed the recorded inputs to the engines again; raises `ReplayDiverged` at the first decision
+        that differs from the recorded one."""
+        journal = self._record.journal
+        engines = find_engines({entry.engine for entry in journal.header().setup.fleet})
+        return Replay(journal, engines, finished=self._record.is_finished).run(progress)
 
     def tasks_columns(self) -> Columns:
         """A row for every task that started: finished ones in the order in which they ended, then those
@@ -96,7 +105,10 @@ class Result:
         return frame(self.jobs_columns())
 
     def _of_jobs(self, field: str) -> NDArray[Any]:
-        return np.array([getattr(made.job, field) for made in self.scenario.jobs])
+        jobs = self.scenario.jobs
+        if field == "submit":
+            return np.array([made.submit for made in jobs])
+        return np.array([getattr(made.job, field) for made in jobs])
 
 
 def _since(milestone: NDArray[np.int64], submitted: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -139,6 +151,13 @@ def why(run: Result | PathLike, task: str) -> WhyAnswer:
 def story(run: Result | PathLike, task: str) -> list[StoryLine]:
     """The life of a task, ``job/index``, in a run, line by line."""
     return _result(run).story(task)
+
+
+def replay(
+    run: Result | PathLike, progress: Callable[[float], None] | None = None
+) -> ReplaySummary:
+    """Check that a run's recorded inputs lead to its recorded decisions, byte for byte."""
+    return _result(run).replay(progress)
 
 
 def _result(run: Result | PathLike) -> Result:

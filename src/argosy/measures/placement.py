@@ -16,10 +16,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.cell import to_mask
 from argosy.engines.families.lra.cluster import make_ledger
 from argosy.measures.statistics import distribution
 from argosy.model.constraints import Constraint
 from argosy.model.constraints.parts import container_tags, of_job, tags_of
+from argosy.model.machines import CLUSTER_GROUP
 from argosy.model.tasks import jobs_of
 from argosy.records.summary import Placement, Use
 from argosy.solvers.placement import PlacementState
@@ -53,6 +55,7 @@ class Watch:
         self._last = 0
         self._sums = dict.fromkeys(_NUMBERS, 0.0)
         self._imbalance: dict[str, float] = {}
+        self._clusters: dict[str, dict[str, float]] = {}
         self._operator = operator_constraints(world)
         last = scenario.jobs[-1].submit if scenario.jobs else 0
         self._spacing = max(1, (scenario.horizon or last or LOOKS * _SECOND) // LOOKS)
@@ -71,6 +74,10 @@ class Watch:
             self._sums[name] += lasted * getattr(use, name)
         for name, value in use.imbalance.items():
             self._imbalance[name] = self._imbalance.get(name, 0.0) + lasted * value
+        for cluster, shares in use.clusters.items():
+            sums = self._clusters.setdefault(cluster, dict.fromkeys(shares, 0.0))
+            for name, share in shares.items():
+                sums[name] += lasted * share
 
     def placement(self) -> Placement:
         """When the world has run."""
@@ -81,6 +88,10 @@ class Watch:
         mean = Use(
             **{name: self._sums[name] / time for name in _NUMBERS},
             imbalance={name: value / time for name, value in self._imbalance.items()},
+            clusters={
+                cluster: {name: value / time for name, value in sums.items()}
+                for cluster, sums in self._clusters.items()
+            },
         )
         submit, _, all_placed, _ = simulator.board.job_columns()
         numbers = np.array(self._world.host.constrained, np.int64)
@@ -123,7 +134,21 @@ class Watch:
             machines_used=int((used > 0).any(axis=1).sum()),
             fragmented=int((lacks & (free > 0).any(axis=1)).sum()),
             imbalance=imbalance,
+            clusters=self._shares(is_up),
         )
+
+    def _shares(self, is_up: NDArray[np.bool_]) -> dict[str, dict[str, float]]:
+        """By cluster and resource, what is in use of what there is."""
+        view, shares = self._world.host.view, {}
+        for cluster in self._world.host.setup.clusters:
+            here = is_up & to_mask(view.members(CLUSTER_GROUP, cluster.name), len(is_up))
+            capacity = view.capacity()[here].sum(axis=0)
+            used = capacity - view.free()[here].sum(axis=0)
+            shares[cluster.name] = {
+                name: float(used[d] / capacity[d]) if capacity[d] else 0.0
+                for d, name in enumerate(view.dimensions)
+            }
+        return shares
 
     def _violations(self) -> tuple[int, int, float]:
         world = self._world

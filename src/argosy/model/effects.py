@@ -41,11 +41,15 @@ class Think(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class Commit(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Ask the cell; `Committed(token)` answers. `explanation` says what the scheduler saw."""
+    """Ask the cell; `Committed(token)` answers. `explanation` says what the scheduler saw. In a
+    federation, what goes to the agent of one `cluster` claims machines of that cluster alone, and takes
+    as long as the way there; without a name it concerns all clusters, and takes as long as to the
+    farthest."""
 
     token: int
     transaction: Transaction
     explanation: Explanation | None = None
+    cluster: str = ""
 
 
 class Pace(msgspec.Struct, frozen=True, gc=False):
@@ -111,7 +115,8 @@ class AskQueues(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 class Sample(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Ask a cluster's agent for up to `count` random machines that fit and have the attributes in
-    `requires`; `SampleReturned(token)` answers. A cell on its own is the cluster without a name."""
+    `requires`; `SampleReturned(token)` answers. A cell on its own is the cluster without a name; in a
+    federation, the empty name stands for all clusters."""
 
     request: Resources
     count: int

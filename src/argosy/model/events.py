@@ -95,12 +95,14 @@ class Committed(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class SampleReturned(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """The answer to a `Sample`: machines that fit, what is free on them, and their versions."""
+    """The answer to a `Sample`: machines of the cluster that fit, what is free on them, and their
+    versions."""
 
     token: int
     machines: MachineArray
     free: NDArray[np.int64]
     versions: VersionArray
+    cluster: str = ""
 
 
 class ProbeReady(msgspec.Struct, frozen=True, gc=False, tag=True):

@@ -24,6 +24,19 @@ class Machine(msgspec.Struct, frozen=True, omit_defaults=True):
     joins: dict[str, tuple[str, ...]] = {}
 
 
+class Cluster(msgspec.Struct, frozen=True):
+    """Some of a federation's machines: those that one agent answers for.
+
+    A federation is one cell. Every machine is in exactly one of its clusters, which is a set of the
+    node group ``cluster``. `place` says where the cluster is: places have distances, clusters do not.
+    """
+
+    name: str
+    place: str
+
+
+#: The group of a federation in which every cluster is a set.
+CLUSTER_GROUP: Final = "cluster"
 #: The group in which every machine is a set of its own.
 MACHINE_GROUP: Final = "machine"
 #: Marks settings that name a node group of the cell: what a scenario gives for one is checked.

@@ -13,7 +13,7 @@ import msgspec
 from argosy.model.constraints import Constraint
 from argosy.model.jobs import PRECEDENCE_RANGE
 from argosy.model.machine_model import MachineModel, Probability
-from argosy.model.machines import Machine
+from argosy.model.machines import Cluster, Machine
 from argosy.model.resources import Resources
 from argosy.model.truth import SimulatedJob
 from argosy.model.units import Time
@@ -150,6 +150,30 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     extra_delay: Time = 0
 
 
+#: Between the two places of a pair, in `Places.delays`.
+BOTH_WAYS: Final = "<>"
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a hop takes between those of whom a place is known, the same both ways. `delays` maps
+    "one<>other" to a delay; `default` serves the other pairs of places, and `within` hops that stay at
+    one place."""
+
+    default: Time
+    within: Time = 500
+    delays: dict[str, Time] = {}
+
+
+class Federation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cell of several clusters has besides: where everybody is, and how far that is."""
+
+    clusters: tuple[Cluster, ...]
+    #: Goes before the network's latency where both ends are at a place; none: nothing does.
+    places: Places | None = None
+    #: By scheduler. Those left out are nowhere in particular: places do not concern them.
+    schedulers: dict[str, str] = {}
+
+
 class MachineCrash(
     msgspec.Struct, frozen=True, kw_only=True, tag="machine-crash", tag_field="kind"
 ):
@@ -244,6 +268,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     as_published: bool = False
     #: Sentences on what of the trace it was made from it cannot say.
     left_out: tuple[str, ...] = ()
+    #: None: the cell is the one cluster, which has no name.
+    federation: Federation | None = None
 
     def engine_names(self) -> list[str]:
         """As the fleet names them, each once."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -54,9 +54,16 @@ _CHANGES: Final = msgspec.json.Decoder(records.MachineRecord)
 _SUBMITTED: Final = msgspec.json.Decoder(SubmittedRecord)
 _VERSION: Final = re.compile(rb'\{"what":"journal","version":(\d+)')
 _AT: Final = re.compile(rb'\{"what":"[^"]*","at":(\d+)')
+
+
+def _tags(records: object) -> set[str]:
+    return {str(kind.__struct_config__.tag) for kind in get_args(records)}
+
+
 #: Lines that are no facts.
 _REST: Final = re.compile(
-    rb'^\{"what":"(?:journal|due|report|measured|sent|timer)".*\n', re.MULTILINE
+    rb'^\{"what":"(?:%b)".*\n' % "|".join(sorted(_tags(JournalRecord) - _tags(Fact))).encode(),
+    re.MULTILINE,
 )
 _JOB: Final = re.compile(
     rb'^\{"what":"submitted","at":\d+,"number":\d+,"job":\{"id":("(?:[^"\\]|\\.)*")', re.MULTILINE

@@ -64,6 +64,7 @@ def observed_scenario(state: RunState) -> Scenario:
         failover=setup.failover,
         output=Output(log="none"),
         left_out=observer.sentences(),
+        federation=setup.federation,
     )
 
 

@@ -43,6 +43,8 @@ _LONGEST: Final = 400
 
 
 class ReplaySummary(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a run was replayed."""
+
     inputs: int
     lines: int
     #: Virtual time of the last input, in microseconds.

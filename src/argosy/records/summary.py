@@ -133,6 +133,8 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
     fragmented: float = 0.0
     #: Per resource, the coefficient of variation of machines' use.
     imbalance: dict[str, float] = {}
+    #: Of a federation: per cluster and resource, the share in use of what is up.
+    clusters: dict[str, dict[str, float]] = {}
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):

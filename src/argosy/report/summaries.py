@@ -190,6 +190,11 @@ def placement(summary: Summary) -> Table:
         (f"imbalance of {name}", value, found.end.imbalance.get(name, 0.0))
         for name, value in found.mean.imbalance.items()
     ]
+    rows += [
+        (f"{name} used in {cluster}", share, found.end.clusters.get(cluster, {}).get(name, 0.0))
+        for cluster, shares in found.mean.clusters.items()
+        for name, share in shares.items()
+    ]
     return Table(columns, tuple(rows))
 
 

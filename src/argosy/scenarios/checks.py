@@ -19,6 +19,7 @@ from argosy.model.scenario import (
     MOST_SCHEDULERS,
     CellSpec,
     Fault,
+    Federation,
     FleetEntry,
     Jittered,
     MachineCrash,
@@ -42,8 +43,16 @@ MOST_OFTEN: Final = 1_000
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
-def check_fleet(fleet: tuple[FleetEntry, ...], dimensions: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of all schedulers, each one's own."""
+def network_ends(federation: Federation | None) -> tuple[str, ...]:
+    """Those that are no schedulers."""
+    clusters = () if federation is None else federation.clusters
+    return (*ENDPOINTS, *(f"{ENDPOINTS[0]}:{cluster.name}" for cluster in clusters))
+
+
+def check_fleet(
+    fleet: tuple[FleetEntry, ...], dimensions: tuple[str, ...], ends: Collection[str] = ENDPOINTS
+) -> tuple[str, ...]:
+    """The names of all schedulers, each one's own; the network has others at its `ends`."""
     if not fleet:
         raise Misfit(ScenarioError("no schedulers", expected="at least one [[fleet]]"), ("fleet",))
     # Keyed by name, to keep their order and find one at once.
@@ -67,7 +76,7 @@ def check_fleet(fleet: tuple[FleetEntry, ...], dimensions: tuple[str, ...]) -> t
                 (*path, "replicas"),
             )
         for name in entry.scheduler_names():
-            if name in names or name in ENDPOINTS:
+            if name in names or name in ends:
                 raise Misfit(
                     ScenarioError(
                         f"scheduler {name!r} again"
@@ -162,7 +171,9 @@ def check_horizon(
             )
 
 
-def check_network(network: Network, schedulers: tuple[str, ...]) -> None:
+def check_network(
+    network: Network, schedulers: tuple[str, ...], ends: tuple[str, ...] = ENDPOINTS
+) -> None:
     path: Path = ("network", "latency")
     match network.latency:
         case UniformLatency(low=low, high=high):
@@ -176,9 +187,7 @@ def check_network(network: Network, schedulers: tuple[str, ...]) -> None:
                         (*path, "delays", pair),
                     )
                 for name in (sender, receiver):
-                    check_known(
-                        "scheduler", name, (*schedulers, *ENDPOINTS), (*path, "delays", pair)
-                    )
+                    check_known("scheduler", name, (*schedulers, *ends), (*path, "delays", pair))
     if network.reordering and not network.extra_delay:
         raise Misfit(
             ScenarioError("reordering without extra_delay", expected='extra_delay such as "10ms"'),

@@ -64,7 +64,7 @@ def without_machines(document: dict[str, Any]) -> dict[str, Any]:
     """The document of a scenario, its cell without machines where the workload brings some."""
     workload, cell = document.get("workload"), document.get("cell", {})
     brings = isinstance(workload, dict) and any(name in workload for name in BRINGING)
-    if not brings or not isinstance(cell, dict):
+    if not brings or not isinstance(cell, dict) or "clusters" in document:
         return document
     return {**document, "cell": {"machines": [], **cell}}
 

@@ -35,7 +35,6 @@ from argosy.model.scenario import (
     CellSpec,
     Fault,
     FleetEntry,
-    Network,
     Output,
     Scenario,
 )
@@ -43,6 +42,13 @@ from argosy.model.truth import SimulatedJob
 from argosy.model.units import Time
 from argosy.scenarios import checks
 from argosy.scenarios.cell_tables import CellTable, make_cell
+from argosy.scenarios.cluster_tables import (
+    FederatedTable,
+    FleetTable,
+    NetworkTable,
+    make_federated_cell,
+    make_federation,
+)
 from argosy.scenarios.fanout_tables import (
     EagleTable,
     FanoutTable,
@@ -107,11 +113,13 @@ class WorkloadTable(msgspec.Struct, frozen=True, kw_only=True):
 
 class ScenarioTable(msgspec.Struct, frozen=True, kw_only=True):
     name: str
-    cell: CellTable
+    #: Either this or clusters.
+    cell: CellTable | None = None
+    clusters: tuple[FederatedTable, ...] | None = None
     workload: WorkloadTable
-    fleet: tuple[FleetEntry, ...]
+    fleet: tuple[FleetTable, ...]
     seed: Seed = 1
-    network: Network = Network()
+    network: NetworkTable = NetworkTable()
     machines: MachineModel = MachineModel()
     faults: tuple[Fault, ...] = ()
     as_published: bool = False
@@ -205,14 +213,14 @@ def _scenario(
     checks.check_takes(document["fleet"])
     seed = table.seed if seed is None else _CONVERTER.convert(seed, Seed, ("seed",))
     notes = Notes()
-    brought = () if table.cell.machines else _brought_machines(path, table.workload, notes)
-    cell = make_cell(table.cell, brought)
+    cell = _cell(path, table, notes)
+    federation = make_federation(table.clusters, table.fleet, table.network.places)
     fleet = tuple(
-        msgspec.structs.replace(entry, settings=_settings(entry, index, cell, also))
-        for index, entry in enumerate(table.fleet)
+        entry.plain(_settings(entry, index, cell, also)) for index, entry in enumerate(table.fleet)
     )
-    schedulers = checks.check_fleet(fleet, checks.cell_dimensions(cell))
-    checks.check_network(table.network, schedulers)
+    ends = checks.network_ends(federation)
+    schedulers = checks.check_fleet(fleet, checks.cell_dimensions(cell), ends)
+    checks.check_network(table.network, schedulers, ends)
     checks.check_faults(table.faults, cell.machines, schedulers)
     jobs = _jobs(path, table.workload, cell, seed, notes)
     checks.check_kinds(fleet, jobs)
@@ -223,7 +231,7 @@ def _scenario(
         cell=cell,
         jobs=jobs,
         fleet=fleet,
-        network=table.network,
+        network=table.network.plain(),
         machines=table.machines,
         faults=table.faults,
         horizon=table.horizon,
@@ -232,6 +240,7 @@ def _scenario(
         output=table.output,
         as_published=published,
         left_out=tuple(notes.sentences()),
+        federation=federation,
     )
     if not table.as_published:
         return scenario
@@ -239,6 +248,24 @@ def _scenario(
         return as_published(scenario)
     except ArgosyError as error:
         raise Misfit(error, ("as_published",)) from None
+
+
+def _cell(path: Path, table: ScenarioTable, notes: Notes) -> CellSpec:
+    """The cell on its own, or the one that all clusters are in."""
+    if table.clusters is not None:
+        if table.cell is not None:
+            raise Misfit(
+                ScenarioError(
+                    "both cell and clusters",
+                    expected="[cell] for a cell on its own, or [[clusters]]",
+                ),
+                ("clusters",),
+            )
+        return make_federated_cell(table.clusters)
+    if table.cell is None:
+        _CONVERTER.refuse("missing key 'cell'", (), "cell = { ... }, or [[clusters]]")
+    brought = () if table.cell.machines else _brought_machines(path, table.workload, notes)
+    return make_cell(table.cell, brought)
 
 
 def _brought_machines(path: Path, workload: WorkloadTable, notes: Notes) -> tuple[Machine, ...]:

@@ -14,6 +14,7 @@ from argosy.model.errors import ScenarioError
 from argosy.model.scenario import (
     ConstantLatency,
     Fault,
+    Federation,
     FleetEntry,
     Network,
     PairLatency,
@@ -31,7 +32,7 @@ def with_engine(
     The fleet becomes one entry with as many replicas as the old fleet had schedulers (one, if the
     engine means to be alone), taking every kind of job. A fleet of one entry keeps the entry's name,
     split, takes, limits and decision time. Settings are the engine's defaults, or those of the first
-    entry that runs this engine already. Faults and latencies that name schedulers follow them: the
+    entry that runs this engine already. Faults, latencies and places of schedulers follow them: the
     third of the old fleet is the third of the new, or its last. In a scenario as published, `engine` may
     also name one of its published forms. `also` are engines known beside the registered ones.
     """
@@ -74,6 +75,7 @@ def as_published(scenario: Scenario, form: str | None = None) -> Scenario:
         changed,
         machines=published.machines,
         network=msgspec.structs.replace(changed.network, latency=latency),
+        federation=_at_no_place(changed.federation),
         as_published=True,
     )
 
@@ -118,6 +120,7 @@ def _with_fleet(scenario: Scenario, entry: FleetEntry) -> Scenario:
         fleet=(entry,),
         network=_renamed_network(scenario.network, renamed),
         faults=tuple(_renamed_fault(fault, renamed) for fault in scenario.faults),
+        federation=_renamed_federation(scenario.federation, renamed),
     )
 
 
@@ -141,6 +144,21 @@ def _renamed_network(network: Network, renamed: dict[str, str]) -> Network:
     }
     latency = msgspec.structs.replace(network.latency, delays=delays)
     return msgspec.structs.replace(network, latency=latency)
+
+
+def _renamed_federation(
+    federation: Federation | None, renamed: dict[str, str]
+) -> Federation | None:
+    if federation is None:
+        return None
+    # Of several that become one, the first says where that is.
+    schedulers = {renamed[name]: place for name, place in reversed(federation.schedulers.items())}
+    return msgspec.structs.replace(federation, schedulers=schedulers)
+
+
+def _at_no_place(federation: Federation | None) -> Federation | None:
+    """With the same hops everywhere, as the published simulations have them."""
+    return None if federation is None else msgspec.structs.replace(federation, places=None)
 
 
 def scenario_digest(scenario: Scenario) -> str:

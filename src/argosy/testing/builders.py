@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from argosy.engines.registry import ENGINES
-from argosy.model.machines import Machine
+from argosy.model.machines import CLUSTER_GROUP, Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, FleetEntry, GroupSpec, Scenario
 from argosy.model.truth import (
@@ -33,6 +34,26 @@ def cell(count: int = 8, **kwargs: int) -> CellSpec:
     built = machines(count, **kwargs)
     racks = tuple(dict.fromkeys(machine.joins["rack"][0] for machine in built))
     return CellSpec(machines=built, groups=(GroupSpec(name="rack", sets=racks),))
+
+
+def federated_cell(clusters: Iterable[str], count: int = 2, **kwargs: int) -> CellSpec:
+    """Clusters of `count` machines each: ``<cluster>/m0`` and so on."""
+    names = tuple(clusters)
+    built = tuple(
+        Machine(
+            f"{name}/{machine.name}",
+            machine.capacity,
+            joins={CLUSTER_GROUP: (name,), "rack": (f"{name}/{machine.joins['rack'][0]}",)},
+        )
+        for name in names
+        for machine in machines(count, **kwargs)
+    )
+    racks = tuple(dict.fromkeys(machine.joins["rack"][0] for machine in built))
+    groups = {CLUSTER_GROUP: names, "rack": racks}
+    return CellSpec(
+        machines=built,
+        groups=tuple(GroupSpec(name=name, sets=sets) for name, sets in groups.items()),
+    )
 
 
 def job(

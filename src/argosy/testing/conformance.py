@@ -9,9 +9,9 @@
 Each check runs the engine with the cell audited after every commit, and raises AssertionError with what
 went wrong. The check's second argument is the world to run it in: `SIMULATED`, or `SCRIPTED`, where time
 is moved on by a script and machines fail, answer late and lose reports (`testing.scripted_world`).
-Every event and effect goes through both wire formats on its way (`argosy.testing.wired`), so an engine
-that conforms can run in another process than its world. Every run is replayed from its journal, which
-must lead to the same decisions byte for byte.
+In the simulated world every event and effect goes through both wire formats (`argosy.testing.wired`), so
+an engine that conforms can run in another process. Every run is replayed from its journal,
+which must lead to the same decisions byte for byte.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Runs(Protocol):
 Check: TypeAlias = Callable[[type[Engine], Runs], None]
 #: The worlds in which an engine can be checked.
 SIMULATED: Final[Runs] = ConformanceRun
-SCRIPTED: Final[Runs] = partial(ConformanceRun, world=ScriptedWorld)
+SCRIPTED: Final[Runs] = partial(ConformanceRun, world=ScriptedWorld, is_wired=False)
 
 
 def workload(jobs: int = 40, seed: int = 7, spacing: float = 0.4) -> list[SimulatedJob]:
@@ -492,12 +492,12 @@ def _cancel(world: World, name: str, indices: range | None) -> None:
 
 
 def jobs_grow_and_shrink(engine: type[Engine], run: Runs = SIMULATED) -> None:
-    small, large, less = (job("web", count, cpu=500, seconds=20, submit=0.2) for count in (4, 9, 6))
+    small, *sizes = (job("web", count, cpu=500, seconds=20, submit=0.2) for count in (4, 9, 5, 6))
     spec = scenario(engine.name, [small, *workload(10)])
 
     def script(world: World) -> None:
-        world.inject(2 * SECOND, lambda: _scale(world, large))
-        world.inject(6 * SECOND, lambda: _scale(world, less))
+        for second, made in zip((2, 6, 7), sizes, strict=True):
+            world.inject(second * SECOND, partial(_scale, world, made))
 
     trial = run(engine, spec, script=script)
     number = trial.number("web")

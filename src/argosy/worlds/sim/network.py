@@ -10,6 +10,7 @@ from __future__ import annotations
 from argosy.host.setup import HostSetup
 from argosy.model.random import Random
 from argosy.model.scenario import ConstantLatency, Network, PairLatency, Partition, UniformLatency
+from argosy.worlds.sim.distances import Distances
 
 
 class SimulatedNetwork:
@@ -17,10 +18,17 @@ class SimulatedNetwork:
     def of(setup: HostSetup) -> SimulatedNetwork:
         assert setup.network is not None
         random = Random(setup.seed).child("network")
-        return SimulatedNetwork(setup.network, setup.partitions, random)
+        return SimulatedNetwork(setup.network, setup.partitions, random, Distances.of(setup))
 
-    def __init__(self, spec: Network, partitions: tuple[Partition, ...], random: Random) -> None:
+    def __init__(
+        self,
+        spec: Network,
+        partitions: tuple[Partition, ...],
+        random: Random,
+        distances: Distances | None = None,
+    ) -> None:
         self._spec = spec
+        self._distances = distances
         self._partitions = sorted(partitions, key=lambda partition: partition.at)
         self._random = random
         self._constant = spec.latency.delay if isinstance(spec.latency, ConstantLatency) else None
@@ -29,7 +37,7 @@ class SimulatedNetwork:
         )
         #: The delay of every hop, where all take as long and nothing goes wrong; otherwise -1.
         self.plain_hop = -1
-        if self._constant is not None and self._is_faultless:
+        if self._constant is not None and self._is_faultless and distances is None:
             self.plain_hop = self._constant
         #: There and back, on average.
         self.round_trip = 0
@@ -38,9 +46,15 @@ class SimulatedNetwork:
                 self.round_trip = 2 * delay
             case UniformLatency(low=low, high=high):
                 self.round_trip = low + high
+        if distances is not None:
+            self.round_trip = distances.round_trip(self.round_trip)
         self.counts = {"sent": 0, "lost": 0, "duplicated": 0, "delayed": 0, "cut": 0}
 
     def hop(self, sender: str, receiver: str) -> int:
+        if self._distances is not None:
+            delay = self._distances.between(sender, receiver)
+            if delay is not None:
+                return delay
         if self._constant is not None:
             return self._constant
         match self._spec.latency:

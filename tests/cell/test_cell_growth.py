@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from msgspec import structs
 
 from argosy.cell.audit import AuditFailure
 from argosy.cell.cell import Cell
@@ -419,11 +418,9 @@ def test_expected_waits_go_on_when_a_resource_comes() -> None:
 def test_every_engine_leaves_waiting_what_asks_for_a_resource_that_no_machine_has(
     engine: str,
 ) -> None:
-    odd = job("odd", 3)
-    group = structs.replace(odd.groups[0], request=Resources(100, 100, {"gpu": 1}))
-    jobs = [structs.replace(odd, groups=(group,)), job("plain", 2)]
+    jobs = [job("odd", 3, request=Resources(100, 100, {"gpu": 1})), job("plain", 2)]
     spec = scenario(engine, jobs, horizon=100 * SECOND)
     world = SimulatedWorld(spec, all_engines())
     world.run()
-    states = [world.simulator.state(task_number(number, 0)) for number in (0, 1)]
+    states = [world.host.board.state(task_number(number, 0)) for number in (0, 1)]
     assert [state == FINISHED for state in states] == [False, True]
