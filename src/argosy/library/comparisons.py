@@ -42,7 +42,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     seeds: tuple[int, ...]
     #: By engine, a summary for each seed, in the order of `seeds`.
     runs: dict[str, tuple[Summary, ...]]
-    #: What the scenario asks for and an engine passes over, a sentence each.
+    #: Demands of the scenario that an engine ignores, one sentence each.
     notes: dict[str, tuple[str, ...]] = {}
 
     def ranking(self, metric: str = "jct") -> Ranking:
@@ -78,12 +78,12 @@ def compare(
     processes: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> Comparison:
-    """Run a scenario under each engine and the same seeds.
+    """Run a scenario with each engine and the same seeds.
 
-    `engines` are names, ``package.module:Class`` or classes. `seeds` are the seeds themselves, or how
-    many, counted up from the scenario's own; each draws the jobs of a scenario that comes from a file
-    anew. With several `processes`, call this from code that is guarded by
-    ``if __name__ == "__main__"``, as Python asks of all who start processes.
+    `engines` are names, ``package.module:Class`` or classes. `seeds` is a list of seeds, or how many to
+    use, counting up from the scenario's own; if the scenario comes from a file, each seed draws its jobs
+    again. With several `processes`, guard the calling code with ``if __name__ == "__main__"``, because
+    Python imports it again in each process.
     """
     loaded = resolve(scenario)
     chosen, also = _engines(engines)

@@ -25,8 +25,8 @@ from argosy.records.summary import Summary
 
 
 class Result:
-    """A run; one that is not finished, as far as it has come. Times are in microseconds of virtual time;
-    -1 stands for what did not happen."""
+    """A run, also one in progress. Times are in microseconds of virtual time; -1 means that it did not
+    happen."""
 
     def __init__(self, record: RunRecord, directory: Path | None = None) -> None:
         self._record = record
@@ -42,7 +42,7 @@ class Result:
 
     @cached_property
     def scenario(self) -> Scenario:
-        """What was executed, with every machine and job spelled out."""
+        """The scenario that ran, with every machine and job spelled out."""
         return self._record.scenario()
 
     @cached_property
@@ -56,7 +56,7 @@ class Result:
         return TaskAnswers(self._record, task).why()
 
     def story(self, task: str) -> list[StoryLine]:
-        """The life of ``job/index``, line by line."""
+        """What happened to ``job/index``, line by line."""
         return TaskAnswers(self._record, task).story()
 
     def replay(self, progress: Callable[[float], None] | None = None) -> ReplaySummary:
@@ -67,8 +67,9 @@ class Result:
         return Replay(journal, engines, finished=self._record.is_finished).run(progress)
 
     def tasks_columns(self) -> Columns:
-        """A row for every task that started: finished ones in the order in which they ended, then those
-        that run when the run ends."""
+        """One row per task that started: finished ones in the order in which they ended, then those
+        still
+        running at the end."""
         rows = self._record.task_rows()
         jobs, machines = jobs_of(rows["task"]), self.scenario.cell.machines
         return {
@@ -83,7 +84,7 @@ class Result:
         }
 
     def jobs_columns(self) -> Columns:
-        """A row for every job that was submitted, in the order of submission."""
+        """One row per submitted job, in the order of submission."""
         rows = self._record.job_rows()
         count = len(rows["submitted"])
         named = {"job": "id", "kind": "kind", "owner": "owner", "precedence": "precedence"}
@@ -97,11 +98,11 @@ class Result:
         }
 
     def tasks_frame(self) -> Any:
-        """`tasks_columns` as a data frame of pandas or, without that, of polars."""
+        """`tasks_columns` as a data frame, of pandas if installed, otherwise of polars."""
         return frame(self.tasks_columns())
 
     def jobs_frame(self) -> Any:
-        """`jobs_columns` as a data frame of pandas or, without that, of polars."""
+        """`jobs_columns` as a data frame, of pandas if installed, otherwise of polars."""
         return frame(self.jobs_columns())
 
     def _of_jobs(self, field: str) -> NDArray[Any]:
@@ -123,12 +124,12 @@ def run(
     keep: PathLike | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
-    """Execute a scenario in the simulated world.
+    """Simulate a scenario.
 
     `engine` replaces the whole fleet: a name, ``package.module:Class``, or a class. `seed` replaces the
-    scenario's own, and draws the jobs of a scenario that comes from a file anew. With `keep`, the run is
-    written to that directory, which must not exist yet; otherwise it stays in memory. `progress` is told
-    the share that is done, from 0 to 1.
+    scenario's own; if the scenario comes from a file, its jobs are drawn again. With `keep`, the run is
+    saved to that directory, which must not exist yet; otherwise it stays in memory. `progress` is called
+    with the share done, from 0 to 1.
     """
     changed, also = under(with_seed(resolve(scenario), seed), engine)
     if keep is None:
@@ -139,7 +140,7 @@ def run(
 
 
 def open_run(path: PathLike) -> Result:
-    """A run that was kept in a directory, by `run` or by the command line."""
+    """Open a run that was saved by `run` or by the command line."""
     return Result(layout.open_run(Path(path)), Path(path))
 
 
@@ -149,7 +150,7 @@ def why(run: Result | PathLike, task: str) -> WhyAnswer:
 
 
 def story(run: Result | PathLike, task: str) -> list[StoryLine]:
-    """The life of a task, ``job/index``, in a run, line by line."""
+    """What happened to a task, ``job/index``, in a run, line by line."""
     return _result(run).story(task)
 
 

@@ -53,13 +53,13 @@ def resolve(scenario: Scenario | PathLike) -> Scenario:
 
 
 def plain(scenario: Scenario) -> Scenario:
-    """The scenario alone, as it is executed and kept."""
+    """The scenario as a plain `Scenario`, as it is run and saved."""
     return Scenario(**_fields(scenario)) if type(scenario) is not Scenario else scenario
 
 
 def with_seed(scenario: Scenario, seed: int | None) -> Scenario:
-    """The scenario for another seed, with jobs drawn anew if it comes from a file. One that was built
-    in Python has the jobs it has."""
+    """The scenario for another seed; if it comes from a file, its jobs are drawn again. A scenario built
+    in Python keeps its jobs."""
     if seed is None or seed == scenario.seed:
         return scenario
     check_seed(seed)
@@ -75,7 +75,7 @@ def check_seed(seed: int) -> None:
 
 
 def check_unchanged(scenario: LoadedScenario, seed: int) -> None:
-    """Refuse to draw the jobs anew where that would undo what was changed after loading."""
+    """Raise an error if drawing the jobs again would undo changes made after loading."""
     again = load(scenario.path, seed=scenario.seed, published=scenario.published)
     if again != scenario:
         raise ScenarioError(

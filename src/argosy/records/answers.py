@@ -123,7 +123,7 @@ class TaskAnswers:
         )
 
     def _concerning(self) -> Iterator[Fact]:
-        """What befell the task, in order."""
+        """What happened to the task, in order."""
         index, task = self._index, task_number(self._number, self._index)
         prober = ""
         for fact in self._journal.about(self._job, self._number, index):

@@ -67,7 +67,7 @@ class EngineRank(msgspec.Struct, frozen=True, kw_only=True):
     notices: float
     #: Median, p90, p99 and largest JCT.
     quantiles: tuple[float, float, float, float]
-    #: What the scenario asks for and this engine passes over, a sentence each.
+    #: Demands of the scenario that this engine ignores, one sentence each.
     notes: tuple[str, ...] = ()
 
 

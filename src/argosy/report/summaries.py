@@ -217,7 +217,7 @@ def notices(summary: Summary) -> int:
 
 
 def _mishaps(summary: Summary) -> dict[str, int]:
-    """What befell messages and notices on the way."""
+    """What went wrong with messages and notices."""
     return {name: count for name, count in summary.network.items() if name != "sent"}
 
 

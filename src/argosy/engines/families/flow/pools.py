@@ -171,15 +171,15 @@ class Pools:
         )
 
     def thinned(self, numbers: Numbers, rooms: Numbers, terms: ArcCosts, most: int) -> Numbers:
-        """Rooms of pools on all machines, with none but at the cheapest so many of each. Nothing is lost
-        by that as long as fewer tasks move in a round: one of a task's cheapest machines is then as it
-        was."""
+        """Room of pools on machines, kept only on the `most` cheapest per pool. Nothing is lost as
+        long as
+        fewer tasks move in a round, because one of a task's cheapest machines is then unchanged."""
         costs = np.broadcast_to(np.asarray(terms.costs, np.int64), rooms.shape)
         rows = zip(numbers.tolist(), rooms, costs, strict=True)
         return np.array([self._thinned(number, room, cost, most) for number, room, cost in rows])
 
     def _thinned(self, number: int, rooms: Numbers, costs: Numbers, most: int) -> Numbers:
-        """Room at the cheapest machines only; among equals each pool begins elsewhere."""
+        """Room on the cheapest machines only; among equals, each pool starts at a different machine."""
         count = len(rooms)
         start = number * 7919 % count
         chosen = np.flatnonzero(rooms)
