@@ -530,8 +530,8 @@ def test_the_user_is_told_what_of_the_trace_no_job_can_say(tmp_path):
     write(trace / "machine_events" / "part-00000-of-00001.csv", ["0,5,0,p,1,1", comes_later])
     file = write(tmp_path / "traced.toml", [SCENARIO.format(version="google2011", more="")])
     notes = [
-        "passed over in the trace: machines that came, went or changed later (1)",
-        "no job can say what the trace says: attribute less-than (2)",
+        "ignored in the trace: machines that came, went or changed later (1)",
+        "a job cannot express what the trace says: attribute less-than (2)",
     ]
     kept = tmp_path / "run"
     for command in (["run", "--out", str(kept)], ["compare", "--engine", "omega", "--seeds", "1"]):

@@ -1,8 +1,8 @@
 """Arrival processes: when a given number of jobs is submitted within a span of time.
 
-Both processes are conditioned on the number of jobs, which the target utilisation has decided:
-given that number, a Poisson process's times are sorted uniform draws, and a modulated one's are the
-same draws stretched through its rate.
+Both processes are conditioned on the number of jobs, which follows from the target utilisation. Given
+that number, the times of a Poisson process are sorted uniform draws; those of a modulated process are
+the same draws, stretched by its rate.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What a cluster is made of, and `clusters.toml` read into it.
+"""Cluster specifications, read from `clusters.toml`.
 
-A cluster is machines, an initial fill, and kinds of jobs that arrive one after the other. Every
-attribute of a job is drawn on its own: when it arrives, how many tasks it has, how long they run and
-how large they are. A table names the source of each of its values, so that none stands there for no
-reason; `docs/workloads.md` tells what the sources are.
+A cluster is machines, an initial fill, and kinds of jobs that arrive. Every attribute of a job is drawn
+independently: when it arrives, how many tasks it has, how long they run and how large they are. A table
+names the source of each of its values; `docs/workloads.md` describes the sources.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
     cluster     a cluster's parameters by name, from `clusters.toml`
     machines    its machines
-    fill        what stands in the cell when a run begins
-    jobs        what arrives, in order of submission
+    fill        the jobs in the cell when a run begins
+    jobs        the jobs that arrive, in order of submission
 
-Jobs are made one at a time, as they are asked for: a week of cluster B is 600,000 jobs, and none of
-them is kept here. Arrivals, task counts, durations and sizes have streams of their own, so nothing
-correlates, and a higher `rate` submits the same jobs sooner.
+Jobs are generated lazily, because a week of cluster B has 600,000 of them. Arrivals, task counts,
+durations and sizes have separate streams, so they are not correlated, and a higher `rate` submits the
+same jobs sooner.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Job traces of the Hawk and Eagle simulators, which Murmuration's are too.
+"""Job traces of the Hawk and Eagle simulators, which Murmuration uses too.
 
-One job a line, in order of submission: submit time, number of tasks, estimated (mean) task duration,
-and the duration of every task, all in seconds and apart by spaces. A list of jobs without durations, a
-CSV with the heading `job_id,submit_s,num_tasks,mean_task_s`, is read as well: its durations are drawn
-by the law that the public slices of the Yahoo trace follow (variance = 2 x mean, in seconds; none
-negative), then scaled so that each job's mean is exact.
+One job per line, in order of submission: submit time, number of tasks, estimated (mean) task
+duration, and the duration of every task, in seconds, separated by spaces. A CSV without durations,
+with the heading `job_id,submit_s,num_tasks,mean_task_s`, is also accepted: durations are then drawn
+from the distribution of the public slices of the Yahoo trace (variance = 2 x mean, in seconds; none
+negative), and scaled so that each job's mean is exact.
 
 The simulators divide submit times by a speed-up; durations stay as they are.
 """

@@ -1,12 +1,12 @@
-"""From the events of Google's cluster traces to jobs: what the traces of 2011 and 2019 share.
+"""Builds jobs from the events of Google's cluster traces; shared by 2011 and 2019.
 
-The traces tell what happened to each task: submitted, scheduled, evicted, finished. A job here says
-what was asked for and how long it ran, so that another scheduler can decide anew. `Assembly` takes
-the events in order of time and gives a job back as soon as it and all jobs before it are over; memory
-holds the jobs that are not. A task asks for what it asked for first.
+The traces record what happened to each task: submitted, scheduled, evicted, finished. A job says what
+was asked for and how long it ran, so that another scheduler can place it. `Assembly` takes the events in
+order of time and returns a job as soon as it and all jobs before it are over; only unfinished jobs are
+in memory. A task's request is its first one.
 
-A task's duration is its last run's: what an eviction or a failure cut short was done again. What ran
-on when the trace ended runs until stopped. A task that never ran is left out.
+A task's duration is that of its last run, because runs cut short by an eviction or failure were
+repeated. A task still running when the trace ends runs until stopped. A task that never ran is left out.
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ class Notes(msgspec.Struct, kw_only=True):
             "machines without a capacity": self.machines_left_out,
         }
         return [
-            *(f"passed over in the trace: {what} ({n:,})" for what, n in passed_over.items() if n),
+            *(f"ignored in the trace: {what} ({n:,})" for what, n in passed_over.items() if n),
             *(
-                f"no job can say what the trace says: {what} ({n:,})"
+                f"a job cannot express what the trace says: {what} ({n:,})"
                 for what, n in sorted(self.not_expressible.items())
             ),
         ]

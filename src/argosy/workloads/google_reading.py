@@ -1,5 +1,5 @@
-"""Reads the tables of Google's cluster traces row by row. The traces of 2011 and 2019 say the same in
-other columns and with other event types: a `Layout` tells which.
+"""Reads the tables of Google's cluster traces row by row. The traces of 2011 and 2019 differ in columns
+and event types; a `Layout` describes each.
 """
 
 from __future__ import annotations

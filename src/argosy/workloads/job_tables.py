@@ -1,6 +1,6 @@
-"""Jobs as tables: what `[[workload.jobs]]` of a scenario and each line of a trace hold.
+"""Jobs as tables: `[[workload.jobs]]` of a scenario, and each line of a trace.
 
-A job has either `groups`, or the keys of its only group beside its own.
+A job has either `groups`, or the keys of its only group together with its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From plain tables (of TOML or JSON) to typed values, with the exact place of whatever is wrong.
+"""Converts plain tables (of TOML or JSON) to typed values; errors have their exact place.
 
 `convert` follows the annotations of msgspec structs. Structure is walked here, so that an error
 knows its path and an unknown key its neighbours; plain values are left to `msgspec.convert`. Some

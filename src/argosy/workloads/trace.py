@@ -1,7 +1,7 @@
-"""Argosy's own job trace: JSON lines, one job a line, in order of submission.
+"""Argosy's own job trace: JSON lines, one job per line, in order of submission.
 
 The fields are those of `[[workload.jobs]]`; times are whole microseconds or text with a unit.
-Reading streams: memory holds one job and the ids seen so far.
+Traces are streamed: memory holds one job and the ids seen so far.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What an algorithm found, and what that is worth.
+"""The answer of an algorithm, and its value.
 
-The objective is equation 1 of the Medea paper with its errors mended: the part of the applications that
-are placed, less the violation that is added, less the machines that become fragmented,
+The objective is equation 1 of the Medea paper with its errors corrected: the share of applications
+placed, minus the violation added, minus the machines that become fragmented,
 
     w1 placed / apps  -  w2 violation / concerned  -  w3 fragmented / containers
 

@@ -1,7 +1,7 @@
-"""What no answer can be worth more than, without solving anything.
+"""Upper bounds on the value of any answer, without solving anything.
 
-`simple_bound`: everything is placed, nothing is fragmented, no violation is added, and all is mended
-that new containers could mend of what running ones lack.
+`simple_bound`: everything is placed, nothing is fragmented, no violation is added, and new containers
+repair every violation of running ones that they could.
 
 `pooled_bound`: as before, but each container pays at least what it costs on the best machine for it
 alone. Counts only grow, and an excess grows faster the larger it is; so what a container adds to the

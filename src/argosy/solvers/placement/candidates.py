@@ -1,4 +1,4 @@
-"""Which machines an integer program has to look at.
+"""Which machines an integer program has to consider.
 
 `undominated` leaves out machines without losing the optimum. Machines are *alike* if every constraint
 sees the same there: the same node sets, the same counts on the machine itself, the same kinds allowed,

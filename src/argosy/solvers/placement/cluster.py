@@ -1,4 +1,4 @@
-"""What a placement problem is made of: machines, node groups, running and new containers."""
+"""Parts of a placement problem: machines, node groups, running and new containers."""
 
 from __future__ import annotations
 
