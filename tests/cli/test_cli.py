@@ -289,7 +289,7 @@ class TestMistakes:
         monkeypatch.setattr(execution, "_simulate", full)
         result = argosy("run", QUICKSTART, "--out", "here")
         assert result.code == 2
-        assert "the run cannot be kept in here: No space left on device" in result.complaint
+        assert "the run cannot be saved in here: No space left on device" in result.complaint
         assert argosy("run", QUICKSTART, "--out", "x" * 300).code == 2
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -320,7 +320,7 @@ class TestRun:
             "scheduler",
         ):
             assert words in result.out
-        assert "kept in runs/quickstart-1" in result.err
+        assert "saved in runs/quickstart-1" in result.err
         assert Path("runs/quickstart-1/summary.json").exists()
         assert argosy("story", "crawl/0").code == 0
 

@@ -19,8 +19,8 @@ from argosy.version import __version__
 
 #: Every command and its line in `argosy --help`; the module of the same name holds its `command`.
 COMMANDS: Final = {
-    "run": "Execute a scenario and keep what happened.",
-    "compare": "Run engines under the same seeds and say which is best, and why.",
+    "run": "Simulate a scenario and save the run.",
+    "compare": "Run several engines with the same seeds; say which is best, and why.",
     "summary": "Print the summary of a run, finished or not.",
     "replay": "Check that a run's decisions repeat, or try other engines on its jobs.",
     "engines": "List engines, or the settings of one.",

@@ -119,7 +119,7 @@ def command(
     target = html or Path("runs") / f"paper-{paper.name}.html"
     text = page(paper, size, claims, paper.draw(found, chosen), missing)
     write_whole(target, text.encode())
-    note(f"\nfigures drawn in {target}, points kept in {store.directory}")
+    note(f"\nfigures drawn in {target}, results saved in {store.directory}")
 
 
 def _table(claims: Sequence[Claim]) -> Table:

@@ -81,8 +81,8 @@ def command(
             summary = execute(loaded, directory, command=["argosy", *sys.argv[1:]], progress=tell)
     except OSError as error:
         raise CommandError(
-            f"the run cannot be kept in {_shortened(str(directory))}: {error.strerror}",
-            hint="name another place with --out, or keep nothing with --no-save",
+            f"the run cannot be saved in {_shortened(str(directory))}: {error.strerror}",
+            hint="name another directory with --out, or save nothing with --no-save",
         ) from None
 
     notes = [*loaded.left_out, *unmet(loaded, find_engines(loaded.engine_names()))]
@@ -105,7 +105,7 @@ def command(
         csv=csv,
     )
     if directory is not None:
-        note(f"\nkept in {directory}")
+        note(f"\nsaved in {directory}")
         note(f"next: argosy why TASK --run {directory}, or argosy compare {scenario}")
 
 

@@ -402,8 +402,8 @@ def _choice(explanation: Explanation) -> str:
         return "its scheduler chose it"
     if explanation.rule == "first":
         return (
-            "the first machine with room from a random start; the tasks decided on together needed "
-            f"{explanation.looked_at} looks"
+            "the first machine with room, from a random start; all tasks placed in this decision "
+            f"together took {explanation.looked_at} checks"
         )
     if explanation.rule == "cheapest flow":
         return "the flow of least cost over all tasks puts it there"
@@ -414,7 +414,7 @@ def _choice(explanation: Explanation) -> str:
         return f"decided by {explanation.rule}, over {machines}"
     return (
         f"{explanation.rule} of the {explanation.feasible} that could take it, "
-        f"of {explanation.looked_at} looked at"
+        f"of {explanation.looked_at} checked"
     )
 
 
