@@ -190,7 +190,7 @@ def test_no_scheduler_has_the_name_of_an_agent(refused):
     text = FEDERATION.replace('name = "s"', 'name = "cell:north"').replace("replicas = 2\n", "")
     error = refused(text, ArgosyError)
     assert error.field == "fleet[0].name"
-    assert "taken by the network" in str(error)
+    assert "is reserved" in str(error)
 
 
 def test_a_scenario_has_a_cell_or_clusters(refused):
