@@ -254,7 +254,7 @@ def test_a_confirmed_claim_is_not_forgotten() -> None:
         (3, Why.NOT_ASSUMED),
     ]
     assert cell.tasks_on(0).tolist() == [1, 3]
-    assert refused[0].sentence() == "the task's claim is confirmed already"
+    assert refused[0].sentence() == "the task's claim is already confirmed"
 
 
 def test_only_the_owner_or_the_operator_settles_a_claim() -> None:

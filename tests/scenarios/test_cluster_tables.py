@@ -128,7 +128,7 @@ MISTAKES = {
         ("rack = { size = 2 }\ndomain", "cluster = { size = 2 }\ndomain"),
         "cluster = { size",
         "clusters[0].groups.cluster",
-        "exists already",
+        "already exists",
     ),
     "a scheduler at a place to which no distance is told": (
         ('"rome<>oslo" = "30ms", ', ""),

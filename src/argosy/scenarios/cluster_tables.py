@@ -149,7 +149,7 @@ def _check_names(table: FederatedTable, before: Sequence[str], path: Path) -> No
     if CLUSTER_GROUP in table.groups:
         raise Misfit(
             ScenarioError(
-                f"group {CLUSTER_GROUP!r} exists already: every cluster is a set of it",
+                f"group {CLUSTER_GROUP!r} already exists: each cluster is one of its sets",
                 expected="another name",
             ),
             (*path, "groups", CLUSTER_GROUP),
