@@ -13,4 +13,5 @@ NB_MODULE(_core, module) {
   bind_place(module);
   bind_board(module);
   bind_runtime(module);
+  bind_replays(module);
 }

@@ -11,3 +11,4 @@ void bind_waits(nanobind::module_& module);
 void bind_place(nanobind::module_& module);
 void bind_board(nanobind::module_& module);
 void bind_runtime(nanobind::module_& module);
+void bind_replays(nanobind::module_& module);

@@ -6,6 +6,6 @@ failover, restarts, machines that join and leave, the table of jobs, the journal
 and `Machines`. Knows no engine by name, reads no clock and starts no threads or processes.
 """
 
-from argosy._core import RuntimeEvent, TaskState
+from argosy._core import JournalReader, RuntimeEvent, TaskState
 
-__all__ = ["RuntimeEvent", "TaskState"]
+__all__ = ["JournalReader", "RuntimeEvent", "TaskState"]

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.engines.api import Engine
-from argosy.host import records
+from argosy.host import JournalReader, records
 from argosy.host.host import Host
 from argosy.host.journal import Journal
 from argosy.host.protocols import DirectLinks
@@ -29,6 +29,7 @@ from argosy.host.scheduler import Scheduler
 from argosy.model.errors import ArgosyError, ReplayDiverged, RunDirectoryError
 from argosy.model.events import Decision
 from argosy.model.explanations import Why
+from argosy.model.scenario import Measured
 from argosy.model.tasks import task_numbers
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.wire import from_plain
@@ -126,11 +127,10 @@ class Replay:
             budgets=ClockBudgets(),
             deliberator=ToldAnswers() if header.deliberated_beside else None,
         )
-        self.host.recorded_times = _measured(journal.data)
+        is_measured = any(isinstance(entry.decision_time, Measured) for entry in setup.fleet)
+        self.host.recorded_times = _measured(journal.data if is_measured else b"")
         self._runtime = self.host.runtime
         self._actions: dict[type[Any], Callable[[Any], None]] = {
-            records.DueRecord: self._due,
-            records.EndedRecord: self._ended,
             records.PhaseEndedRecord: self._phase_ended,
             records.ReportRecord: self._report,
             records.SubmittedRecord: self._submitted,
@@ -144,40 +144,43 @@ class Replay:
         }
 
     def run(self, progress: Callable[[float], None] | None = None) -> ReplaySummary:
-        data, take = self._file.data, self._journal.buffer.take
-        decode, actions, find = _INPUTS.decode, self._actions, data.find
+        data, carry_out = self._file.data, self.host.carry_out
         self.host.start()
-        position = self._compare(0, take())
-        inputs = 0
-        while position < len(data):
-            line = data[position : find(b"\n", position)]
+        reader = JournalReader(self._runtime, self._journal.buffer, data, self._is_finished)
+        step, events = reader.step, 0
+        while True:
             try:
-                record = decode(line)
-            except msgspec.MsgspecError:
-                raise self._diverged(position, b"") from None
-            try:
-                actions[type(record)](record)
-            except ArgosyError as error:
+                item = step()
+                if isinstance(item, tuple):
+                    carry_out(item)
+                elif isinstance(item, bytes):
+                    self._take(item, reader.position)
+                else:
+                    break
+            except (ArgosyError, ValueError) as error:
+                if isinstance(error, ReplayDiverged):
+                    raise
                 raise ReplayDiverged(
                     f"the replay failed: {error}",
                     file=self._file.name,
-                    line=self._file.line_at(position),
+                    line=self._file.line_at(reader.position),
                 ) from error
-            written = take()
-            if not written:
-                raise self._diverged(position, written)
-            position = self._compare(position, written)
-            inputs += 1
-            if progress is not None and not inputs & 0xFFF:
-                progress(position / len(data))
-        return ReplaySummary(inputs=inputs, lines=data.count(b"\n"), ended_at=self._runtime.now)
+            events += 1
+            if progress is not None and not events & 0xFFF:
+                progress(reader.position / len(data))
+        if item is False:
+            raise self._diverged(reader.position, self._journal.buffer.take())
+        return ReplaySummary(
+            inputs=reader.inputs, lines=data.count(b"\n"), ended_at=self._runtime.now
+        )
 
-    def _compare(self, position: int, written: bytes) -> int:
-        """Where the journal goes on after what was written."""
-        recorded = self._file.data[position : position + len(written)]
-        if recorded != written and (self._is_finished or not written.startswith(recorded)):
-            raise self._diverged(position, written)
-        return position + len(recorded)
+    def _take(self, line: bytes, position: int) -> None:
+        """An input that needs the host."""
+        try:
+            record = _INPUTS.decode(line)
+        except msgspec.MsgspecError:
+            raise self._diverged(position, b"") from None
+        self._actions[type(record)](record)
 
     def _diverged(self, position: int, written: bytes) -> ReplayDiverged:
         """Names the first line that differs."""
@@ -200,14 +203,6 @@ class Replay:
             expected=recorded or "the end of the journal",
             hint="replay it with the version of Argosy, and of the engine, that wrote it",
         )
-
-    def _due(self, record: records.DueRecord) -> None:
-        item = self._runtime.due(record.ticket, record.at)
-        if item is not None:
-            self.host.carry_out(item)
-
-    def _ended(self, record: records.EndedRecord) -> None:
-        self._runtime.end_tasks(np.array(record.tasks, np.int64), record.at)
 
     def _phase_ended(self, record: records.PhaseEndedRecord) -> None:
         self._runtime.advance(record.at)
