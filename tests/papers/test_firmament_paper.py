@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from argosy.model.units import MICROS_PER_SECOND
-from argosy.papers.experiment import Findings, Result, digest
+from argosy.papers.experiment import Findings, PointResult, digest
 from argosy.papers.firmament import FIRMAMENT
 from argosy.papers.firmament.claims import claims
 from argosy.papers.firmament.figures import draw
@@ -40,7 +40,7 @@ def test_a_figure_ends_in_claims(figure: str) -> None:
 
 def test_a_claim_that_fails_says_so() -> None:
     points = plan("smoke", ["14"])
-    slow = {digest(point): Result({"p50": 5.0}) for point in points}
+    slow = {digest(point): PointResult({"p50": 5.0}) for point in points}
     made = claims(Findings(points, slow), ["14"])
     assert [claim.holds for claim in made] == [False, False, False]
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from argosy.model.errors import TraceError
-from argosy.papers.experiment import ExperimentPoint, Findings, Result, digest, run_points
+from argosy.papers.experiment import ExperimentPoint, Findings, PointResult, digest, run_points
 from argosy.papers.murmuration import MURMURATION
 from argosy.papers.murmuration.jobs import FILES, jobs_of, machines_for, traced
 from argosy.papers.murmuration.points import FIGURES, SIMULATED, SIZES
@@ -84,7 +84,7 @@ def test_claims_are_judged_by_their_tolerance() -> None:
         jct = slow.get(str(point.parameters["system"]), 40.0)
         jct *= 1 + float(point.parameters.get("delay", 0.0)) / 12
         told = {"tasks": 500.0, "schedulers": 10.0, "messages": 900.0, "notices": 5_000.0}
-        results[digest(point)] = Result({"jct": jct, "utilisation": 0.5, **told})
+        results[digest(point)] = PointResult({"jct": jct, "utilisation": 0.5, **told})
     claims = {
         claim.id: claim.holds
         for claim in MURMURATION.claims(Findings(points, results), ["12", "15"])

@@ -13,7 +13,14 @@ import pytest
 from argosy.model.errors import ArgosyError, UnknownEngine
 from argosy.papers.charts import Axis, Chart, Figure, HeatMap, Line, Mark
 from argosy.papers.claims import Claim
-from argosy.papers.experiment import ExperimentPoint, Findings, Result, Store, digest, run_points
+from argosy.papers.experiment import (
+    ExperimentPoint,
+    Findings,
+    PointResult,
+    Store,
+    digest,
+    run_points,
+)
 from argosy.papers.omega import OMEGA
 from argosy.papers.omega.points import FIGURES, SCALES
 from argosy.papers.omega.world import run_point
@@ -28,17 +35,17 @@ def point(number: int = 1, seed: int = 1) -> ExperimentPoint:
     )
 
 
-def doubled(given: ExperimentPoint) -> Result:
-    return Result({"doubled": 2.0 * float(given.parameters["number"]) + given.seed})
+def doubled(given: ExperimentPoint) -> PointResult:
+    return PointResult({"doubled": 2.0 * float(given.parameters["number"]) + given.seed})
 
 
-def refuses_three(given: ExperimentPoint) -> Result:
+def refuses_three(given: ExperimentPoint) -> PointResult:
     if given.parameters["number"] == 3:
         raise KeyboardInterrupt
     return doubled(given)
 
 
-def fails(given: ExperimentPoint) -> Result:
+def fails(given: ExperimentPoint) -> PointResult:
     raise UnknownEngine("omgea", ["omega"])
 
 
@@ -59,7 +66,7 @@ class TestExperiment:
         ]
         ran = []
 
-        def counted(given: ExperimentPoint) -> Result:
+        def counted(given: ExperimentPoint) -> PointResult:
             ran.append(given)
             return doubled(given)
 
@@ -69,7 +76,7 @@ class TestExperiment:
 
     def test_again_runs_everything(self, tmp_path: Path) -> None:
         store = Store(tmp_path)
-        store.write(POINTS[0], Result({"doubled": -1.0}))
+        store.write(POINTS[0], PointResult({"doubled": -1.0}))
         assert run_points(POINTS[:1], doubled, store)[digest(POINTS[0])]["doubled"] == -1.0
         assert (
             run_points(POINTS[:1], doubled, store, again=True)[digest(POINTS[0])]["doubled"] == 3.0
@@ -97,12 +104,12 @@ class TestExperiment:
 
         monkeypatch.setattr("os.replace", full)
         with pytest.raises(OSError, match="no space"):
-            Store(tmp_path).write(POINTS[0], Result({}))
+            Store(tmp_path).write(POINTS[0], PointResult({}))
         assert list(tmp_path.iterdir()) == []
 
     def test_a_damaged_file_counts_as_none(self, tmp_path: Path) -> None:
         store = Store(tmp_path)
-        store.write(POINTS[0], Result({"doubled": 3.0}))
+        store.write(POINTS[0], PointResult({"doubled": 3.0}))
         store.path(POINTS[0]).write_bytes(store.path(POINTS[0]).read_bytes()[:40])
         assert store.read(POINTS[0]) is None
 
@@ -110,7 +117,7 @@ class TestExperiment:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         store = Store(tmp_path)
-        store.write(POINTS[0], Result({"doubled": 3.0}))
+        store.write(POINTS[0], PointResult({"doubled": 3.0}))
         monkeypatch.setattr("argosy.papers.experiment.__version__", "99")
         assert store.read(POINTS[0]) is None
 

@@ -63,3 +63,12 @@ def test_every_package_states_its_charter() -> None:
     for init in PACKAGE.glob("*/__init__.py"):
         docstring = ast.get_docstring(ast.parse(init.read_text(encoding="utf-8"))) or ""
         assert "Charter:" in docstring, f"{init.parent.name} has no charter"
+
+
+def test_every_class_name_means_one_class() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(path.relative_to(PACKAGE).as_posix())
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}

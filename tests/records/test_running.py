@@ -19,7 +19,7 @@ from argosy.model.scenario import Scenario
 from argosy.records import directory
 from argosy.records.answers import TaskAnswers
 from argosy.records.audit import audit
-from argosy.records.directory import Status, latest_directory, open_run
+from argosy.records.directory import RunStatus, latest_directory, open_run
 from argosy.testing.builders import SECOND, job, scenario
 
 
@@ -50,7 +50,7 @@ def while_it_runs(path: Path, look: Callable[[], None]) -> None:
 def test_a_run_in_progress_answers(tmp_path: Path) -> None:
     def look() -> None:
         run = open_run(tmp_path / "run")
-        assert run.status is Status.RUNNING
+        assert run.status is RunStatus.RUNNING
         assert run.note == "run in progress: this is what had happened at 1 min"
         assert run.state.counts[TaskState.FINISHED] == 3
         assert run.state.counts[TaskState.PENDING] == 1
@@ -63,7 +63,7 @@ def test_a_run_in_progress_answers(tmp_path: Path) -> None:
         assert audit(run).schedulers[0].claims == 3
 
     while_it_runs(tmp_path / "run", look)
-    assert open_run(tmp_path / "run").status is Status.FINISHED
+    assert open_run(tmp_path / "run").status is RunStatus.FINISHED
     assert not (tmp_path / "run" / directory.RUNNING).exists()
 
 
@@ -75,7 +75,7 @@ def test_a_run_whose_process_was_killed_can_be_read_as_far_as_it_came(tmp_path: 
 
     while_it_runs(tmp_path / "run", look)
     run = open_run(tmp_path / "left")
-    assert run.status is Status.CUT_SHORT
+    assert run.status is RunStatus.CUT_SHORT
     assert run.note == "the run was cut short: this is what had happened at 1 min"
     assert TaskAnswers(run, "early").why().state == "finished"
 
@@ -111,7 +111,7 @@ def test_a_directory_that_is_being_written_is_taken(tmp_path: Path) -> None:
     def look() -> None:
         with pytest.raises(Exception, match="already exists"):
             execute(spec(), tmp_path / "run")
-        assert open_run(tmp_path / "run").status is Status.RUNNING
+        assert open_run(tmp_path / "run").status is RunStatus.RUNNING
 
     while_it_runs(tmp_path / "run", look)
 

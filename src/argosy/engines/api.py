@@ -153,7 +153,7 @@ class ReportsMetrics(Protocol):
     def figures(self) -> dict[str, float]: ...
 
 
-class MissingExtra(msgspec.Struct, frozen=True):
+class NeededExtra(msgspec.Struct, frozen=True):
     """An optional part of the installation that is not there."""
 
     #: The extra of the package that installs it.
@@ -167,7 +167,7 @@ class NeedsExtra(Protocol):
     """What an engine may have besides: what of the installation it lacks to work with some settings."""
 
     @classmethod
-    def lack(cls, settings: Settings) -> MissingExtra | None: ...
+    def lack(cls, settings: Settings) -> NeededExtra | None: ...
 
 
 @runtime_checkable

@@ -27,7 +27,7 @@ _OWN: Final = "argosy"
 _ENGINES: Final = "argosy.engines"
 
 
-class Misfit(NamedTuple):
+class FieldMisfit(NamedTuple):
     """A field that does not hold what it should."""
 
     problem: str
@@ -76,7 +76,7 @@ def malformed(who: str, effect: Effect, error: Exception) -> EngineFault:
     )
 
 
-def find_misfit(value: msgspec.Struct, path: str = "") -> Misfit | None:
+def find_misfit(value: msgspec.Struct, path: str = "") -> FieldMisfit | None:
     """The first field, here or further in, that is not of its type. Arrays first: they go wrong most."""
     hints = _hints(type(value))
     for is_array in (True, False):
@@ -103,7 +103,7 @@ def _options(hint: Any) -> tuple[Any, ...]:
     return typing.get_args(hint) if is_union else (hint,)
 
 
-def _array_misfit(held: Any, hint: Any, place: str, axes: int) -> Misfit | None:
+def _array_misfit(held: Any, hint: Any, place: str, axes: int) -> FieldMisfit | None:
     options = _options(hint)
     arrays = [option for option in options if typing.get_origin(option) is np.ndarray]
     if not arrays or (held is None and types.NoneType in options):
@@ -111,16 +111,18 @@ def _array_misfit(held: Any, hint: Any, place: str, axes: int) -> Misfit | None:
     scalar = typing.get_args(typing.get_args(arrays[0])[1])[0]
     expected = f"an array of {np.dtype(scalar).name}"
     if not isinstance(held, np.ndarray):
-        return Misfit(f"{place} is a {type(held).__name__}", expected)
+        return FieldMisfit(f"{place} is a {type(held).__name__}", expected)
     if held.dtype != scalar:
-        return Misfit(f"{place} is an array of {held.dtype.name}", expected)
+        return FieldMisfit(f"{place} is an array of {held.dtype.name}", expected)
     if held.ndim != axes:
         plural = "" if held.ndim == 1 else "s"
-        return Misfit(f"{place} has {held.ndim} dimension{plural}", "one" if axes == 1 else "two")
+        return FieldMisfit(
+            f"{place} has {held.ndim} dimension{plural}", "one" if axes == 1 else "two"
+        )
     return None
 
 
-def _misfit(held: Any, hint: Any, place: str) -> Misfit | None:
+def _misfit(held: Any, hint: Any, place: str) -> FieldMisfit | None:
     options = tuple(option for option in _options(hint) if isinstance(option, type))
     if options and len(options) == len(_options(hint)):
         # NumPy's whole numbers are taken wherever Python's are.
@@ -130,14 +132,14 @@ def _misfit(held: Any, hint: Any, place: str) -> Misfit | None:
             shown = repr(held)
             if len(shown) > LONGEST_ECHO:
                 shown = f"{shown[:LONGEST_ECHO]}..."
-            return Misfit(f"{place} is {shown}", names.replace("NoneType", "None"))
+            return FieldMisfit(f"{place} is {shown}", names.replace("NoneType", "None"))
     return find_misfit(held, place) if isinstance(held, msgspec.Struct) else None
 
 
-def _uneven(value: msgspec.Struct, path: str) -> Misfit | None:
+def _uneven(value: msgspec.Struct, path: str) -> FieldMisfit | None:
     arrays = {name: getattr(value, name) for name in value.__struct_fields__}
     lengths = {n: len(held) for n, held in arrays.items() if isinstance(held, np.ndarray)}
     if len(set(lengths.values())) <= 1:
         return None
     told = ", ".join(f"{length} {name}" for name, length in lengths.items())
-    return Misfit(f"{path}: {told}" if path else told, "one row a task in each")
+    return FieldMisfit(f"{path}: {told}" if path else told, "one row a task in each")

@@ -27,7 +27,7 @@ from argosy.model.transactions import (
     ReviveMachine,
 )
 from argosy.model.truth import running_time
-from argosy.records.holdings import Requests, vector
+from argosy.records.holdings import GroupRequests, vector
 from argosy.records.state import RunState
 from argosy.records.steps import Step
 from argosy.records.summary import Counts, SchedulerSummary, SpeedUp, Summary
@@ -160,8 +160,8 @@ class _Usage:
         claims = state.claims
         self._dimensions = state.steps.dimensions
         self._until = state.until
-        amounts = Requests(state.steps.jobs, self._dimensions).of(claims.tasks)
-        self._used = _Level(
+        amounts = GroupRequests(state.steps.jobs, self._dimensions).of(claims.tasks)
+        self._used = _LevelOverTime(
             np.concatenate([claims.begin, claims.end]), np.concatenate([amounts, -amounts])
         )
         self._capacity = self._machines(state)
@@ -181,7 +181,7 @@ class _Usage:
             name: (used[:, d] / capacity[:, d]).tolist() for d, name in enumerate(self._dimensions)
         }
 
-    def _machines(self, state: RunState) -> _Level:
+    def _machines(self, state: RunState) -> _LevelOverTime:
         """The capacity of machines that are up. The first ones are there before anything happens."""
         sizes = [machine.capacity for machine in state.setup.cell.machines]
         is_up = [True] * len(sizes)
@@ -209,10 +209,10 @@ class _Usage:
         rows = [vector(size, self._dimensions) for _, size, _ in changes]
         signs = np.array([sign for _, _, sign in changes], np.int64).reshape(-1, 1)
         amounts = np.array(rows, np.int64).reshape(-1, len(self._dimensions))
-        return _Level(np.array([at for at, _, _ in changes], np.int64), amounts * signs)
+        return _LevelOverTime(np.array([at for at, _, _ in changes], np.int64), amounts * signs)
 
 
-class _Level:
+class _LevelOverTime:
     """Amounts that change at times, by dimension."""
 
     def __init__(self, times: NDArray[np.int64], changes: NDArray[np.int64]) -> None:

@@ -41,7 +41,7 @@ class ExperimentPoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         return f"figure {self.figure} ({said}, seed {self.seed})"
 
 
-class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PointResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one point measured: numbers by name, such as ``batch.wait``, and lists of them."""
 
     values: dict[str, float]
@@ -51,13 +51,13 @@ class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.values[name]
 
 
-Runner: TypeAlias = Callable[[ExperimentPoint], Result]
+Runner: TypeAlias = Callable[[ExperimentPoint], PointResult]
 
 
 class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     argosy: str
     point: ExperimentPoint
-    result: Result
+    result: PointResult
 
 
 def digest(point: ExperimentPoint) -> str:
@@ -75,7 +75,7 @@ class Store:
     def path(self, point: ExperimentPoint) -> Path:
         return self.directory / f"{point.figure}-{digest(point)}.json"
 
-    def read(self, point: ExperimentPoint) -> Result | None:
+    def read(self, point: ExperimentPoint) -> PointResult | None:
         """None for a point that is not done; a file that is damaged counts as none."""
         with suppress(FileNotFoundError, msgspec.DecodeError):
             kept = msgspec.json.decode(self.path(point).read_bytes(), type=_Kept)
@@ -83,7 +83,7 @@ class Store:
                 return kept.result
         return None
 
-    def write(self, point: ExperimentPoint, result: Result) -> None:
+    def write(self, point: ExperimentPoint, result: PointResult) -> None:
         text = msgspec.json.encode(_Kept(__version__, point, result), order="deterministic")
         write_whole(self.path(point), msgspec.json.format(text, indent=2) + b"\n")
 
@@ -96,18 +96,18 @@ def run_points(
     processes: int = 1,
     tell: Callable[[float], None] = lambda share: None,
     again: bool = False,
-) -> dict[str, Result]:
+) -> dict[str, PointResult]:
     """The result of each point by its digest. What the store has is not run, unless `again`; what is
     run is stored at once. `runner` is a function of a module, for it is called in other processes."""
     wanted = {digest(point): point for point in points}
-    done: dict[str, Result] = {}
+    done: dict[str, PointResult] = {}
     if store is not None and not again:
         kept = {key: store.read(point) for key, point in wanted.items()}
         done = {key: result for key, result in kept.items() if result is not None}
     todo = [(key, point) for key, point in wanted.items() if key not in done]
     total = max(1, len(wanted))
 
-    def take(key: str, point: ExperimentPoint, result: Result) -> None:
+    def take(key: str, point: ExperimentPoint, result: PointResult) -> None:
         if store is not None:
             store.write(point, result)
         done[key] = result
@@ -130,7 +130,7 @@ def run_points(
     return done
 
 
-def _attempt(runner: Runner, point: ExperimentPoint) -> Result | Failure:
+def _attempt(runner: Runner, point: ExperimentPoint) -> PointResult | Failure:
     try:
         return runner(point)
     except ArgosyError as error:
@@ -140,8 +140,10 @@ def _attempt(runner: Runner, point: ExperimentPoint) -> Result | Failure:
 class Findings:
     """The results of an experiment, looked up by what their points are about."""
 
-    def __init__(self, points: Sequence[ExperimentPoint], results: Mapping[str, Result]) -> None:
-        self._found: dict[str, list[tuple[ExperimentPoint, Result]]] = {}
+    def __init__(
+        self, points: Sequence[ExperimentPoint], results: Mapping[str, PointResult]
+    ) -> None:
+        self._found: dict[str, list[tuple[ExperimentPoint, PointResult]]] = {}
         for point in points:
             result = results.get(digest(point))
             if result is not None:
@@ -150,7 +152,7 @@ class Findings:
     def has(self, figure: str) -> bool:
         return figure in self._found
 
-    def select(self, figure: str, **wanted: Parameter) -> list[tuple[ExperimentPoint, Result]]:
+    def select(self, figure: str, **wanted: Parameter) -> list[tuple[ExperimentPoint, PointResult]]:
         """The points of a figure whose parameters are the wanted ones."""
         return [
             (point, result)

@@ -31,7 +31,7 @@ from argosy.records.record import (
     TASK_COLUMNS,
     Columns,
     RunRecord,
-    Status,
+    RunStatus,
 )
 from argosy.records.summary import Provenance, Summary
 
@@ -156,17 +156,17 @@ def open_run(path: Path) -> RunDirectory:
     )
 
 
-def _unfinished(mark: Path) -> Status | None:
+def _unfinished(mark: Path) -> RunStatus | None:
     try:
         with open(mark, "rb") as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return None
     except BlockingIOError:
-        return Status.RUNNING
+        return RunStatus.RUNNING
     except OSError as error:
         raise RunDirectoryError(str(error.strerror), file=str(mark)) from None
-    return Status.CUT_SHORT
+    return RunStatus.CUT_SHORT
 
 
 def _open_finished(path: Path) -> RunDirectory:
@@ -195,13 +195,13 @@ def _open_finished(path: Path) -> RunDirectory:
             )
         if found.digest != entry.digest:
             raise RunDirectoryError("changed since the run was saved", file=str(file), hint=_HINT)
-    return RunDirectory(path, frozenset(entries), Status.FINISHED)
+    return RunDirectory(path, frozenset(entries), RunStatus.FINISHED)
 
 
 class RunDirectory(RunRecord):
     """A run, read from its files."""
 
-    def __init__(self, path: Path, files: frozenset[str], status: Status) -> None:
+    def __init__(self, path: Path, files: frozenset[str], status: RunStatus) -> None:
         self.path = path
         self.status = status
         self._files = files

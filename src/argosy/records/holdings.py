@@ -34,7 +34,7 @@ def vector(resources: Resources, dimensions: tuple[str, ...]) -> tuple[int, ...]
     return tuple(amounts.get(name, 0) for name in dimensions)
 
 
-class Requests:
+class GroupRequests:
     """What the tasks of all jobs ask for, by dimension."""
 
     def __init__(self, jobs: list[Job], dimensions: tuple[str, ...]) -> None:
@@ -76,7 +76,7 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True):
             names=list(state.steps.schedulers),
             schedulers=claims.schedulers,
             tasks=claims.tasks,
-            amounts=Requests(state.steps.jobs, state.steps.dimensions).of(claims.tasks),
+            amounts=GroupRequests(state.steps.jobs, state.steps.dimensions).of(claims.tasks),
             begin=claims.begin,
             end=claims.end,
             was_preempted=claims.was_preempted,

@@ -33,7 +33,7 @@ JOB_COLUMNS: Final = ("submitted", "attempted", "placed", "finished")
 KEEP_THEM: Final = 'run it with output.log = "replayable", which is the default'
 
 
-class Status(Enum):
+class RunStatus(Enum):
     FINISHED = "finished"
     RUNNING = "running"
     #: Its process ended before the run did.
@@ -43,7 +43,7 @@ class Status(Enum):
 class RunRecord(ABC):
     """A run; one that goes on, as far as it had come when its journal was first asked for."""
 
-    status = Status.FINISHED
+    status = RunStatus.FINISHED
 
     @abstractmethod
     def scenario(self) -> Scenario: ...
@@ -65,7 +65,7 @@ class RunRecord(ABC):
 
     @property
     def is_finished(self) -> bool:
-        return self.status is Status.FINISHED
+        return self.status is RunStatus.FINISHED
 
     @cached_property
     def journal(self) -> JournalFile:
@@ -95,11 +95,11 @@ class RunRecord(ABC):
     def note(self) -> str:
         """A sentence on what is missing of a run that is not finished; empty of one that is."""
         match self.status:
-            case Status.FINISHED:
+            case RunStatus.FINISHED:
                 return ""
-            case Status.RUNNING:
+            case RunStatus.RUNNING:
                 what = "run in progress"
-            case Status.CUT_SHORT:
+            case RunStatus.CUT_SHORT:
                 what = "the run was cut short"
         return f"{what}: this is what had happened at {format_duration(self.reached)}"
 

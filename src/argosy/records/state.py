@@ -59,7 +59,7 @@ class TaskRows(msgspec.Struct, frozen=True):
     schedulers: Column
 
 
-class Claims(msgspec.Struct, frozen=True):
+class HeldClaims(msgspec.Struct, frozen=True):
     """What took room on machines, and for how long, workers beyond a job's own tasks included."""
 
     tasks: Column
@@ -197,7 +197,7 @@ class RunState:
         return np.maximum.accumulate(np.where(np.isin(self._columns.kinds, kinds), rows, 0))
 
     @cached_property
-    def claims(self) -> Claims:
+    def claims(self) -> HeldClaims:
         """By task number, then in order."""
         columns = self._columns
         rows = np.flatnonzero(np.isin(columns.kinds, _TAKES_ROOM))
@@ -205,7 +205,7 @@ class RunState:
         followed = ~self._is_last[rows]
         following = np.minimum(rows + 1, max(0, len(columns.at) - 1))
         end = np.where(followed, columns.at[following], self.until)
-        return Claims(
+        return HeldClaims(
             tasks=columns.tasks[rows],
             machines=columns.machines[rows],
             schedulers=columns.schedulers[got],

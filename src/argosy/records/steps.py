@@ -141,7 +141,7 @@ class StepColumns(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
-class Growth(NamedTuple):
+class BoardGrowth(NamedTuple):
     """A job has more tasks than ever: how many, by how many more, and how many steps came before."""
 
     at: int
@@ -161,7 +161,7 @@ class JournalSteps:
         self.task_counts: list[int] = []
         #: How many it was submitted with.
         self.first_counts: list[int] = []
-        self.growth: list[Growth] = []
+        self.growth: list[BoardGrowth] = []
         self.submitted: list[int] = []
         self.first_attempt: list[int] = []
         #: Decision time spent on each job.
@@ -349,7 +349,7 @@ class JournalSteps:
         before, self.jobs[number] = self.jobs[number].tasks, job
         if job.tasks > self.task_counts[number]:
             more = job.tasks - self.task_counts[number]
-            self.growth.append(Growth(at, number, job.tasks, more, len(self._tasks)))
+            self.growth.append(BoardGrowth(at, number, job.tasks, more, len(self._tasks)))
             self.task_counts[number] = job.tasks
         self._add(at, Step.CANCELLED, task_number(number, 0), range(job.tasks, before))
 

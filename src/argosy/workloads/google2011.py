@@ -17,9 +17,9 @@ from argosy.model.truth import SimulatedJob
 from argosy.workloads.google_jobs import LARGEST_MACHINE, TRACE_START, Event, Notes, What
 from argosy.workloads.google_reading import (
     EventReader,
+    EventTable,
     EventTypes,
     Layout,
-    Table,
     read_jobs,
     read_machines,
 )
@@ -88,8 +88,8 @@ _OPERATORS: Final = ("EQUAL", "NOT_EQUAL", "LESS_THAN", "GREATER_THAN")
 
 LAYOUT: Final = Layout(
     read=bare_rows,
-    machine_events=Table("machine_events", MACHINE_EVENTS),
-    machine_attributes=Table("machine_attributes", MACHINE_ATTRIBUTES, optional=True),
+    machine_events=EventTable("machine_events", MACHINE_EVENTS),
+    machine_attributes=EventTable("machine_attributes", MACHINE_ATTRIBUTES, optional=True),
     machine="machine ID",
     machine_type="event type",
     machine_types=("ADD", "REMOVE", "UPDATE"),
@@ -102,9 +102,9 @@ LAYOUT: Final = Layout(
     attribute_deleted="attribute deleted",
     # Of one instant, a task's constraints come before it and a job's end after its tasks'.
     events=(
-        Table("task_constraints", TASK_CONSTRAINTS, optional=True),
-        Table("task_events", TASK_EVENTS),
-        Table("job_events", JOB_EVENTS),
+        EventTable("task_constraints", TASK_CONSTRAINTS, optional=True),
+        EventTable("task_events", TASK_EVENTS),
+        EventTable("job_events", JOB_EVENTS),
     ),
 )
 

@@ -25,9 +25,9 @@ from argosy.model.truth import SimulatedJob
 from argosy.workloads.google_jobs import LARGEST_MACHINE, TRACE_START, Event, Notes, What
 from argosy.workloads.google_reading import (
     EventReader,
+    EventTable,
     EventTypes,
     Layout,
-    Table,
     read_jobs,
     read_machines,
 )
@@ -74,8 +74,10 @@ _UNSAID: Final = {
 _EVENT_COLUMNS: Final = ("time", "type", "collection_id")
 LAYOUT: Final = Layout(
     read=named_rows,
-    machine_events=Table("machine_events", ("time", "machine_id", "type")),
-    machine_attributes=Table("machine_attributes", ("time", "machine_id", "name"), optional=True),
+    machine_events=EventTable("machine_events", ("time", "machine_id", "type")),
+    machine_attributes=EventTable(
+        "machine_attributes", ("time", "machine_id", "name"), optional=True
+    ),
     machine="machine_id",
     machine_type="type",
     machine_types=("EVENT_TYPE_UNKNOWN", "ADD", "REMOVE", "UPDATE"),
@@ -88,8 +90,8 @@ LAYOUT: Final = Layout(
     attribute_deleted="deleted",
     # Of one instant, a job's end comes after its tasks'.
     events=(
-        Table("instance_events", _EVENT_COLUMNS),
-        Table("collection_events", _EVENT_COLUMNS),
+        EventTable("instance_events", _EVENT_COLUMNS),
+        EventTable("collection_events", _EVENT_COLUMNS),
     ),
 )
 

@@ -28,7 +28,7 @@ from argosy.workloads.google_jobs import (
 from argosy.workloads.google_tables import ReadRows, Row, rows
 
 
-class Table(msgspec.Struct, frozen=True):
+class EventTable(msgspec.Struct, frozen=True):
     name: str
     columns: tuple[str, ...]
     optional: bool = False
@@ -38,8 +38,8 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """Which columns say what. In `machine_events` and `machine_attributes` the time is always `time`."""
 
     read: ReadRows
-    machine_events: Table
-    machine_attributes: Table
+    machine_events: EventTable
+    machine_attributes: EventTable
     machine: str
     #: The column of a machine event's type, all types, and those after which the machine is there.
     machine_type: str
@@ -53,9 +53,9 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     attribute_value: str
     attribute_deleted: str
     #: Tables of jobs' and tasks' events, of one instant in this order.
-    events: tuple[Table, ...]
+    events: tuple[EventTable, ...]
 
-    def rows(self, directory: Path, table: Table) -> Iterator[Row]:
+    def rows(self, directory: Path, table: EventTable) -> Iterator[Row]:
         return rows(directory, table.name, table.columns, self.read, optional=table.optional)
 
 

@@ -88,7 +88,7 @@ class TaskGroupTable(msgspec.Struct, frozen=True, kw_only=True):
         return group_with_truth(self.count, self.request, durations, self.estimate, **fields)
 
 
-class JobTable(TaskGroupTable, frozen=True, kw_only=True):
+class JobFields(TaskGroupTable, frozen=True, kw_only=True):
     """A job, and its only group unless `groups` is given."""
 
     id: str
@@ -128,7 +128,7 @@ def read_job(converter: Converter, table: Any, path: Path = ()) -> SimulatedJob:
         converter.refuse(
             "missing key 'request'", path, 'request = {cpu = 500, memory = "2GiB"}, or groups'
         )
-    read: JobTable = converter.convert(table, JobTable, path)
+    read: JobFields = converter.convert(table, JobFields, path)
     groups = []
     for index, group in enumerate((read,) if read.groups is None else read.groups):
         try:

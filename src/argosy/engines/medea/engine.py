@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final, Literal
 
-from argosy.engines.api import Context, MissingExtra, Settings
+from argosy.engines.api import Context, NeededExtra, Settings
 from argosy.engines.families.lra.program import ByProgram, ProgramSettings
 from argosy.model.budgets import Budget
 from argosy.model.random import Random
@@ -43,10 +43,10 @@ class Medea(ByProgram):
         self._settings = settings
 
     @classmethod
-    def lack(cls, settings: Settings) -> MissingExtra | None:
+    def lack(cls, settings: Settings) -> NeededExtra | None:
         assert isinstance(settings, MedeaSettings)
         lack = super().lack(settings) if settings.algorithm in _PROGRAMS else None
-        return lack and MissingExtra(lack.extra, "set algorithm to another, such as tag-popularity")
+        return lack and NeededExtra(lack.extra, "set algorithm to another, such as tag-popularity")
 
     @property
     def is_long(self) -> bool:

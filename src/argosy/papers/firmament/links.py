@@ -36,7 +36,7 @@ from argosy.model.resources import Resources
 from argosy.model.tasks import first_tasks
 from argosy.model.transactions import OPERATOR, AddMachine, Claims, Transaction
 from argosy.model.units import MICROS_PER_SECOND
-from argosy.papers.experiment import ExperimentPoint, Result
+from argosy.papers.experiment import ExperimentPoint, PointResult
 
 MACHINES: Final = 40
 SLOTS: Final = 12
@@ -61,7 +61,7 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def run_links(point: ExperimentPoint) -> Result:
+def run_links(point: ExperimentPoint) -> PointResult:
     told = point.parameters
     background = BACKGROUND if told["background"] == "yes" else {}
     wanted = float(told.get("wanted", WANTED))
@@ -71,7 +71,9 @@ def run_links(point: ExperimentPoint) -> Result:
     shares = list(range(1, 101))
     values = {f"p{share}": float(np.percentile(times, share)) for share in (50, 80, 90, 99)}
     values["placed"] = len(times) / (int(told["jobs"]) * TASKS)
-    return Result(values, {"response": [float(np.percentile(times, share)) for share in shares]})
+    return PointResult(
+        values, {"response": [float(np.percentile(times, share)) for share in shares]}
+    )
 
 
 class LinkWorld:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Final
 
-from argosy.papers.experiment import ExperimentPoint, Parameter, Result
+from argosy.papers.experiment import ExperimentPoint, Parameter, PointResult
 from argosy.papers.firmament import links, replays, solving
 from argosy.papers.paper import Scale
 
@@ -42,7 +42,7 @@ _RUNNERS: Final = {
 }
 
 
-def run_point(point: ExperimentPoint) -> Result:
+def run_point(point: ExperimentPoint) -> PointResult:
     return _RUNNERS[point.figure](point)
 
 

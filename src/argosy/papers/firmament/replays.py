@@ -18,7 +18,7 @@ from argosy.model.random import Random
 from argosy.model.tasks import jobs_of
 from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import MICROS_PER_SECOND
-from argosy.papers.experiment import ExperimentPoint, Result
+from argosy.papers.experiment import ExperimentPoint, PointResult
 from argosy.papers.firmament.world import DATA, SLOT, Load, MeasuredWorld, measured_world, replay
 
 #: How the paper's schedulers differ: engine and solver.
@@ -55,7 +55,7 @@ def settings_of(point: ExperimentPoint) -> tuple[str, dict[str, Any]]:
     }
 
 
-def latency(point: ExperimentPoint) -> Result:
+def latency(point: ExperimentPoint) -> PointResult:
     """Placement latencies, and how much of their input tasks find on their machines."""
     engine, settings = settings_of(point)
     load = load_of(point)
@@ -74,7 +74,7 @@ def latency(point: ExperimentPoint) -> Result:
     }
     curve = [done.percentile(share) for share in _SHARES]
     rounds = [done.round_percentile(share) for share in _SHARES]
-    return Result(values, {"latency": curve, "round": rounds, "share": [*map(float, _SHARES)]})
+    return PointResult(values, {"latency": curve, "round": rounds, "share": [*map(float, _SHARES)]})
 
 
 def _graph(world: MeasuredWorld) -> Graph:
@@ -101,7 +101,7 @@ def _locality(world: MeasuredWorld, data: dict[str, Any]) -> float:
     return float(local.sum() / found.bytes.sum())
 
 
-def short_tasks(point: ExperimentPoint) -> Result:
+def short_tasks(point: ExperimentPoint) -> PointResult:
     """Jobs of ten tasks, so often that 80 % of the slots are in use: how long they take (figure 17)."""
     told = point.parameters
     machines, slots = int(told["machines"]), int(told["slots"])
@@ -134,4 +134,6 @@ def short_tasks(point: ExperimentPoint) -> Result:
     ended = np.where(done < 0, world.host.runtime.now, done)
     # The first jobs find an empty cluster.
     response = (ended - submit)[count // 4 :] / duration
-    return Result({"p50": float(np.median(response)), "p99": float(np.percentile(response, 99))})
+    return PointResult(
+        {"p50": float(np.median(response)), "p99": float(np.percentile(response, 99))}
+    )

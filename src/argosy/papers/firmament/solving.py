@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.budgets import WorkBudget
-from argosy.papers.experiment import ExperimentPoint, Result
+from argosy.papers.experiment import ExperimentPoint, PointResult
 from argosy.solvers.flow import FlowNetwork, FlowProblem, FlowSolution, Heuristics
 from argosy.solvers.flow.checker import costlier, infeasibilities
 from argosy.solvers.flow.quincy import QuincyCluster, QuincyShape, quincy
@@ -50,7 +50,7 @@ def network_of(point: ExperimentPoint) -> tuple[QuincyCluster, FlowNetwork]:
     return cluster, FlowNetwork.of(problem)
 
 
-def scratch(point: ExperimentPoint) -> Result:
+def scratch(point: ExperimentPoint) -> PointResult:
     """One solve from scratch."""
     algorithm = str(point.parameters["algorithm"])
     chosen = _heuristics(point)
@@ -77,7 +77,7 @@ def _heuristics(point: ExperimentPoint) -> Heuristics:
     )
 
 
-def spreading(point: ExperimentPoint) -> Result:
+def spreading(point: ExperimentPoint) -> PointResult:
     """A job of many tasks comes to a half full cluster whose load is to be spread."""
     told = point.parameters
     machines = int(told["machines"])
@@ -131,7 +131,7 @@ def _policy(point: ExperimentPoint) -> Locality | SpreadExperiment:
     return SpreadExperiment(machines, np.zeros(machines, np.int64), tasks)
 
 
-def incremental(point: ExperimentPoint) -> Result:
+def incremental(point: ExperimentPoint) -> PointResult:
     """Solve, change some tasks, and solve again from what the last solve left and from scratch.
 
     With `first`, that solver has the solve before, and hands over what `handed` says; price refine, if
@@ -169,7 +169,7 @@ def incremental(point: ExperimentPoint) -> Result:
     if cold:
         values["cold"] = float(np.median(cold))
     share = [100.0 * (number + 1) / len(warm) for number in range(len(warm))]
-    return Result(values, {"warm": warm, "cold": cold, "within": sorted(warm), "share": share})
+    return PointResult(values, {"warm": warm, "cold": cold, "within": sorted(warm), "share": share})
 
 
 def _churn(policy: Locality | SpreadExperiment, random: np.random.Generator, drained: bool) -> None:
@@ -180,12 +180,12 @@ def _churn(policy: Locality | SpreadExperiment, random: np.random.Generator, dra
     policy.add(count)
 
 
-def heuristic(point: ExperimentPoint) -> Result:
+def heuristic(point: ExperimentPoint) -> PointResult:
     """Figure 12: arc prioritisation from scratch, task removal after changes."""
     return incremental(point) if "drained" in point.parameters else scratch(point)
 
 
-def approximate(point: ExperimentPoint) -> Result:
+def approximate(point: ExperimentPoint) -> PointResult:
     """Stop a solver early and count the tasks that are not where the optimum has them."""
     told = point.parameters
     algorithm = str(told["algorithm"])
@@ -198,7 +198,7 @@ def approximate(point: ExperimentPoint) -> Result:
         budget = WorkBudget(int(whole.scans * share) if share < 1.0 else -1)
         network.solve(algorithm, warm=False, budget=budget)
         misplaced.append(float((_choices(cluster, network) != best).sum()))
-    return Result(
+    return PointResult(
         {"tasks": float(len(best)), "early": misplaced[-2], "half": misplaced[2]},
         {"share": [100 * share for share in shares], "misplaced": misplaced},
     )
@@ -222,7 +222,7 @@ CELLS: Final = tuple(
 )
 
 
-def changes(point: ExperimentPoint) -> Result:
+def changes(point: ExperimentPoint) -> PointResult:
     """Change single arcs of a solved network and see whether flow and prices still prove the optimum."""
     _, network = network_of(point)
     assert network.solve(warm=False).is_optimal
@@ -239,7 +239,7 @@ def changes(point: ExperimentPoint) -> Result:
             holds = not infeasibilities(changed, flows) and not costlier(changed, flows, prices)
             wrong += holds != _stays(what, sign, row, amount, problem, flows, reduced)
             seen += 1
-    return Result({"wrong": float(wrong), "changes": float(seen)})
+    return PointResult({"wrong": float(wrong), "changes": float(seen)})
 
 
 def _changed(problem: FlowProblem, what: str, row: int, amount: int) -> FlowProblem:
@@ -273,7 +273,7 @@ def _stays(
             return flow == capacity or price - amount >= 0
 
 
-def _result(seconds: float, solution: FlowSolution, network: FlowNetwork) -> Result:
+def _result(seconds: float, solution: FlowSolution, network: FlowNetwork) -> PointResult:
     done = 1.0 if solution.is_optimal else 0.0
     values = {"seconds": seconds, "arcs": float(network.arcs), "done": done}
-    return Result(values)
+    return PointResult(values)

@@ -145,7 +145,7 @@ def arriving(load: Load) -> Iterator[SimulatedJob]:
         number += 1
 
 
-class Replay(msgspec.Struct, frozen=True):
+class MeasuredReplay(msgspec.Struct, frozen=True):
     """What came of a run: placement latencies of tasks that arrived, in seconds, when the scheduler
     decided and how long it computed, and the share of the time that it was busy."""
 
@@ -232,7 +232,7 @@ def measured_world(
     return MeasuredWorld(scenario, jobs, begin)
 
 
-def replay(load: Load, settings: dict[str, Any], engine: str = "firmament") -> Replay:
+def replay(load: Load, settings: dict[str, Any], engine: str = "firmament") -> MeasuredReplay:
     begin = int(BEGIN * MICROS_PER_SECOND)
     world = measured_world(load, settings, engine, chain(found(load), arriving(load)), begin)
     world.run()
@@ -251,4 +251,4 @@ def replay(load: Load, settings: dict[str, Any], engine: str = "firmament") -> R
         if begin <= at < end
     ]
     busy = sum(took for _, took in spent) / load.seconds
-    return Replay(latencies, arrived, there, spent, busy, world)
+    return MeasuredReplay(latencies, arrived, there, spent, busy, world)

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.papers.experiment import ExperimentPoint, Result
+from argosy.papers.experiment import ExperimentPoint, PointResult
 from argosy.papers.medea import performance
 from argosy.papers.medea.trial import HBASE_AS_PRINTED, HBASE_ROLES, MB, PlacementTrial, trial
 
@@ -70,7 +70,7 @@ class Placed:
         return [float(each.mean()) for each in self.slowdowns(interference, load)]
 
 
-def streaming(point: ExperimentPoint) -> Result:
+def streaming(point: ExperimentPoint) -> PointResult:
     """Figure 2a: Storm and Memcached, ten times."""
     wanted = str(point.parameters["wanted"])
     cell = _cell(point, 275, "yarn" if wanted == "none" else "ilp", GRIDMIX["2a"])
@@ -82,7 +82,7 @@ def streaming(point: ExperimentPoint) -> Result:
         times.append(performance.storm(supervisors, memcached))
         beside.append(float((supervisors == memcached).mean()))
     whole, lookup = np.mean(times, axis=0)
-    return Result(
+    return PointResult(
         {
             "model.whole": float(whole),
             "model.lookup": float(lookup),
@@ -92,7 +92,7 @@ def streaming(point: ExperimentPoint) -> Result:
     )
 
 
-def region_servers(point: ExperimentPoint) -> Result:
+def region_servers(point: ExperimentPoint) -> PointResult:
     """Figure 2b: 40 HBase instances of 30 region servers, before the tasks come. 1,200 servers on 275
     machines cannot all be apart: the constraint is as soft as any."""
     wanted = str(point.parameters["wanted"])
@@ -109,7 +109,7 @@ def region_servers(point: ExperimentPoint) -> Result:
         # Requests go to all servers of an instance, so that their mean time bounds its throughput.
         values[f"model.throughput{name}"] = float(np.mean([1 / each.mean() for each in every]))
         values[f"model.tail{name}"] = float(np.percentile(np.concatenate(every), 99))
-    return Result(values)
+    return PointResult(values)
 
 
 def _cubes(placed: Placed) -> float:
@@ -118,7 +118,7 @@ def _cubes(placed: Placed) -> float:
     return float(np.average((crowd - 1.0) ** performance.POWER, weights=crowd))
 
 
-def cardinalities(point: ExperimentPoint) -> Result:
+def cardinalities(point: ExperimentPoint) -> PointResult:
     """Figures 2c and 2d: one instance, with so many workers on each of its machines."""
     limit, load = int(point.parameters["limit"]), float(point.parameters["load"])
     is_hbase = point.figure == "2c"
@@ -134,7 +134,7 @@ def cardinalities(point: ExperimentPoint) -> Result:
         ],
     )
     (runtime,) = placed.runtimes(performance.HBASE if is_hbase else performance.TENSORFLOW, load)
-    return Result(
+    return PointResult(
         {
             "model.runtime": runtime,
             "machines": float(len(np.unique(placed.instances[0]))),
@@ -143,7 +143,7 @@ def cardinalities(point: ExperimentPoint) -> Result:
     )
 
 
-def deployment(point: ExperimentPoint) -> Result:
+def deployment(point: ExperimentPoint) -> PointResult:
     """Figure 7: 45 TensorFlow and 50 HBase instances beside tasks, in the order of a fair mix."""
     cell = trial(point, 400, 10, memory=MEMORY)
     cell.fill_with_tasks(GRIDMIX["7"])
@@ -157,7 +157,7 @@ def deployment(point: ExperimentPoint) -> Result:
     gathered = [
         len(np.unique(racks[workers])) == 1 for workers in learners.instances + servers.instances
     ]
-    return Result(
+    return PointResult(
         {
             "violating": cell.violating()[0],
             "gathered": float(np.mean(gathered)),

@@ -5,23 +5,23 @@ from __future__ import annotations
 import numpy as np
 from msgspec import structs
 
-from argosy.papers.experiment import ExperimentPoint, Result
+from argosy.papers.experiment import ExperimentPoint, PointResult
 from argosy.papers.medea.trial import HBASE, HBASE_ROLES, MB, PlacementTrial, sized
 from argosy.solvers.placement import ContainerKind
 from argosy.solvers.placement.ilp import SolverLimits
 
 
-def growing(point: ExperimentPoint) -> Result:
+def growing(point: ExperimentPoint) -> PointResult:
     """Figure 11a: applications fill an empty cell to 20 %; the time to place one."""
     machines = int(point.parameters["machines"])
     name = str(point.parameters["algorithm"])
     cell = PlacementTrial(machines, max(2, machines // 50), name, point.seed)
     while cell.used < 0.2 and cell.batch():
         pass
-    return Result({"milliseconds": 1e3 * cell.spent / max(1, cell.applications)})
+    return PointResult({"milliseconds": 1e3 * cell.spent / max(1, cell.applications)})
 
 
-def designs(point: ExperimentPoint) -> Result:
+def designs(point: ExperimentPoint) -> PointResult:
     """Figure 11b: a cell of 256 machines that is full in the end; one scheduler for all, or two. In each
     cycle come two applications, and as many tasks, in jobs of ten, as make their share what it is.
 
@@ -48,7 +48,7 @@ def designs(point: ExperimentPoint) -> Result:
         cycles.append(1e3 * (cell.spent - spent) / 2)
         if cell.used <= before:
             break
-    return Result({"milliseconds": float(np.mean(cycles)), "median": float(np.median(cycles))})
+    return PointResult({"milliseconds": float(np.mean(cycles)), "median": float(np.median(cycles))})
 
 
 def _take(cell: PlacementTrial, tasks: int) -> None:

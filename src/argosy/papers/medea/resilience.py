@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.random import Random
-from argosy.papers.experiment import ExperimentPoint, Result
+from argosy.papers.experiment import ExperimentPoint, PointResult
 from argosy.papers.medea.trial import MB, trial
 
 UNITS: Final = 25
@@ -22,7 +22,7 @@ SAID: Final = {
 }
 
 
-def resilience(point: ExperimentPoint) -> Result:
+def resilience(point: ExperimentPoint) -> PointResult:
     """Applications of 100 containers spread over 25 service units."""
     cell = trial(point, 1_000, UNITS, "unit")
     family = cell.ledger.families["unit"]
@@ -37,7 +37,7 @@ def resilience(point: ExperimentPoint) -> Result:
             spread.append(np.bincount(inside, minlength=family.sets) / len(inside))
     shares = np.array(spread)
     worst = (unavailability(family.sets, point.seed) @ shares.T).max(axis=1)
-    return Result(
+    return PointResult(
         {
             "median": float(np.median(worst)),
             "largest": float(worst.max()),

@@ -29,7 +29,7 @@ from argosy.model.scenario import (
 )
 from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import MICROS_PER_SECOND
-from argosy.papers.experiment import ExperimentPoint, Result
+from argosy.papers.experiment import ExperimentPoint, PointResult
 from argosy.papers.firmament.world import BEGIN, GIB, Load, arriving, cluster, found
 from argosy.papers.medea.trial import HBASE_AS_PRINTED, HBASE_ROLES, MB
 from argosy.worlds.sim import SimulatedWorld
@@ -42,7 +42,7 @@ KIND: Final = "lra"
 _PERCENTILES: Final = (5, 25, 50, 75, 99)
 
 
-def beside_applications(point: ExperimentPoint) -> Result:
+def beside_applications(point: ExperimentPoint) -> PointResult:
     """Task latencies with YARN alone, or with Medea and 10 % more containers, of applications."""
     engine = str(point.parameters["engine"])
     machines = 40 if point.scale == "smoke" else 256
@@ -67,7 +67,7 @@ def beside_applications(point: ExperimentPoint) -> Result:
     values["applications"] = float((is_lra & (placed >= 0)).sum())
     values["containers"] = float(sizes[is_lra & (placed >= 0)].sum() / max(1, sizes[mine].sum()))
     shares = np.arange(1, 100)
-    return Result(values, {"waits": np.percentile(waits, shares).tolist()})
+    return PointResult(values, {"waits": np.percentile(waits, shares).tolist()})
 
 
 class _World(SimulatedWorld):

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from argosy.papers.experiment import ExperimentPoint, Result
+from argosy.papers.experiment import ExperimentPoint, PointResult
 from argosy.papers.medea.trial import HBASE_AS_PRINTED, HBASE_ROLES, PlacementTrial, trial
 from argosy.solvers.placement import ContainerKind
 
@@ -17,7 +17,7 @@ TASKS: Final = 0.4
 APPLICATIONS: Final = 0.1
 
 
-def filling(point: ExperimentPoint) -> Result:
+def filling(point: ExperimentPoint) -> PointResult:
     """Figures 9a and 10: applications fill the cell, two at a time."""
     cell, values = trial(point), {}
     for step in STEPS:
@@ -28,10 +28,10 @@ def filling(point: ExperimentPoint) -> Result:
         values[f"fragmented.{step}"] = cell.fragmented()
         values[f"imbalance.{step}"] = cell.imbalance()
         values[f"used.{step}"] = cell.used
-    return Result(values)
+    return PointResult(values)
 
 
-def beside_tasks(point: ExperimentPoint) -> Result:
+def beside_tasks(point: ExperimentPoint) -> PointResult:
     """Figure 9b: 10 % applications in a cell with tasks."""
     cell, share = trial(point), float(point.parameters["tasks"])
     cell.fill_with_tasks(share)
@@ -40,22 +40,22 @@ def beside_tasks(point: ExperimentPoint) -> Result:
     return _judged(cell)
 
 
-def intervals(point: ExperimentPoint) -> Result:
+def intervals(point: ExperimentPoint) -> PointResult:
     """Figure 9c: families of ten, and as many applications in an interval as the point says."""
     return _families(trial(point), 10, int(point.parameters["period"]))
 
 
-def complexity(point: ExperimentPoint) -> Result:
+def complexity(point: ExperimentPoint) -> PointResult:
     """Figure 9d: families of the complexity's size, two applications in an interval."""
     return _families(trial(point), int(point.parameters["complexity"]), 2)
 
 
-def _judged(cell: PlacementTrial) -> Result:
+def _judged(cell: PlacementTrial) -> PointResult:
     violating, extent = cell.violating()
-    return Result({"violating": violating, "extent": extent})
+    return PointResult({"violating": violating, "extent": extent})
 
 
-def _families(cell: PlacementTrial, size: int, batch: int) -> Result:
+def _families(cell: PlacementTrial, size: int, batch: int) -> PointResult:
     """HBase instances in families of `size`: the workers of each want some of every other member's in
     their rack, and at most two workers of any instance are on a machine. Members come in any order, so
     that a family arrives over many intervals."""

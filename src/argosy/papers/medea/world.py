@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from argosy.papers.experiment import ExperimentPoint, Result
+from argosy.papers.experiment import ExperimentPoint, PointResult
 from argosy.papers.medea import applications, violations
 from argosy.papers.medea.latency import designs, growing
 from argosy.papers.medea.resilience import resilience
 from argosy.papers.medea.tasks import beside_applications
 
-_RUNS: Final[dict[str, Callable[[ExperimentPoint], Result]]] = {
+_RUNS: Final[dict[str, Callable[[ExperimentPoint], PointResult]]] = {
     "2a": applications.streaming,
     "2b": applications.region_servers,
     "2c": applications.cardinalities,
@@ -28,5 +28,5 @@ _RUNS: Final[dict[str, Callable[[ExperimentPoint], Result]]] = {
 }
 
 
-def run_point(point: ExperimentPoint) -> Result:
+def run_point(point: ExperimentPoint) -> PointResult:
     return _RUNS[point.figure](point)

@@ -7,7 +7,7 @@ from typing import Final
 
 from argosy.papers.charts import Axis, Chart, Figure, Line, Mark
 from argosy.papers.claims import Claim
-from argosy.papers.experiment import Findings, Result
+from argosy.papers.experiment import Findings, PointResult
 from argosy.papers.murmuration.measures import STAGES
 from argosy.papers.murmuration.points import KUBES
 from argosy.papers.murmuration.reading import (
@@ -31,7 +31,7 @@ _LABELS: Final = {
 _WINDOW: Final = 30
 
 
-def _note(found: Findings, figure: str, *results: Result) -> str:
+def _note(found: Findings, figure: str, *results: PointResult) -> str:
     machines = results[0]["machines"]
     full = ", ".join(f"{100 * result['full']:.0f} %" for result in results)
     return (
@@ -40,7 +40,7 @@ def _note(found: Findings, figure: str, *results: Result) -> str:
     )
 
 
-def _parts(title: str, result: Result | None) -> Chart:
+def _parts(title: str, result: PointResult | None) -> Chart:
     """Mean and tail over a job's tasks of the time at the scheduler and of the whole, as in figure 3."""
     lines: tuple[Line, ...] = ()
     if result is not None:
@@ -200,8 +200,8 @@ def _faster(
     figure: str,
     pattern: str,
     system: str,
-    mine: Result,
-    theirs: Result,
+    mine: PointResult,
+    theirs: PointResult,
     said: str,
     low: float,
     high: float,

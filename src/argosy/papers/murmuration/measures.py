@@ -11,7 +11,7 @@ from argosy.engines.api import Finishes
 from argosy.measures.measure import summarise
 from argosy.measures.timeline import TaskTimes, task_times
 from argosy.model.tasks import jobs_of
-from argosy.papers.experiment import ExperimentPoint, Result
+from argosy.papers.experiment import ExperimentPoint, PointResult
 from argosy.worlds.sim import SimulatedWorld
 
 _SECOND: Final = 1_000_000
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Times = NDArray[np.int64]
 
 
-def measured(world: SimulatedWorld, point: ExperimentPoint) -> Result:
+def measured(world: SimulatedWorld, point: ExperimentPoint) -> PointResult:
     simulator, told = world.host.runtime, point.parameters
     submit, first_attempt, _, done = simulator.board.job_columns()
     tasks, _, placed, started, finished = simulator.task_columns()
@@ -65,7 +65,7 @@ def measured(world: SimulatedWorld, point: ExperimentPoint) -> Result:
         values["peak"] = float(per_second.max())
         values["placed_in"] = float(placed.max() / _SECOND)
         series["decisions"] = per_second.astype(float).tolist()
-    return Result(values, series)
+    return PointResult(values, series)
 
 
 def _keepers(world: SimulatedWorld) -> int:

@@ -8,7 +8,7 @@ from typing import Final
 
 from argosy.model.units import format_duration
 from argosy.papers.charts import Axis, Line, Mark
-from argosy.papers.experiment import Findings, Parameter, Result
+from argosy.papers.experiment import Findings, Parameter, PointResult
 
 JCT: Final = Axis(label="job completion time [s]", logarithmic=True)
 TIME: Final = Axis(label="time [s]", logarithmic=True)
@@ -24,13 +24,13 @@ def seconds(value: float) -> str:
     return format_duration(value * 1e6)
 
 
-def one(found: Findings, figure: str, **where: Parameter) -> Result | None:
+def one(found: Findings, figure: str, **where: Parameter) -> PointResult | None:
     """The result of a case; of several seeds, the median of each number."""
     results = [result for _, result in found.select(figure, **where)]
     if len(results) < 2:
         return results[0] if results else None
     first = results[0]
-    return Result(
+    return PointResult(
         {name: median(result.values[name] for result in results) for name in first.values},
         {
             name: [

@@ -23,7 +23,7 @@ from argosy.model.scenario import (
     SchedulerCrash,
 )
 from argosy.model.truth import SimulatedJob
-from argosy.papers.experiment import ExperimentPoint, Result
+from argosy.papers.experiment import ExperimentPoint, PointResult
 from argosy.papers.murmuration.jobs import jobs_of, machines_for
 from argosy.papers.murmuration.measures import measured
 from argosy.worlds.sim import SimulatedWorld
@@ -55,7 +55,7 @@ _SYSTEMS: Final[dict[str, tuple[str, dict[str, Any], MachineModel, int]]] = {
 }
 
 
-def run_point(point: ExperimentPoint) -> Result:
+def run_point(point: ExperimentPoint) -> PointResult:
     world = SimulatedWorld(_scenario(point, jobs_of(point)), ENGINES)
     world.run()
     return measured(world, point)

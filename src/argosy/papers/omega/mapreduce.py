@@ -7,7 +7,7 @@ from typing import Final
 
 from argosy.papers.charts import Axis, Chart, Figure, Line, Mark
 from argosy.papers.claims import Claim
-from argosy.papers.experiment import Findings, Result
+from argosy.papers.experiment import Findings, PointResult
 from argosy.papers.omega.points import MAPREDUCE_CLUSTERS
 from argosy.papers.omega.reading import listed
 
@@ -20,7 +20,7 @@ RESOURCES: Final = ("cpu", "memory")
 SHAPE: Final = "how many maps jobs have was read off this figure and the MapReduce papers' averages"
 
 
-def _at(found: Findings, cluster: str, policy: str) -> Result | None:
+def _at(found: Findings, cluster: str, policy: str) -> PointResult | None:
     here = found.select("15", cluster=cluster, policy=policy)
     return here[0][1] if here else None
 

@@ -25,7 +25,7 @@ from argosy.model.scenario import (
     Scenario,
     Takes,
 )
-from argosy.papers.experiment import ExperimentPoint, Parameter, Result
+from argosy.papers.experiment import ExperimentPoint, Parameter, PointResult
 from argosy.workloads import clusters, mapreduce
 from argosy.worlds.sim import SimulatedWorld
 
@@ -59,7 +59,7 @@ USUAL: Final[dict[str, Parameter]] = {
 }
 
 
-def run_point(point: ExperimentPoint) -> Result:
+def run_point(point: ExperimentPoint) -> PointResult:
     """The world of the point from its beginning to its horizon."""
     told = {**USUAL, **point.parameters}
     spec = clusters.cluster(str(told["cluster"]))
@@ -83,9 +83,9 @@ def run_point(point: ExperimentPoint) -> Result:
     world = SimulatedWorld(scenario, all_engines(), None, jobs=jobs)
     world.run()
     if not told["policy"]:
-        return Result(_measured(world, told))
+        return PointResult(_measured(world, told))
     values, series = _mapreduce(world)
-    return Result(_measured(world, told) | values, series)
+    return PointResult(_measured(world, told) | values, series)
 
 
 def fleet(told: dict[str, Parameter]) -> tuple[FleetEntry, ...]:

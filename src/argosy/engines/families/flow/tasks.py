@@ -30,7 +30,7 @@ class Columns:
         return self._read(name)
 
 
-class JobEntry(msgspec.Struct, frozen=True, gc=False):
+class FlowJob(msgspec.Struct, frozen=True, gc=False):
     """A job with tasks that are not over: its vertex stands for not being scheduled."""
 
     job: Job
@@ -42,15 +42,15 @@ class JobEntry(msgspec.Struct, frozen=True, gc=False):
     pending: int
 
 
-class Jobs(Mapping[int, JobEntry]):
+class Jobs(Mapping[int, FlowJob]):
     """Jobs by number, with what the roster knows of them."""
 
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
         self._jobs: dict[int, Job] = {}
 
-    def __getitem__(self, number: int) -> JobEntry:
-        return JobEntry(self._jobs[number], *self._roster.job(number))
+    def __getitem__(self, number: int) -> FlowJob:
+        return FlowJob(self._jobs[number], *self._roster.job(number))
 
     def __contains__(self, number: object) -> bool:
         return number in self._jobs
@@ -61,7 +61,7 @@ class Jobs(Mapping[int, JobEntry]):
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def items(self) -> ItemsView[int, JobEntry]:
+    def items(self) -> ItemsView[int, FlowJob]:
         return {number: self[number] for number in self._jobs}.items()
 
     def job(self, number: int) -> Job:

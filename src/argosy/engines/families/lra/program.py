@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from argosy.cell import Snapshot
-from argosy.engines.api import Context, MissingExtra, Settings
+from argosy.engines.api import Context, NeededExtra, Settings
 from argosy.engines.families.lra.memory import Memory
 from argosy.engines.families.lra.plans import BatchDecision, BatchQuestion
 from argosy.engines.families.lra.scheduler import LraScheduler
@@ -73,9 +73,9 @@ class ByProgram(LraScheduler):
         return memory
 
     @classmethod
-    def lack(cls, settings: Settings) -> MissingExtra | None:
+    def lack(cls, settings: Settings) -> NeededExtra | None:
         return (
-            None if has_solver() else MissingExtra("ilp", "choose an engine that solves no program")
+            None if has_solver() else NeededExtra("ilp", "choose an engine that solves no program")
         )
 
     def decide(self, problem: PlacementProblem, random: Random, budget: Budget) -> PlacementAnswer:
