@@ -104,7 +104,7 @@ def test_what_a_scenario_spells_out_stays_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_setting_that_moved_to_the_machines_says_where(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="heartbeat is not a setting of yaq-d") as caught:
+    with pytest.raises(SettingError, match="heartbeat is no longer a setting of yaq-d") as caught:
         load(write(tmp_path, "yaq-d", 'heartbeat = "8s"', published=False))
     assert caught.value.hint == "say it as heartbeat of [machines]"
     assert caught.value.field == "fleet[0].settings.heartbeat"
