@@ -276,7 +276,7 @@ class EffectRunner:
             pace.first,
             pace.every,
         )
-        self._decisions.enqueued(now, scheduler.name, effect)
+        self._decisions.enqueued(now, tasks, machines, scheduler.name, effect.explanation, pace)
 
     def _check_placeable(
         self, scheduler: Scheduler, tasks: TaskArray, *, may_run: bool, extras: bool = False

@@ -159,6 +159,9 @@ class Host:
         next_event, calls, runtime = self.runtime.next, self._calls, self.runtime
         while True:
             item = next_event(limit)
+            if self._tries is not None:
+                # Tasks may have left queues before that.
+                self._tries.pass_on_starts()
             if item is None:
                 return None
             kind, now, _, token = item

@@ -9,10 +9,8 @@ from numpy.typing import NDArray
 
 from argosy.cell import Cell
 from argosy.model.jobs import Job
-from argosy.model.tasks import by_job
+from argosy.model.tasks import by_job, indices_of
 from argosy.model.transactions import TaskArray
-
-_INDEX_MASK = 0xFFFFFFFF
 
 
 class JobEntry:
@@ -41,7 +39,7 @@ class JobEntry:
         if len(self._groups) == 1:
             _, _, shapes[:], estimates[:] = self._groups[0]
             return
-        indices = tasks & _INDEX_MASK
+        indices = indices_of(tasks)
         for start, end, shape, estimate in self._groups:
             mine = (indices >= start) & (indices < end)
             shapes[mine], estimates[mine] = shape, estimate

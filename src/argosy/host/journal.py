@@ -19,7 +19,7 @@ from argosy._core import LineBuffer
 from argosy.host import records
 from argosy.host.job_table import JobTable
 from argosy.host.setup import HostSetup
-from argosy.model.effects import Enqueue, Pace
+from argosy.model.effects import Pace
 from argosy.model.explanations import Explanation, Why
 from argosy.model.tasks import by_job, indices_of
 from argosy.model.transactions import Claims, MachineArray, Outcome, TaskArray
@@ -111,11 +111,18 @@ class DecisionWriter:
                     records.PlacedRecord(now, name, indices, where_to, scheduler, explanation)
                 )
 
-    def enqueued(self, now: int, scheduler: str, effect: Enqueue) -> None:
+    def enqueued(
+        self,
+        now: int,
+        tasks: TaskArray,
+        machines: MachineArray,
+        scheduler: str,
+        explanation: Explanation | None,
+        pace: Pace,
+    ) -> None:
         """Tasks that leave one after the other have a line for each run of one job's tasks."""
         if not self.journal:
             return
-        tasks, machines, pace = effect.tasks, effect.machines, effect.pace or Pace()
         for number, where in by_job(tasks):
             parts: list[slice | NDArray[np.intp]] = [where]
             if pace.every and not isinstance(where, slice):
@@ -129,7 +136,7 @@ class DecisionWriter:
                         indices=indices_of(tasks[part]).tolist(),
                         machines=machines[part].tolist(),
                         scheduler=scheduler,
-                        explanation=effect.explanation,
+                        explanation=explanation,
                         first=pace.first + before * pace.every,
                         every=pace.every,
                     )

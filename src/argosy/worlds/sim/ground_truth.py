@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.explanations import Why
-from argosy.model.tasks import by_job
+from argosy.model.tasks import by_job, indices_of
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.truth import SimulatedJob
 
-_INDEX_MASK = 0xFFFFFFFF
 #: A task that runs until it is stopped.
 _ENDLESS = -1
 
@@ -45,7 +44,7 @@ class GroundTruth:
         if self.common is not None:
             times[:] = self.common
             return
-        indices = tasks & _INDEX_MASK
+        indices = indices_of(tasks)
         for start, end, of_group in self._groups:
             mine = (indices >= start) & (indices < end)
             times[mine] = of_group if isinstance(of_group, int) else of_group[indices[mine] - start]

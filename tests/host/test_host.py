@@ -1,0 +1,224 @@
+"""The host with machines that act and links without delay: users' changes, failures, late reports, replay."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pytest
+from msgspec import structs
+from numpy.typing import NDArray
+from scripted_engine import Script, Scripted, claim
+
+from argosy.cell import View
+from argosy.host import TaskState
+from argosy.host.host import Host
+from argosy.host.journal import Journal
+from argosy.host.protocols import DirectLinks
+from argosy.host.records import EnqueuedRecord, RetriedRecord
+from argosy.host.setup import HostSetup
+from argosy.model.effects import Effect, Enqueue, WakeMe
+from argosy.model.errors import ModelError
+from argosy.model.events import (
+    Event,
+    JobCancelled,
+    JobChanged,
+    JobSubmitted,
+    TaskFailed,
+    TimerFired,
+)
+from argosy.model.explanations import Why
+from argosy.model.jobs import Job
+from argosy.model.transactions import MachineArray, RemoveMachine, TaskArray
+from argosy.records.journal_file import JournalFile
+from argosy.records.replay import Replay
+from argosy.testing.builders import SECOND, job, scenario
+
+
+class RecordingMachines:
+    """Does what it is told, and remembers it: what runs, by task, and why tries were stopped."""
+
+    acts = True
+
+    def __init__(self) -> None:
+        self.running: dict[int, tuple[int, int]] = {}
+        self.stopped: list[tuple[int, int, Why]] = []
+
+    def common_running_time(self, job: int) -> int | None:
+        return -1
+
+    def running_times(self, tasks: TaskArray) -> NDArray[np.int64]:
+        return np.full(len(tasks), -1, np.int64)
+
+    def start(
+        self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64]
+    ) -> None:
+        tries = zip(machines.tolist(), incarnations.tolist(), strict=True)
+        self.running.update(zip(tasks.tolist(), tries, strict=True))
+
+    def stop(
+        self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64], why: Why
+    ) -> None:
+        for task, incarnation in zip(tasks.tolist(), incarnations.tolist(), strict=True):
+            assert self.running.pop(task)[1] == incarnation
+            self.stopped.append((task, incarnation, why))
+
+    def forget(self, jobs: Iterable[int]) -> None: ...
+
+
+class Bench:
+    """A host whose clock the test moves."""
+
+    def __init__(self, script: Script) -> None:
+        self.heard: list[tuple[int, str, Event]] = []
+        parts = {"script": staticmethod(script), "heard": self.heard}
+        self.engines = {"scripted": type("Scripted", (Scripted,), parts)}
+        setup = HostSetup.of(scenario("scripted", [], replicas=1))
+        self.machines, self.stream = RecordingMachines(), io.BytesIO()
+        self.journal = Journal(self.stream)
+        self.host = Host(
+            structs.replace(setup, network=None),
+            self.engines,
+            self.machines,
+            DirectLinks(),
+            self.journal,
+        )
+        self.host.start()
+
+    def go(self, seconds: float) -> None:
+        at = int(seconds * SECOND)
+        assert self.host.run_until(at) is None
+        self.host.runtime.advance(at)
+
+    def told(self, kind: type[Event]) -> list[Event]:
+        return [event for _, _, event in self.heard if isinstance(event, kind)]
+
+    def replay(self) -> JournalFile:
+        """The journal, which must lead to the same decisions again."""
+        self.journal.flush()
+        journal = JournalFile(self.stream.getvalue())
+        Replay(journal, self.engines).run()
+        return journal
+
+
+def at_once(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
+    """Claims a machine for all tasks it is given."""
+    match event:
+        case JobSubmitted():
+            return [claim(view, event, 0, engine.context.name)]
+        case TaskFailed(job, number, tasks, again=True):
+            return [claim(view, JobSubmitted(job, number, tasks), 1, engine.context.name)]
+        case JobChanged(job, number, added) if len(added):
+            return [claim(view, JobSubmitted(job, number, added), 2, engine.context.name)]
+    return ()
+
+
+def web(count: int, retries: int = 0) -> Job:
+    return job("web", count, cpu=500, seconds=None, retries=retries).job
+
+
+def test_machines_are_told_of_starts_and_report_ends() -> None:
+    bench = Bench(at_once)
+    number = bench.host.submit(web(2))
+    bench.go(1)
+    assert [machine for machine, _ in bench.machines.running.values()] == [0, 0]
+    (first, (_, incarnation)), _ = bench.machines.running.items()
+    assert not bench.host.end_task(first, incarnation + 1)
+    assert bench.host.end_task(first, incarnation)
+    assert not bench.host.end_task(first, incarnation), "the report came twice"
+    assert bench.host.board.state(first) is TaskState.FINISHED
+    assert len(bench.host.board.tasks_in(number, TaskState.RUNNING)) == 1
+    bench.replay()
+
+
+def test_a_failed_task_is_tried_as_often_as_its_job_allows() -> None:
+    bench = Bench(at_once)
+    bench.host.submit(web(1, retries=1))
+    bench.go(1)
+    ((task, (_, first)),) = bench.machines.running.items()
+    assert bench.host.fail_task(task, first, 1, "out of memory")
+    bench.go(2)
+    machine, second = bench.machines.running[task]
+    assert (machine, second == first) == (1, False)
+    assert not bench.host.fail_task(task, first, 1, "too late")
+    assert bench.host.fail_task(task, second, -9, "killed")
+    bench.go(3)
+    assert bench.host.board.state(task) is TaskState.FAILED
+    assert [event.again for event in bench.told(TaskFailed)] == [True, False]  # type: ignore[union-attr]
+    retried = [r for r in bench.replay().facts() if isinstance(r, RetriedRecord)]
+    assert [(r.exit_status, r.for_good) for r in retried] == [(1, False), (-9, True)]
+
+
+def test_a_cancelled_task_is_stopped_and_its_scheduler_told() -> None:
+    bench = Bench(at_once)
+    number = bench.host.submit(web(3))
+    bench.go(1)
+    gone = bench.host.cancel(number, np.array([1], np.int64))
+    assert gone.tolist() == [1]
+    bench.go(2)
+    assert [(task, why) for task, _, why in bench.machines.stopped] == [(1, Why.CANCELLED)]
+    assert sorted(bench.machines.running) == [0, 2]
+    (told,) = bench.told(JobCancelled)
+    assert told.tasks.tolist() == [1]  # type: ignore[union-attr]
+    bench.replay()
+
+
+def test_what_is_enqueued_after_it_was_cancelled_is_not_recorded_as_enqueued() -> None:
+    def later(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
+        match event:
+            case JobSubmitted():
+                return [WakeMe(SECOND, "enqueue")]
+            case TimerFired():
+                return [Enqueue(np.arange(3, dtype=np.int64), np.zeros(3, np.int32))]
+        return ()
+
+    bench = Bench(later)
+    number = bench.host.submit(web(3))
+    bench.go(0.5)
+    bench.host.cancel(number, np.array([1], np.int64))
+    bench.go(2)
+    assert sorted(bench.machines.running) == [0, 2]
+    (enqueued,) = [r for r in bench.replay().facts() if isinstance(r, EnqueuedRecord)]
+    assert enqueued.indices == [0, 2]
+
+
+def test_a_job_grows_and_shrinks_and_an_index_names_the_same_task() -> None:
+    bench = Bench(at_once)
+    number = bench.host.submit(web(2))
+    bench.go(1)
+    for second, size in ((2, 4), (3, 1), (4, 3)):
+        bench.host.scale(number, web(size))
+        bench.go(second)
+    assert sorted(bench.machines.running) == [0, 1, 2]
+    assert bench.host.board.tasks(number) == 4
+    assert bench.host.board.state(3) is TaskState.CANCELLED
+    bench.replay()
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        (job("other", 2, cpu=500, seconds=None).job, "becomes other"),
+        (job("web", 3, cpu=900, seconds=None).job, "asks for something else"),
+    ],
+)
+def test_only_the_size_of_a_job_can_change(changed: Job, says: str) -> None:
+    bench = Bench(at_once)
+    number = bench.host.submit(web(2))
+    bench.go(1)
+    with pytest.raises(ModelError, match=says):
+        bench.host.scale(number, changed)
+    with pytest.raises(ModelError, match="not over"):
+        bench.host.cancel(7)
+    bench.replay()
+
+
+def test_tasks_of_a_lost_machine_are_stopped() -> None:
+    bench = Bench(at_once)
+    bench.host.submit(web(2))
+    bench.go(1)
+    bench.host.change_machine(RemoveMachine(0))
+    stopped = {task: why for task, _, why in bench.machines.stopped}
+    assert stopped == {0: Why.MACHINE_GONE, 1: Why.MACHINE_GONE}
+    bench.replay()
