@@ -1,4 +1,4 @@
-"""The host with machines that act and links without delay: users' changes, failures, late reports, replay."""
+"""The host with machines that act: users' changes, failures, late reports, and the replay of all of it."""
 
 from __future__ import annotations
 
