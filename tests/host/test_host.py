@@ -1,4 +1,4 @@
-"""The host with machines that act: users' changes, failures, late reports, and the replay of all of it."""
+"""The host with machines that act: users' changes, failures, late reports, and replays of them."""
 
 from __future__ import annotations
 
