@@ -159,8 +159,6 @@ void bind_changes(nb::class_<Cell, CellView>& type) {
            },
            "machine"_a, "sets"_a, "attributes"_a)
       .def("grow", &Cell::grow, "resource"_a)
-      .def("keep_dimensions", &Cell::keep_dimensions)
-      .def_prop_ro("keeps_dimensions", &Cell::keeps_dimensions)
       .def("add_sets", &Cell::add_sets, "count"_a)
       .def("capacity_ever",
            [](const Cell& self) { return amounts_list(self, self.capacity_ever()); });

@@ -28,8 +28,7 @@
 // they were told, and may run elsewhere by then.
 //
 // Growth. New dimensions and node sets come while the cell runs (columns.hpp, shapes.hpp, groups.hpp);
-// numbers keep their meaning. Code that has sized arrays by the dimensions for good, such as simulated
-// machines, calls `keep_dimensions`; growth is an error from then on.
+// numbers keep their meaning.
 //
 // Numbers. Requests and capacities are at most 2^53; the capacities of all machines together, gone or
 // not, at most 2^62 in each dimension (refused beyond), so no sum here overflows.
@@ -151,12 +150,9 @@ class Cell : public CellView {
   void grow(std::int32_t resource) {
     if (resource < 0) throw std::invalid_argument("resource numbers must not be negative");
     if (dimensions() >= most_dimensions) throw std::invalid_argument("a cell has 1 to 8 dimensions");
-    if (keeps_dimensions_) throw std::invalid_argument("the cell keeps its dimensions");
     columns_.widen(dimensions() + 1);
     shapes_->grow(resource);
   }
-  void keep_dimensions() { keeps_dimensions_ = true; }
-  bool keeps_dimensions() const { return keeps_dimensions_; }
   void add_sets(std::int32_t count) {
     if (count < 0 || count > most_sets - groups_->sets()) {
       throw std::invalid_argument("a cell has 0 to 2^24 node sets");
@@ -453,7 +449,6 @@ class Cell : public CellView {
   Amounts capacity_ever_{};
   // Tasks with assumed claims, and the claims' sequence numbers.
   FlatMap<std::uint64_t> assumed_;
-  bool keeps_dimensions_ = false;
   bool audited_ = false;
 };
 

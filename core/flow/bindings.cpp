@@ -252,15 +252,12 @@ void bind_flow(nb::module_& module) {
       .value("STOPPED", Status::stopped);
   nb::class_<Stop>(module, "FlowStop")
       .def(nb::init<>())
-      .def("set", &Stop::set)
-      .def("is_set", &Stop::is_set);
+      .def("set", &Stop::set);
   nb::class_<Solver>(module, "FlowSolver")
       .def(nb::init<>())
       .def_prop_ro("vertices", [](const Solver& self) { return self.network().vertices(); })
       .def_prop_ro("arcs", [](const Solver& self) { return self.network().arcs(); })
       .def_prop_ro("bytes", [](const Solver& self) { return self.network().bytes(); })
-      .def_prop_ro("total_supply",
-                   [](const Solver& self) { return self.network().total_supply(); })
       .def("cost", &cost_text)
       .def("add_vertices", &add_vertices, nb::arg("supplies"))
       .def("add_arcs", &add_arcs, nb::arg("tails"), nb::arg("heads"), nb::arg("capacities"),

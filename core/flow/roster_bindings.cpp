@@ -463,7 +463,6 @@ void bind_roster(nb::module_& module) {
       .def("extract", &extract, nb::arg("arcs"), nb::arg("racks"))
       .def("admit", &admit, nb::arg("rooms"), nb::arg("rows"), nb::arg("machines"), nb::arg("costs"),
            nb::arg("leaving"), nb::arg("free"), nb::arg("usable"), nb::arg("moves"))
-      .def("knows_job", &Roster::knows_job, nb::arg("number"))
       .def(
           "job",
           [](const Roster& self, std::int64_t number) {
@@ -508,9 +507,6 @@ void bind_roster(nb::module_& module) {
       .def("running", &running_of, nb::arg("pools"))
       .def("pool_tasks", [](const Roster& self) {
         return pool_column(self, [](const PoolRow& pool) { return pool.tasks; });
-      })
-      .def("pool_waiting", [](const Roster& self) {
-        return pool_column(self, [](const PoolRow& pool) { return pool.waiting; });
       });
   nb::class_<Rooms>(module, "FlowRooms")
       .def(nb::init<Roster&, std::int64_t>(), nb::arg("roster"), nb::arg("slots"),

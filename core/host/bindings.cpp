@@ -163,15 +163,14 @@ void bind_arguments(nb::module_& module) {
           "__init__",
           [](HeldNews* self, InArray<std::int64_t> tasks, InArray<std::uint8_t> versions,
              InArray<std::int32_t> machines, std::int64_t estimate, std::int32_t shape,
-             std::int64_t total, std::int64_t since, std::int64_t spacing) {
+             std::int64_t total, std::int64_t since) {
             check_lengths(tasks.size(), {versions.size(), machines.size()});
-            require(spacing >= 0, "reports come one after the other");
             new (self) HeldNews{tasks, versions, machines,
                                 {span_of(tasks), span_of(versions), span_of(machines), estimate,
-                                 shape, total, since, spacing}};
+                                 shape, total, since}};
           },
           nb::arg("tasks"), nb::arg("versions"), nb::arg("machines"), nb::arg("estimate"),
-          nb::arg("shape"), nb::arg("total"), nb::arg("since"), nb::arg("spacing") = 0);
+          nb::arg("shape"), nb::arg("total"), nb::arg("since"));
 }
 
 using Type = nb::class_<TaskRuntime>;
@@ -180,7 +179,6 @@ void bind_time(Type& type) {
   type.def_prop_ro("now", &TaskRuntime::now)
       .def_prop_ro("next_at", &TaskRuntime::next_at)
       .def_prop_ro("has_events", &TaskRuntime::has_events)
-      .def_prop_ro("is_replayed", &TaskRuntime::is_replayed)
       .def_prop_ro("open_tasks", [](const TaskRuntime& self) { return self.board().open(); })
       .def(
           "push",

@@ -178,7 +178,6 @@ class Board {
   const std::vector<std::int64_t>& done() const { return done_; }
   // Per job, the tasks that are over without having finished: abandoned, failed or cancelled.
   const std::vector<std::int64_t>& abandoned() const { return abandoned_; }
-  const std::vector<std::int64_t>& failed() const { return failed_; }
   const std::vector<std::int64_t>& cancelled() const { return cancelled_; }
 
  private:

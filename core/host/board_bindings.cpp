@@ -108,7 +108,6 @@ void bind_board(nb::module_& module) {
       .def("shares_work",
            [](const Board& self, std::int64_t job) { return self.shares_work(known(self, job)); },
            nb::arg("job"))
-      .def("is_extra", &Board::is_extra, nb::arg("task"))
       .def(
           "first_misplaced",
           [](const Board& self, InArray<std::int64_t> tasks, std::int32_t owner, bool may_run,
@@ -155,6 +154,5 @@ void bind_board(nb::module_& module) {
            })
       .def("thought_by_job", [](const Board& self) { return copy_of(self.thought()); })
       .def("abandoned_by_job", [](const Board& self) { return copy_of(self.abandoned()); })
-      .def("failed_by_job", [](const Board& self) { return copy_of(self.failed()); })
       .def("cancelled_by_job", [](const Board& self) { return copy_of(self.cancelled()); });
 }

@@ -15,7 +15,7 @@
 
 namespace argosy {
 
-// Placements of tasks of one job, told from `due` on, one every `spacing`.
+// Placements of tasks of one job.
 struct PlacementNews {
   std::span<const std::int64_t> tasks;
   std::span<const std::uint8_t> versions;
@@ -26,7 +26,6 @@ struct PlacementNews {
   std::int64_t total = 0;
   // When the placement was decided.
   std::int64_t since = 0;
-  std::int64_t spacing = 0;
 };
 
 class Listeners {
@@ -66,8 +65,8 @@ class Listeners {
     view->know_shape(news.shape, {request, static_cast<std::size_t>(cell.dimensions())});
     if (!news.tasks.empty()) view->expect(Board::job_of(news.tasks[0]), news.total);
     for (std::size_t i = 0; i < news.tasks.size(); ++i) {
-      view->post({due + static_cast<std::int64_t>(i) * news.spacing, news.tasks[i], news.estimate,
-                  news.since, news.machines[i], news.shape, news.versions[i]},
+      view->post({due, news.tasks[i], news.estimate, news.since, news.machines[i], news.shape,
+                  news.versions[i]},
                  now);
     }
   }

@@ -99,7 +99,6 @@ void bind_waits(nb::module_& module) {
             self.know_shape(shape, span_of(request));
           },
           nb::arg("shape"), nb::arg("request"))
-      .def("knows_shape", &WaitView::knows_shape, nb::arg("shape"))
       .def(
           "choose",
           [](WaitView& self, InArray<std::int64_t> tasks, std::int64_t total, std::int32_t shape,

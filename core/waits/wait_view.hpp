@@ -99,7 +99,6 @@ class WaitView {
     requests_.insert(requests_.end(), request.begin(), request.end());
     requests_.resize(shapes_.size() * width(), 0);
   }
-  bool knows_shape(std::int32_t shape) const { return shapes_.contains(shape); }
 
   // Each task's machine and the version of its placement, in order; fewer if no machine is left to take.
   // `feasible` machines could have taken the first task; its machine had the key `score`, and `second`

@@ -132,14 +132,6 @@ def test_there_are_only_so_many_resources() -> None:
     assert cell.machines == 3
 
 
-def test_a_cell_whose_machines_are_simulated_keeps_its_resources() -> None:
-    cell = cell_of(1)
-    cell.native.keep_dimensions()
-    with pytest.raises(ModelError, match=r"keeps the resources .* make the cell with 'gpu'"):
-        change(cell, ResizeMachine(0, GPU))
-    assert cell.dimensions == ("cpu", "memory")
-
-
 def test_limits_and_wants_reach_over_resources_that_come_later() -> None:
     cell = cell_of(1)
     cell.set_limits("anna", Resources(extras={"gpu": 1}), None)

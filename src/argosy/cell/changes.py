@@ -60,11 +60,6 @@ class Growth:
                 f"{machine}: {name!r} would be one resource too many",
                 expected=f"at most {MOST_DIMENSIONS}: there are {', '.join(known)}",
             )
-        if self._columns.keeps_dimensions:
-            raise ModelError(
-                f"{machine}: this cell keeps the resources it began with: {', '.join(known)}",
-                hint=f"make the cell with {name!r}",
-            )
 
     def join(self, joins: Mapping[str, tuple[str, ...]], machine: str) -> None:
         groups = self._names.known.groups

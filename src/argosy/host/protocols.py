@@ -1,13 +1,13 @@
-"""What a world provides to its host: a clock, machines, and links between the parties.
+"""What a world provides to its host: machines, and links between the parties.
 
-    Clock     the time, and calls at a given time
     Machines  run tasks: how long each will run if that is known, and real starts and stops
     Links     how long messages take between schedulers, cell and machines
 
 A world may also provide a `Deliberator`, which runs long decisions in the background.
 
-The native `TaskRuntime` is the clock of every world; worlds differ in what moves it. The simulated world
-jumps to the next event, a live one follows real time, and a replay follows the journal.
+The native `TaskRuntime` is the clock of every world: it holds the time and the timers. Worlds differ in
+what moves it. The simulated world jumps to the next event, a live one follows real time, and a replay
+follows the journal.
 """
 
 from __future__ import annotations
@@ -30,16 +30,6 @@ MACHINES: Final = "machines"
 def agent_of(cluster: str) -> str:
     """The party that answers for a cluster; the cell itself, if that has no name."""
     return f"{CELL}:{cluster}" if cluster else CELL
-
-
-class Clock(Protocol):
-    """Microseconds since the beginning of the run."""
-
-    @property
-    def now(self) -> int: ...
-
-    def push(self, at: int, kind: int, a: int, b: int) -> None:
-        """The event comes back at time `at`: after what is due before then, in order of pushing."""
 
 
 class Machines(Protocol):

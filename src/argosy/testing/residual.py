@@ -54,11 +54,6 @@ class Residual:
             distance = best
         return Ways(target, distance, follow)
 
-    def out_of(self, vertex: int) -> tuple[Numbers, Numbers]:
-        """Heads and costs of the residual arcs out of a vertex."""
-        arcs = np.flatnonzero(self.tails == vertex)
-        return self.heads[arcs], self.costs[arcs]
-
 
 class Ways:
     def __init__(self, target: int, distances: Numbers, follow: Numbers) -> None:

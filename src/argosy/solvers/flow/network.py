@@ -234,12 +234,6 @@ class FlowNetwork:
         """Of an arc's first unit."""
         return self._core.costs(_optional(arcs))
 
-    def reduced_costs(self, arcs: ArrayLike | None = None) -> Numbers:
-        """cost - p(tail) + p(head) of each arc's first unit: at least zero where it has room for it."""
-        prices = np.zeros(int(self.all_vertices().max(initial=-1)) + 1, np.int64)
-        prices[self.all_vertices()] = self.prices()
-        return self.costs(arcs) - prices[self.tails(arcs)] + prices[self.heads(arcs)]
-
     def problem(self) -> FlowProblem:
         """The network as columns: vertices renumbered from 0, a row for each segment of an arc."""
         handles = self.all_vertices()
