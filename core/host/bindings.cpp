@@ -296,15 +296,16 @@ void bind_tasks(Type& type) {
           },
           nb::arg("tasks"))
       .def(
-          "set_abandoned",
-          [](TaskRuntime& self, InArray<std::int64_t> tasks) {
+          "set_over",
+          [](TaskRuntime& self, InArray<std::int64_t> tasks, TaskState state) {
+            require(state >= TaskState::finished, "a state in which a task is over");
             require(self.board().first_misplaced(span_of(tasks), -1, false, false) < 0,
-                    "only pending tasks can be abandoned");
+                    "only pending tasks can be over without having run");
             for (const std::int64_t task : span_of(tasks)) {
-              self.board().move(task, TaskState::abandoned, self.now());
+              self.board().move(task, state, self.now());
             }
           },
-          nb::arg("tasks"))
+          nb::arg("tasks"), nb::arg("state"))
       .def(
           "launch",
           [](TaskRuntime& self, InArray<std::int64_t> tasks, InArray<std::int64_t> durations,

@@ -438,7 +438,7 @@ class EffectRunner:
         )
 
     def _abandon(self, scheduler: Scheduler, effect: Abandon, now: int) -> None:
-        self._runtime.set_abandoned(effect.tasks)
+        self._runtime.set_over(effect.tasks, TaskState.ABANDONED)
         self._host.note_given_up(effect.tasks)
         self._decisions.tasks(
             now,

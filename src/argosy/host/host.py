@@ -7,7 +7,7 @@ the clock: see `protocols`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -20,11 +20,13 @@ from argosy.host import records
 from argosy.host.deliberation import Deliberations
 from argosy.host.effect_runner import EffectRunner
 from argosy.host.job_control import JobControl
+from argosy.host.job_state import JobState
 from argosy.host.job_table import JobEntry, JobTable
 from argosy.host.journal import DecisionWriter, Journal
 from argosy.host.membership import Membership
 from argosy.host.protocols import Deliberator, Links, Machines
 from argosy.host.reports import Reports
+from argosy.host.restoring import Restored, restore, state_of
 from argosy.host.runtime import build_cell, build_runtime
 from argosy.host.scheduler import Router, Scheduler, make_settings
 from argosy.host.setup import HostSetup
@@ -85,12 +87,12 @@ class Host:
         for cut in sorted(setup.partitions, key=lambda partition: partition.at):
             for name in cut.isolated:
                 self.runtime.cut_off(self._by_name[name].index, cut.at, cut.at + cut.lasts)
-        self._router = Router(self.schedulers, self.random.child("split"))
+        self.router = Router(self.schedulers, self.random.child("split"))
         self._effects = EffectRunner(self)
         self._deliberations = Deliberations(self, deliberator, self._effects.spend)
         self.membership = Membership(self)
         self._reports = Reports(self)
-        self._job_control = JobControl(self)
+        self.job_control = JobControl(self)
         self._tries = Tries(self.runtime, machines) if machines.acts else None
         self._calls: dict[int, Call] = {}
         self._token = 0
@@ -151,7 +153,7 @@ class Host:
     def start(self) -> None:
         """Starts every scheduler."""
         for scheduler in self.schedulers:
-            self._start(scheduler, again=False)
+            self._start(scheduler, again=self.setup.is_resumed)
 
     def run_until(self, limit: int) -> TimerItem | None:
         """Carries out all that is due until `limit`, and none when nothing is left until then. An
@@ -265,13 +267,22 @@ class Host:
     def submit(self, job: Job) -> int:
         """A new job: routed, numbered and told to its scheduler, now."""
         now = self.runtime.now
-        scheduler = self._router.route(job)
+        scheduler = self.router.route(job)
         if scheduler is None:
             raise ScenarioError(
                 f"no scheduler takes jobs of kind {job.kind!r}",
                 hint="add the kind to a fleet entry's `takes`",
             )
-        number = self.board.add_job(now, job.tasks, scheduler.index)
+        number = self.add(job, scheduler, now)
+        self.decisions.input(records.SubmittedRecord(now, number, job, scheduler.name))
+        if scheduler.is_alive:
+            tasks = first_tasks(number, job.tasks)
+            self.post(now, scheduler, JobSubmitted(job, number, tasks))
+        return number
+
+    def add(self, job: Job, scheduler: Scheduler, submitted: int) -> int:
+        """Puts a job of the scheduler's on the board; returns its number."""
+        number = self.board.add_job(submitted, job.tasks, scheduler.index)
         self.jobs.add(JobEntry(job, self.cell))
         if number % _CLEAR_EVERY == 0:
             self.forget_done()
@@ -281,11 +292,22 @@ class Host:
             self.cell.admit(number, job)
             self.constrained.append(number)
         scheduler.jobs += 1
-        self.decisions.input(records.SubmittedRecord(now, number, job, scheduler.name))
-        if scheduler.is_alive:
-            tasks = first_tasks(number, job.tasks)
-            self.post(now, scheduler, JobSubmitted(job, number, tasks))
         return number
+
+    def restore(self, job: Job, state: JobState) -> Restored:
+        """Takes over a job of an earlier host. All are restored before the clock moves."""
+        return restore(self, job, state)
+
+    def open_jobs(self) -> Iterator[tuple[Job, JobState]]:
+        """Every job that is not done, as another host can restore it."""
+        for number in self.jobs.open():
+            if not self.board.is_over(number):
+                yield self.jobs.job(number), state_of(self, number)
+
+    def adopt_starts(self) -> None:
+        """What has begun to run is running on its machine already."""
+        if self._tries is not None:
+            self._tries.adopt_starts()
 
     def forget_done(self) -> None:
         self.retire_done()
@@ -310,13 +332,13 @@ class Host:
 
     def cancel(self, number: int, tasks: TaskArray | None = None) -> TaskArray:
         """A user wants a job no more, or some of its tasks; returns those that were not over."""
-        cancelled = self._job_control.cancel(number, tasks)
+        cancelled = self.job_control.cancel(number, tasks)
         self._pass_on_starts()
         return cancelled
 
     def scale(self, number: int, job: Job) -> None:
         """A user changes how many tasks a job has: `job` is the whole specification as it is now."""
-        self._job_control.scale(number, job)
+        self.job_control.scale(number, job)
         self._pass_on_starts()
 
     def end_task(self, task: int, incarnation: int) -> bool:
@@ -332,7 +354,7 @@ class Host:
         tried again as often as its job allows."""
         if self._tries is not None and not self._tries.end(task, incarnation):
             return False
-        has_failed = self._job_control.fail(task, incarnation, exit_status, reason)
+        has_failed = self.job_control.fail(task, incarnation, exit_status, reason)
         self._pass_on_starts()
         return has_failed
 
@@ -375,7 +397,7 @@ class Host:
             self.inherit(number, now)
 
     def inherit(self, number: int, now: int) -> None:
-        heir = self._router.route(self.jobs.job(number))
+        heir = self.router.route(self.jobs.job(number))
         if heir is not None and heir.is_alive:
             self.board.set_owner(number, heir.index)
             heir.jobs += 1

@@ -103,6 +103,13 @@ class JobControl:
         self._tell(number, event, MACHINES, will_retry=will_retry)
         return True
 
+    def count_failures(self, task: int, times: int) -> None:
+        """The task has failed that often before."""
+        self._failures[task] = times
+
+    def failures(self, task: int) -> int:
+        return self._failures[task]
+
     def _stop(self, tasks: TaskArray) -> None:
         """Tasks that are not over will not run, or run no more."""
         self._host.stop(tasks, Why.CANCELLED)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 import msgspec
 
+from argosy.host.job_state import JobState
 from argosy.host.setup import HostSetup
 from argosy.model.explanations import Explanation
 from argosy.model.jobs import Job
@@ -48,6 +49,15 @@ class SubmittedRecord(InputRecord, frozen=True, tag="submitted"):
     number: int
     job: Job
     scheduler: str
+
+
+class RestoredRecord(InputRecord, frozen=True, tag="restored"):
+    """A job of an earlier host over the same machines went to that scheduler."""
+
+    number: int
+    job: Job
+    scheduler: str
+    state: JobState
 
 
 class DueRecord(InputRecord, frozen=True, tag="due"):
@@ -264,6 +274,7 @@ class TimerRecord(Record, frozen=True, tag="timer"):
 
 Input: TypeAlias = (
     SubmittedRecord
+    | RestoredRecord
     | DueRecord
     | EndedRecord
     | PhaseEndedRecord

@@ -7,11 +7,12 @@ machines. A report about an attempt that is no longer current is dropped.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argosy._core import TaskRuntime
 from argosy.host.protocols import Machines
 from argosy.model.explanations import Why
-from argosy.model.transactions import TaskArray
+from argosy.model.transactions import MachineArray, TaskArray
 
 
 class Tries:
@@ -28,9 +29,19 @@ class Tries:
         if not len(tasks):
             return
         self.stop(tasks, Why.MOVED)
+        self._note(tasks, machines, incarnations)
+        self._machines.start(tasks, machines, incarnations)
+
+    def adopt_starts(self) -> None:
+        """What begins to run was running on its machine before."""
+        tasks, machines, incarnations, _ = self._runtime.take_starts()
+        self._note(tasks, machines, incarnations)
+
+    def _note(
+        self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64]
+    ) -> None:
         tries = zip(machines.tolist(), incarnations.tolist(), strict=True)
         self._running.update(zip(tasks.tolist(), tries, strict=True))
-        self._machines.start(tasks, machines, incarnations)
 
     def stop(self, tasks: TaskArray, why: Why) -> None:
         """Those of the tasks that run have lost their place."""

@@ -26,6 +26,7 @@ from argosy.host.records import (
     ProbedRecord,
     RefusedRecord,
     ReleasedRecord,
+    RestoredRecord,
     ResubmittedRecord,
     RetriedRecord,
     ScaledRecord,
@@ -101,7 +102,7 @@ class TaskAnswers:
     def why(self) -> WhyAnswer:
         state = "pending"
         for fact in self._facts:
-            state = _state_after(fact) or state
+            state = _state_after(fact, self._index) or state
         decisive = next((x for x in reversed(self._facts) if isinstance(x, Decisive)), None)
         match decisive:
             case None:
@@ -112,6 +113,11 @@ class TaskAnswers:
 
     def _undecided(self, state: str) -> WhyAnswer:
         when = "when the run ended" if self._run.is_finished else "so far"
+        for fact in self._facts:
+            if isinstance(fact, RestoredRecord) and state != "pending":
+                where = self._restored_as(fact)
+                sentence = f"{self.task} was {where} before the last restart."
+                return WhyAnswer(task=self.task, state=state, sentence=sentence)
         if any(isinstance(fact, ProbedRecord) for fact in self._facts):
             sentence = f"{self.task} goes to the first machine at which one of its probes is ready."
             return WhyAnswer(task=self.task, state=state, sentence=sentence)
@@ -128,7 +134,11 @@ class TaskAnswers:
         prober = ""
         for fact in self._journal.about(self._job, self._number, index):
             match fact:
-                case SubmittedRecord(number=number) | ScaledRecord(number=number):
+                case (
+                    SubmittedRecord(number=number)
+                    | RestoredRecord(number=number)
+                    | ScaledRecord(number=number)
+                ):
                     concerns = number == self._number
                 case AttemptRecord(job=job):
                     concerns = job == self._job
@@ -164,6 +174,13 @@ class TaskAnswers:
                 yield StartedRecord(started, [task], [int(rows["machine"][row])])
             if finished >= 0:
                 yield EndedRecord(finished, [task])
+
+    def _restored_as(self, record: RestoredRecord) -> str:
+        state = record.state.of(self._index)
+        if state == "running":
+            where = record.state.machines[record.state.running.index(self._index)]
+            return f"running on {self._name(where)}"
+        return state
 
     def _machine(self, indices: list[int], machines: list[int]) -> str:
         return self._name(machines[indices.index(self._index)])
@@ -231,6 +248,9 @@ class TaskAnswers:
         match fact:
             case SubmittedRecord(job=job, scheduler=scheduler):
                 return f"submitted with {job.tasks} tasks, goes to {scheduler}"
+            case RestoredRecord(job=job, scheduler=scheduler):
+                where = self._restored_as(fact)
+                return f"taken over after a restart: {where}; its job belongs to {scheduler}"
             case ResubmittedRecord(scheduler=scheduler):
                 return f"given to {scheduler} again"
             case AttemptRecord(scheduler=scheduler, takes=takes):
@@ -418,7 +438,7 @@ def _choice(explanation: Explanation) -> str:
     )
 
 
-def _state_after(fact: Fact) -> str | None:
+def _state_after(fact: Fact, index: int) -> str | None:
     """The task's state after a record; none where that changes nothing."""
     match fact:
         case PlacedRecord() | StartedRecord():
@@ -427,6 +447,8 @@ def _state_after(fact: Fact) -> str | None:
             return "queued"
         case EndedRecord():
             return "finished"
+        case RestoredRecord(state=state):
+            return state.of(index)
         case AbandonedRecord():
             return "abandoned"
         case CancelledRecord():

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias, TypeVar, get_args
 import msgspec
 
 from argosy.host import records
-from argosy.host.records import VERSION, Header, JournalRecord, SubmittedRecord
+from argosy.host.records import VERSION, Header, JournalRecord, RestoredRecord, SubmittedRecord
 from argosy.model.errors import RunDirectoryError
 from argosy.model.jobs import task_number
 from argosy.model.resources import dimensions_of
@@ -23,6 +23,7 @@ from argosy.model.transactions import AddMachine, MachineChange, ResizeMachine
 
 Fact: TypeAlias = (
     SubmittedRecord
+    | RestoredRecord
     | records.EndedRecord
     | records.PhaseEndedRecord
     | records.FailedRecord
@@ -51,7 +52,7 @@ _RECORDS: Final = msgspec.json.Decoder(JournalRecord)
 _FACTS: Final = msgspec.json.Decoder(Fact)
 _HEADER: Final = msgspec.json.Decoder(Header)
 _CHANGES: Final = msgspec.json.Decoder(records.MachineRecord)
-_SUBMITTED: Final = msgspec.json.Decoder(SubmittedRecord)
+_SUBMITTED: Final = msgspec.json.Decoder(SubmittedRecord | RestoredRecord)
 _VERSION: Final = re.compile(rb'\{"what":"journal","version":(\d+)')
 _AT: Final = re.compile(rb'\{"what":"[^"]*","at":(\d+)')
 
@@ -66,7 +67,8 @@ _REST: Final = re.compile(
     re.MULTILINE,
 )
 _JOB: Final = re.compile(
-    rb'^\{"what":"submitted","at":\d+,"number":\d+,"job":\{"id":("(?:[^"\\]|\\.)*")', re.MULTILINE
+    rb'^\{"what":"(?:submitted|restored)","at":\d+,"number":\d+,"job":\{"id":("(?:[^"\\]|\\.)*")',
+    re.MULTILINE,
 )
 _MACHINE: Final = re.compile(
     rb'^\{"what":"machine",.*"(?:AddMachine|ResizeMachine)".*\n', re.MULTILINE
@@ -138,13 +140,16 @@ class JournalFile:
                 raise
             position = end
 
-    def job(self, name: str) -> SubmittedRecord | None:
-        """The submission of the job with this id."""
+    def job(self, name: str) -> SubmittedRecord | RestoredRecord | None:
+        """The record with which the job with this id begins."""
         position = self.data.find(b'"job":{"id":%b' % msgspec.json.encode(name))
         if position < 0:
             return None
         start, end = self.data.rfind(b"\n", 0, position) + 1, self.data.find(b"\n", position)
-        return self._decode(_SUBMITTED, self.data[start:end], self.line_at(start))
+        begin: SubmittedRecord | RestoredRecord = self._decode(
+            _SUBMITTED, self.data[start:end], self.line_at(start)
+        )
+        return begin
 
     def job_names(self) -> list[str]:
         """The ids of all jobs that were submitted, by number."""

@@ -134,6 +134,7 @@ class Replay:
             records.PhaseEndedRecord: self._phase_ended,
             records.ReportRecord: self._report,
             records.SubmittedRecord: self._submitted,
+            records.RestoredRecord: self._restored,
             records.MachineRecord: self._machine,
             records.CrashedRecord: self._crashed,
             records.RestartedRecord: self._restarted,
@@ -216,6 +217,10 @@ class Replay:
     def _submitted(self, record: records.SubmittedRecord) -> None:
         self._runtime.advance(record.at)
         self.host.submit(record.job)
+
+    def _restored(self, record: records.RestoredRecord) -> None:
+        self._runtime.advance(record.at)
+        self.host.restore(record.job, record.state)
 
     def _machine(self, record: records.MachineRecord) -> None:
         self._runtime.advance(record.at)

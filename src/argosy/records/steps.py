@@ -220,7 +220,9 @@ class JournalSteps:
             case records.AbandonedRecord(at, job, indices, scheduler):
                 self._add(at, Step.ABANDONED, self._base(job), indices, (), scheduler)
             case records.SubmittedRecord():
-                self._submit(fact)
+                self._submit(fact, fact.at)
+            case records.RestoredRecord():
+                self._restore(fact)
             case records.ResubmittedRecord(job=job, scheduler=scheduler):
                 self._hand_over(self._numbers[job], scheduler)
             case records.MachineRecord(at, change):
@@ -306,12 +308,25 @@ class JournalSteps:
             self._scheduler_numbers[scheduler] = len(self._scheduler_numbers)
         return tally
 
-    def _submit(self, record: records.SubmittedRecord) -> None:
+    def _restore(self, record: records.RestoredRecord) -> None:
+        """What happened before is told by an earlier journal, except where it has led."""
+        state = record.state
+        self._submit(record, state.submitted)
+        base, at = self._base(record.job.id), record.at
+        self._add(at, Step.PLACED, base, state.running, state.machines, record.scheduler)
+        self._add(at, Step.ENDED, base, state.finished)
+        self._add(at, Step.FAILED_FOR_GOOD, base, state.failed)
+        self._add(at, Step.CANCELLED, base, state.cancelled)
+        self._add(at, Step.ABANDONED, base, state.abandoned)
+
+    def _submit(
+        self, record: records.SubmittedRecord | records.RestoredRecord, submitted: int
+    ) -> None:
         self._numbers[record.job.id] = record.number
         self.jobs.append(record.job)
         self.task_counts.append(record.job.tasks)
         self.first_counts.append(record.job.tasks)
-        self.submitted.append(record.at)
+        self.submitted.append(submitted)
         self.first_attempt.append(-1)
         self.thought.append(0)
         self._owners.append(record.scheduler)
