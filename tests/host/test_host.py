@@ -76,6 +76,35 @@ def test_a_failed_task_is_tried_as_often_as_its_job_allows() -> None:
     assert [(r.exit_status, r.for_good) for r in retried] == [(1, False), (-9, True)]
 
 
+def test_a_failed_task_is_tried_again_after_a_wait_that_doubles() -> None:
+    bench = HostBench(at_once)
+    again = job("web", 1, cpu=500, seconds=None, retries=2, backoff=2 * SECOND).job
+    bench.host.submit(again)
+    bench.go(1)
+    for failed_at, back_at in ((1, 3), (10, 14)):
+        bench.go(failed_at)
+        assert bench.host.fail_task(0, bench.machines.running.pop(0)[1], 1, "no luck")
+        bench.go(back_at - 0.001)
+        assert bench.machines.running == {}
+        bench.go(back_at)
+        assert list(bench.machines.running) == [0]
+    bench.replay()
+
+
+def test_a_task_that_is_cancelled_while_it_waits_for_its_next_try_stays_cancelled() -> None:
+    bench = HostBench(at_once)
+    number = bench.host.submit(
+        job("web", 1, cpu=500, seconds=None, retries=2, backoff=2 * SECOND).job
+    )
+    bench.go(1)
+    assert bench.host.fail_task(0, bench.machines.running.pop(0)[1], 1, "no luck")
+    bench.host.cancel(number)
+    bench.go(10)
+    assert bench.told(TaskFailed) == []
+    assert bench.host.board.state(0) is TaskState.CANCELLED
+    bench.replay()
+
+
 def test_a_cancelled_task_is_stopped_and_its_scheduler_told() -> None:
     bench = HostBench(at_once)
     number = bench.host.submit(web(3))

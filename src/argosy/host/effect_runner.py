@@ -44,7 +44,7 @@ from argosy.model.events import (
 from argosy.model.explanations import CONFLICTS, Explanation, Why
 from argosy.model.jobs import index_of, job_of, task_name
 from argosy.model.messages import WaitUpdate
-from argosy.model.scenario import Jittered, Measured, Scaled
+from argosy.model.scenario import Jittered, Measured, NotModelled, Scaled
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import LARGEST
 
@@ -118,6 +118,8 @@ class EffectRunner:
             case Jittered(low=low, high=high):
                 share = scheduler.decision_random.uniform()
                 duration = int(duration * (low + (high - low) * share))
+            case NotModelled():
+                duration = 0
             case Measured(factor=factor):
                 duration = self._host.measured(scheduler, factor)
                 self._decisions.input(records.MeasuredRecord(now, scheduler.name, duration))

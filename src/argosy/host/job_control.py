@@ -11,10 +11,11 @@ from argosy._core import TaskState
 from argosy.host import records
 from argosy.host.job_table import JobEntry
 from argosy.host.protocols import CELL, MACHINES
+from argosy.host.scheduler import Scheduler
 from argosy.model.errors import ModelError
 from argosy.model.events import Event, JobCancelled, JobChanged, TaskFailed
 from argosy.model.explanations import Why
-from argosy.model.jobs import Job, index_of, job_of
+from argosy.model.jobs import LONGEST_BACKOFF, Job, TaskGroup, index_of, job_of
 from argosy.model.tasks import indices_of, task_numbers
 from argosy.model.transactions import TaskArray
 
@@ -72,7 +73,8 @@ class JobControl:
             return False
         job = self._job(number)
         tries = self._failures[task] + 1
-        will_retry = tries <= _retries(job, index_of(task))
+        group = _group(job, index_of(task))
+        will_retry = group is not None and tries <= group.retries
         host.decisions.input(records.FailedRecord(now, task, incarnation, exit_status, reason))
         state = TaskState.PENDING if will_retry else TaskState.FAILED
         self._runtime.stop_task(task, incarnation, state)
@@ -100,7 +102,10 @@ class JobControl:
             reason,
             will_retry,
         )
-        self._tell(number, event, MACHINES, will_retry=will_retry)
+        wait = 0
+        if will_retry and group is not None and group.backoff:
+            wait = min(group.backoff << min(tries - 1, 32), max(group.backoff, LONGEST_BACKOFF))
+        self._tell(number, event, MACHINES, will_retry=will_retry, wait=wait)
         return True
 
     def count_failures(self, task: int, times: int) -> None:
@@ -122,13 +127,21 @@ class JobControl:
             self._failures.pop(task, None)
         self._host.note_given_up(tasks)
 
-    def _tell(self, number: int, event: Event, sender: str, *, will_retry: bool = False) -> None:
+    def _tell(
+        self, number: int, event: Event, sender: str, *, will_retry: bool = False, wait: int = 0
+    ) -> None:
         host, now = self._host, self._runtime.now
         owner = host.schedulers[self._board.owner(number)]
         if owner.is_alive:
-            host.post(now + host.links.reliable_delay(sender, owner.name, now), owner, event)
+            at = now + wait + host.links.reliable_delay(sender, owner.name, now)
+            host.request(at, owner, self._retry if wait else host.handle, event)
         elif owner.is_given_up and will_retry:
             host.inherit(number, now)
+
+    def _retry(self, owner: Scheduler, event: TaskFailed, now: int) -> None:
+        """The wait is over, unless the task was cancelled meanwhile."""
+        if self._board.state(int(event.tasks[0])) is TaskState.PENDING:
+            self._host.handle(owner, event, now)
 
     def _cancelled(self, number: int, indices: list[int]) -> TaskArray:
         cancelled = self._board.tasks_in(number, TaskState.CANCELLED)
@@ -172,8 +185,9 @@ class JobControl:
             )
 
 
-def _retries(job: Job, index: int) -> int:
+def _group(job: Job, index: int) -> TaskGroup | None:
+    """The group of a task; none for a worker that the job did not ask for."""
     for start, group in zip(job.group_starts(), job.groups, strict=True):
         if start <= index < start + group.count:
-            return group.retries
-    return 0
+            return group
+    return None

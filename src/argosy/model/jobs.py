@@ -17,7 +17,7 @@ import msgspec
 from argosy.model.constraints import Constraint
 from argosy.model.errors import ModelError, excerpt
 from argosy.model.resources import Resources
-from argosy.model.units import LARGEST
+from argosy.model.units import LARGEST, Time
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,6 +38,7 @@ INDEX_MASK: Final = (1 << INDEX_BITS) - 1
 MOST_JOBS: Final = 2**31 - 1
 MOST_TASKS: Final = 2**24
 MOST_RETRIES: Final = 1_000_000
+LONGEST_BACKOFF: Final = 300_000_000
 #: Precedence is a 16-bit number in the native columns.
 PRECEDENCE_RANGE: Final = (-32_768, 32_767)
 
@@ -77,6 +78,12 @@ class Execution(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     image: str = ""
     #: Text for the standard input.
     stdin: str = ""
+    #: A try that runs longer is stopped, and has failed; 0 means no limit.
+    timeout: Time = 0
+    #: From being asked to stop until being killed.
+    grace: Time = 10_000_000
+    #: Bytes kept of each of standard output and standard error; the oldest go first.
+    output_limit: int = 64 * 2**20
 
     def __post_init__(self) -> None:
         if not self.command and not self.image:
@@ -132,6 +139,9 @@ class TaskGroup(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     #: How often a task that failed is tried again. 0 unless the submitter says otherwise, whatever the
     #: kind: what fails once usually fails again, and trying again may do harm. Lost tasks do not count.
     retries: int = 0
+    #: How long after its first failure a task is tried again; each further failure doubles it, up to
+    #: `LONGEST_BACKOFF`.
+    backoff: Time = 0
     execution: Execution | None = None
 
     def __post_init__(self) -> None:

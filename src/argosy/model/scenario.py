@@ -96,7 +96,12 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, tag="measured", tag_fi
     factor: Factor = 1.0
 
 
-DecisionTime: TypeAlias = AsTold | Scaled | Jittered | Measured
+class NotModelled(msgspec.Struct, frozen=True, kw_only=True, tag="none", tag_field="model"):
+    """Decisions add no time of their own. In a live cluster they take what they take; in a simulation
+    they are free."""
+
+
+DecisionTime: TypeAlias = AsTold | Scaled | Jittered | Measured | NotModelled
 
 Split: TypeAlias = Literal["hash", "round-robin", "random"]
 

@@ -18,7 +18,7 @@ from argosy.model.truth import (
 
 GIB = 2**30
 SECOND = 1_000_000
-_GROUP_FIELDS = ("estimate", "tags", "requires", "prefers", "retries", "execution")
+_GROUP_FIELDS = ("estimate", "tags", "requires", "prefers", "retries", "backoff", "execution")
 
 
 def machines(
