@@ -75,6 +75,7 @@ class Host:
         self.cell = build_cell(setup)
         self.view = self.cell.view()
         self.runtime: TaskRuntime = build_runtime(setup, self.cell, links, replayed=replayed)
+        self.runtime.advance(setup.began)
         self.board = self.runtime.board
         self.jobs = JobTable()
         self.decisions = DecisionWriter(journal, self.jobs)

@@ -30,6 +30,8 @@ class HostSetup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     failover: int
     audit: bool
     output: Output
+    #: The time when it begins.
+    began: int = 0
     #: Whether an earlier host stopped and left jobs: schedulers start with no memory of them.
     is_resumed: bool = False
     #: None: the cell is the one cluster, which has no name.

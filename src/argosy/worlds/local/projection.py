@@ -1,0 +1,322 @@
+"""Folds the journal of a live host into the rows of the database: where every job and task is.
+
+The journal is the only source: a turn's lines are read once more and change the rows of the jobs and
+tasks they speak of. Rows of jobs that are not over stay in memory.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+from msgspec.structs import astuple, replace
+
+from argosy.host import records
+from argosy.host.job_state import JobState
+from argosy.model.jobs import Job, index_of, job_of
+from argosy.model.machines import Machine
+from argosy.model.transactions import (
+    AddMachine,
+    DrainMachine,
+    MachineChange,
+    RelabelMachine,
+    RemoveMachine,
+    ResizeMachine,
+)
+
+#: States in which a task is over.
+OVER: Final = ("finished", "failed", "cancelled", "abandoned")
+STATES: Final = ("pending", "queued", "running", *OVER)
+
+_LINES: Final = msgspec.json.Decoder(records.JournalRecord)
+_ENCODE: Final = msgspec.json.Encoder().encode
+
+
+class TaskRow(msgspec.Struct):
+    """A task that has left the state *pending* at least once."""
+
+    state: str = "pending"
+    machine: str = ""
+    try_number: int | None = None
+    failures: int = 0
+    exit_status: int | None = None
+    reason: str = ""
+    started: int | None = None
+    ended: int | None = None
+
+
+class JobRow(msgspec.Struct):
+    """A job that is not over, or has just come to its end."""
+
+    seq: int
+    job: Job
+    scheduler: str
+    submitted: int
+    counts: dict[str, int]
+    tasks: dict[int, TaskRow] = {}
+    ended: int | None = None
+    #: Grows with every change, so that clients can tell what they have seen.
+    version: int = 0
+    #: The number it has with the present host.
+    number: int = -1
+
+    @property
+    def state(self) -> str:
+        """A job that is over is as bad as the worst of its tasks."""
+        if self.counts["running"]:
+            return "running"
+        if self.counts["pending"] or self.counts["queued"]:
+            return "pending"
+        for state in ("failed", "abandoned", "cancelled"):
+            if self.counts[state]:
+                return state
+        return "finished"
+
+    @property
+    def is_over(self) -> bool:
+        return not (self.counts["pending"] or self.counts["queued"] or self.counts["running"])
+
+    def task(self, index: int) -> TaskRow:
+        row = self.tasks.get(index)
+        if row is None:
+            row = self.tasks[index] = TaskRow()
+        return row
+
+    def as_left(self) -> JobState:
+        """What another host needs to go on with the job, except the numbers of `machines`."""
+        indices: dict[str, list[int]] = {state: [] for state in STATES}
+        for index, row in sorted(self.tasks.items()):
+            indices[row.state].append(index)
+        return JobState(
+            submitted=self.submitted,
+            scheduler=self.scheduler,
+            running=tuple(indices["running"]),
+            finished=tuple(indices["finished"]),
+            failed=tuple(indices["failed"]),
+            cancelled=tuple(indices["cancelled"]),
+            abandoned=tuple(indices["abandoned"]),
+            failures={index: row.failures for index, row in self.tasks.items() if row.failures},
+        )
+
+
+class Projection:
+    """The rows of jobs that are not over, and what the current turn has changed."""
+
+    def __init__(self, next_seq: int) -> None:
+        self._next_seq = next_seq
+        #: Jobs that are not over, by the host's number and by id.
+        self.by_number: dict[int, JobRow] = {}
+        self.by_id: dict[str, JobRow] = {}
+        #: By the host's number; machines that are gone keep theirs.
+        self.machines: list[Machine] = []
+        self._changed_jobs: dict[int, JobRow] = {}
+        self._changed_tasks: dict[tuple[int, int], TaskRow] = {}
+        #: Jobs that the turn speaks of.
+        self._mentioned: set[int] = set()
+        self._machine_changes: list[MachineChange] = []
+
+    def begin_life(self, machines: Iterable[Machine]) -> None:
+        """A new host numbers jobs and machines anew."""
+        self.by_number = {}
+        self.machines = list(machines)
+
+    def load(self, row: JobRow) -> None:
+        """A job that an earlier server left."""
+        self.by_id[row.job.id] = row
+
+    def fold(self, lines: bytes) -> None:
+        """Takes a turn's lines."""
+        for record in _LINES.decode_lines(lines):
+            self._fold(record)
+
+    def note_try(self, row: JobRow, index: int, try_number: int, at: int) -> None:
+        """A task begins to run as a process."""
+        task = row.task(index)
+        task.try_number, task.started = try_number, at
+        self._changed_tasks[row.seq, index] = task
+
+    def _fold(self, record: records.JournalRecord) -> None:
+        match record:
+            case records.SubmittedRecord(at, number, job, scheduler):
+                counts = {**dict.fromkeys(STATES, 0), "pending": job.tasks}
+                row = JobRow(self._next_seq, job, scheduler, at, counts)
+                self._next_seq += 1
+                row.number = number
+                self.by_number[number] = self.by_id[job.id] = row
+                self._change(row)
+            case records.RestoredRecord(_, number, job, scheduler):
+                row = self.by_id[job.id]
+                row.scheduler = scheduler
+                row.number = number
+                self.by_number[number] = row
+                kept = set(record.state.running)
+                for index, known in list(row.tasks.items()):
+                    if known.state in ("running", "queued") and index not in kept:
+                        self._move(row, index, "pending", record.at)
+                self._change(row)
+            case records.PlacedRecord(at, job, indices, machines, scheduler):
+                row = self.by_id[job]
+                row.scheduler = scheduler.split(":")[0]
+                for index, machine in zip(indices, machines, strict=True):
+                    self._move(row, index, "running", at, self.machines[machine].name)
+            case records.EnqueuedRecord(at, job, indices, machines):
+                for index, machine in zip(indices, machines, strict=True):
+                    self._move(self.by_id[job], index, "queued", at, self.machines[machine].name)
+            case records.ProbedRecord(at, job, indices):
+                self._move_all(self.by_id[job], indices, "queued", at)
+            case records.StartedRecord(at, tasks, machines):
+                for task, machine in zip(tasks, machines, strict=True):
+                    row = self.by_number[job_of(task)]
+                    self._move(row, index_of(task), "running", at, self.machines[machine].name)
+            case records.EndedRecord(at, tasks):
+                for task in tasks:
+                    row = self.by_number[job_of(task)]
+                    self._move(row, index_of(task), "finished", at)
+            case records.FailedRecord(_, task, _, exit_status, reason):
+                row = self.by_number[job_of(task)]
+                failed = row.task(index_of(task))
+                failed.failures += 1
+                failed.exit_status, failed.reason = exit_status, reason
+            case records.RetriedRecord(at, job, indices, for_good=for_good):
+                state = "failed" if for_good else "pending"
+                self._move_all(self.by_id[job], indices, state, at)
+            case records.LostRecord(at, job, indices) | records.ReleasedRecord(at, job, indices):
+                # Workers may be lost whose job is done.
+                if job in self.by_id:
+                    self._move_all(self.by_id[job], indices, "pending", at)
+            case records.AbandonedRecord(at, job, indices):
+                self._move_all(self.by_id[job], indices, "abandoned", at)
+            case records.CancelledRecord(at, number, indices):
+                self._move_all(self.by_number[number], indices, "cancelled", at)
+            case records.ScaledRecord(at, number, job):
+                self._scale(self.by_number[number], job, at)
+            case records.ResubmittedRecord(job=job, scheduler=scheduler):
+                self.by_id[job].scheduler = scheduler
+                self._change(self.by_id[job])
+            case records.ExplainedRecord(job=job) | records.RefusedRecord(job=job):
+                self._mentioned.add(self.by_id[job].seq)
+            case records.MachineRecord(_, change):
+                self._change_machine(change)
+
+    def _change_machine(self, change: MachineChange) -> None:
+        self._machine_changes.append(change)
+        match change:
+            case AddMachine(machine):
+                self.machines.append(machine)
+            case ResizeMachine(number, capacity):
+                self.machines[number] = replace(self.machines[number], capacity=capacity)
+            case RelabelMachine(number, attributes, joins):
+                self.machines[number] = replace(
+                    self.machines[number], attributes=attributes, joins=joins
+                )
+
+    def _scale(self, row: JobRow, job: Job, at: int) -> None:
+        before, row.job = row.job.tasks, job
+        for index in range(job.tasks, before):
+            if row.task(index).state not in OVER:
+                self._move(row, index, "cancelled", at)
+        for index in range(before, job.tasks):
+            if index in row.tasks:
+                self._move(row, index, "pending", at)
+            else:
+                row.counts["pending"] += 1
+        self._change(row)
+
+    def _move_all(self, row: JobRow, indices: Iterable[int], state: str, at: int) -> None:
+        for index in indices:
+            self._move(row, index, state, at)
+
+    def _move(self, row: JobRow, index: int, state: str, at: int, machine: str = "") -> None:
+        if index >= row.job.tasks and index not in row.tasks:
+            # A worker that the job did not ask for.
+            return
+        task = row.task(index)
+        row.counts[task.state] -= 1
+        row.counts[state] += 1
+        task.state = state
+        task.machine = machine or (task.machine if state in ("running", *OVER) else "")
+        task.ended = at if state in OVER else None
+        self._changed_tasks[row.seq, index] = task
+        self._change(row)
+
+    def _change(self, row: JobRow) -> None:
+        self._changed_jobs[row.seq] = row
+        self._mentioned.add(row.seq)
+
+    def changed(self) -> list[JobRow]:
+        """The jobs that this turn has changed."""
+        return list(self._changed_jobs.values())
+
+    def write(self, turn: sqlite3.Cursor, number: int, at: int) -> None:
+        """The rows of everything that has changed. May be called again, if the commit failed."""
+        for row in self._changed_jobs.values():
+            if row.is_over:
+                row.ended = row.ended if row.ended is not None else at
+            else:
+                row.ended = None
+        turn.executemany(
+            "INSERT OR REPLACE INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            [
+                (
+                    row.seq,
+                    row.job.id,
+                    _ENCODE(row.job),
+                    row.job.kind,
+                    row.job.owner,
+                    row.job.precedence,
+                    row.scheduler,
+                    row.submitted,
+                    row.ended,
+                    row.state,
+                    row.version + 1,
+                    *(row.counts[state] for state in STATES),
+                )
+                for row in self._changed_jobs.values()
+            ],
+        )
+        turn.executemany(
+            "INSERT OR REPLACE INTO tasks VALUES (?,?,?,?,?,?,?,?,?,?)",
+            [(seq, index, *astuple(task)) for (seq, index), task in self._changed_tasks.items()],
+        )
+        turn.executemany(
+            "INSERT OR IGNORE INTO job_turns VALUES (?,?)",
+            [(seq, number) for seq in self._mentioned],
+        )
+        self._write_machines(turn)
+
+    def _write_machines(self, turn: sqlite3.Cursor) -> None:
+        for change in self._machine_changes:
+            match change:
+                case AddMachine(machine):
+                    turn.execute(
+                        "INSERT INTO machines (name, spec, is_draining) VALUES (?,?,0)",
+                        (machine.name, _ENCODE(machine)),
+                    )
+                case RemoveMachine(number):
+                    name = self.machines[number].name
+                    turn.execute("DELETE FROM machines WHERE name = ?", (name,))
+                case DrainMachine(number, draining):
+                    turn.execute(
+                        "UPDATE machines SET is_draining = ? WHERE name = ?",
+                        (draining, self.machines[number].name),
+                    )
+                case ResizeMachine(number) | RelabelMachine(number):
+                    machine = self.machines[number]
+                    turn.execute(
+                        "UPDATE machines SET spec = ? WHERE name = ?",
+                        (_ENCODE(machine), machine.name),
+                    )
+
+    def committed(self) -> None:
+        """The turn is on the disk: jobs that are over are forgotten."""
+        for row in self._changed_jobs.values():
+            row.version += 1
+            if row.is_over:
+                self.by_id.pop(row.job.id, None)
+                self.by_number.pop(row.number, None)
+        self._changed_jobs.clear()
+        self._changed_tasks.clear()
+        self._mentioned.clear()
+        self._machine_changes.clear()

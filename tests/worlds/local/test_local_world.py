@@ -1,0 +1,301 @@
+"""The local world over a real database, with processes that only remember what they are told."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from argosy.engines.registry import ENGINES
+from argosy.model.errors import ModelError, UnknownName
+from argosy.model.jobs import Execution, Job, TaskGroup
+from argosy.model.machines import Machine
+from argosy.model.resources import Resources
+from argosy.model.scenario import CellSpec, FleetEntry
+from argosy.records.journal_file import JournalFile
+from argosy.records.replay import Replay
+from argosy.worlds.local.store import Store, StoreError
+from argosy.worlds.local.world import ClusterSpec, LocalWorld, TryEnd
+
+SECOND = 1_000_000
+
+
+class ScriptedProcesses:
+    """Like a computer whose processes outlive the server."""
+
+    def __init__(self) -> None:
+        self.running: dict[int, tuple[str, int, str]] = {}
+        self.launched: list[int] = []
+        self.stopped: list[int] = []
+        self.ends: dict[int, TryEnd] = {}
+
+    def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
+        assert number not in self.launched, "a try is launched twice"
+        self.launched.append(number)
+        self.running[number] = (job.id, index, machine.name)
+
+    def stop(self, number: int) -> None:
+        self.running.pop(number, None)
+        self.stopped.append(number)
+
+    def adopt(self, number: int) -> TryEnd | bool:
+        return self.ends.get(number, number in self.running)
+
+
+class LocalBench:
+    """A server that can be killed and started again on the same directory."""
+
+    def __init__(self, directory: Path, engine: str = "omega") -> None:
+        self.directory, self.processes, self.time = directory, ScriptedProcesses(), 0
+        self.cluster = ClusterSpec(
+            cell=CellSpec(
+                machines=tuple(Machine(f"m{n}", Resources(1000, 2**30)) for n in range(4))
+            ),
+            fleet=(FleetEntry(name="s", engine=engine),),
+        )
+        self.start()
+
+    def start(self) -> None:
+        self.store = Store(self.directory)
+        self.world = LocalWorld(
+            self.store, ENGINES, self.processes, lambda: self.time, cluster=self.cluster
+        )
+
+    def kill(self) -> None:
+        """The server is gone, with all that it had in memory."""
+        self.store.close()
+
+    def go(self, seconds: float) -> None:
+        """Time passes, and the world does all that is due."""
+        until = self.time + int(seconds * SECOND)
+        while True:
+            self.world.commit()
+            due = self.world.next_due()
+            step = until if due is None else min(until, self.time + max(0, due - self.world.now))
+            if step >= until:
+                break
+            self.time = max(step, self.time + 1)
+        self.time = until
+        self.world.commit()
+
+    def end(self, number: int, status: int = 0) -> None:
+        del self.processes.running[number]
+        self.processes.ends[number] = TryEnd(status, "" if status == 0 else "it failed")
+        self.world.ended(number, self.processes.ends[number])
+
+    def end_all(self) -> None:
+        for number in list(self.processes.running):
+            self.end(number)
+
+    def states(self) -> dict[str, str]:
+        return dict(self.store.rows("SELECT id, state FROM jobs ORDER BY seq"))
+
+    def journals(self) -> list[JournalFile]:
+        lives = self.store.rows("SELECT life FROM lives ORDER BY life")
+        return [
+            JournalFile(
+                b"".join(
+                    lines
+                    for (lines,) in self.store.rows(
+                        "SELECT lines FROM turns WHERE life = ? ORDER BY turn", life
+                    )
+                )
+            )
+            for life in lives
+        ]
+
+
+def sleeper(name: str, count: int = 1, *, endless: bool = False, retries: int = 0) -> Job:
+    group = TaskGroup(
+        count=count,
+        request=Resources(500, 2**20),
+        endless=endless,
+        retries=retries,
+        execution=Execution(command=("sleep", "1")),
+    )
+    return Job(id=name, groups=(group,), kind="service" if endless else "batch")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[LocalBench]:
+    bench = LocalBench(tmp_path)
+    yield bench
+    bench.store.close()
+
+
+def test_a_job_runs_and_ends(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("a", 3))
+    bench.go(1)
+    assert sorted(index for _, index, _ in bench.processes.running.values()) == [0, 1, 2]
+    assert bench.states() == {"a": "running"}
+    bench.end_all()
+    bench.go(1)
+    assert bench.states() == {"a": "finished"}
+    assert bench.world.projection.by_id == {}
+
+
+def test_nothing_starts_before_its_turn_is_on_the_disk(bench: LocalBench) -> None:
+    other = sqlite3.connect(bench.directory / "argosy.db", isolation_level=None)
+    bench.store._db.execute("PRAGMA busy_timeout = 0")
+    bench.world.submit(sleeper("a"))
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="locked by another program") as error:
+        bench.go(1)
+    assert error.value.is_passing
+    assert (bench.processes.launched, bench.states()) == ([], {})
+    other.execute("ROLLBACK")
+    bench.go(1)
+    assert (len(bench.processes.launched), bench.states()) == (1, {"a": "running"})
+    other.close()
+
+
+def test_a_server_that_was_killed_goes_on_with_what_ran_and_what_waits(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("a", 10))
+    bench.go(1)
+    assert len(bench.processes.running) == 8
+    bench.kill()
+    ended, *_ = list(bench.processes.running)
+    del bench.processes.running[ended]
+    bench.processes.ends[ended] = TryEnd(0)
+    before = len(bench.processes.launched)
+    bench.start()
+    bench.go(1)
+    assert len(bench.processes.launched) == before + 1, "one ended, so one more has room"
+    assert len(bench.processes.running) == 8
+    while bench.processes.running:
+        bench.end_all()
+        bench.go(1)
+    assert bench.states() == {"a": "finished"}
+    assert len(bench.processes.launched) == 10
+    for journal in bench.journals():
+        Replay(journal, ENGINES).run()
+
+
+def test_a_try_that_nobody_knows_of_is_tried_again(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("a"))
+    bench.go(1)
+    bench.kill()
+    bench.processes.running.clear()
+    bench.start()
+    bench.go(1)
+    assert len(bench.processes.launched) == 2
+    rows = bench.store.rows("SELECT outcome FROM tries ORDER BY try")
+    assert rows == [("lost",), ("",)]
+
+
+def test_failures_are_counted_over_restarts(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("a", retries=1))
+    bench.go(1)
+    bench.end(1, status=3)
+    bench.go(1)
+    bench.kill()
+    bench.start()
+    bench.go(1)
+    bench.end(2, status=4)
+    bench.go(1)
+    assert bench.states() == {"a": "failed"}
+    assert bench.store.rows("SELECT exit_status, reason, failures FROM tasks") == [
+        (4, "it failed", 2)
+    ]
+
+
+def test_a_service_that_dies_starts_again_where_it_is_later_each_time(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("web", endless=True))
+    bench.go(1)
+    where = bench.processes.running[1]
+    for number, wait in ((1, 1), (2, 2), (3, 4)):
+        bench.end(number)
+        bench.go(wait - 0.01)
+        assert bench.processes.running == {}
+        bench.go(0.02)
+        assert bench.processes.running == {number + 1: where}
+    assert bench.states() == {"web": "running"}
+
+
+def test_a_cancelled_job_is_stopped(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("a", 2))
+    bench.go(1)
+    assert bench.world.cancel("a") == 2
+    bench.go(1)
+    assert bench.processes.stopped == [1, 2]
+    assert bench.states() == {"a": "cancelled"}
+    with pytest.raises(ModelError, match="job a is over"):
+        bench.world.cancel("a")
+    with pytest.raises(UnknownName, match="unknown job 'b'"):
+        bench.world.cancel("b")
+
+
+def test_an_id_is_used_once(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("a"))
+    bench.go(1)
+    with pytest.raises(ModelError, match="there is a job a already"):
+        bench.world.submit(sleeper("a"))
+    bench.end_all()
+    bench.go(1)
+    with pytest.raises(ModelError, match="there is a job a already"):
+        bench.world.submit(sleeper("a"))
+
+
+def test_machines_come_go_drain_and_shrink_while_it_runs(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("a", 12))
+    bench.go(1)
+    bench.world.add_machine(Machine("new", Resources(1000, 2**30)))
+    bench.go(30)
+    assert [name for _, _, name in bench.processes.running.values()].count("new") == 2
+    bench.world.drain_machine("m0")
+    bench.world.remove_machine("m1")
+    bench.go(1)
+    assert len(bench.processes.stopped) == 2
+    bench.kill()
+    bench.start()
+    bench.go(1)
+    assert sorted(bench.world.machine_numbers()) == ["m0", "m2", "m3", "new"]
+    assert bench.world.host.view.is_draining(bench.world.machine_number("m0"))
+    assert {name for _, _, name in bench.processes.running.values()} == {"m0", "m2", "m3", "new"}
+
+
+def test_the_fleet_changes_and_what_runs_goes_on(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("a", 10))
+    bench.go(1)
+    ran = dict(bench.processes.running)
+    bench.world.change_fleet((FleetEntry(name="queues", engine="murmuration"),))
+    bench.go(1)
+    assert bench.processes.running == ran
+    assert bench.processes.stopped == []
+    bench.kill()
+    bench.start()
+    assert [entry.engine for entry in bench.world.cluster.fleet] == ["murmuration"]
+    while bench.processes.running:
+        bench.end_all()
+        bench.go(1)
+    assert bench.states() == {"a": "finished"}
+    assert len(bench.processes.launched) == 10
+    for journal in bench.journals():
+        Replay(journal, ENGINES).run()
+
+
+def test_a_second_server_on_the_same_directory_is_refused(bench: LocalBench) -> None:
+    with pytest.raises(StoreError, match=r"is in use by process \d+; stop that server"):
+        Store(bench.directory)
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+def test_every_engine_runs_real_tasks_over_three_lives(tmp_path: Path, engine: str) -> None:
+    bench = LocalBench(tmp_path, engine)
+    for number in range(4):
+        bench.world.submit(sleeper(f"j{number}", 3))
+    for _ in range(60):
+        bench.go(10)
+        for number in list(bench.processes.running)[::2]:
+            bench.end(number)
+        bench.kill()
+        bench.start()
+        if not bench.world.projection.by_id:
+            break
+    assert set(bench.states().values()) == {"finished"}
+    assert len(bench.processes.launched) == 12, "no task ran twice"
+    for journal in bench.journals():
+        Replay(journal, ENGINES).run()
+    bench.kill()
