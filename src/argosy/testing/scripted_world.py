@@ -4,9 +4,9 @@ To the host, its machines are real: they are told to start and stop each attempt
 the outcome. The script makes them misbehave as real ones do:
 
 - reports come late, and some are lost and sent again;
-- every report is sent twice, so that one of them is about a try that is over;
+- every report is sent twice, so that one of them is about an attempt that is over;
 - a process that is stopped still reports its end, too late;
-- some tries fail, each at most as often as its job allows.
+- some attempts fail, for each task at most as often as its job allows.
 
 Tasks run as long as the scenario says, so that a scenario can be checked here as in the simulated world.
 """
