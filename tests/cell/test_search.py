@@ -193,7 +193,7 @@ def test_a_search_that_fails_names_the_nearest_miss_and_a_remedy() -> None:
     assert miss is not None
     assert (miss.why, miss.machine, miss.dimension, miss.lacking) == (Why.NO_ROOM, 1, "cpu", 500)
     assert explanation.remedy == (
-        "no machine is large enough, even if empty: ask for 0.5 cores less, or add one"
+        "no machine is large enough, even if empty: ask for 0.5 cores less, or add a larger one"
     )
 
 

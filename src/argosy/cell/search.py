@@ -72,15 +72,14 @@ class Found(msgspec.Struct, frozen=True, gc=False):
             amount = format_amount(miss.dimension, miss.lacking)
             if not self.could_fit:
                 return (
-                    f"no machine is large enough, even if empty: ask for {amount} less, or add one"
+                    f"no machine is large enough, even if empty: ask for {amount} less, "
+                    "or add a larger one"
                 )
             return f"free {amount} on the nearest machine, or ask for {amount} less"
         if self.ruled_out.get(FILTERED):
             wanted = ", ".join(f"{key}={value}" for key, value in self.requires.items())
             named = f" ({wanted})" if wanted else ""
-            return (
-                f"relax what the task requires of its machine{named}, or add a machine that has it"
-            )
+            return f"relax the task's machine requirements{named}, or add a machine that meets them"
         if self.ruled_out.get(DOWN):
             return "bring back a machine that is gone or draining"
         return "add a machine"

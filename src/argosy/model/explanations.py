@@ -84,7 +84,7 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             case Why.RESOURCE_LIMIT | Why.JOB_LIMIT:
                 return "raise the scheduler's limit, or wait until some of its tasks end"
             case Why.PRECEDENCE_LIMIT:
-                return "raise the scheduler's limit, or submit the job with less precedence"
+                return "raise the scheduler's limit, or submit the job with lower precedence"
             case Why.NO_ROOM | Why.STALE | Why.TOGETHER:
                 return "another attempt, on a fresh view of the cell"
             case Why.MACHINE_GONE | Why.MACHINE_DRAINING | Why.MACHINE_UNKNOWN:

@@ -267,7 +267,7 @@ class SerialScheduler:
         if terms.atomic and draft.count and len(self._unplaced):
             together = structs.replace(
                 self._explains[0].explanation,
-                remedy=f"room for all {len(work.tasks)} tasks at once: {draft.count} find a machine",
+                remedy=f"room for all {len(work.tasks)} tasks at once; {draft.count} had room",
             )
             self._explains = [Explain(work.tasks, together)]
             return None

@@ -117,7 +117,7 @@ class Explainer:
         job = int(graph.classes["job"][task_class])
         if job in graph.parked:
             room, wanted = graph.parked[job]
-            remedy = f"room for all {wanted:,} tasks of its gang at once; there was for {room:,}"
+            remedy = f"room for all {wanted:,} tasks of its gang at once; {room:,} had room"
             return msgspec.structs.replace(seen, remedy=remedy)
         found = price_of(graph, task_class, self._where)
         self._left -= found.scans
@@ -127,7 +127,7 @@ class Explainer:
         if price.rise <= 0:
             # The flow has a place for it, but other tasks were admitted first in this round.
             return msgspec.structs.replace(
-                seen, remedy="another round: others went first in this one"
+                seen, remedy="another round: other tasks went first in this one"
             )
         remedy = f"waiting would have to cost {price.rise:,} more"
         if price.precedence is not None:

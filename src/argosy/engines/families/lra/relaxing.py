@@ -100,7 +100,7 @@ def remedy(
         whose.append((constraint, f", of {name}"))
     found = _smallest(asked, [c for c, _ in whose], len(own) + len(operator))
     if found is None:
-        return "another attempt: heuristics find no place for it, though there is room"
+        return "another attempt: there is room, but the heuristics found no placement"
     if not found:
         return (
             "another attempt: by itself it has room, beside the others of its interval it had not"
