@@ -299,7 +299,7 @@ def test_each_machine_may_have_a_step_of_its_own() -> None:
     assert sorted(found.machines.tolist()) == [0] * 7 + [1]
 
 
-def test_what_lower_precedences_hold_is_told_per_machine() -> None:
+def test_what_lower_precedences_hold_is_given_per_machine() -> None:
     cell = cell_of((9, 9), (9, 9))
     low, high = (cell.shape(Resources(2, 1), precedence=p) for p in (0, 5))
     claims = Claims(

@@ -241,7 +241,7 @@ def _without(graph: Graph, task_class: int, machine: int) -> FlowProblem:
     )
 
 
-def test_a_waiting_task_is_told_the_price_of_a_place() -> None:
+def test_a_waiting_task_is_explained_by_the_price_of_a_place() -> None:
     jobs = [
         job("first", 8, cpu=4_000, seconds=30, precedence=2),
         job("late", 1, cpu=4_000, seconds=5, submit=1),

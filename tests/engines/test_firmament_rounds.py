@@ -210,7 +210,7 @@ def full(**options: Any) -> Bench:
     return bench
 
 
-def test_nobody_moves_for_the_sake_of_one_that_is_not_let_in() -> None:
+def test_no_task_moves_for_one_that_is_not_admitted() -> None:
     bench = full()
     [small] = [task for task in bench.running() if job_of(task) == 0][:1]
     bench.finish([small])

@@ -140,7 +140,7 @@ def test_a_hard_constraint_that_nothing_can_keep_is_named_in_the_explanation() -
     )
 
 
-def test_a_soft_constraint_that_cannot_be_kept_is_told_with_its_extent() -> None:
+def test_a_violated_soft_constraint_is_reported_with_its_extent() -> None:
     trial = run("medea", [service("a", 3, "appID:self -> {appID:self, 0, 0} in rack")])
     (placed,) = trial.of(PlacedRecord)
     (told,) = placed.explanation.violated
@@ -242,7 +242,7 @@ def test_containers_that_lost_their_machine_are_placed_again_under_their_constra
     assert len(set(where(trial, "a"))) == 7
 
 
-def test_a_scheduler_that_begins_again_knows_what_runs() -> None:
+def test_a_restarted_scheduler_knows_what_runs() -> None:
     crash = SchedulerCrash(scheduler="s", at=30 * SECOND, down=SECOND)
     apart = "w -> {w, 0, 0} in machine hard"
     jobs = [service("a", 4, cpu=100), service("b", 4, apart, cpu=100, submit=40)]
@@ -341,7 +341,7 @@ def test_a_scheduler_that_begins_again_keeps_the_constraints_of_what_runs_whole(
         assert racks.isdisjoint(machine // 4 for machine in where(trial, "guest"))
 
 
-def test_constraints_of_an_application_that_is_over_bind_nobody() -> None:
+def test_constraints_of_an_application_that_is_over_have_no_effect() -> None:
     """Also where the scheduler crashed meanwhile, and where some of it was abandoned."""
     crash = SchedulerCrash(scheduler="s", at=15 * SECOND, down=30 * SECOND)
     texts = ("w -> {w, 0, 0} in rack hard", "v -> {w, 0, 0} in machine hard")
@@ -445,7 +445,7 @@ def test_a_hard_constraint_of_another_application_or_the_operator_is_named_with_
     assert told[0].remedy.endswith("in rack hard', the operator's")
 
 
-def test_what_is_broken_is_told_with_whom_it_is_broken_for() -> None:
+def test_a_violation_names_the_containers_it_concerns() -> None:
     apart = "w -> {w, 0, 0} in rack"
     trial = run("medea", [service("a", 2, apart), service("b", 1)])
     (placed, *_) = trial.of(PlacedRecord)

@@ -96,7 +96,7 @@ def test_a_full_cell_is_filled_where_the_expected_wait_is_smallest() -> None:
     assert after == short * 3
 
 
-def test_placements_are_told_to_every_peer_in_one_message_and_they_avoid_them() -> None:
+def test_placements_are_sent_to_every_peer_in_one_message_and_peers_avoid_them() -> None:
     engine, peer, cell = a_murmuration(), a_murmuration(), a_cell(4)
     effects = place(engine, cell, whole("a", 3, 10), 0)
     gossip = only(effects, Send)
@@ -352,7 +352,7 @@ def test_running_times_are_learnt_from_jobs_of_the_same_name() -> None:
     }
 
 
-def test_learnt_estimates_come_near_the_told_ones_and_say_how_near() -> None:
+def test_learnt_estimates_come_close_to_given_ones_and_report_their_error() -> None:
     jobs = [
         job(f"{'slow' if i % 4 == 0 else 'fast'}-{i}", 4, cpu=4_000, seconds=20 if i % 4 == 0 else 2,
             submit=i)

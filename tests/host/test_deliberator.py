@@ -175,7 +175,7 @@ def test_what_was_cancelled_in_between_is_not_claimed(left: int) -> None:
     run.replay()
 
 
-def test_an_answer_after_a_crash_is_no_input() -> None:
+def test_an_answer_after_a_crash_is_not_an_input() -> None:
     crash = SchedulerCrash(at=12 * SECOND, scheduler="s", down=SECOND)
     run = Run(ENGINES["medea"], [service()], answers=[14, 25], faults=(crash,))
     assert [line["at"] for line in run.told("answered")] == [25 * SECOND]

@@ -40,7 +40,7 @@ def test_a_point_gives_the_same_result_twice(figure: str) -> None:
     assert run_point(point) == run_point(point)
 
 
-def test_a_crowded_machine_is_told_as_violating_and_fragmented() -> None:
+def test_a_crowded_machine_is_reported_as_violating_and_fragmented() -> None:
     trial = PlacementTrial(2, 2, "yarn", 1)
     trial.place(trial.submit([("w", MB, 30)], ["w -> {w, 0, 0} in machine"], 0))
     assert trial.violating()[0] == 1.0
@@ -91,7 +91,7 @@ def runtime(limit: int, workers: int, interference: float, load: float) -> float
     return float(performance.slowdowns(machines, racks, crowd, interference, load).mean())
 
 
-def test_the_model_says_of_tensorflow_what_the_paper_does() -> None:
+def test_the_model_agrees_with_the_paper_on_tensorflow() -> None:
     low, high = (
         {c: runtime(c, 32, performance.TENSORFLOW, load) for c in (1, 2, 4, 8, 16, 32)}
         for load in (0.05, 0.7)

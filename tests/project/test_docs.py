@@ -249,7 +249,7 @@ def test_every_count_is_explained() -> None:
         assert f"`counts.{name}`" in text or f"`{name.removeprefix('tasks')}`" in text, name
 
 
-def test_every_record_stands_in_its_table_with_its_fields() -> None:
+def test_every_record_is_documented_with_its_fields() -> None:
     text = (DOCS / "runs.md").read_text("utf-8")
     for kind in journal_records():
         row = next(
@@ -272,7 +272,7 @@ def test_the_table_of_reason_codes_is_the_enumeration() -> None:
     ]
 
 
-def test_every_engine_and_command_is_told_about_in_the_documentation() -> None:
+def test_every_engine_and_command_is_documented() -> None:
     everything = "\n".join(page.read_text("utf-8") for page in PAGES)
     for engine in ENGINES:
         assert f"`{engine}`" in everything

@@ -210,7 +210,7 @@ def test_a_conflict_is_blamed_on_who_claimed_the_machine(tmp_path: Path) -> None
     assert found.claims_lost_to_nobody == 0
 
 
-def test_a_machine_that_went_away_is_nobodys_fault(tmp_path: Path) -> None:
+def test_a_conflict_over_a_lost_machine_is_blamed_on_nobody(tmp_path: Path) -> None:
     jobs = [job("a", 1)]
     crash = MachineCrash(at=SECOND, machine="m0", down=SECOND)
     spec = scenario(

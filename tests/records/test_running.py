@@ -128,6 +128,6 @@ def test_a_run_of_an_older_version_says_so(tmp_path: Path) -> None:
     assert "run the scenario again" in str(caught.value)
 
 
-def test_a_directory_of_something_else_is_no_run(tmp_path: Path) -> None:
+def test_a_directory_of_something_else_is_not_a_run(tmp_path: Path) -> None:
     with pytest.raises(RunDirectoryError, match="not a run directory"):
         open_run(tmp_path)

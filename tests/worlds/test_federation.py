@@ -254,7 +254,7 @@ def test_what_one_agent_is_asked_does_not_change_what_another_answers() -> None:
     assert len(set(of_the_south(0))) > 5
 
 
-def test_engines_are_told_of_the_clusters_and_of_their_own_place() -> None:
+def test_engines_get_the_clusters_and_their_own_place() -> None:
     told: dict[str, Context] = {}
 
     def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
@@ -344,7 +344,7 @@ def race(
     return run, [event for name, event in answers if name == "r"]
 
 
-def test_a_claim_whose_first_choice_is_taken_meanwhile_lands_on_the_next() -> None:
+def test_a_claim_whose_first_choice_was_taken_lands_on_the_next() -> None:
     run, answers = race([1])
     placed = {record.job: record for record in run.of(PlacedRecord)}
     assert (placed["near0"].at, placed["near0"].machines) == (11 * MS, [0])

@@ -274,7 +274,7 @@ def test_a_crashed_schedulers_tasks_go_to_its_peers_after_the_failover_time() ->
     assert world.host.board.counts().tolist() == [0, 0, 0, 6, 0, 0, 0]
 
 
-def test_a_restarted_scheduler_remembers_nothing_and_is_told_of_its_tasks_again() -> None:
+def test_a_restarted_scheduler_remembers_nothing_and_gets_its_tasks_again() -> None:
     crash = SchedulerCrash(at=SECOND, scheduler="s", down=SECOND)
 
     def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
@@ -293,7 +293,7 @@ def test_a_restarted_scheduler_remembers_nothing_and_is_told_of_its_tasks_again(
     assert world.host.board.counts().tolist() == [0, 0, 0, 2, 0, 0, 0]
 
 
-def test_schedulers_hear_of_their_own_tasks_or_of_all() -> None:
+def test_schedulers_are_told_about_their_own_tasks_or_all() -> None:
     # The last end of all ends the run, and nobody is left to hear of it.
     jobs = [*(job(f"j{i}", 1, seconds=1 + i) for i in range(4)), job("last", 1, seconds=60)]
     for finishes, copies in ((Finishes.NONE, 0), (Finishes.OWN, 1), (Finishes.ALL, 2)):
