@@ -16,7 +16,7 @@ from argosy.testing import conformance
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "quickstart.toml"
 pytestmark = pytest.mark.usefixtures("fresh_modules")
-#: What a newcomer is asked to write at most, imports included.
+#: The most a newcomer should have to write, including imports.
 MOST_LINES = 60
 
 

@@ -1,4 +1,5 @@
-"""Fairness across schedulers that nobody enforces: shares follow weights, and bind when they must."""
+"""Fairness across schedulers without enforcement: shares follow weights, and bind only when they
+must."""
 
 from __future__ import annotations
 

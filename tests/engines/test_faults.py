@@ -111,7 +111,7 @@ def test_a_well_formed_value_has_no_misfit() -> None:
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    """Imports a text as the module `clumsy`, and stands in its directory."""
+    """Imports a text as the module `clumsy`, from its directory."""
 
     def make(text: str) -> ModuleType:
         (tmp_path / "clumsy.py").write_text(text)

@@ -1,4 +1,4 @@
-"""Prices as explanations: exact against solving again, and told by `argosy why`."""
+"""Prices as explanations: they agree with solving again, and `argosy why` shows them."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _unplaced(graph: Graph, number: int) -> int:
 
 
 def _least_rise(graph: Graph, number: int) -> int | None:
-    """The least that any of the job's tasks that the flow leaves without a machine would be told."""
+    """The lowest price among the job's tasks that the flow leaves without a machine."""
     living = graph.classes["pending"] + graph.classes["running"] > 0
     classes = np.flatnonzero((graph.classes["job"] == number) & living)
     waits = classes[graph.network.flows(graph.classes["wait_arc"][classes]) > 0]

@@ -1,4 +1,4 @@
-"""What rounds of the flow engines are made of, natively, against plain recounts."""
+"""The native parts of the flow engines' rounds, compared with plain recounts."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def assert_extracted(bench: Bench, found: Placements) -> None:
 
 
 def assert_admitted(bench: Bench, wanted: Placements) -> None:
-    """All that is let in fits when who leaves has left, and nobody comes who was not wanted."""
+    """Everything admitted fits once leaving tasks have left, and only wanted tasks are admitted."""
     graph, view = bench.graph, bench.view
     plan = admit(graph, wanted)
     tasks, free = graph.tasks, view.free().copy()

@@ -71,7 +71,7 @@ def where(trial: ConformanceRun, name: str) -> list[int]:
 
 
 def judged(trial: ConformanceRun, spec: Scenario) -> float:
-    """What the reference says of everything that runs."""
+    """The reference's judgement of everything that runs."""
     names = {job.id: job for job in spec.jobs}
     containers = []
     for name, each in names.items():
@@ -158,7 +158,7 @@ def test_a_constraint_of_an_unknown_group_is_refused_on_submission() -> None:
 
 
 def conflicted(**settings: Any) -> ConformanceRun:
-    """A machine has room for the application when it is decided on; tasks take it meanwhile."""
+    """A machine has room for the application when it is decided on; then tasks take it."""
     jobs = [
         service("app", 2, cpu=3_000, precedence=1),
         job("short", 8, cpu=3_000, seconds=40, submit=10.05),
@@ -328,7 +328,7 @@ def test_medea_keeps_what_a_scheduler_that_sees_no_constraints_breaks() -> None:
 
 
 def test_a_scheduler_that_begins_again_keeps_the_constraints_of_what_runs_whole() -> None:
-    """The first application runs whole when the scheduler crashes; nobody tells of it again."""
+    """The first application is fully placed when the scheduler crashes, and is not submitted again."""
     crash = SchedulerCrash(scheduler="s", at=30 * SECOND, down=SECOND)
     alone = "appID:self -> {guest, 0, 0} in rack hard"
     guest = job("guest", 2, kind="service", seconds=None, tags=("guest",), submit=40, cpu=500)
@@ -342,7 +342,7 @@ def test_a_scheduler_that_begins_again_keeps_the_constraints_of_what_runs_whole(
 
 
 def test_constraints_of_an_application_that_is_over_have_no_effect() -> None:
-    """Also where the scheduler crashed meanwhile, and where some of it was abandoned."""
+    """Even if the scheduler crashed in between, and if part of it was abandoned."""
     crash = SchedulerCrash(scheduler="s", at=15 * SECOND, down=30 * SECOND)
     texts = ("w -> {w, 0, 0} in rack hard", "v -> {w, 0, 0} in machine hard")
     for faults in ((), (crash,)):
@@ -374,7 +374,7 @@ def test_schedulers_of_a_fleet_see_each_others_containers_and_constraints() -> N
 @given(seed=st.integers(0, 10_000))
 @tuned(max_examples=12)
 def test_what_a_scheduler_remembers_is_what_the_cell_holds(seed: int) -> None:
-    """Whatever was placed, moved, lost and ended: at the end its ledger is one made anew."""
+    """Whatever was placed, moved, lost and ended: at the end its ledger equals a new one."""
     random = Random(seed)
     texts = ("w -> {w, 0, 1} in machine", "appID:self -> {appID:self, 1, inf} in rack")
     jobs = [

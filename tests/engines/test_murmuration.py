@@ -253,7 +253,7 @@ def test_a_view_is_handed_out_after_other_work() -> None:
 
 def test_a_comparison_repairs_what_was_lost_on_either_side() -> None:
     mine, theirs, cell = a_murmuration(), a_murmuration(), a_cell(6)
-    # Neither hears of the other's placements, and one end is heard on one side only.
+    # Neither learns of the other's placements, and one end is known on one side only.
     placed = only(place(mine, cell, whole("a", 3, 50), 0), Enqueue)
     only(place(theirs, cell, whole("b", 2, 20), 1), Enqueue)
     end(mine, placed, 1, cell.shape(Resources(4_000, GIB)), 50)

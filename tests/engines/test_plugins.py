@@ -1,4 +1,4 @@
-"""Engines from elsewhere: found when asked for, refused by name, and in nobody's way when broken."""
+"""Third-party engines: found when asked for, refused by name, and harmless to others when broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native runtime by itself: told ends, a clock that is told the time, and a journal replayed."""
+"""The native runtime on its own: reported ends, a clock set from outside, and a replayed journal."""
 
 from __future__ import annotations
 
@@ -308,7 +308,8 @@ def test_reasons_are_the_cores_own_and_still_plain_numbers_in_json() -> None:
 
 
 class Actor:
-    """Draws what to do at each event, and keeps all it hears: the same from the same events."""
+    """Chooses at random what to do at each event, and keeps everything it receives: the same for the
+    same events."""
 
     def __init__(self, seed: int, rules: QueueRules, *, replayed: bool) -> None:
         self.bench = Bench(rules, replayed=replayed)

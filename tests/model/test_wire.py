@@ -239,7 +239,7 @@ EFFECTS: list[Effect] = [
 
 
 class Where(Question, frozen=True):
-    """What an engine of its own might ask itself."""
+    """A question that a third-party engine might ask."""
 
     kinds: dict[int, str]
     tasks: NDArray[np.int64]

@@ -84,7 +84,7 @@ def test_a_plain_heuristic_leaves_no_application_in_part() -> None:
 
 
 def runtime(limit: int, workers: int, interference: float, load: float) -> float:
-    """Of an instance in one rack with so many workers on each machine."""
+    """The slowdown of an instance in one rack with a given number of workers on each machine."""
     machines = np.arange(workers, dtype=np.int32) // limit
     crowd = np.bincount(machines, minlength=workers)
     racks = np.zeros(workers, np.int32)
@@ -128,7 +128,8 @@ def test_storm_is_fastest_beside_memcached() -> None:
 
 
 def test_the_model_takes_placements_as_they_are() -> None:
-    """What yarn scatters over racks is slower than what the integer program gathers."""
+    """Instances that yarn scatters over racks are slower than those that the integer program
+    gathers."""
     results = {
         name: applications.deployment(
             ExperimentPoint(

@@ -76,7 +76,7 @@ def commands(page: Path) -> list[str]:
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
-    """A directory that looks like the repository to whoever follows the documentation."""
+    """A directory that looks like the repository to someone who follows the documentation."""
     for name in ("scenarios", "examples"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
@@ -149,7 +149,7 @@ def test_examples_are_listed() -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """What a heading can be linked by, as usual viewers of Markdown have it."""
+    """The anchor of a heading, as in common Markdown viewers."""
     headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

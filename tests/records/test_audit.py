@@ -196,7 +196,8 @@ def test_limits_are_shown_and_kept(tmp_path: Path) -> None:
 
 
 def test_a_conflict_is_blamed_on_who_claimed_the_machine(tmp_path: Path) -> None:
-    """The slow one decides from the beginning; the quick one takes the only machine meanwhile."""
+    """The slow scheduler decides from the start; the fast one takes the only machine in the
+    meantime."""
     jobs = [job("slow", 1, cpu=3_000, kind="slow"), job("quick", 1, cpu=3_000, kind="quick")]
     fleet = tuple(
         FleetEntry(name=kind, engine="omega", takes=Takes(kinds=(kind,)), settings={"t_job": t_job})

@@ -150,7 +150,7 @@ class Editor:
         self.network.set_segments(int(self.some(self.network.all_arcs(), 1)[0]), self.segments())
 
     def relieve(self) -> None:
-        """Ways to and from the sink for everybody: the network becomes feasible."""
+        """Paths to and from the sink for every vertex: the network becomes feasible."""
         vertices = self.network.all_vertices()
         self.network.add_arcs(vertices, self.sink, 9, 40)
         self.network.add_arcs(self.sink, vertices, 9, 40)

@@ -59,7 +59,7 @@ Script = Callable[["Scripted", Event, View, int], Sequence[Effect]]
 
 
 class Scripted:
-    """An engine that does what a test says and remembers what it heard."""
+    """An engine that follows a test's script and records the events it gets."""
 
     name: ClassVar[str] = "scripted"
     summary: ClassVar[str] = "For tests."
@@ -125,7 +125,7 @@ def claims_of(
 
 
 def committing(cluster: str, machine: int, others: Sequence[int] | None = None) -> Script:
-    """Claims one machine, and others in its place, for every job."""
+    """Claims one machine, with others as alternatives, for every job."""
 
     def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
         if not isinstance(event, JobSubmitted):
@@ -147,7 +147,7 @@ def sampling(cluster: str, **terms: Any) -> Script:
 
 
 def heard_by(script: Script, jobs: list[SimulatedJob], kind: type[R], **fields: Any) -> list[Any]:
-    """What schedulers heard of one kind: when, and what."""
+    """The events of one kind that schedulers got: when, and what."""
     engine = scripted(script)
     fields.setdefault("horizon", 10 * SECOND)
     SimulatedWorld(federated("scripted", jobs, **fields), {"scripted": engine}).run()
@@ -339,7 +339,7 @@ def race(
     spec = federated("scripted", jobs, horizon=horizon)
     run = conformance.ConformanceRun(engine, spec, script=script)
     answers = [(name, event) for _, name, event in engine.heard if isinstance(event, Committed)]
-    # The replay hears the same again.
+    # The replay gets the same again.
     assert len(answers) == 2 * (1 + near)
     return run, [event for name, event in answers if name == "r"]
 

@@ -294,7 +294,7 @@ def test_a_restarted_scheduler_remembers_nothing_and_gets_its_tasks_again() -> N
 
 
 def test_schedulers_are_told_about_their_own_tasks_or_all() -> None:
-    # The last end of all ends the run, and nobody is left to hear of it.
+    # The last end of all ends the run, so no scheduler is told about it.
     jobs = [*(job(f"j{i}", 1, seconds=1 + i) for i in range(4)), job("last", 1, seconds=60)]
     for finishes, copies in ((Finishes.NONE, 0), (Finishes.OWN, 1), (Finishes.ALL, 2)):
         _, heard = world_of(to_machine(0), jobs, replicas=2, finishes=finishes)
@@ -358,7 +358,7 @@ def test_tasks_lost_after_their_scheduler_was_given_up_go_to_a_peer() -> None:
     )
     world, _ = world_of(to_machine(0, after_loss=1), jobs, replicas=2, faults=faults)
     assert world.host.membership.losses >= 12
-    # The heir hears of inherited tasks as a submission, and sends them to the dead machine once more.
+    # The heir gets inherited tasks as a submission, and sends them to the dead machine once more.
     assert world.host.board.counts().tolist() == [0, 0, 0, 12, 0, 0, 0]
 
 
