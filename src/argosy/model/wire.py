@@ -8,8 +8,8 @@ it is an extension type, whose code says what kind of numbers its little-endian 
 dimensions is a map of its `shape` and its flat `values`. An array that is read has the kind of numbers
 that the field's annotation names.
 
-What an engine asks itself (`Deliberate`) and decides (`Deliberated`) is of types that it declares: who
-reads it says which (`Deliberates.question_type` and `decision_type`).
+The questions (`Deliberate`) and decisions (`Deliberated`) of an engine have types that it declares; a
+reader must pass them (`Deliberates.question_type` and `decision_type`).
 """
 
 from __future__ import annotations

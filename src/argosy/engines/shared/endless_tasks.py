@@ -1,6 +1,6 @@
 """Tasks that run until they are stopped, for engines that queue at machines.
 
-Such tasks are claimed, not queued, because a task queued behind one would wait for ever. Shared by
+Such tasks are claimed, not queued, because a task queued behind one would wait forever. Shared by
 engines that probe and engines that read queues.
 """
 

@@ -3,9 +3,9 @@
 `undominated` leaves out machines without losing the optimum. Machines are *alike* if every constraint
 sees the same there: the same node sets, the same counts on the machine itself, the same kinds allowed,
 and both or neither fragmented (and empty, and of one capacity, where the objective asks). Of two that
-are alike, the one with more room in every dimension can stand in for the other: whatever is on the one
-fits the other, breaks nothing more and fragments nothing more. An answer with T containers uses at most
-T machines; so a machine that T others can stand in for is never needed.
+are alike, the one with more room in every dimension can replace the other: whatever is placed on the
+smaller one fits the larger, violates nothing more and fragments nothing more. An answer with T
+containers uses at most T machines, so a machine that T others can replace is never needed.
 
 `chosen` limits what is left to a number of machines, keeping those of known answers and then those with
 the most room for clean placements, set by set. The optimum may be lost; the caller reports the gap to a

@@ -1,9 +1,9 @@
 """The integer program of the Medea paper (figure 5), corrected and formulated for scale.
 
-Variables: x[g, n], how many containers of kind g are on machine n (identical containers are not told
-apart); S[i], whether application i is placed; f[n], whether machine n becomes fragmented. Equations 2
-and 4 are one row a kind: the x of the kind sum to its count times S. Equations 3 and 5 are one row a
-machine and dimension: ``used + smallest * (1 - f) <= free``.
+Variables: x[g, n], the number of containers of kind g on machine n (identical containers share a
+variable); S[i], whether application i is placed; f[n], whether machine n becomes fragmented. Equations
+2 and 4 are one row per kind: the x of the kind sum to its count times S. Equations 3 and 5 are one row
+per machine and dimension: ``used + smallest * (1 - f) <= free``.
 
 A constraint adds, per node set, the cost of what its subjects see: `counting`. Constraints with
 alternatives split their subjects by the alternative, and the set, each relies on: `splitting`.

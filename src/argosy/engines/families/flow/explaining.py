@@ -1,10 +1,10 @@
 """Explanations from prices: which tasks get one in a round.
 
 A waiting task gets the price of a place (`pricing`), the task that holds it, and how much more
-precedence it would need; a placed task, what the second-best machine would have cost. A search
-scans part of the network, and a round may scan only so many arcs; tasks that have waited longest
-for an explanation are next in a later round. Half of a round's limit is reserved for waiting tasks.
-An unchanged explanation is not repeated.
+precedence it would need; a placed task, what the second-best machine would have cost. A search scans
+part of the network, and a round may scan only a limited number of arcs; tasks that have waited longest
+for an explanation are next in a later round. Half of a round's limit is reserved for waiting tasks. An
+unchanged explanation is not repeated.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Two schedulers: one for long-running applications (LRAs), one for tasks, which allocates for both.
 
-LRAs are collected and placed together once per interval. Their placement is decided on the cell as it is
-at the start, in the background if it could take long. When the decision time has passed, the task
-scheduler commits it, each LRA whole or not at all. If tasks have taken the room meanwhile, that is a
-conflict: see `LraSettings.conflict`.
+LRAs are collected and placed together once per interval. Their placement is decided on the cell as it
+is at the start, in the background if it could take long. When the decision time has passed, the task
+scheduler commits it, each LRA whole or not at all. If tasks have taken the room in the meantime, that
+is a conflict: see `LraSettings.conflict`.
 
 Tasks are served from queues, the smallest weighted dominant share first; LRAs count in these shares.
 """
