@@ -146,7 +146,7 @@ inline Refusal Cell::claim(const ClaimRows& rows, std::size_t row, std::int32_t 
     const std::int64_t* request = shapes_->request(shape);
     for (int d = 0; d < dimensions(); ++d) {
       const auto at = static_cast<std::size_t>(d);
-      // Used and requested are each far below 2^62, but a limit may be lowered under what is used.
+      // Used and requested are each far below 2^62, but a limit may have been lowered below what is used.
       const std::int64_t wanted = owner.used[at] + request[d];
       if (wanted > owner.limit[at]) {
         return refuse({Why::resource_limit, d, wanted - owner.limit[at]});
@@ -160,7 +160,7 @@ inline Refusal Cell::claim(const ClaimRows& rows, std::size_t row, std::int32_t 
   return {};
 }
 
-// The first choice, then the alternatives in order, for as long as the reason is a conflict.
+// The first choice, then the alternatives in order, while the reason is a conflict.
 inline Refusal Cell::claim_any(const ClaimRows& rows, std::size_t row, const Terms& terms,
                                std::int32_t& machine) {
   machine = rows.machines[row];
@@ -177,7 +177,7 @@ inline Refusal Cell::claim_any(const ClaimRows& rows, std::size_t row, const Ter
   return first;
 }
 
-// act(slot) for those of the tasks whose claims the scheduler may touch.
+// Calls act(slot) for those of the tasks whose claims the scheduler may change.
 template <class Act>
 void Cell::settle_each(std::span<const std::int64_t> tasks, std::int32_t scheduler, bool only_assumed,
                        std::vector<Unsettled>& refused, Act act) {

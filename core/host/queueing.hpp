@@ -31,7 +31,7 @@ inline void TaskRuntime::push_batch(std::vector<Arrival> batch) {
 
 inline void TaskRuntime::arrive(std::int64_t batch) {
   while (batches_[batch].next < batches_[batch].items.size()) {
-    // A copy: what starts may push another batch.
+    // A copy, because a start may push another batch.
     const Arrival item = batches_[batch].items[batches_[batch].next];
     if (item.at > now_) {
       timers_.push(item.at, arrive_kind, 0, batch);
@@ -58,7 +58,7 @@ inline void TaskRuntime::arrive_at_machine(const Arrival& item) {
     return;
   }
   wait_at_machine(item);
-  // Whoever was next did not fit; if the newcomer does not either, nobody starts.
+  // The next entry did not fit; if the new one does not either, nothing starts.
   if (has_room) pump(item.machine);
 }
 
@@ -84,7 +84,7 @@ inline Arrival TaskRuntime::take(std::int32_t machine, std::size_t at) {
   return item;
 }
 
-// A queued task that holds its claim by now, and runs from `delay` on.
+// A queued task that now holds its claim and runs from `delay` on.
 inline void TaskRuntime::start(const Arrival& item, std::int64_t delay) {
   recorder_.started(now_, item.task, item.machine, delay);
   const std::int32_t run = add_run(item.task, item.estimate, item.placed, delay, item.duration);
@@ -96,7 +96,7 @@ inline std::size_t TaskRuntime::next_of(std::int32_t machine) {
                       [this](std::int32_t job) { return board_.unstarted(job); });
 }
 
-// Sticky probes of jobs without tasks to start are known to be of no use.
+// Sticky probes of jobs with nothing left to start are known to be useless.
 inline void TaskRuntime::purge(std::int32_t machine) {
   queues_.purge(
       machine, [this](std::int32_t job) { return board_.unstarted(job) == 0; },
@@ -206,7 +206,7 @@ inline void TaskRuntime::cancel(std::int64_t probe) {
 }
 
 inline void TaskRuntime::cancel_all(std::int32_t owner) {
-  // All are over before a queue goes on, or the next of them would come up.
+  // All are over before a queue continues; otherwise the next of them would be ready.
   std::vector<std::int64_t> held;
   for (std::int64_t number = 0; number < probes_.size(); ++number) {
     Probe& probe = probes_[number];
@@ -272,7 +272,7 @@ inline void TaskRuntime::lose_probe(std::int64_t number) {
   }
 }
 
-// A machine without anything to do asks others, at random among those from `steal_from` on.
+// An idle machine asks others, at random among those from `steal_from` on.
 inline void TaskRuntime::steal(std::int32_t thief) {
   const std::int32_t machines = cell_.machines();
   if (rules_.steal_from >= machines || !is_idle(thief)) return;
@@ -300,8 +300,8 @@ inline void TaskRuntime::steal(std::int32_t thief) {
   }
 }
 
-// How many entries from `at` on may be stolen: where long tasks are, short entries that stand behind these;
-// where none is long, those at the end.
+// How many entries from `at` on may be stolen: on machines with long tasks, the short entries behind these;
+// elsewhere, those at the end.
 inline std::size_t TaskRuntime::loot(std::int32_t victim, std::size_t& at) const {
   const MachineQueue& queue = queues_[victim];
   std::size_t count = 0;

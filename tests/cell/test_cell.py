@@ -225,7 +225,7 @@ def test_a_move_takes_the_old_place_off_and_puts_it_back_if_refused() -> None:
     assert cell.free(np.array([0], np.int32)).tolist() == [[4, 4]]
 
 
-def test_a_limit_of_one_resource_says_nothing_of_the_others() -> None:
+def test_a_limit_on_one_resource_does_not_limit_others() -> None:
     cell = Cell(("cpu", "memory"))
     machine = Machine("m", Resources(10, 10))
     cell.commit(Transaction(OPERATOR, machines=(AddMachine(machine),)))
@@ -454,7 +454,7 @@ def test_a_view_has_no_door_and_a_snapshot_no_later_machines() -> None:
         snapshot.machine_number("late")
 
 
-def test_a_snapshot_knows_no_scheduler_attribute_or_want_that_came_later() -> None:
+def test_a_snapshot_does_not_show_later_schedulers_attributes_or_wants() -> None:
     cell = cell_of((4, 4))
     snapshot = cell.snapshot()
     change(cell, AddMachine(Machine("late", Resources(1, 1), attributes={"arch": "arm"})))

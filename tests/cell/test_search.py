@@ -193,7 +193,7 @@ def test_a_search_that_fails_names_the_nearest_miss_and_a_remedy() -> None:
     assert miss is not None
     assert (miss.why, miss.machine, miss.dimension, miss.lacking) == (Why.NO_ROOM, 1, "cpu", 500)
     assert explanation.remedy == (
-        "no machine is large enough, even if empty: ask for 0.5 cores less, or add one"
+        "no machine is large enough, even if empty: ask for 0.5 cores less, or add a larger one"
     )
 
 
@@ -299,7 +299,7 @@ def test_each_machine_may_have_a_step_of_its_own() -> None:
     assert sorted(found.machines.tolist()) == [0] * 7 + [1]
 
 
-def test_what_lower_precedences_hold_is_told_per_machine() -> None:
+def test_what_lower_precedences_hold_is_given_per_machine() -> None:
     cell = cell_of((9, 9), (9, 9))
     low, high = (cell.shape(Resources(2, 1), precedence=p) for p in (0, 5))
     claims = Claims(

@@ -185,7 +185,7 @@ def test_an_emptied_machine_is_not_taken_off_twice() -> None:
     assert view.work().tolist() == [0, 0]
 
 
-def test_a_job_that_is_over_is_told_as_such() -> None:
+def test_a_job_that_is_over_is_sent_as_over() -> None:
     mine, theirs = a_view(3), a_view(3)
     machines, versions, *_ = choose(mine, 4, 2)
     theirs.post_placed(0, 0, tasks_of(4, 2), versions, machines, 100, 0, 0)
@@ -249,7 +249,7 @@ def test_a_state_is_the_same_after_it_was_plain_values(seed: int, published: boo
         assert view.state(np.array([], np.int64)) != state
 
 
-def test_columns_that_do_not_fit_are_no_state() -> None:
+def test_inconsistent_columns_are_not_a_state() -> None:
     view = a_view(3)
     choose(view, 0, 2)
     columns = view.state().columns()

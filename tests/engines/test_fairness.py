@@ -1,4 +1,5 @@
-"""Fairness across schedulers that nobody enforces: shares follow weights, and bind when they must."""
+"""Fairness across schedulers without enforcement: shares follow weights, and bind only when they
+must."""
 
 from __future__ import annotations
 
@@ -171,7 +172,7 @@ def test_what_no_machine_could_hold_keeps_nothing_free() -> None:
     assert found["a"] > 0.9
 
 
-def test_nobody_waits_for_ever_for_a_scheduler_that_stopped() -> None:
+def test_nobody_waits_forever_for_a_scheduler_that_stopped() -> None:
     end = LEASE // SECOND + 60
     jobs = backlog("a", 32 * end // 3, each=96) + backlog("b", 4_000, each=400)
     crash = SchedulerCrash(at=5 * SECOND, scheduler="b")

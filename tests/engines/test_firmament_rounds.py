@@ -1,4 +1,4 @@
-"""What rounds of the flow engines are made of, natively, against plain recounts."""
+"""The native parts of the flow engines' rounds, compared with plain recounts."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def assert_extracted(bench: Bench, found: Placements) -> None:
 
 
 def assert_admitted(bench: Bench, wanted: Placements) -> None:
-    """All that is let in fits when who leaves has left, and nobody comes who was not wanted."""
+    """Everything admitted fits once leaving tasks have left, and only wanted tasks are admitted."""
     graph, view = bench.graph, bench.view
     plan = admit(graph, wanted)
     tasks, free = graph.tasks, view.free().copy()
@@ -210,7 +210,7 @@ def full(**options: Any) -> Bench:
     return bench
 
 
-def test_nobody_moves_for_the_sake_of_one_that_is_not_let_in() -> None:
+def test_no_task_moves_for_one_that_is_not_admitted() -> None:
     bench = full()
     [small] = [task for task in bench.running() if job_of(task) == 0][:1]
     bench.finish([small])

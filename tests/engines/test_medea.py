@@ -71,7 +71,7 @@ def where(trial: ConformanceRun, name: str) -> list[int]:
 
 
 def judged(trial: ConformanceRun, spec: Scenario) -> float:
-    """What the reference says of everything that runs."""
+    """The reference's judgement of everything that runs."""
     names = {job.id: job for job in spec.jobs}
     containers = []
     for name, each in names.items():
@@ -140,7 +140,7 @@ def test_a_hard_constraint_that_nothing_can_keep_is_named_in_the_explanation() -
     )
 
 
-def test_a_soft_constraint_that_cannot_be_kept_is_told_with_its_extent() -> None:
+def test_a_violated_soft_constraint_is_reported_with_its_extent() -> None:
     trial = run("medea", [service("a", 3, "appID:self -> {appID:self, 0, 0} in rack")])
     (placed,) = trial.of(PlacedRecord)
     (told,) = placed.explanation.violated
@@ -158,7 +158,7 @@ def test_a_constraint_of_an_unknown_group_is_refused_on_submission() -> None:
 
 
 def conflicted(**settings: Any) -> ConformanceRun:
-    """A machine has room for the application when it is decided on; tasks take it meanwhile."""
+    """A machine has room for the application when it is decided on; then tasks take it."""
     jobs = [
         service("app", 2, cpu=3_000, precedence=1),
         job("short", 8, cpu=3_000, seconds=40, submit=10.05),
@@ -242,7 +242,7 @@ def test_containers_that_lost_their_machine_are_placed_again_under_their_constra
     assert len(set(where(trial, "a"))) == 7
 
 
-def test_a_scheduler_that_begins_again_knows_what_runs() -> None:
+def test_a_restarted_scheduler_knows_what_runs() -> None:
     crash = SchedulerCrash(scheduler="s", at=30 * SECOND, down=SECOND)
     apart = "w -> {w, 0, 0} in machine hard"
     jobs = [service("a", 4, cpu=100), service("b", 4, apart, cpu=100, submit=40)]
@@ -328,7 +328,7 @@ def test_medea_keeps_what_a_scheduler_that_sees_no_constraints_breaks() -> None:
 
 
 def test_a_scheduler_that_begins_again_keeps_the_constraints_of_what_runs_whole() -> None:
-    """The first application runs whole when the scheduler crashes; nobody tells of it again."""
+    """The first application is fully placed when the scheduler crashes, and is not submitted again."""
     crash = SchedulerCrash(scheduler="s", at=30 * SECOND, down=SECOND)
     alone = "appID:self -> {guest, 0, 0} in rack hard"
     guest = job("guest", 2, kind="service", seconds=None, tags=("guest",), submit=40, cpu=500)
@@ -341,8 +341,8 @@ def test_a_scheduler_that_begins_again_keeps_the_constraints_of_what_runs_whole(
         assert racks.isdisjoint(machine // 4 for machine in where(trial, "guest"))
 
 
-def test_constraints_of_an_application_that_is_over_bind_nobody() -> None:
-    """Also where the scheduler crashed meanwhile, and where some of it was abandoned."""
+def test_constraints_of_an_application_that_is_over_have_no_effect() -> None:
+    """Even if the scheduler crashed in between, and if part of it was abandoned."""
     crash = SchedulerCrash(scheduler="s", at=15 * SECOND, down=30 * SECOND)
     texts = ("w -> {w, 0, 0} in rack hard", "v -> {w, 0, 0} in machine hard")
     for faults in ((), (crash,)):
@@ -374,7 +374,7 @@ def test_schedulers_of_a_fleet_see_each_others_containers_and_constraints() -> N
 @given(seed=st.integers(0, 10_000))
 @tuned(max_examples=12)
 def test_what_a_scheduler_remembers_is_what_the_cell_holds(seed: int) -> None:
-    """Whatever was placed, moved, lost and ended: at the end its ledger is one made anew."""
+    """Whatever was placed, moved, lost and ended: at the end its ledger equals a new one."""
     random = Random(seed)
     texts = ("w -> {w, 0, 1} in machine", "appID:self -> {appID:self, 1, inf} in rack")
     jobs = [
@@ -445,7 +445,7 @@ def test_a_hard_constraint_of_another_application_or_the_operator_is_named_with_
     assert told[0].remedy.endswith("in rack hard', the operator's")
 
 
-def test_what_is_broken_is_told_with_whom_it_is_broken_for() -> None:
+def test_a_violation_names_the_containers_it_concerns() -> None:
     apart = "w -> {w, 0, 0} in rack"
     trial = run("medea", [service("a", 2, apart), service("b", 1)])
     (placed, *_) = trial.of(PlacedRecord)

@@ -50,7 +50,7 @@ def test_fair_share_offers_leave_something_for_others() -> None:
     assert at["quick"][0] < 2 * SECOND
 
 
-def test_what_is_freed_meanwhile_can_be_offered_to_others() -> None:
+def test_resources_freed_during_a_decision_can_be_offered_to_others() -> None:
     jobs = [
         job("ends", 1, seconds=5),
         job("slow", 1, kind="service", submit=1),
@@ -104,7 +104,7 @@ def test_a_gang_hoards_until_it_is_complete() -> None:
     assert at["small"][0] > at["gang"][0]
 
 
-def test_busyness_is_told_by_framework() -> None:
+def test_busyness_is_reported_by_framework() -> None:
     jobs = [job("slow", 1, kind="service", seconds=60), job("quick", 1, seconds=60, cpu=100)]
     result = trial(jobs, settings=SLOW_SERVICE, cell=cell(2), horizon=40 * SECOND)
     lanes = result.world.host.schedulers[0].lanes

@@ -96,7 +96,7 @@ def test_a_full_cell_is_filled_where_the_expected_wait_is_smallest() -> None:
     assert after == short * 3
 
 
-def test_placements_are_told_to_every_peer_in_one_message_and_they_avoid_them() -> None:
+def test_placements_are_sent_to_every_peer_in_one_message_and_peers_avoid_them() -> None:
     engine, peer, cell = a_murmuration(), a_murmuration(), a_cell(4)
     effects = place(engine, cell, whole("a", 3, 10), 0)
     gossip = only(effects, Send)
@@ -253,7 +253,7 @@ def test_a_view_is_handed_out_after_other_work() -> None:
 
 def test_a_comparison_repairs_what_was_lost_on_either_side() -> None:
     mine, theirs, cell = a_murmuration(), a_murmuration(), a_cell(6)
-    # Neither hears of the other's placements, and one end is heard on one side only.
+    # Neither learns of the other's placements, and one end is known on one side only.
     placed = only(place(mine, cell, whole("a", 3, 50), 0), Enqueue)
     only(place(theirs, cell, whole("b", 2, 20), 1), Enqueue)
     end(mine, placed, 1, cell.shape(Resources(4_000, GIB)), 50)
@@ -352,7 +352,7 @@ def test_running_times_are_learnt_from_jobs_of_the_same_name() -> None:
     }
 
 
-def test_learnt_estimates_come_near_the_told_ones_and_say_how_near() -> None:
+def test_learnt_estimates_come_close_to_given_ones_and_report_their_error() -> None:
     jobs = [
         job(f"{'slow' if i % 4 == 0 else 'fast'}-{i}", 4, cpu=4_000, seconds=20 if i % 4 == 0 else 2,
             submit=i)

@@ -40,7 +40,7 @@ def no_failures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class ByHand:
-    """Answers when it is told to."""
+    """Answers on request."""
 
     def __init__(self) -> None:
         self.open: list[tuple[Callable[[], Decision], Callable[[Decision], None]]] = []
@@ -143,7 +143,7 @@ def test_the_cell_that_is_decided_on_is_that_of_the_question() -> None:
 
 
 def _decide(decisions: list[Any], is_late: bool, world: ScriptedWorld) -> None:
-    """The decision is made at 10.5 s or at 14 s, and told at 15 s."""
+    """The decision is made at 10.5 s or at 14 s, and reported at 15 s."""
     made: list[Decision] = []
     given: Any = world.host._deliberations._deliberator
 
@@ -175,7 +175,7 @@ def test_what_was_cancelled_in_between_is_not_claimed(left: int) -> None:
     run.replay()
 
 
-def test_an_answer_after_a_crash_is_no_input() -> None:
+def test_an_answer_after_a_crash_is_not_an_input() -> None:
     crash = SchedulerCrash(at=12 * SECOND, scheduler="s", down=SECOND)
     run = Run(ENGINES["medea"], [service()], answers=[14, 25], faults=(crash,))
     assert [line["at"] for line in run.told("answered")] == [25 * SECOND]
@@ -209,7 +209,7 @@ class Number(Decision, frozen=True):
 
 
 class Counts:
-    """Asks itself for numbers, and hears them in the order in which they come."""
+    """Asks itself for numbers, and gets them in the order in which they arrive."""
 
     name = "counts"
     summary = "For this test."

@@ -37,7 +37,7 @@ from argosy.testing.builders import SECOND, job, scenario
 
 
 class RecordingMachines:
-    """Does what it is told, and remembers it: what runs, by task, and why tries were stopped."""
+    """Records what it is asked to do: running tasks, and why attempts were stopped."""
 
     acts = True
 

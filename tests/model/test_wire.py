@@ -239,7 +239,7 @@ EFFECTS: list[Effect] = [
 
 
 class Where(Question, frozen=True):
-    """What an engine of its own might ask itself."""
+    """A question that a third-party engine might ask."""
 
     kinds: dict[int, str]
     tasks: NDArray[np.int64]
@@ -340,7 +340,7 @@ def test_what_was_read_may_be_written_to() -> None:
         b'"waits": []}',
     ],
 )
-def test_what_is_no_event_is_refused(data: bytes) -> None:
+def test_anything_but_an_event_is_refused(data: bytes) -> None:
     with pytest.raises(ModelError, match="not the event expected"):
         decode_event(data, "json")
 
@@ -351,7 +351,7 @@ def test_an_array_of_another_kind_is_refused() -> None:
         decode_event(encode(QueuesReported(1, wrong, ints()), "msgpack"), "msgpack")
 
 
-def test_an_object_that_is_no_value_cannot_be_sent() -> None:
+def test_an_object_that_is_not_a_plain_value_cannot_be_sent() -> None:
     with pytest.raises((NotImplementedError, TypeError)):
         encode(Send((), Note("engine", object())), "json")
 

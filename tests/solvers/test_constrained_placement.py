@@ -67,7 +67,7 @@ def test_only_what_does_not_look_at_constraints_breaks_hard_ones() -> None:
 
 
 @pytest.mark.parametrize("order", [0, 1])
-def test_scores_that_are_mended_where_something_changed_are_those_made_anew(order: int) -> None:
+def test_incrementally_updated_scores_equal_recomputed_ones(order: int) -> None:
     """With scored and first-fit rules, on small random cells and on a crowd with alternatives."""
     problems = [random_instance(Random(seed)).problem() for seed in range(150)]
     problems += [crowded(seed=seed, texts=RICH) for seed in range(3)]
@@ -251,7 +251,7 @@ def test_allowed_machines_bound_a_kind() -> None:
     assert solve(problem, Random(1), always=True).machines.tolist() == [1, 1]
 
 
-def test_a_ledger_that_lived_through_changes_is_one_made_anew() -> None:
+def test_a_ledger_after_changes_equals_a_new_one() -> None:
     for seed in range(40):
         random = Random(seed)
         instance = random_instance(random)
@@ -289,7 +289,7 @@ def test_a_ledger_that_lived_through_changes_is_one_made_anew() -> None:
         assert worth == answer.worth
 
 
-def test_a_ledger_knows_who_breaks_what_as_the_reference_does() -> None:
+def test_violations_found_in_a_ledger_agree_with_the_reference() -> None:
     for seed in range(60):
         instance = random_instance(Random(seed))
         problem = instance.problem()

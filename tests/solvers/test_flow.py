@@ -150,7 +150,7 @@ class Editor:
         self.network.set_segments(int(self.some(self.network.all_arcs(), 1)[0]), self.segments())
 
     def relieve(self) -> None:
-        """Ways to and from the sink for everybody: the network becomes feasible."""
+        """Paths to and from the sink for every vertex: the network becomes feasible."""
         vertices = self.network.all_vertices()
         self.network.add_arcs(vertices, self.sink, 9, 40)
         self.network.add_arcs(self.sink, vertices, 9, 40)
@@ -392,7 +392,7 @@ def test_prices_say_what_one_more_unit_would_cost() -> None:
 
 
 @pytest.mark.parametrize("algorithm", EXACT)
-def test_what_cannot_be_is_said_and_can_be_mended(algorithm: Algorithm) -> None:
+def test_an_impossible_problem_is_reported_and_can_be_repaired(algorithm: Algorithm) -> None:
     network = FlowNetwork()
     source, middle, sink = network.add_vertices([3, 0, -3])
     network.add_arc(source, middle, 3, 1)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from argosy._core.cell import Cell
 from argosy._core.waits import WaitView
 
-#: When the next timer is due if there is none.
+#: The due time of the next timer if there is none.
 NEVER: Final[int]
 
 class TaskState(IntEnum):
@@ -117,7 +117,7 @@ class Board:
     def abandoned_by_job(self) -> NDArray[np.int64]: ...
     def cancelled_by_job(self) -> NDArray[np.int64]: ...
 
-#: Tasks, machines, estimates, shapes, and when those that ended had begun.
+#: Tasks, machines, estimates, shapes, and the start times of ended tasks.
 _Notices: TypeAlias = tuple[
     NDArray[np.int64],
     NDArray[np.int32],
@@ -133,7 +133,7 @@ _TaskColumns: TypeAlias = tuple[
     NDArray[np.int64],
     NDArray[np.int64],
 ]
-#: A kind, the time, and two numbers of whoever pushed it.
+#: A kind, the time, and two numbers from whoever pushed it.
 _Event: TypeAlias = tuple[int, int, int, int]
 
 class TaskRuntime:
@@ -148,7 +148,7 @@ class TaskRuntime:
     @property
     def board(self) -> Board: ...
 
-    # The clock and what is to come.
+    # The clock and future events.
     @property
     def now(self) -> int: ...
     @property
@@ -163,7 +163,7 @@ class TaskRuntime:
     def record_into(self, buffer: LineBuffer | None) -> None: ...
     def due(self, ticket: int, at: int) -> _Event | None: ...
 
-    # Who hears of what.
+    # Who is notified of what.
     def hear_own(self, owner: int) -> None: ...
     def hear_all(self) -> None: ...
     def listen(self, owner: int, view: WaitView | None) -> None: ...
@@ -198,7 +198,7 @@ class TaskRuntime:
     def task_columns(self) -> _TaskColumns: ...
     def running_columns(self) -> _TaskColumns: ...
 
-    # Work that a job's tasks share.
+    # Work shared by a job's tasks.
     def add_pool(
         self, job: int, activities: NDArray[np.int64], durations: NDArray[np.int64]
     ) -> None: ...
@@ -208,7 +208,7 @@ class TaskRuntime:
         self,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
 
-    # Queues at machines, and probes in them.
+    # Machines' queues, and probes in them.
     def enqueue(
         self, at: int, scheduler: int, rows: QueueRows, first: int = 0, spacing: int = 0
     ) -> None: ...

@@ -96,7 +96,7 @@ def _lint(file: Path, output: str) -> None:
 
 
 def _print(constraints: list[Any], output: str) -> None:
-    """The text of each, or their tables."""
+    """The text of each constraint, or their tables."""
     from argosy.model.constraints.tables import write_constraint
     from argosy.model.constraints.text import format_constraint
     from argosy.report.tables import Column, Table
@@ -104,7 +104,7 @@ def _print(constraints: list[Any], output: str) -> None:
     texts = [format_constraint(constraint) for constraint in constraints]
     table = Table((Column("constraint", "constraint"),), tuple((text,) for text in texts))
     if output == "table":
-        # Lines that can be read again, so no heading.
+        # The lines can be read back, so there is no heading.
         write("\n".join(texts))
         return
     emit(
@@ -116,7 +116,7 @@ def _print(constraints: list[Any], output: str) -> None:
 
 
 def _to(system: str, file: Path, tags: tuple[str, ...], static: tuple[str, ...]) -> tuple[str, Any]:
-    """As text and as a document."""
+    """The translation as text and as a document."""
     import json
 
     constraints = _read(file)

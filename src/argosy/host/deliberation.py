@@ -43,9 +43,9 @@ class Deliberations:
     ) -> None:
         self._host = host
         self._deliberator = deliberator
-        #: Notes how long a decision takes, and says it.
+        #: Records how long a decision takes, and returns it.
         self._spend = spend
-        #: What runs beside the loop, by scheduler and token.
+        #: Decisions running in the background, by scheduler and token.
         self._asked: dict[tuple[str, int], _Asked] = {}
 
     def begin(self, scheduler: Scheduler, effect: Deliberate, snapshot: Snapshot, now: int) -> None:
@@ -76,8 +76,8 @@ class Deliberations:
             self.answer(scheduler, token, decision)
 
     def answer(self, scheduler: Scheduler, token: int, decision: Decision) -> None:
-        """What ran beside the loop has come to an end. A scheduler that crashed meanwhile has forgotten
-        its question."""
+        """A background decision is complete. The answer is dropped if the scheduler has crashed since
+        it asked."""
         asked = self._asked.pop((scheduler.name, token), None)
         if asked is None or asked.epoch != scheduler.epoch:
             return
@@ -85,7 +85,7 @@ class Deliberations:
         self._host.decisions.input(
             records.AnsweredRecord(now, scheduler.name, token, wire.to_plain(decision))
         )
-        # It is over: nothing is modelled, and nothing is to come.
+        # The time has already passed, so none is modelled or still to come.
         effect, took = asked.effect, now - asked.at
         scheduler.lanes[effect.lane].think(now, 0, took)
         if effect.job >= 0:

@@ -82,7 +82,7 @@ class EffectRunner:
         }
 
     def carry_out(self, scheduler: Scheduler, effects: Sequence[Effect], now: int) -> None:
-        # Asking for the class is quick, asking whether it is iterable is not.
+        # Comparing the class is fast; checking for iterability is not.
         if type(effects) not in (list, tuple) and not isinstance(effects, Iterable):
             raise EngineFault(
                 f"{scheduler.label} returned {type(effects).__name__}",
@@ -108,7 +108,7 @@ class EffectRunner:
         self._host.deliberate(scheduler, effect, self._host.cell.snapshot())
 
     def spend(self, scheduler: Scheduler, effect: Think, now: int) -> int:
-        """Notes the time that a decision takes, and says how long that is."""
+        """Records the decision time of `effect` and returns it."""
         duration = effect.duration
         if duration < 0:
             raise EngineFault(f"{scheduler.name} wants to think for {duration} µs")
@@ -152,7 +152,7 @@ class EffectRunner:
         else:
             outcome = self._host.cell.commit(late_claims.drop_late_claims(transaction, late))
             outcome = late_claims.with_refusals(transaction, late, outcome)
-        # Saying what one wants is no transaction that could meet a conflict.
+        # A transaction that only announces wants cannot conflict, so it is not counted.
         scheduler.transactions += claims is not None or transaction.releases is not None
         if transaction.releases is not None:
             self._release(scheduler, transaction.releases, outcome, now)
@@ -167,8 +167,8 @@ class EffectRunner:
     def _late(
         self, scheduler: Scheduler, tasks: TaskArray, *, moves: bool
     ) -> NDArray[np.uint8] | None:
-        """Why claims come too late, a reason for each, if any does. A claim that was never the
-        scheduler's to make is its fault."""
+        """For each claim, why it comes too late (0: it does not), or None if none does. A claim that
+        the scheduler was never allowed to make raises a fault."""
         extras = scheduler.capabilities.malleable
         first = self._board.first_misplaced(tasks, scheduler.index, moves, extras)
         if first < 0:
@@ -180,7 +180,7 @@ class EffectRunner:
         return late
 
     def _why_over(self, scheduler: Scheduler, task: int, *, moves: bool) -> Why:
-        """Why one of the scheduler's tasks cannot be placed any more; `NONE` if it can."""
+        """Why the scheduler can no longer place its task; `NONE` if it can."""
         number = job_of(task)
         is_known = 0 <= number < len(self._jobs) and index_of(task) < self._jobs.counts[number]
         if not is_known or self._board.owner(number) != scheduler.index:
@@ -191,7 +191,7 @@ class EffectRunner:
         return Why.ENDED if moves and state == TaskState.FINISHED else Why.NONE
 
     def _still_wanted(self, scheduler: Scheduler, tasks: TaskArray) -> NDArray[np.bool_] | None:
-        """Which of the tasks were not cancelled while they were on their way; none means all."""
+        """Which of the tasks were not cancelled in transit; None means all."""
         if self._board.first_misplaced(tasks, scheduler.index, False, False) < 0:
             return None
         states = [self._why_over(scheduler, task, moves=False) for task in tasks.tolist()]
@@ -200,7 +200,7 @@ class EffectRunner:
         return is_wanted
 
     def _machines_left(self, transaction: Transaction) -> list[int]:
-        """The machines that releases and moves would leave: their queues may go on afterwards."""
+        """Machines that releases and moves would free up: their queues may proceed afterwards."""
         if transaction.releases is None and not transaction.move:
             return []
         leaving = [] if transaction.releases is None else transaction.releases.tolist()
@@ -235,7 +235,8 @@ class EffectRunner:
             self._decisions.placed(now, tasks, machines, scheduler.name, explanation)
 
     def _run(self, tasks: TaskArray) -> None:
-        # Most transactions are of one job whose tasks are alike: then two numbers say it all.
+        # Most transactions contain identical tasks of one job: one duration and one estimate cover them
+        # all.
         number = job_of(int(tasks[0]))
         estimate = self._jobs.common_estimate(number)
         duration = None if estimate is None else self._machines.common_running_time(number)
@@ -250,7 +251,8 @@ class EffectRunner:
     def _release(
         self, scheduler: Scheduler, releases: TaskArray, outcome: Outcome, now: int
     ) -> None:
-        """Tasks a scheduler released, and did not place elsewhere at once, are its to place again."""
+        """Released tasks that were not placed elsewhere in the same transaction become pending
+        again."""
         cell = self._host.cell
         kept = {refusal.task for refusal in outcome.unreleased}
         freed = [task for task in dict.fromkeys(releases.tolist()) if task not in kept]
@@ -281,7 +283,8 @@ class EffectRunner:
     def _check_placeable(
         self, scheduler: Scheduler, tasks: TaskArray, *, may_run: bool, extras: bool = False
     ) -> None:
-        """`extras` are workers beyond those a job asked for."""
+        """Raises a fault unless the scheduler may place `tasks`. `extras` allows workers beyond those
+        that a job asked for."""
         bad = self._board.first_misplaced(tasks, scheduler.index, may_run, extras)
         if bad >= 0:
             task = int(tasks[bad])
@@ -334,7 +337,7 @@ class EffectRunner:
         self._host.request(now + delay, scheduler, self._arrive_answer, effect)
 
     def _arrive_answer(self, scheduler: Scheduler, effect: AnswerProbe, now: int) -> None:
-        """A slot that was held on a machine that is gone is gone too: its task comes back."""
+        """A slot held on a machine that has left is lost, and its task is pending again."""
         if not self._runtime.is_held(effect.probe):
             raise EngineFault(f"{scheduler.name} answers probe {effect.probe}, which holds no slot")
         is_cancelled = (
@@ -399,7 +402,7 @@ class EffectRunner:
     def _gossip(
         self, scheduler: Scheduler, peers: tuple[str, ...], update: WaitUpdate, now: int
     ) -> None:
-        """Straight into the peers' wait views, where it takes effect once it has arrived."""
+        """Feeds the update directly into the peers' wait views, where it takes effect on arrival."""
         scheduler.messages_sent += len(peers) * update.messages
         receivers = [self._receiver(scheduler, name) for name in peers]
         for name in peers:

@@ -21,12 +21,12 @@ from argosy.model.tasks import jobs_of
 if TYPE_CHECKING:
     from argosy.host.host import Host
 
-#: Plain numbers: they are compared with once an event.
+#: Plain integers, because they are compared once per event.
 _FINISHED: Final = int(RuntimeEvent.FINISHED)
 _LOST: Final = int(RuntimeEvent.LOST)
 _PROBES: Final = int(RuntimeEvent.PROBES)
 _PHASES: Final = int(RuntimeEvent.PHASES)
-#: By the name that a journal gives the kind of report.
+#: By the name of the report kind in the journal.
 REPORT_EVENTS: Final[Mapping[records.ReportKind, int]] = {
     "finished": _FINISHED,
     "lost": _LOST,
@@ -51,7 +51,7 @@ class Reports:
         )
 
     def pass_on(self, kind: int, now: int) -> bool:
-        """Whether it was a report."""
+        """Passes on the reports of this kind; returns false if it is not a report."""
         if kind == _FINISHED:
             self._finished(now)
         elif kind == _LOST:
@@ -65,7 +65,7 @@ class Reports:
         return True
 
     def _lost(self, now: int) -> None:
-        """Tasks that came to a full queue, or to a machine that is gone or too small for them by now."""
+        """Tasks that reached a full queue, or a machine that has left or is now too small for them."""
         lose = self._host.membership.lose
         tasks, machines, *_ = self._runtime.take_refused()
         lose(tasks, machines, Why.QUEUE_FULL, now)
@@ -106,7 +106,7 @@ class Reports:
                 host.post(now, owner, PhaseFinished(number, phase, duration))
 
     def _ready(self, now: int) -> None:
-        """Machines ask the schedulers whose probes came up; the dead do not answer."""
+        """Forwards ready probes to their schedulers; probes of dead schedulers are cancelled."""
         host = self._host
         for probe, job, machine, owner in self._runtime.take_ready():
             scheduler = host.schedulers[owner]
@@ -119,7 +119,8 @@ class Reports:
                 self._runtime.cancel(probe)
 
     def _tell_keepers(self, now: int, ends: tuple[NDArray[Any], ...]) -> None:
-        """Into each wait view, over the network; of a scheduler's own tasks for sure."""
+        """Feeds task ends into each wait view over the network; ends of a scheduler's own tasks are
+        never lost."""
         owners = self._owners(ends[0])
         for keeper in self._keepers:
             if keeper.waits is None:

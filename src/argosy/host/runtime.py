@@ -19,7 +19,7 @@ _ORDERS: Final = {
 
 
 def build_cell(setup: HostSetup) -> Cell:
-    """An audited or plain cell with the setup's machines and every dimension they have."""
+    """The cell, audited if the setup asks for it, with all machines and dimensions of the setup."""
     machines = setup.cell.machines
     cell = Cell(
         dimensions_of([machine.capacity for machine in machines]),

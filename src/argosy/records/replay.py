@@ -39,7 +39,7 @@ from argosy.worlds.sim.network import SimulatedNetwork
 
 _INPUTS: Final = msgspec.json.Decoder(records.Input)
 _MEASURED: Final = msgspec.json.Decoder(records.MeasuredRecord)
-#: What is shown of a line.
+#: How much of a line is shown.
 _LONGEST: Final = 400
 
 
@@ -53,7 +53,7 @@ class ReplaySummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToldMachines:
-    """Machines whose tasks' ends are told."""
+    """Machines that do nothing: the ends of tasks come from the journal."""
 
     acts = False
 
@@ -75,19 +75,19 @@ class ToldMachines:
 
 
 class ToldAnswers:
-    """Nothing is deliberated on: the journal has the answers."""
+    """A deliberator that runs nothing: answers come from the journal."""
 
     def start(self, run: Callable[[], Decision], done: Callable[[Decision], None]) -> None: ...
 
 
 class _HeldJournal(Journal):
-    """What is written stays in the buffer, however much it is, until it has been compared."""
+    """Keeps everything written in the buffer until it has been compared."""
 
     def flush(self) -> None: ...
 
 
 class ReplayedHost(Host):
-    """Decisions take as long as the journal says they took."""
+    """Decision times are taken from the journal."""
 
     def measured(self, scheduler: Scheduler, factor: float) -> int:
         return self.recorded_times[scheduler.name].popleft()
@@ -96,7 +96,8 @@ class ReplayedHost(Host):
 
 
 class Replay:
-    """`finished`: whether the run is, so that the journal must hold all that the last input led to."""
+    """Replays a journal. `finished`: whether the run is, so that the journal must contain everything
+    that the last input led to."""
 
     def __init__(
         self,
@@ -175,7 +176,7 @@ class Replay:
         )
 
     def _take(self, line: bytes, position: int) -> None:
-        """An input that needs the host."""
+        """Feeds an input to the host."""
         try:
             record = _INPUTS.decode(line)
         except msgspec.MsgspecError:
@@ -183,7 +184,7 @@ class Replay:
         self._actions[type(record)](record)
 
     def _diverged(self, position: int, written: bytes) -> ReplayDiverged:
-        """Names the first line that differs."""
+        """An error that names the first line that differs."""
         data = self._file.data
         for line in written.splitlines(keepends=True):
             if data[position : position + len(line)] != line:
@@ -249,7 +250,7 @@ class Replay:
 
 
 def _shortened(line: str, around: int) -> str:
-    """Of a long line, its beginning and what is near the position `around`."""
+    """The beginning of a long line, and the part near position `around`."""
     if len(line) <= _LONGEST:
         return line
     begin, end = max(0, around - _LONGEST // 4), around + _LONGEST // 2
@@ -258,7 +259,7 @@ def _shortened(line: str, around: int) -> str:
 
 
 def _measured(data: bytes) -> defaultdict[str, deque[int]]:
-    """How long decisions took, by scheduler: asked for before their lines are reached."""
+    """Measured decision times by scheduler; they are needed before their lines are reached."""
     times: defaultdict[str, deque[int]] = defaultdict(deque)
     for match in re.finditer(rb'^\{"what":"measured".*$', data, re.MULTILINE):
         record = _MEASURED.decode(match[0])

@@ -15,7 +15,7 @@ def sentences(answer: WhyAnswer) -> list[str]:
     if answer.ruled_out:
         most_first = sorted(answer.ruled_out.items(), key=lambda item: (-item[1], item[0]))
         lines.append("ruled out: " + ", ".join(_excluded(*item) for item in most_first))
-    # The answer itself may have named the nearest miss already.
+    # The answer itself may already have named the nearest miss.
     if answer.nearest_miss not in answer.sentence:
         lines.append(f"nearest miss: {answer.nearest_miss}")
     lines.extend(answer.violated)
@@ -37,7 +37,7 @@ def _choice(answer: WhyAnswer) -> str:
 
 
 def _excluded(reason: str, count: int) -> str:
-    """How many machines a reason rules out; a reason is a resource unless it is one of these two."""
+    """How many machines a reason excludes; a reason is a resource unless it is one of these two."""
     one = count == 1
     match reason:
         case "filtered":

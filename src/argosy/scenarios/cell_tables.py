@@ -23,7 +23,7 @@ MOST_MACHINES: Final = 1_000_000
 
 
 class MachineTable(msgspec.Struct, frozen=True, kw_only=True):
-    """`count` machines alike, named ``<name>-0`` and so on, or just `name` where there is one."""
+    """`count` identical machines, named ``<name>-0`` and so on, or just `name` if there is only one."""
 
     name: str
     capacity: Resources
@@ -38,7 +38,7 @@ class MachineTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeGroupTable(msgspec.Struct, frozen=True, kw_only=True):
-    """Either `size` consecutive machines a set, or named `sets` that machines join."""
+    """Either sets of `size` consecutive machines, or named `sets` that machines join."""
 
     size: Positive | None = None
     sets: tuple[str, ...] | None = None
@@ -51,7 +51,8 @@ class CellTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_cell(table: CellTable, brought: Sequence[Machine] = ()) -> CellSpec:
-    """The cell that the table describes; `brought` are the machines of one that names none."""
+    """The cell described by the table; `brought` are the machines of the workload, if the table has
+    none."""
     if not table.machines and not brought:
         raise Misfit(ScenarioError("no machines", expected="at least one"), _MACHINES)
     _check_counts(table)
@@ -127,7 +128,7 @@ def _sets(name: str, group: NodeGroupTable, machines: int) -> tuple[str, ...]:
 
 
 def _check_counts(table: CellTable) -> None:
-    """Before any is made: a number is quickly written."""
+    """Checked before any machine is created, because a large number is quickly written."""
     machines = 0
     for index, entry in enumerate(table.machines):
         machines += entry.count

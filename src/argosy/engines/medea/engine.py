@@ -13,7 +13,7 @@ _PROGRAMS: Final = ("ilp", "ilp-printed")
 
 
 class MedeaSettings(ProgramSettings, frozen=True):
-    """How applications are placed; see also the settings of both schedulers."""
+    """How applications are placed, in addition to the settings of both schedulers."""
 
     #: The integer program (needs the extra `ilp`), or one of the heuristics, also as first fit.
     #: `ilp-printed` is the program as the paper prints it, with only obviously wrong signs corrected;

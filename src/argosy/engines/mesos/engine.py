@@ -69,11 +69,11 @@ class Mesos:
         self._settings = settings
         self._context = context
         self._rule = RULES[settings.placement]
-        #: By kind of job, in the order of first appearance.
+        #: Frameworks by kind of job, in order of first appearance.
         self._frameworks: dict[str, Framework] = {}
-        #: Whether the allocator is busy making an offer.
+        #: Whether the allocator is making an offer.
         self._is_offering = False
-        #: Decisions under way, by token, until they are over or the cell has answered.
+        #: Current decisions by token, until they end or the cell has answered.
         self._decisions: dict[int, Framework] = {}
         self._token = 0
 
@@ -109,15 +109,15 @@ class Mesos:
         return f"{self._context.name}:{framework.kind}"
 
     def _next_offer(self, now: int) -> Sequence[Effect]:
-        """The allocator begins an offer if it is idle and somebody has use for one."""
+        """Starts an offer if the allocator is idle and some framework wants one."""
         if self._is_offering or not any(f.wants_offers for f in self._frameworks.values()):
             return ()
         self._is_offering = True
         return (WakeMe(now + self._settings.t_offer, "offer"),)
 
     def _offer(self, view: View, now: int) -> Sequence[Effect]:
-        """What is free and not set aside for others goes to the neediest framework that wants it, as far
-        as its filters let it."""
+        """Offers everything free and not set aside to the neediest framework whose filters accept some
+        of it."""
         wanting = [f for f in self._frameworks.values() if f.wants_offers]
         wanting.sort(key=lambda f: self._dominant_share(f, view))
         available = self._available(view)
@@ -146,7 +146,7 @@ class Mesos:
         return (thinking, *self._next_offer(now))
 
     def _available(self, view: View) -> NDArray[np.int64]:
-        """What is free, less what is on offer or hoarded; a lost machine may leave less than nothing."""
+        """Free resources minus those offered or hoarded; at least 0, even if a machine was lost."""
         available = view.free()
         for framework in self._frameworks.values():
             works = [*framework.queue, *filter(None, [framework.deciding])]
@@ -161,7 +161,7 @@ class Mesos:
         return max(held[name] / amount for name, amount in there.items() if amount)
 
     def _fair_part(self, available: NDArray[np.int64], view: View) -> NDArray[np.int64]:
-        """Whole machines, from a random one on, up to a framework's even share of the cell."""
+        """Whole machines, starting at a random one, up to a framework's equal share of the cell."""
         fair = np.array(list(view.capacity_total().values()), np.int64) // len(self._frameworks)
         start = self._context.random.below(max(1, len(available)))
         order = np.roll(np.arange(len(available)), -start)
@@ -225,7 +225,7 @@ class Mesos:
         return self._conclude(framework, now)
 
     def _conclude(self, framework: Framework, now: int) -> Sequence[Effect]:
-        """What was offered and not used goes back to the allocator."""
+        """Returns the unused part of the offer to the allocator."""
         work = framework.deciding
         assert work is not None
         framework.decline(now)

@@ -19,7 +19,7 @@ from argosy.model.units import Micros
 
 
 class FrameworkSettings(KindTime, frozen=True):
-    """How long a framework decides, and its filters: what it wants to be offered."""
+    """A framework's decision time and filters."""
 
     #: Only machines with all these attributes are offered.
     only: dict[str, str] = msgspec.field(default_factory=dict)
@@ -30,7 +30,7 @@ class FrameworkSettings(KindTime, frozen=True):
 
 
 class HoardedJob:
-    """What is left to place of one job, and the claims hoarded for it until they are all there."""
+    """The unplaced tasks of one job, and the claims hoarded for it until they are complete."""
 
     __slots__ = ("attempts", "held", "hoard", "job", "number", "tasks")
 
@@ -40,11 +40,11 @@ class HoardedJob:
         self.tasks = tasks
         self.attempts = 0
         self.hoard: list[Claims] = []
-        #: What the hoard asks for, per machine and dimension.
+        #: Resources of the hoard, per machine and dimension.
         self.held: NDArray[np.int64] | None = None
 
     def withdraw(self, event: Withdrawal) -> None:
-        """What was hoarded for a job of which tasks are withdrawn is given up."""
+        """If tasks of the job are withdrawn, its hoard is given up."""
         if self.number == event.number:
             hoarded = [claims.tasks for claims in self.hoard]
             self.job = event.job
@@ -54,15 +54,15 @@ class HoardedJob:
 
 
 class Framework:
-    """Its queue, the offer under decision, and the filters. What it declined is not offered to it again
-    for a while, unless the machine has more by then or the framework has a new job."""
+    """A framework's queue, current offer and filters. A declined machine is not offered again for a
+    while, unless it has more free by then or the framework has a new job."""
 
     def __init__(self, kind: str, settings: FrameworkSettings, refuse: int) -> None:
         self.kind = kind
         self.settings = settings
         self.queue: deque[HoardedJob] = deque()
         self.deciding: HoardedJob | None = None
-        #: The offer under decision, per machine and dimension.
+        #: The current offer, per machine and dimension.
         self.offer: NDArray[np.int64] | None = None
         self.claims: Claims | None = None
         #: Whether the claims are on their way, and what was withdrawn since.
@@ -71,7 +71,7 @@ class Framework:
         self.explains: list[Explain] = []
         self.unplaced = np.empty(0, np.int64)
         self._refuse = refuse if settings.refuse is None else settings.refuse
-        #: Per machine, what was declined there and until when that counts.
+        #: What was declined on each machine, and until when that counts.
         self._declined = np.zeros((0, 0), np.int64)
         self._until = np.zeros(0, np.int64)
 
@@ -80,12 +80,12 @@ class Framework:
         return bool(self.queue) and self.deciding is None
 
     def submit(self, work: HoardedJob) -> None:
-        """New work may have use for what was declined."""
+        """Queues a job; it may want what was declined."""
         self.queue.append(work)
         self._until[:] = 0
 
     def withdraw(self, event: Withdrawal) -> None:
-        """Leaves out tasks that nobody wants any more."""
+        """Drops withdrawn tasks."""
         for work in self.queue:
             work.withdraw(event)
         self.queue = deque(work for work in self.queue if len(work.tasks))
@@ -96,13 +96,13 @@ class Framework:
             return
         self.explains = []
         if self.deciding.job.gang:
-            # What was hoarded may be all that is left: the job is decided on anew.
+            # The hoard may be all that is left, so the job is decided again.
             self.claims, self.unplaced = None, self.unplaced[:0]
         self.deciding.withdraw(event)
         self.claims, self.unplaced = claims_left(self.claims, event), left(self.unplaced, event)
 
     def acceptable(self, available: NDArray[np.int64], view: View, now: int) -> NDArray[np.int64]:
-        """What of `available` passes the filters."""
+        """The part of `available` that passes the filters."""
         passes = np.ones(len(available), np.bool_)
         if self.settings.only:
             passes &= to_mask(view.where(self.settings.only), view.machines)
@@ -113,8 +113,8 @@ class Framework:
         return available if passes.all() else np.where(passes[:, None], available, 0)
 
     def decline(self, now: int) -> None:
-        """Some tasks found no place in the offer: what was of no use is refused for a while, unless a
-        job that was never tried may have use for it."""
+        """If some tasks found no place in the offer, declines its unused machines for a while, unless a
+        queued job that was never tried may want them."""
         if not self._refuse or self.offer is None or not len(self.unplaced):
             return
         if any(not work.attempts for work in self.queue):

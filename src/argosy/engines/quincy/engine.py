@@ -9,7 +9,7 @@ from argosy.solvers.flow import Algorithm
 
 
 class QuincySettings(FlowSettings, frozen=True):
-    """As Firmament's, with cost scaling from scratch."""
+    """As for Firmament, with cost scaling from scratch."""
 
     policy: PolicyName = "quincy"
     algorithm: Algorithm = Algorithm.COST_SCALING

@@ -1,6 +1,6 @@
 """Tasks that run until they are stopped, for engines that queue at machines.
 
-Such tasks are claimed, not queued, because a task queued behind one would wait for ever. Shared by
+Such tasks are claimed, not queued, because a task queued behind one would wait forever. Shared by
 engines that probe and engines that read queues.
 """
 
@@ -24,21 +24,22 @@ _RETRY: Final = 1_000_000
 
 
 class EndlessTasks:
-    """Where most room is left, with another try each second for what finds none or is refused."""
+    """Places tasks where most room is left; tasks without room, or refused, are retried every
+    second."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         #: Tasks without a machine, by job number.
         self._waiting: dict[int, tuple[Job, TaskArray]] = {}
-        #: Claims that the cell has not answered, by token, and their tasks that are still wanted.
+        #: Unanswered claims by token, and those of their tasks that are still wanted.
         self._asked: dict[int, tuple[Claims, WaitingTasks]] = {}
         self._token = 0
         self._will_retry = False
 
     @staticmethod
     def split(job: Job, tasks: TaskArray) -> tuple[TaskArray, TaskArray]:
-        """Those of `tasks` that run until stopped, and the others. Workers count among the former: one
-        that waited in a queue would leave its work to the others."""
+        """Tasks that run until stopped, and the others. Workers count as the former, because a queued
+        worker would leave its work to the others."""
         if not any(group.endless or group.activities for group in job.groups):
             return tasks[:0], tasks
         standing = [
@@ -65,7 +66,7 @@ class EndlessTasks:
             claims = draft.claims()
             self._asked[self._token] = (claims, (job, number, claims.tasks))
             effects.append(Commit(self._token, Transaction(self._context.name, claims)))
-            # Should some be refused, it is their turn before that of jobs that come later.
+            # If some are refused, they are retried before jobs that arrive later.
             self._waiting.setdefault(number, (job, tasks[:0]))
         return effects
 

@@ -40,7 +40,7 @@ class HybridSettings(Settings, frozen=True):
 
 
 class HybridScheduler(MachineQueueScheduler):
-    """Engines have their own `probed` and `is_sticky`."""
+    """Engines define `probed` and `is_sticky`."""
 
     is_sticky = False
     #: Whether short jobs ask which machines have long tasks.
@@ -56,12 +56,12 @@ class HybridScheduler(MachineQueueScheduler):
     def probed(
         self, machines: MachineArray, apart: MachineArray, count: int, lengths: NDArray[np.int64]
     ) -> MachineArray:
-        """Where a short job probes. `lengths` are of long tasks, where they were asked for; `apart` are
-        the machines that have none."""
+        """The machines that a short job probes. `lengths` counts long tasks, if machines were asked;
+        `apart` are the machines outside the long partition."""
         return draw(machines, count, self._context.random, repeated=False)
 
     def placed_long(self, machines: MachineArray, lengths: NDArray[np.int64]) -> None:
-        """Long tasks were placed; `lengths` are from before."""
+        """Called after long tasks were placed; `lengths` are from before."""
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
@@ -148,7 +148,7 @@ class HybridScheduler(MachineQueueScheduler):
     ) -> Enqueue:
         found = self.least_busy(job, group, len(tasks), waits, self._hybrid.long_share, view)
         if not len(found.machines):
-            # Only machines of the other partition would do.
+            # Only machines outside the partition could take them.
             machines = self._everywhere.of(job, group, view)
             chosen = draw(machines, len(tasks), self._context.random, repeated=False)
             return Enqueue(tasks, chosen)

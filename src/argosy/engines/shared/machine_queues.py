@@ -35,7 +35,7 @@ from argosy.model.transactions import TaskArray
 
 
 class MachineQueueScheduler(ABC):
-    """Engines say how a job begins, and where its tasks go once machines have answered."""
+    """Engines define how a job begins, and where its tasks go once machines have answered."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -46,7 +46,7 @@ class MachineQueueScheduler(ABC):
 
     @abstractmethod
     def begin(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
-        """Tasks of a job are to be placed; at least one."""
+        """Starts to place tasks of a job; there is at least one."""
 
     def place(
         self,
@@ -58,7 +58,7 @@ class MachineQueueScheduler(ABC):
         waits: NDArray[np.int64],
         now: int,
     ) -> Sequence[Effect]:
-        """Machines have said how long their queues are."""
+        """Places tasks after machines have reported their queue lengths."""
         return ()
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
@@ -82,7 +82,7 @@ class MachineQueueScheduler(ABC):
         return ()
 
     def withdraw(self, event: Withdrawal) -> None:
-        """Forgets tasks that nobody wants any more."""
+        """Forgets withdrawn tasks."""
         self._standing.withdraw(event)
         self._asking = {token: update(work, event) for token, work in self._asking.items()}
 
@@ -109,8 +109,8 @@ class MachineQueueScheduler(ABC):
         view: View,
         within: Bitmap | None = None,
     ) -> Found:
-        """The machines that will be busy for the least time, one a task, of the last `share` of the
-        cell; the tasks see each other."""
+        """The machines that will be free soonest, one per task, among the last `share` of the cell;
+        each task adds to the load that the next one sees."""
         among = view.between(view.machines - share_of(share, view.machines), view.machines)
         if group.requires:
             among &= view.where(group.requires)

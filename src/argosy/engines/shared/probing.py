@@ -19,7 +19,7 @@ from argosy.model.transactions import MachineArray, TaskArray
 
 
 def share_of(share: float, machines: int) -> int:
-    """A share of the machines, in whole ones. What a fraction lacks in binary counts for nothing."""
+    """A share of the machines as a whole number, ignoring binary rounding errors."""
     return ceil(round(share * machines, 6))
 
 
@@ -27,12 +27,12 @@ class Candidates:
     """Machines that are up and large enough, by shape and required attributes."""
 
     def __init__(self, *, but_last: float = 0.0) -> None:
-        #: Machines of the last such share are left out.
+        #: This share of the machines, counted from the last, is left out.
         self._but_last = but_last
         self._known: dict[tuple[object, ...], MachineArray] = {}
 
     def forget(self) -> None:
-        """Machines have changed."""
+        """Drops the cache after machines have changed."""
         self._known.clear()
 
     def of(self, job: Job, group: TaskGroup, view: View) -> MachineArray:
@@ -52,7 +52,7 @@ class Candidates:
 
 
 def draw(machines: MachineArray, count: int, random: Random, *, repeated: bool) -> MachineArray:
-    """`count` machines at random: each draw among all, or none twice as long as there are others."""
+    """`count` random machines: independent draws, or without repetition as far as possible."""
     size = len(machines)
     below = random.below
     if repeated:
@@ -60,7 +60,7 @@ def draw(machines: MachineArray, count: int, random: Random, *, repeated: bool) 
     rounds, rest = divmod(count, size)
     places: NDArray[np.int64] = np.tile(np.arange(size, dtype=np.int64), rounds)
     if rest:
-        # The first steps of a shuffle, of which only the moved places are kept.
+        # The first steps of a shuffle, storing only the positions that moved.
         moved: dict[int, int] = {}
         last = []
         for at in range(rest):
@@ -72,7 +72,7 @@ def draw(machines: MachineArray, count: int, random: Random, *, repeated: bool) 
 
 
 class Stuck:
-    """Tasks that no machine can take; they are tried again when machines join or change."""
+    """Tasks that no machine can take; retried when machines join or change."""
 
     def __init__(self) -> None:
         self._tasks: list[WaitingTasks] = []

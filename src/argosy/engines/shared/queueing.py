@@ -39,7 +39,7 @@ class QueueingSettings(Settings, frozen=True):
 
 
 class QueueingScheduler(MachineQueueScheduler):
-    """Engines have their own `asks_latest` and `noise`."""
+    """Engines define `asks_latest` and `noise`."""
 
     #: Whether to use the machines' last reports instead of asking them.
     asks_latest = False
@@ -51,7 +51,7 @@ class QueueingScheduler(MachineQueueScheduler):
         self._will_retry = False
 
     def noise(self, machines: int) -> NDArray[np.int64] | None:
-        """What is added to the waits as they are known."""
+        """Added to the known waits."""
         return None
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:

@@ -53,7 +53,7 @@ class Sparrow(MachineQueueScheduler):
         self._settings = settings
         self._candidates = Candidates()
         self._stuck = Stuck()
-        #: Decisions under way, by token: they do not wait for each other.
+        #: Current decisions by token; they do not wait for each other.
         self._deciding: dict[int, WaitingTasks] = {}
         self._decisions = 0
 

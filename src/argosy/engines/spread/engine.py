@@ -16,12 +16,13 @@ from argosy.model.jobs import job_of
 from argosy.model.transactions import Claims
 from argosy.model.units import Micros
 
-#: A task of the same job weighs more than all others on a machine.
+#: A task of the same job counts more than all others on a machine.
 _SAME_JOB: Final = 2**24
 
 
 class SpreadSettings(SerialSettings, frozen=True):
-    """As other serial schedulers'; `placement` has no say, for the fewest tasks always win."""
+    """As for other serial schedulers; `placement` has no effect, because the fewest tasks always
+    win."""
 
     t_job: Micros = Micros(1_000)
     t_task: Micros = Micros(100)
@@ -40,7 +41,7 @@ class Spread(SerialScheduler):
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, SpreadSettings)
         super().__init__(settings, context)
-        #: Own tasks by machine, in all and by job.
+        #: Own tasks per machine: in total, and by job.
         self._tasks = np.zeros(0, np.int64)
         self._by_job: dict[int, Counter[int]] = {}
 
@@ -58,7 +59,7 @@ class Spread(SerialScheduler):
     def _count(
         self, tasks: NDArray[np.int64], machines: NDArray[np.int32], change: int, view: View
     ) -> None:
-        """A task that an earlier life of the scheduler placed was never counted: none falls below 0."""
+        """Tasks placed before a restart were never counted, so counts stop at 0."""
         if len(self._tasks) < view.machines:
             self._tasks = np.pad(self._tasks, (0, view.machines - len(self._tasks)))
         for task, machine in zip(tasks.tolist(), machines.tolist(), strict=True):

@@ -46,7 +46,7 @@ TOPOLOGIES: Final = {
     "region": "topology.kubernetes.io/region",
 }
 _GROUPS: Final = {key: group for group, key in TOPOLOGIES.items()}
-#: More domains than any cluster has: the emptiest domain then counts as empty.
+#: More domains than any cluster has, so that the emptiest domain counts as empty.
 MANY_DOMAINS: Final = 1_000_000
 _HEAVIEST: Final = 100
 _TERMS: Final = ("required", "preferred")
@@ -69,7 +69,7 @@ def to_kubernetes(
     constraints: Sequence[Constraint], tags: Collection[str], static: Collection[str] = ()
 ) -> dict[str, Any]:
     """Labels, affinity and topologySpreadConstraints of a pod with `tags`. Constraints that do not
-    concern such a pod are left out; `static` are the tags that nodes carry as labels."""
+    concern such a pod are left out. `static` are the tags that nodes have as labels."""
     writer = _Writer(frozenset(tags), frozenset(static))
     concerned = [constraint for constraint in constraints if writer.concerns(constraint.rule)]
     heaviest = max((constraint.weight for constraint in concerned), default=1.0)
@@ -84,7 +84,7 @@ class _Writer:
         self.tags = tags
         self.static = static
         self.pods: dict[str, dict[str, list[Any]]] = {}
-        #: Alternatives that are required, each the expressions that must all hold.
+        #: Required alternatives, each a list of expressions that must all hold.
         self.nodes: list[list[dict[str, Any]]] | None = None
         self.preferred_nodes: list[Any] = []
         self.spreads: list[Any] = []
@@ -236,8 +236,8 @@ def _refuse(constraint: Constraint, problem: str, hint: str | None = None) -> No
 
 
 def from_kubernetes(spec: Mapping[str, Any]) -> tuple[Constraint, ...]:
-    """The constraints of a pod with `labels`, `affinity` and `topologySpreadConstraints`: what
-    `to_kubernetes` gives, or those parts of a pod's template."""
+    """The constraints of a pod with `labels`, `affinity` and `topologySpreadConstraints`: the result of
+    `to_kubernetes`, or those parts of a pod template."""
     tags = tuple(sorted(tag_of(key, value) for key, value in spec.get("labels", {}).items()))
     if not tags:
         raise Untranslatable("a pod without labels", expected="labels that become its tags")
@@ -253,7 +253,7 @@ def from_kubernetes(spec: Mapping[str, Any]) -> tuple[Constraint, ...]:
 
 
 def _terms(section: Mapping[str, Any], kind: str) -> Iterator[tuple[str, Any, float | None]]:
-    """Each term with its place, and its weight unless it is required."""
+    """Each term with its path, and its weight if it is preferred."""
     name = "requiredDuringSchedulingIgnoredDuringExecution"
     for index, term in enumerate(section.get(name, ())):
         yield f"{kind}.required[{index}]", term, None

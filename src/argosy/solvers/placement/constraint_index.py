@@ -1,9 +1,9 @@
 """Active constraints, running containers, and counts of both.
 
-Everything that a decision needs of what runs already is kept up to date as containers start and stop,
-so that making a problem does not depend on how many applications there are. Constraints that say the
-same of different subjects (each application about its own containers) share one `Demand`, whose
-`Demanders` hold how many of any of them are on each machine.
+Everything that a decision needs to know about running containers is kept up to date as they start and
+stop, so that the cost of making a problem does not depend on the number of applications. Constraints
+that differ only in their subjects (each application about its own containers) share one `Demand`, whose
+`Demanders` count these subjects on each machine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Counts = NDArray[np.int32]
 
 
 class ConstraintIndex:
-    """Node groups and machines are given once; room comes with each question."""
+    """Node groups and machines are given once; free room is given with each question."""
 
     def __init__(
         self,
@@ -44,15 +44,15 @@ class ConstraintIndex:
         #: Constraints with alternatives, and how many times each is active.
         self._choices: dict[Constraint, int] = {}
         self._popularity: dict[str, int] = {}
-        #: Where containers with exactly these tags run.
+        #: The machines on which containers with exactly these tags run.
         self._running: dict[Tags, dict[int, int]] = {}
         self._by_tag: dict[str, set[Tags]] = {}
-        #: Running containers that carry all of some tags, per machine; of tags somebody asked for.
+        #: Running containers with all of certain tags, per machine; only for tags that were asked for.
         self._counts: dict[Tags, Counts] = {}
         self._counts_by_tag: dict[str, set[Tags]] = {}
 
     def add(self, constraint: Constraint) -> None:
-        """From now on the constraint is active; a node group that is not there is an error."""
+        """Activates the constraint; an unknown node group is an error."""
         self._change(constraint, 1)
 
     def remove(self, constraint: Constraint) -> None:
@@ -65,7 +65,7 @@ class ConstraintIndex:
         self._move(tags, machine, -count)
 
     def count(self, tags: Tags) -> Counts:
-        """How many running containers on each machine carry all of the tags."""
+        """Number of running containers with all of the tags, per machine."""
         known = self._counts.get(tags)
         if known is None:
             known = self._counts[tags] = np.zeros(self.machines, np.int32)
@@ -76,7 +76,7 @@ class ConstraintIndex:
         return known
 
     def _holding(self, tags: Tags) -> list[Tags]:
-        """Kinds of running containers that carry all of the tags."""
+        """Kinds of running containers with all of the tags."""
         sets = [self._by_tag.get(tag, set()) for tag in tags]
         smallest = min(sets, key=len, default=set())
         return [kind for kind in smallest if kind >= tags]
@@ -125,11 +125,11 @@ class ConstraintIndex:
         return [d for tag in tags for d in self._by_counted.get(tag, ()) if d.counted <= tags]
 
     def _rules_about(self, tags: Tags) -> list[Demand]:
-        """Demands that some subject with these tags may make."""
+        """Demands that may have a subject with these tags."""
         return [demand for tag in tags for demand in self._by_subject.get(tag, ())]
 
     def _without_choice(self, constraint: Constraint) -> list[tuple[Tags, Term]] | None:
-        """The terms of all leaves, if nobody has alternatives and no sets overlap."""
+        """The terms of all leaves, or None if there are alternatives or overlapping sets."""
         found: list[tuple[Tags, Term]] = []
         for leaf in leaves(constraint.rule):
             subject = frozenset(leaf.subject)
@@ -172,7 +172,7 @@ class ConstraintIndex:
                 array[machine] += times * count
 
     def touched_by(self, kinds: Sequence[ContainerKind]) -> list[tuple[Demand, Demanders]]:
-        """Demands that a container of some kind makes or is counted by, oldest first."""
+        """Demands that a container of some kind is a subject of or is counted by, oldest first."""
         found: set[Demand] = set()
         for kind in kinds:
             found.update(self._rules_counting(kind.tags))
@@ -184,7 +184,7 @@ class ConstraintIndex:
         yield from self._choices.items()
 
     def running(self, constraint: Constraint) -> Iterator[Running]:
-        """Running containers that the constraint concerns, per kind."""
+        """Running containers that the constraint concerns, by kind."""
         found: dict[Tags, Counts] = {}
         for kind, machine, count in self.concerned(constraint):
             if kind not in found:
@@ -194,7 +194,7 @@ class ConstraintIndex:
             yield Running(kind, counts)
 
     def concerned(self, constraint: Constraint) -> Iterator[tuple[Tags, int, int]]:
-        """The kinds of running containers that the constraint concerns, with machine and count."""
+        """The kinds of running containers that the constraint concerns, each with machine and count."""
         kinds: set[Tags] = set()
         for leaf in leaves(constraint.rule):
             kinds.update(self._holding(frozenset(leaf.subject)))

@@ -1,11 +1,10 @@
 """The integer program as the Medea paper prints it (figure 5), to compare with.
 
-Equations 1 to 8 container by container, with only those signs turned without which they mean nothing:
-(1) subtracts violations and (7) is `<= 0`. Everything else is as printed: the big M stands inside the
-sum over a set's machines, so that constraints over sets of several machines bind nothing; running
-containers are not counted; one slack serves all containers and sets of a constraint; fragmentation is
-divided by all machines. Where (8) would divide by zero or infinity, the slack counts whole or not at
-all.
+Equations 1 to 8, container by container, correcting only those signs without which they make no sense:
+(1) subtracts violations and (7) is `<= 0`. Everything else is as printed: the big M is inside the sum
+over a set's machines, so constraints over sets of several machines bind nothing; running containers are
+not counted; one slack is shared by all containers and sets of a constraint; fragmentation is divided by
+all machines. Where (8) would divide by zero or infinity, the slack counts fully or not at all.
 
 It is for small cells only: machines times containers binary variables, and a row for every subject and
 set. Constraints with alternatives, spreads and overlapping sets have no printed form.
@@ -31,7 +30,7 @@ def solve_printed(
     objective: Objective | None = None,
     budget: Budget | None = None,
 ) -> PlacementAnswer:
-    """What the printed program chooses, appraised like any other answer."""
+    """The choice of the printed program, evaluated like any other answer."""
     if problem.choices or problem.spreads:
         raise ModelError(
             "a constraint with alternatives or a spread has no printed form",
@@ -91,7 +90,7 @@ class _Printed:
             program.row([*columns, placed], [1.0] * len(columns) + [-float(len(mine))], 0, 0)
 
     def _capacity(self, aim: Objective) -> None:
-        """Equations 3 and 5, in parts of the largest machine."""
+        """Equations 3 and 5, in fractions of the largest machine."""
         problem, program = self.problem, self.program
         scale = np.maximum(1, problem.cluster.capacity.max(axis=0)).astype(float)
         free = problem.cluster.free / scale
@@ -104,7 +103,7 @@ class _Printed:
                 factors = [float(request[d]) for request in requests]
                 room = float(free[machine, d])
                 program.row(columns, factors, most=room)
-                # used - B (1 - z) <= free - smallest, with B as large as it need be.
+                # used - B (1 - z) <= free - smallest, with B just large enough.
                 large = room + float(smallest[d])
                 program.row([*columns, whole], [*factors, large], most=room - smallest[d] + large)
 

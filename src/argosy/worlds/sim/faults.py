@@ -25,19 +25,19 @@ from argosy.model.transactions import (
 
 
 class FaultyWorld(Protocol):
-    """A world that faults can strike."""
+    """A world in which faults can happen."""
 
     scenario: Scenario
     host: Host
 
     def post_fault(self, at: int, *what: Any) -> None:
-        """`FaultPlan.strike(what)` is called at time `at`."""
+        """Schedules `FaultPlan.strike(what)` for time `at`."""
 
 
 class FaultPlan:
-    """Turns the scenario's faults into events, and carries each out when it is due.
+    """Turns the scenario's faults into events, and carries out each when it is due.
 
-    A crash that hits what is down already does nothing; so does the restart that belongs to it.
+    A crash of something that is already down has no effect; neither has its restart.
     """
 
     def __init__(self, world: FaultyWorld) -> None:

@@ -55,22 +55,22 @@ class Graph:
         self.runs = Columns(self.roster.runs)
         self.jobs = Jobs(self.roster)
         self.preferences = OwnArcs(self.roster)
-        #: Gangs with tasks that are not over, and those that the round under way leaves out because not
-        #: all of their waiting tasks have room: for how many there was, and of how many.
+        #: Gangs with tasks that are not over; gangs left out of this round because not all of their
+        #: waiting tasks have room, each with how many had room and how many wait.
         self.gangs: set[int] = set()
         self.parked: dict[int, tuple[int, int]] = {}
-        #: Owners of jobs by number: the owner's vertex and arc to the sink with its terms, where the
-        #: policy has such.
+        #: Owners of jobs by number; each owner's vertex, arc to the sink and terms, if the policy uses
+        #: owners.
         self.owners: dict[str, int] = {}
         self.owner_vertices: list[int] = []
         self.owner_arcs: list[int] = []
         self._owner_terms: list[tuple[int, int]] = []
         self.statistics: ClusterStatistics | None = None
 
-    # Machines come; those that go are still known.
+    # Machines. They are added, never removed.
 
     def grow(self, view: View) -> None:
-        """Take in machines that joined since the last time, and labels that changed."""
+        """Adds machines that joined since the last call, and updates changed labels."""
         if len(view.dimensions) != self._nothing.shape[1]:
             raise ModelError(
                 "the flow network was made for other resources than " + ", ".join(view.dimensions),
@@ -87,13 +87,13 @@ class Graph:
         self.pools.widen(view)
 
     def look(self, machine: int, view: View) -> None:
-        """Something happened to a machine, which may be new."""
+        """Updates a machine after an event; it may be new."""
         self.grow(view)
         self.cluster.look(machine, view)
         self.rooms.forget()
 
     def _add_machines(self) -> None:
-        """Vertices, arcs and rows for machines of the cluster that have none."""
+        """Adds vertices, arcs and rows for new machines of the cluster."""
         cluster = self.cluster
         count = cluster.machines - len(cluster.vertices)
         new = self.network.add_vertices(np.zeros(count, np.int64))
@@ -104,10 +104,10 @@ class Graph:
         self._nothing = np.zeros((cluster.machines, self._nothing.shape[1]), np.int64)
         self.roster.add_machines(new)
 
-    # Tasks come and go.
+    # Tasks.
 
     def add(self, submissions: Sequence[Submission], view: View, now: int) -> None:
-        """These tasks have no machine, whether they are new or came back."""
+        """Adds tasks without a machine, new or returning."""
         add_jobs(self, submissions, view, now)
 
     def owner_number(self, owner: str) -> int:
@@ -126,7 +126,8 @@ class Graph:
         return number
 
     def start(self, rows: Numbers, machines: Numbers, costs: Numbers, now: int) -> None:
-        """Pending tasks run now, at the end of a way whose first arc costs so much."""
+        """Pending tasks now run on these machines; `costs` are those of the first arc of their
+        paths."""
         self.roster.start(rows, machines, costs, now)
 
     def stop(self, rows: Numbers, now: int) -> None:
@@ -134,11 +135,11 @@ class Graph:
         self.roster.stop(rows, now)
 
     def finish(self, tasks: TaskArray) -> None:
-        """These ended, wherever they were."""
+        """Tasks ended, wherever they were."""
         self._forget(self.roster.finish(tasks))
 
     def drop(self, tasks: TaskArray) -> None:
-        """Those of them that wait are not to be placed any more."""
+        """Waiting tasks among these must no longer be placed."""
         self._forget(self.roster.drop(tasks))
 
     def _forget(self, numbers: Sequence[int]) -> None:
@@ -147,18 +148,18 @@ class Graph:
             self.gangs.discard(number)
 
     def change_job(self, job: Job, number: int) -> None:
-        """It has perhaps more tasks than before. Rows are others afterwards."""
+        """Replaces a job's specification; it may have more tasks now. Row numbers change."""
         self.jobs.add(number, job)
         self.roster.grow_job(number, job.tasks)
 
     @property
     def waiting(self) -> int:
-        """Jobs of which tasks wait."""
+        """Number of jobs with waiting tasks."""
         return self.roster.waiting_jobs
 
     @property
     def own(self) -> Numbers:
-        """What own tasks hold, a row per machine."""
+        """Resources held by this scheduler's own tasks, one row per machine."""
         return self.roster.own()
 
     @property
@@ -168,7 +169,7 @@ class Graph:
     # Rounds.
 
     def refresh(self, view: View, now: int) -> None:
-        """Bring the network up to date: statistics first, then what they change."""
+        """Brings the network up to date: first the statistics, then everything that depends on them."""
         self.pools.clear()
         self.roster.sync()
         nothing = self._nothing
@@ -192,8 +193,8 @@ class Graph:
         self.network.balance(self.sink)
 
     def park(self, gangs: Mapping[int, tuple[int, int]]) -> None:
-        """Leave the waiting tasks of gangs out of the flow until `unpark`, for so many of them have
-        room and so many wait."""
+        """Leaves the waiting tasks of gangs out of the flow until `unpark`. Each gang comes with how
+        many of its tasks have room and how many wait."""
         self.parked.update(gangs)
         self.roster.park(np.fromiter(gangs, np.int64, len(gangs)), True)
 
@@ -203,7 +204,7 @@ class Graph:
         self.roster.park(np.array(gangs, np.int64), False)
 
     def resync(self) -> None:
-        """Bring only what `park` and `unpark` did into the network."""
+        """Applies only `park` and `unpark` to the network."""
         self.roster.sync()
         self.network.balance(self.sink)
 
@@ -226,7 +227,7 @@ class Graph:
                 )
 
     def owner_cost(self, number: int) -> int:
-        """What the last unscheduled task of an owner costs for its owner's share."""
+        """What the last unscheduled task of an owner costs because of the owner's share."""
         spare, cost = self._owner_terms[number]
         arc = self.owner_arcs[number]
         return cost if arc >= 0 and int(self.network.flows([arc])[0]) > spare else 0

@@ -64,13 +64,13 @@ class FlowScheduler:
         self._context = context
         self._graph: Graph | None = None
         self._explainer = Explainer(settings, context.random)
-        #: What happened since the last round began, and whether it is more than that tasks ended.
+        #: Events since the last round began, and whether any of them is more than the end of tasks.
         self._inbox: list[Event] = []
         self._has_news = False
-        #: The round under way, from its beginning until the cell has answered.
+        #: The current round, from its start until the cell has answered.
         self._plan: FlowPlan | None = None
         self._claims: Claims | None = None
-        #: What was withdrawn since the round began.
+        #: Tasks withdrawn since the round began.
         self._withdrawals: list[Withdrawal] = []
         self._round = 0
         #: Whether a round is due although nothing is in the inbox.
@@ -118,8 +118,8 @@ class FlowScheduler:
 
     @property
     def _has_work(self) -> bool:
-        """Whether a round could change anything. Where running tasks stay where they are, that some
-        ended matters only to those that wait."""
+        """Whether a round could change anything. Unless running tasks may be rescheduled, ended tasks
+        matter only if other tasks are waiting."""
         if self._is_due or self._has_news:
             return True
         is_heard = self._settings.reschedule or (self._graph is not None and self._graph.waiting)
@@ -141,12 +141,12 @@ class FlowScheduler:
         return self._thoughts(time, new)
 
     def _thoughts(self, time: int, new: list[int]) -> Sequence[Effect]:
-        """One line of thought for all; each new job's wait ends with it."""
+        """One decision for all jobs; it ends the wait time of each new job."""
         round_time = Think(time, self._round, new[0] if new else -1)
         return (round_time, *(Think(0, -1, job) for job in new[1:]))
 
     def _take_inbox(self, view: View, now: int) -> list[int]:
-        """Put all that happened into the graph; returns the numbers of new jobs."""
+        """Applies all events to the graph; returns the numbers of new jobs."""
         graph, inbox, new = self.graph, self._inbox, []
         self._inbox = []
         finished = [event.tasks for event in inbox if isinstance(event, TaskFinished)]
@@ -162,7 +162,7 @@ class FlowScheduler:
                     if number in graph.jobs:
                         rows = graph.roster.rows(tasks)
                         where = graph.tasks["machine"][rows]
-                        # One that runs elsewhere by now was moved before the news came.
+                        # A task that runs elsewhere now was moved before this event arrived.
                         tasks = tasks[(where == machines) | (where == NOWHERE)]
                     if len(tasks):
                         submissions.append((job, number, tasks))
@@ -218,7 +218,7 @@ class FlowScheduler:
         return plan
 
     def _waiting(self, view: View, now: int) -> Sequence[Effect]:
-        """Say why tasks have no machine, and come back to them."""
+        """Explains why tasks have no machine, and schedules the next round for them."""
         graph, effects = self.graph, list[Effect]()
         if graph.waiting:
             effects.extend(self._explainer.waiting(graph, self._plan, view, now))
@@ -228,7 +228,7 @@ class FlowScheduler:
         return effects
 
     def _committed(self, outcome: Outcome, view: View, now: int) -> None:
-        """The graph follows what the cell made of the plan."""
+        """Updates the graph with the cell's answer to the plan."""
         plan, graph = self._plan, self.graph
         assert plan is not None
         self._claims = None
@@ -240,12 +240,13 @@ class FlowScheduler:
         if not outcome.all_accepted:
             accepted = outcome.accepted
             rows, machines, costs = rows[accepted], machines[accepted], costs[accepted]
-        # Those that moved are stopped first; of those that ended meanwhile nothing is to be said.
+        # Tasks that moved are stopped first; tasks that ended in the meantime are ignored.
         graph.stop(rows, now)
         graph.start(rows, machines, costs, now)
         if not outcome.all_accepted:
             refused = np.flatnonzero(~outcome.accepted)
             for machine in np.unique(plan.machines[refused]).tolist():
                 graph.cluster.look(machine, view)
-            # Others were faster: try again on what is left. What else was refused waits for the timer.
+            # After a conflict, try again on what is left. Tasks refused for other reasons wait for the
+            # timer.
             self._is_due = self._is_due or not _CONFLICTS.isdisjoint(outcome.whys[refused].tolist())

@@ -30,12 +30,12 @@ from argosy.model.errors import ModelError
 from argosy.model.jobs import Job
 from argosy.solvers.placement import PlacementState
 
-#: What an engine sees of a constraint: another one, or nothing.
+#: How an engine sees a constraint: as another constraint, or not at all.
 Sight = Callable[[Constraint], Constraint | None]
 
 
 class ConstraintManager:
-    """Keeps a ledger's constraints."""
+    """Maintains the constraints in a ledger."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class ConstraintManager:
         self.operator = tuple(operator)
         self._around = Surroundings(groups={name: f.sets for name, f in ledger.families.items()})
         self._bounds = [bound for each in self.operator for bound in _bounds(each.rule)]
-        #: What each application has active, by its number.
+        #: Active constraints per application number.
         self._active: dict[int, tuple[Constraint, ...]] = {}
         self._require_sound(self.operator)
         self.operator_seen = tuple(self._seen(self.operator))
@@ -56,7 +56,8 @@ class ConstraintManager:
             ledger.add(seen)
 
     def submit(self, number: int, job: Job) -> None:
-        """The application's constraints become active, or an error says what is wrong with them."""
+        """Activates the application's constraints, or raises an error that says what is wrong with
+        them."""
         if number in self._active:
             return
         own = of_job(job.id, job.constraints)
@@ -86,7 +87,7 @@ class ConstraintManager:
         return list(self._active)
 
     def everything(self) -> list[Constraint]:
-        """All that is active: the operator's, then each application's."""
+        """All active constraints: the operator's, then each application's."""
         return [*self.operator_seen, *(c for own in self._active.values() for c in own)]
 
     def _seen(self, constraints: Iterable[Constraint]) -> Iterable[Constraint]:
@@ -97,7 +98,7 @@ class ConstraintManager:
 
     def _require_sound(self, constraints: Sequence[Constraint]) -> None:
         for finding in lint(constraints, self._around):
-            # Two soft constraints may contradict each other: the objective decides between them.
+            # Soft constraints may contradict each other: the objective decides between them.
             if finding.severity == "error" and finding.code in ("unknown-group", "spread", "never"):
                 text = format_constraint(constraints[finding.constraint])
                 raise ModelError(f"'{text}': {finding.problem}")
@@ -122,7 +123,7 @@ class ConstraintManager:
 
 
 def _bounds(rule: Rule) -> Iterator[tuple[tuple[str, ...], TagConstraint, str]]:
-    """Subject, tag constraint and group of all that has to hold, whatever else does."""
+    """Subject, tag constraint and group of everything that must hold unconditionally."""
     match rule:
         case AllOf(parts):
             for part in parts:
@@ -135,8 +136,8 @@ def _bounds(rule: Rule) -> Iterator[tuple[tuple[str, ...], TagConstraint, str]]:
 
 
 def _within(expression: Expression, bounds: Sequence[TagConstraint]) -> Expression:
-    """Tag constraints that contradict a bound of the operator's take the nearest count it allows.
-    What stands under a negation is left as it is."""
+    """Replaces the bounds of tag constraints that contradict the operator's by the nearest allowed
+    count. Negated constraints are left alone."""
     match expression:
         case TagConstraint(tags, least, most):
             for bound in bounds:

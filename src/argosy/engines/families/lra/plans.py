@@ -31,7 +31,7 @@ from argosy.solvers.placement.violations import Judge
 
 
 class Application:
-    """An LRA that waits for its containers, or for some that it lost."""
+    """An LRA waiting for all of its containers, or for those it lost."""
 
     __slots__ = ("attempts", "job", "number", "tasks")
 
@@ -45,7 +45,7 @@ class Application:
 class AskedKind(msgspec.Struct, frozen=True):
     """The containers of one group of an application."""
 
-    #: Its place in the batch.
+    #: The application's position in the batch.
     application: int
     tags: tuple[str, ...]
     shape: int
@@ -55,23 +55,23 @@ class AskedKind(msgspec.Struct, frozen=True):
 
 
 class BatchQuestion(Question, frozen=True):
-    """Where the containers of all applications of a batch go."""
+    """Asks where the containers of all applications in a batch go."""
 
     applications: int
     kinds: tuple[AskedKind, ...]
-    #: Of the decision's own random stream.
+    #: Seed of the decision's own random stream.
     seed: int = 0
 
 
 class Spot(msgspec.Struct, frozen=True):
-    """A machine, and its version when it was chosen."""
+    """A machine and its version when it was chosen."""
 
     machine: int
     version: int
 
 
 class ContainerMove(msgspec.Struct, frozen=True):
-    """A running container that goes elsewhere."""
+    """A running container to be moved."""
 
     task: int
     shape: int
@@ -79,25 +79,24 @@ class ContainerMove(msgspec.Struct, frozen=True):
 
 
 class BatchDecision(Decision, frozen=True):
-    #: Of each application, whether it is placed.
+    #: Per application: whether it is placed.
     placed: tuple[bool, ...]
-    #: Of each kind that was asked about, where its containers go; nowhere, if its application has no
-    #: place.
+    #: Per kind in the question: where its containers go; empty if its application is not placed.
     spots: tuple[tuple[Spot, ...], ...]
     moves: tuple[ContainerMove, ...]
     explanation: Explanation
-    #: Whether it is proven best, how far it may be from that, and how many machines the integer program
-    #: had to choose from.
+    #: Whether the answer is proven optimal, how far it may be from the optimum, and how many machines
+    #: the integer program chose from.
     is_optimal: bool
     gap: float | None
     candidates: int
 
 
 class AskedBatch(msgspec.Struct, frozen=True):
-    """A batch that is being decided on; its applications may lose tasks meanwhile."""
+    """A batch being decided; its applications may lose tasks in the meantime."""
 
     applications: list[Application]
-    #: Of each kind that is asked about, as it was then.
+    #: The tasks of each kind at the time of asking.
     tasks: list[TaskArray]
     question: BatchQuestion
 
@@ -109,12 +108,12 @@ class BatchPlan(msgspec.Struct, frozen=True):
     question: BatchQuestion
     decision: BatchDecision
     claims: Claims | None
-    #: What the claims take, per machine and dimension.
+    #: Resources that the claims take, per machine and dimension.
     taken: NDArray[np.int64] | None = None
 
 
 class _Rows:
-    """Claims in the making; neighbours share a gang."""
+    """Claims under construction; the rows of a gang are adjacent."""
 
     def __init__(self) -> None:
         self.tasks: list[TaskArray] = []
@@ -150,12 +149,12 @@ class _Rows:
         return taken
 
 
-#: An algorithm; it keeps nothing between two problems.
+#: An algorithm, with no state kept between problems.
 Algorithm = Callable[[PlacementProblem, Random, Budget], PlacementAnswer]
 
 
 class Planner:
-    """Makes plans for batches. It has no state: `decide` may run beside everything else."""
+    """Makes plans for batches. It has no state, so `decide` may run in the background."""
 
     def __init__(self, settings: LraSettings, algorithm: Algorithm) -> None:
         self._settings = settings
@@ -163,7 +162,8 @@ class Planner:
         self.objective = settings.objective
 
     def tags(self, job: Job, group: TaskGroup) -> Sequence[str]:
-        """Automatic tags are for those whom constraints may name: LRAs, and jobs with constraints."""
+        """Automatic tags are only for containers that constraints may name: LRAs and jobs with
+        constraints."""
         if self._settings.is_lra(job) or job.constraints:
             return container_tags(job, group)
         return group.tags
@@ -186,7 +186,7 @@ class Planner:
         return memory.ledger.problem(free, view.capacity(), kinds, self.smallest(view))
 
     def ask(self, batch: Sequence[Application], view: View, seed: int = 0) -> BatchQuestion:
-        """A kind for each group of each application, in order."""
+        """The question for a batch: one kind per group of each application, in order."""
         kinds = [
             AskedKind(
                 index,
@@ -215,7 +215,7 @@ class Planner:
     def decide(
         self, question: BatchQuestion, memory: Memory, view: View, random: Random, budget: Budget
     ) -> BatchDecision:
-        """All applications of the batch placed together, with running containers that may move."""
+        """Places all applications of the batch together, with running containers that may move."""
         free = self.room(view)
         kinds = self.kinds(question, view)
         movers = self._movers(memory, view)
@@ -246,8 +246,8 @@ class Planner:
         decision: BatchDecision,
         view: View,
     ) -> BatchPlan:
-        """The claims of a decision: each application a gang, and each container that moves. `tasks` are
-        those that were asked about, by kind; some may have been withdrawn since."""
+        """The claims of a decision: one gang per application and per moving container. `tasks` are
+        those in the question, by kind; some may have been withdrawn since."""
         rows = _Rows()
         for asked, mine, spots in zip(question.kinds, tasks, decision.spots, strict=True):
             is_wanted = np.isin(mine, batch[asked.application].tasks)
@@ -272,7 +272,7 @@ class Planner:
         memory: Memory,
         view: View,
     ) -> BatchPlan:
-        """Each kind of container again, anywhere in the sets in which it was to be."""
+        """Places each kind of container again, anywhere within the node sets chosen before."""
         family = memory.ledger.families.get(self._settings.relax_within)
         planned: dict[tuple[int, frozenset[str]], NDArray[np.int32]] = {}
         for asked, spots in zip(plan.question.kinds, plan.decision.spots, strict=True):
@@ -295,7 +295,7 @@ class Planner:
         return self.plan(left, tasks_by_kind(left), question, decision, view)
 
     def _movers(self, memory: Memory, view: View) -> list[tuple[int, int, int]]:
-        """Own containers of applications that break something, at most as many as may be moved."""
+        """Own containers of applications that violate constraints, at most as many as may be moved."""
         if not self._settings.migrate:
             return []
         broken = Judge(memory.ledger).broken(memory.manager.everything())
@@ -310,7 +310,7 @@ class Planner:
 
 
 def tasks_by_kind(batch: Sequence[Application]) -> list[TaskArray]:
-    """The tasks of each kind that `Planner.ask` asks about."""
+    """The tasks of each kind in the question from `Planner.ask`."""
     return [
         tasks
         for application in batch
@@ -345,7 +345,7 @@ def _spots(machines: NDArray[np.int32], view: View) -> tuple[Spot, ...]:
 
 
 def _allowed(asked: AskedKind, view: View) -> NDArray[np.bool_] | None:
-    """The machines that have what the containers require; None stands for all."""
+    """The machines with the required attributes; None means all."""
     if view.unknown_resource(asked.shape) is not None:
         return np.zeros(view.machines, np.bool_)
     return to_mask(view.where(asked.requires), view.machines) if asked.requires else None

@@ -49,5 +49,5 @@ class LraSettings(SerialSettings, frozen=True):
         return job.kind in self.long_running or _EVERY in self.long_running
 
     def are_of_lra(self, tags: frozenset[str]) -> bool:
-        """Whether a container with these tags, automatic ones too, is one of an application."""
+        """Whether a container with these tags, including automatic ones, belongs to an LRA."""
         return _EVERY in self.long_running or any(kind_tag(k) in tags for k in self.long_running)

@@ -40,7 +40,8 @@ class MultiDimensional:
         self._terms = self._shares(statistics)
 
     def _shares(self, statistics: ClusterStatistics) -> list[tuple[int, int]]:
-        """As many tasks as make up an equal dominant share are dearer to leave unscheduled."""
+        """The terms of each owner: leaving tasks within an equal dominant share unscheduled costs
+        more."""
         counts, demands = statistics.owner_tasks, statistics.demands
         active = np.flatnonzero(counts)
         terms = [(0, 0)] * len(counts)
