@@ -249,7 +249,11 @@ class Planner:
         """The claims of a decision: each application a gang, and each container that moves. `tasks` are
         those that were asked about, by kind; some may have been withdrawn since."""
         rows = _Rows()
-        for asked, mine, spots in zip(question.kinds, tasks, decision.spots, strict=True):
+        columns = list(zip(question.kinds, tasks, decision.spots, strict=True))
+        if self._settings.conflict == "kill":
+            # A transaction does not preempt its own claims, so those of the highest precedence go first.
+            columns.sort(key=lambda column: -batch[column[0].application].job.precedence)
+        for asked, mine, spots in columns:
             is_wanted = np.isin(mine, batch[asked.application].tasks)
             if decision.placed[asked.application] and is_wanted.any():
                 kept = [spots[row] for row in np.flatnonzero(is_wanted).tolist()]
