@@ -16,18 +16,10 @@ from argosy.testing.builders import GIB, SECOND, job, scenario
 from argosy.testing.conformance import RUNNING, ConformanceRun
 
 POLICIES = ["load-spreading", "quincy", "network-aware", "multi-dimensional"]
-LARGE: dict[str, Any] = {
-    name: 1_000_000
-    for name in (
-        "per_task",
-        "waiting",
-        "per_second",
-        "per_precedence",
-        "preemption",
-        "migration",
-        "fairness",
-    )
-}
+LARGE: dict[str, Any] = dict.fromkeys(
+    ("per_task", "waiting", "per_second", "per_precedence", "preemption", "migration", "fairness"),
+    1000000,
+)
 
 
 def linked_machines(count: int) -> CellSpec:

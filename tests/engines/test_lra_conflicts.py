@@ -24,8 +24,8 @@ from argosy.model.scenario import (
     ConstantLatency,
     FleetEntry,
     GroupSpec,
-    SchedulerLimits,
     Network,
+    SchedulerLimits,
 )
 from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import SECOND, cell, job, scenario
@@ -76,7 +76,10 @@ def test_a_limit_is_no_conflict_that_relaxing_could_settle(engine: str, latency:
         network=Network(latency=ConstantLatency(delay=latency)),
         fleet=(
             FleetEntry(
-                name="s", engine=engine, settings={"conflict": "relax"}, limits=SchedulerLimits(jobs=1)
+                name="s",
+                engine=engine,
+                settings={"conflict": "relax"},
+                limits=SchedulerLimits(jobs=1),
             ),
         ),
     )

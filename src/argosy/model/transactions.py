@@ -122,8 +122,9 @@ class Transaction(msgspec.Struct, frozen=True, gc=False):
     `atomic` takes all claims or none; otherwise each claim (or gang) stands for itself. `coarse`
     refuses any machine whose version moved on since the decision; otherwise only fit is checked.
     `scheduler` may have a part after a colon (``mesos:batch``): claims are then counted under that name.
-    `preempt` lets claims push out tasks of strictly lower precedence, but never one that the transaction
-    claims itself; `move` lets a claim replace the claim its task already holds. `wants` is kept for others to read; nothing is judged by it.
+    `preempt` lets claims push out tasks of strictly lower precedence, but never one that the
+    transaction claims itself; `move` lets a claim replace the claim its task already holds. `wants` is
+    kept for others to read; nothing is judged by it.
 
     Where the truth is elsewhere (Kubernetes, a remote agent), claims are made with `assume`: they take
     room and count like any other, until the truth is known. `confirms` are tasks whose assumed claims

@@ -70,8 +70,8 @@ class BatchQuestion(Question, frozen=True):
     kinds: tuple[AskedKind, ...]
     #: Of the decision's own random stream.
     seed: int = 0
-    #: Running containers that may move, if they break a constraint: those of groups whose requirements are
-    #: known.
+    #: Running containers that may move, if they break a constraint: all of groups whose requirements
+    #: are known.
     movable: tuple[GroupRequirement, ...] = ()
 
 
