@@ -132,8 +132,8 @@ class Framework:
         return refused & ~(available > self._declined).any(axis=1)
 
     def decline(self, now: int, used: MachineArray, *, is_limited: bool) -> None:
-        """Some tasks found no place in the offer, or the framework is at its limit: what was of no use is
-        refused for a while, unless a job that was never tried may have use for it."""
+        """Some tasks found no place in the offer, or the framework is at its limit: what was of no use
+        is refused for a while, unless a job that was never tried may have use for it."""
         if not self._refuse or self.offer is None or not (len(self.unplaced) or is_limited):
             return
         if not self._failed_first and any(not work.attempts for work in self.queue):

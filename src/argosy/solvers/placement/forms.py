@@ -8,6 +8,7 @@ and `or` takes the smallest, the smallest sum over the alternatives is the exten
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from itertools import product
 from typing import Final, TypeAlias, TypeVar
 
@@ -18,6 +19,7 @@ from argosy.model.constraints import (
     AllTags,
     AnyOf,
     AnyTags,
+    Constraint,
     Expression,
     NotTags,
     PlacementConstraint,
@@ -26,6 +28,7 @@ from argosy.model.constraints import (
     TagConstraint,
 )
 from argosy.model.constraints.meaning import negated
+from argosy.model.constraints.parts import leaves
 from argosy.model.errors import ModelError
 
 #: A rule with more alternatives than this is refused: each is evaluated for each container.
@@ -41,6 +44,24 @@ class Term(msgspec.Struct, frozen=True):
     is_spread: bool = False
     #: Tag constraints beside these that nothing can keep; each costs 1.
     never: int = 0
+
+
+def without_choice(
+    constraint: Constraint, overlapping: Collection[str]
+) -> list[tuple[frozenset[str], Term]] | None:
+    """The terms of all leaves with their subjects, if nobody has alternatives and none is about a group
+    with overlapping sets."""
+    found: list[tuple[frozenset[str], Term]] = []
+    for leaf in leaves(constraint.rule):
+        subject = frozenset(leaf.subject)
+        ways = alternatives(leaf, subject)
+        if len(ways) > 1 or any(term.never for term in ways[0]):
+            return None
+        if leaf.group in overlapping and not isinstance(leaf, SpreadConstraint):
+            return None
+        found.extend((subject, term) for term in ways[0])
+    everyone = frozenset().union(*(subject for subject, _ in found))
+    return found if len(alternatives(constraint.rule, everyone)) == 1 else None
 
 
 def alternatives(rule: Rule, tags: frozenset[str]) -> list[tuple[Term, ...]]:

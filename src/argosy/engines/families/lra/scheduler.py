@@ -19,8 +19,15 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from argosy.cell import View
-from argosy.engines.api import Capabilities, Context, Finishes, Settings
-from argosy.engines.families.lra.manager import Sight
+from argosy.engines.api import (
+    Capabilities,
+    Context,
+    Finishes,
+    RunFacts,
+    SettingMismatch,
+    Settings,
+)
+from argosy.engines.families.lra.manager import Sight, operator_mismatch
 from argosy.engines.families.lra.memory import Memory
 from argosy.engines.families.lra.plans import (
     Application,
@@ -115,6 +122,12 @@ class LraScheduler(SerialScheduler, ABC):
 
     def sight(self) -> Sight | None:
         return None
+
+    @classmethod
+    def mismatch(cls, settings: Settings, facts: RunFacts) -> SettingMismatch | None:
+        """Operator's constraints among the settings that no cell like this could keep."""
+        assert isinstance(settings, LraSettings)
+        return operator_mismatch(settings.operator, facts)
 
     def figures(self) -> dict[str, float]:
         return self._statistics.figures()
