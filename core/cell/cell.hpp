@@ -434,8 +434,9 @@ class Cell : public CellView {
   Refusal claim(const ClaimRows& rows, std::size_t row, std::int32_t machine, const Terms& terms,
                 bool coarse);
   Refusal claim_any(const ClaimRows& rows, std::size_t row, const Terms& terms, std::int32_t& machine);
-  Refusal make_room(std::int32_t machine, std::int32_t shape, bool preempt);
-  // Slots on `machine` with precedence below `bound`, in order of eviction.
+  Refusal make_room(std::int32_t machine, std::int32_t shape, bool preempt, const ClaimRows& rows);
+  bool is_claimed_by(const ClaimRows& rows, std::int64_t task);
+  // Slots on `machine` with precedence below `bound`, in the order in which they are to go.
   void victims(std::int32_t machine, int bound, std::vector<std::int32_t>& out) const;
 
   Claims claims_;
@@ -446,6 +447,8 @@ class Cell : public CellView {
   std::vector<Step> log_;
   std::vector<std::int64_t> evicted_;
   std::vector<std::int32_t> evicted_from_;
+  // The tasks of the claims being judged, sorted; empty until it matters.
+  std::vector<std::int64_t> claimed_;
   Amounts capacity_ever_{};
   // Tasks with assumed claims, and the claims' sequence numbers.
   FlatMap<std::uint64_t> assumed_;

@@ -53,6 +53,8 @@ enum class Why : std::uint8_t {
   cancelled = 22,
   // The task ended in failure.
   failed = 23,
+  // Nothing is offered to the task's framework.
+  not_offered = 24,
 };
 
 }  // namespace argosy

@@ -340,7 +340,7 @@ class Roster {
     });
     for (const Number number : waiting_) {
       JobRow& job = job_rows_[*jobs_.find(number)];
-      set(job, price * ((now - job.since) / 1'000'000));
+      set(job, std::min(cost_limit, price * ((now - job.since) / 1'000'000)));
     }
   }
 

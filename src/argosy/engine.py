@@ -11,6 +11,7 @@ from argosy.cell import Bitmap, Draft, Found, Rule, Snapshot, View, to_bitmap, t
 from argosy.cell.waits import WaitRules, WaitView
 from argosy.engines.api import (
     Capabilities,
+    ChecksSettings,
     Context,
     Deliberates,
     Engine,
@@ -18,6 +19,8 @@ from argosy.engines.api import (
     NeededExtra,
     NeedsExtra,
     ReportsMetrics,
+    RunFacts,
+    SettingMismatch,
     Settings,
 )
 from argosy.engines.shared.withdrawal import Withdrawal, added, failed, withdrawn
@@ -93,6 +96,7 @@ __all__ = [
     "Budget",
     "Budgets",
     "Capabilities",
+    "ChecksSettings",
     "Claims",
     "Cluster",
     "Commit",
@@ -143,9 +147,11 @@ __all__ = [
     "ReportsMetrics",
     "Resources",
     "Rule",
+    "RunFacts",
     "Sample",
     "SampleReturned",
     "Send",
+    "SettingMismatch",
     "Settings",
     "ShapeArray",
     "Snapshot",

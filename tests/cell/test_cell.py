@@ -209,6 +209,26 @@ def test_equals_are_never_preempted_and_the_rest_that_lacks_is_told() -> None:
     assert outcome.evicted.tolist() == []
 
 
+def test_a_transaction_never_preempts_what_it_claims_itself() -> None:
+    cell = cell_of((10, 10))
+    low, high = (cell.shape(Resources(6, 1), precedence=p) for p in (0, 3))
+    outcome = claim(cell, (1, 0, low), (2, 0, high), preempt=True)
+    assert whys(outcome) == [Why.NONE, Why.NO_ROOM]
+    assert outcome.evicted.tolist() == []
+    assert cell.tasks_on(0).tolist() == [1]
+
+
+def test_a_transaction_never_preempts_what_it_moves_itself() -> None:
+    cell = cell_of((10, 10), (10, 10))
+    low, high = (cell.shape(Resources(6, 1), precedence=p) for p in (0, 3))
+    claim(cell, (1, 0, low))
+    outcome = claim(cell, (2, 0, high), (1, 1, low), preempt=True, move=True)
+    assert whys(outcome) == [Why.NO_ROOM, Why.NONE]
+    assert outcome.evicted.tolist() == []
+    outcome = claim(cell, (1, 0, low), (2, 0, high), (1, 1, low), preempt=True, move=True)
+    assert whys(outcome) == [Why.NONE, Why.NO_ROOM, Why.NONE]
+
+
 def test_a_move_takes_the_old_place_off_and_puts_it_back_if_refused() -> None:
     cell = cell_of((4, 4), (1, 1))
     shape = cell.shape(Resources(3, 3))

@@ -21,6 +21,7 @@ from argosy.solvers.placement import (
     PlacementState,
     Running,
     place,
+    printed,
     problem_of,
 )
 from argosy.solvers.placement.answer import appraise
@@ -385,3 +386,14 @@ def test_what_has_no_printed_form_is_refused() -> None:
     many = np.full((60_000, 1), 2, np.int64)
     with pytest.raises(ModelError, match="as printed"):
         solve_printed(problem_of(PlacementCluster(many, many), [kind]))
+
+
+def test_the_printed_program_leaves_out_applications_that_it_is_too_small_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(printed, "MOST_PLACES", 10)
+    capacity = np.full((4, 2), 4, np.int64)
+    request = np.array([1, 1], np.int64)
+    kinds = [ContainerKind(app, frozenset({"w"}), request, 2) for app in range(3)]
+    answer = solve_printed(problem_of(PlacementCluster(capacity, capacity), kinds))
+    assert answer.kinds.tolist() == [0, 0]

@@ -83,8 +83,7 @@ def test_work_can_be_dealt_out_in_turn_or_at_random() -> None:
 @pytest.mark.parametrize("engine", ["omega", "monolithic", "partitioned", "mesos", "mapreduce"])
 def test_a_job_is_given_up_after_a_thousand_attempts(engine: str) -> None:
     settings: dict[str, Any] = {"t_job": 1_000, "t_task": 0}
-    if engine != "mesos":
-        settings["backoff"] = 0
+    settings["refuse" if engine == "mesos" else "backoff"] = 0
     wide = job("wide", 3, cpu=4_000, seconds=None)
     spec = scenario(
         engine, [wide], cell=cell(2), replicas=1, settings=settings, horizon=60 * SECOND

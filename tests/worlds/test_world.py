@@ -510,7 +510,7 @@ GOLDEN = {
     "partitioned": "7d1c760b413b3a651db8fa232060df9a",
     "mapreduce": "0cc276d203491f0a590524c247bb540e",
     "kube": "eb551f8f15773c94df8f06521d83a81c",
-    "mesos": "c4a8bae8c9c7ea857cadade13bd9c06c",
+    "mesos": "a59e4566ee246c2978ef905d27cc9a67",
     "omega": "4f84a96b2b75d36dec1ed1f78e4fc4b4",
     "murmuration": "83153c597ea3afaeee0564d9afd9f437",
     "sparrow": "061ca2b83983ce58c7c52c8c3d2dd1d6",

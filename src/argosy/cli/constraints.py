@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from argosy.cli.output import emit, note, output_option, write
-from argosy.model.errors import CommandError
+from argosy.model.errors import ArgosyError, CommandError
 
 
 @click.command(epilog="Example: argosy constraints lint scenarios/medea.toml")
@@ -144,13 +144,16 @@ def _from(system: str, file: Path) -> list[Any]:
     if system == "yarn":
         from argosy.model.constraints.yarn import from_yarn
 
-        return [part.constraint for part in from_yarn(text.strip())]
-    from argosy.model.constraints.kubernetes import from_kubernetes
+        try:
+            return [part.constraint for part in from_yarn(text.strip())]
+        except ArgosyError as error:
+            raise error.located(file=str(file)) from None
+    from argosy.model.constraints.kubernetes_reader import from_kubernetes
 
-    spec = read_yaml(text, file)
-    if not isinstance(spec, dict):
-        raise CommandError(f"{file} is no table", expected="labels, affinity, ...")
-    return list(from_kubernetes(spec))
+    try:
+        return list(from_kubernetes(read_yaml(text, file)))
+    except ArgosyError as error:
+        raise error.located(file=str(file)) from None
 
 
 def _read(file: Path) -> list[Any]:

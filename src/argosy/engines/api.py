@@ -29,6 +29,7 @@ from argosy.model.budgets import UNTIMED, Budget, Budgets
 from argosy.model.constraints import Constraint
 from argosy.model.effects import Effect, Question
 from argosy.model.events import Decision, Event
+from argosy.model.jobs import Job
 from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Cluster
 from argosy.model.random import Random
@@ -169,6 +170,40 @@ class NeedsExtra(Protocol):
 
     @classmethod
     def lack(cls, settings: Settings) -> NeededExtra | None: ...
+
+
+class RunFacts(msgspec.Struct, frozen=True):
+    """What is known of a run before it begins."""
+
+    #: Resources that some machine has.
+    dimensions: tuple[str, ...]
+    machines: int
+    #: Per node group, how many sets it has.
+    groups: dict[str, int]
+    #: Groups in which some machine is in several sets.
+    overlapping: frozenset[str]
+    #: The operator's placement constraints on the cell.
+    constraints: tuple[Constraint, ...]
+    jobs: Sequence[Job]
+
+
+class SettingMismatch(msgspec.Struct, frozen=True):
+    """A setting that does not fit the run."""
+
+    #: Where it is among the settings: a name, or a name and an index.
+    place: tuple[str | int, ...]
+    problem: str
+    expected: str | None = None
+    hint: str | None = None
+
+
+@runtime_checkable
+class ChecksSettings(Protocol):
+    """What an engine may have besides: settings that make sense only for some cells and jobs. A mismatch
+    is the user's mistake, and is reported before the run begins."""
+
+    @classmethod
+    def mismatch(cls, settings: Settings, facts: RunFacts) -> SettingMismatch | None: ...
 
 
 @runtime_checkable

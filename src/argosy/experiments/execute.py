@@ -25,6 +25,7 @@ from argosy.records import directory as layout
 from argosy.records.in_memory import RunInMemory
 from argosy.records.record import JOB_COLUMNS, TASK_COLUMNS, Columns
 from argosy.records.summary import Provenance, Summary
+from argosy.scenarios.engine_checks import require_fitting
 from argosy.scenarios.missing_extras import missing
 from argosy.scenarios.variants import scenario_digest
 from argosy.version import __version__
@@ -117,6 +118,7 @@ def _ready_engines(
     engines = find_engines(scenario.engine_names(), also)
     if (error := missing(scenario, engines)) is not None:
         raise error
+    require_fitting(scenario, engines)
     return engines
 
 

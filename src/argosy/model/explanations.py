@@ -48,7 +48,7 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             case Why.DUPLICATE:
                 return "the task is already placed"
             case Why.TOGETHER:
-                return "another task of the same all-or-nothing placement was refused"
+                return "another task of the same all-or-nothing placement has no machine"
             case Why.NOT_CLAIMED:
                 return "the task is not placed"
             case Why.NOT_YOURS:
@@ -76,6 +76,8 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 return "a user cancelled it"
             case Why.FAILED:
                 return f"it failed on {where}"
+            case Why.NOT_OFFERED:
+                return "its framework is offered nothing"
         return "no reason was recorded"
 
     def remedy(self) -> str:

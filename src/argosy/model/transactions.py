@@ -119,11 +119,12 @@ class Transaction(msgspec.Struct, frozen=True, gc=False):
     """Machine changes, then confirms, forgets and releases, then claims, checked in this order against
     the current cell.
 
-    `atomic` accepts all claims or none; otherwise each claim (or gang) is accepted on its own. `coarse`
-    refuses any machine whose version has changed since the decision; otherwise only fit is checked.
-    `scheduler` may have a part after a colon (``mesos:batch``): claims are then counted under that
-    name. `preempt` lets claims evict tasks of strictly lower precedence; `move` lets a claim replace
-    the existing claim of its task. `wants` is only stored for others to read.
+    `atomic` takes all claims or none; otherwise each claim (or gang) stands for itself. `coarse`
+    refuses any machine whose version moved on since the decision; otherwise only fit is checked.
+    `scheduler` may have a part after a colon (``mesos:batch``): claims are then counted under that name.
+    `preempt` lets claims push out tasks of strictly lower precedence, but never one that the
+    transaction claims itself; `move` lets a claim replace the claim its task already holds. `wants` is
+    kept for others to read; nothing is judged by it.
 
     If another system has the last word (Kubernetes, a remote agent), claims are made with `assume`:
     they take room and count like any other until that system has decided. `confirms` lists tasks whose

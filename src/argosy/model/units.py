@@ -90,7 +90,10 @@ def shown(value: object) -> str:
         return "a table"
     if isinstance(value, list | tuple):
         return "an array"
-    # TOML dates and times.
+    if isinstance(value, int) and value.bit_length() > 8 * LONGEST_ECHO:
+        # Python itself refuses to write very long numbers.
+        return f"a number of {value.bit_length():,} bits"
+    # Dates and times of TOML.
     text = value.isoformat() if hasattr(value, "isoformat") else repr(value)
     return text if len(text) <= LONGEST_ECHO else f"{text[: LONGEST_ECHO - 3]}..."
 

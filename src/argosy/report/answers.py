@@ -37,13 +37,21 @@ def _choice(answer: WhyAnswer) -> str:
 
 
 def _excluded(reason: str, count: int) -> str:
-    """How many machines a reason excludes; a reason is a resource unless it is one of these two."""
+    """How many machines a reason rules out; a reason is a resource unless it is one of these."""
     one = count == 1
     match reason:
         case "filtered":
             return f"{count:,} {'does' if one else 'do'} not meet the task's requirements"
         case "down":
             return f"{count:,} {'is' if one else 'are'} down"
+        case "full":
+            return f"{count:,} {'has' if one else 'have'} nothing free"
+        case "offered":
+            return f"{count:,} {'is' if one else 'are'} on offer to others or held for gangs"
+        case "declined":
+            return f"{count:,} {'was' if one else 'were'} declined by its framework"
+        case "not wanted":
+            return f"{count:,} {'does' if one else 'do'} not pass its framework's filters"
     return f"{count:,} {'lacks' if one else 'lack'} {reason}"
 
 

@@ -8,7 +8,9 @@ from typing import Final
 import msgspec
 
 from argosy.model.constraints import NAME, RESERVED, Constraint
+from argosy.model.constraints.lint import Surroundings, unsound
 from argosy.model.constraints.parts import SELF, leaves, tags_of
+from argosy.model.constraints.text import format_constraint
 from argosy.model.errors import ModelError, ScenarioError, UnknownName, excerpt
 from argosy.model.jobs import is_name
 from argosy.model.machines import MACHINE_GROUP, Machine
@@ -95,14 +97,13 @@ def make_cell(table: CellTable, brought: Sequence[Machine] = ()) -> CellSpec:
         dimensions_of(machine.capacity for machine in machines)
     except ModelError as error:
         raise Misfit(error, _MACHINES) from None
-    return CellSpec(
-        machines=tuple(machines),
-        groups=tuple(
-            GroupSpec(name=name, sets=_sets(name, group, len(machines)))
-            for name, group in table.groups.items()
-        ),
-        constraints=_constraints(table),
+    groups = tuple(
+        GroupSpec(name=name, sets=_sets(name, group, len(machines)))
+        for name, group in table.groups.items()
     )
+    constraints = _constraints(table)
+    _require_sound(constraints, groups, len(machines))
+    return CellSpec(machines=tuple(machines), groups=groups, constraints=constraints)
 
 
 def _constraints(table: CellTable) -> tuple[Constraint, ...]:
@@ -118,6 +119,18 @@ def _constraints(table: CellTable) -> tuple[Constraint, ...]:
                 path,
             )
     return table.constraints
+
+
+def _require_sound(
+    constraints: tuple[Constraint, ...], groups: tuple[GroupSpec, ...], machines: int
+) -> None:
+    sets = {MACHINE_GROUP: machines, **{group.name: len(group.sets) for group in groups}}
+    if (finding := unsound(constraints, Surroundings(groups=sets))) is not None:
+        text = format_constraint(constraints[finding.constraint])
+        raise Misfit(
+            ScenarioError(f"'{text}': {finding.problem}"),
+            ("cell", "constraints", finding.constraint),
+        )
 
 
 def _sets(name: str, group: NodeGroupTable, machines: int) -> tuple[str, ...]:

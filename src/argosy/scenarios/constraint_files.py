@@ -171,8 +171,12 @@ def read_yaml(text: str, path: Path) -> Any:
         raise CommandError(
             f"{path}: YAML needs PyYAML", hint="pip install 'argosy[yaml]', or use TOML"
         ) from None
-    except (msgspec.DecodeError, ValueError) as error:
+    except msgspec.DecodeError as error:
         raise ModelError(f"not YAML: {error}", file=str(path)) from None
+    except (ValueError, RecursionError) as error:
+        # Python's own bounds on the digits of a number, and on nesting.
+        what = "a number has too many digits" if isinstance(error, ValueError) else "too deep"
+        raise ModelError(f"not readable as YAML: {what}", file=str(path)) from None
 
 
 def _yaml(path: Path) -> Any:

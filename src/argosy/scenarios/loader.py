@@ -242,12 +242,20 @@ def _scenario(
         left_out=tuple(notes.sentences()),
         federation=federation,
     )
+    _check_engines(scenario, also)
     if not table.as_published:
         return scenario
     try:
         return as_published(scenario)
     except ArgosyError as error:
         raise Misfit(error, ("as_published",)) from None
+
+
+def _check_engines(scenario: Scenario, also: dict[str, type[Engine]] | None) -> None:
+    from argosy.engines.registry import find_engines
+    from argosy.scenarios.engine_checks import check_engines
+
+    check_engines(scenario, find_engines(scenario.engine_names(), also))
 
 
 def _cell(path: Path, table: ScenarioTable, notes: Notes) -> CellSpec:

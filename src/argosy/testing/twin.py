@@ -443,6 +443,7 @@ class TwinCell:
             claim
             for claim in self._victims(number)
             if self.shapes[claim.shape].precedence < shape.precedence
+            and claim.task not in claims.tasks
         ]
         chosen: list[TwinClaim] = []
         while self._lacking(number, shape, chosen) and transaction.preempt and lower:

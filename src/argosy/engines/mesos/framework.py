@@ -13,9 +13,10 @@ from argosy.cell.bitmaps import to_mask
 from argosy.engines.shared.serial import KindTime
 from argosy.engines.shared.withdrawal import Withdrawal, claims_left, left
 from argosy.model.effects import Explain
+from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import Job
-from argosy.model.transactions import Claims, TaskArray
-from argosy.model.units import Micros
+from argosy.model.transactions import Claims, MachineArray, TaskArray
+from argosy.model.units import Micros, format_duration
 
 
 class FrameworkSettings(KindTime, frozen=True):
@@ -57,9 +58,13 @@ class Framework:
     """A framework's queue, current offer and filters. A declined machine is not offered again for a
     while, unless it has more free by then or the framework has a new job."""
 
-    def __init__(self, kind: str, settings: FrameworkSettings, refuse: int) -> None:
+    def __init__(
+        self, kind: str, settings: FrameworkSettings, refuse: int, *, failed_first: bool
+    ) -> None:
+        """With `failed_first`, a job that could not be placed is tried again before all others."""
         self.kind = kind
         self.settings = settings
+        self._failed_first = failed_first
         self.queue: deque[HoardedJob] = deque()
         self.deciding: HoardedJob | None = None
         #: The current offer, per machine and dimension.
@@ -74,6 +79,9 @@ class Framework:
         #: What was declined on each machine, and until when that counts.
         self._declined = np.zeros((0, 0), np.int64)
         self._until = np.zeros(0, np.int64)
+        #: Why it was offered nothing when its jobs were last told, and the jobs that came since.
+        self._told: frozenset[str] = frozenset()
+        self._untold: list[HoardedJob] = []
 
     @property
     def wants_offers(self) -> bool:
@@ -82,6 +90,7 @@ class Framework:
     def submit(self, work: HoardedJob) -> None:
         """Queues a job; it may want what was declined."""
         self.queue.append(work)
+        self._untold.append(work)
         self._until[:] = 0
 
     def withdraw(self, event: Withdrawal) -> None:
@@ -102,28 +111,69 @@ class Framework:
         self.claims, self.unplaced = claims_left(self.claims, event), left(self.unplaced, event)
 
     def acceptable(self, available: NDArray[np.int64], view: View, now: int) -> NDArray[np.int64]:
-        """The part of `available` that passes the filters."""
-        passes = np.ones(len(available), np.bool_)
-        if self.settings.only:
-            passes &= to_mask(view.where(self.settings.only), view.machines)
-        for name, value in self.settings.avoid.items():
-            passes &= ~to_mask(view.where({name: value}), view.machines)
-        if len(self._until) == len(available):
-            passes &= (self._until <= now) | (available > self._declined).any(axis=1)
+        """What of `available` passes the filters."""
+        passes = self._wanted(view) & ~self._refused(available, now)
         return available if passes.all() else np.where(passes[:, None], available, 0)
 
-    def decline(self, now: int) -> None:
-        """If some tasks found no place in the offer, declines its unused machines for a while, unless a
-        queued job that was never tried may want them."""
-        if not self._refuse or self.offer is None or not len(self.unplaced):
+    def _wanted(self, view: View) -> NDArray[np.bool_]:
+        """Machines by their attributes."""
+        wanted = np.ones(view.machines, np.bool_)
+        if self.settings.only:
+            wanted &= to_mask(view.where(self.settings.only), view.machines)
+        for name, value in self.settings.avoid.items():
+            wanted &= ~to_mask(view.where({name: value}), view.machines)
+        return wanted
+
+    def _refused(self, available: NDArray[np.int64], now: int) -> NDArray[np.bool_]:
+        """Machines that were declined and have no more than then."""
+        if len(self._until) != len(available):
+            return np.zeros(len(available), np.bool_)
+        refused: NDArray[np.bool_] = self._until > now
+        return refused & ~(available > self._declined).any(axis=1)
+
+    def decline(self, now: int, used: MachineArray, *, is_limited: bool) -> None:
+        """Some tasks found no place in the offer, or the framework is at its limit: what was of no use
+        is refused for a while, unless a job that was never tried may have use for it."""
+        if not self._refuse or self.offer is None or not (len(self.unplaced) or is_limited):
             return
-        if any(not work.attempts for work in self.queue):
+        if not self._failed_first and any(not work.attempts for work in self.queue):
             return
         if len(self._until) != len(self.offer):
             self._until = np.zeros(len(self.offer), np.int64)
             self._declined = np.zeros_like(self.offer)
         unused: NDArray[np.bool_] = np.asarray(self.offer.any(axis=1))
-        if self.claims is not None:
-            unused[self.claims.machines] = False
+        unused[used] = False
         self._until[unused] = now + self._refuse
         self._declined[unused] = self.offer[unused]
+
+    def unoffered(self, available: NDArray[np.int64], view: View, now: int) -> list[Explain]:
+        """Why the framework is offered nothing, for jobs that were never tried and were not told yet."""
+        free, there = view.free().any(axis=1), available.any(axis=1)
+        wanted, refused = self._wanted(view), self._refused(available, now)
+        masks = {
+            "full": ~free,
+            "offered": free & ~there,
+            "not wanted": there & ~wanted,
+            "declined": there & wanted & refused,
+        }
+        ruled_out = {name: int(mask.sum()) for name, mask in masks.items() if mask.any()}
+        jobs = self._untold if self._told == ruled_out.keys() else [*self.queue]
+        self._told, self._untold = frozenset(ruled_out), []
+        told = Explanation(
+            looked_at=view.machines,
+            ruled_out=ruled_out,
+            refused=Refusal(Why.NOT_OFFERED),
+            remedy=self._remedy(ruled_out),
+        )
+        return [Explain(work.tasks, told) for work in jobs if not work.attempts and len(work.tasks)]
+
+    def _remedy(self, ruled_out: dict[str, int]) -> str:
+        if "declined" in ruled_out:
+            return (
+                f"wait: declined machines are offered again after {format_duration(self._refuse)}"
+            )
+        if "offered" in ruled_out:
+            return "wait until others return their offers, or set offers = 'fair-share'"
+        if "full" in ruled_out:
+            return "wait until tasks end, or add a machine"
+        return f"change the filters of the framework {self.kind}, or add a machine that passes them"

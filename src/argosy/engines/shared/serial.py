@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from argosy.cell import Bitmap, Draft, Found, Rule, View
 from argosy.engines.api import Context, Settings
+from argosy.engines.shared.gangs import explain_gang
 from argosy.engines.shared.withdrawal import Withdrawal, added, claims_left, failed, left
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
@@ -265,11 +266,7 @@ class SerialScheduler:
         if len(part) < len(work.tasks):
             self._unplaced = np.concatenate([self._unplaced, work.tasks[len(part) :]])
         if terms.atomic and draft.count and len(self._unplaced):
-            together = structs.replace(
-                self._explains[0].explanation,
-                remedy=f"room for all {len(work.tasks)} tasks at once; {draft.count} had room",
-            )
-            self._explains = [Explain(work.tasks, together)]
+            self._explains = explain_gang(work.job, work.tasks, self._explains, draft.count)
             return None
         if not draft.count:
             return None

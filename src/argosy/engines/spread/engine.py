@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from argosy.cell import Found, Rule, View
 from argosy.engines.api import Capabilities, Context, Finishes, Settings
+from argosy.engines.shared.gangs import explain_gang
 from argosy.engines.shared.serial import PendingJob, SerialScheduler, SerialSettings
 from argosy.model.effects import Effect, Explain
 from argosy.model.events import Committed, Event, TaskFinished, TasksLost
@@ -109,6 +110,10 @@ class Spread(SerialScheduler):
                 self._explains.append(Explain(tasks[count:], found.explanation()))
         self._explanation = seen[0].explanation() if len(seen) == 1 else None
         self._unplaced = np.concatenate(unplaced)
-        if not claims or (work.job.gang and len(self._unplaced)):
+        if not claims:
+            return None
+        if work.job.gang and len(self._unplaced):
+            placed = len(part) - len(self._unplaced)
+            self._explains = explain_gang(work.job, part, self._explains, placed)
             return None
         return Claims.joined(claims)

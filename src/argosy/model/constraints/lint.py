@@ -68,6 +68,16 @@ def lint(
     return sorted(found, key=lambda finding: (finding.constraint, finding.other or -1))
 
 
+def unsound(constraints: Sequence[Constraint], around: Surroundings) -> LintFinding | None:
+    """The first constraint that nothing could keep by itself, or that names an unknown group. Two that
+    contradict each other are sound: if they are soft, the objective decides between them."""
+    for index, constraint in enumerate(constraints):
+        for finding in _alone(index, constraint, around):
+            if finding.severity == "error":
+                return finding
+    return None
+
+
 def _alone(index: int, constraint: Constraint, around: Surroundings) -> Iterator[LintFinding]:
     rule = constraint.rule
     groups = None if around.groups is None else {MACHINE_GROUP, *around.groups}

@@ -56,7 +56,7 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "firmament": {"policy": "network-aware", "explain_arcs": 0, "reschedule": False},
     "spread": {"t_job": 0, "t_task": 0},
     "kube": {},
-    "mesos": {"t_job": 0, "t_task": 0, "t_offer": 0},
+    "mesos": {"t_job": 0, "t_task": 0, "t_offer": 0, "refuse": 0},
     "sparrow": {},
 }
 

@@ -99,7 +99,9 @@ def fleet(told: dict[str, Parameter]) -> tuple[FleetEntry, ...]:
         case "multi-path":
             entries = (_entry("monolithic", KINDS, {"paths": times, **retry}),)
         case "mesos":
-            entries = (_entry("mesos", KINDS, {"frameworks": times, "retry": told["retry"]}),)
+            # In the paper's model, what was declined is offered again at once.
+            settings = {"frameworks": times, "retry": told["retry"], "refuse": 0}
+            entries = (_entry("mesos", KINDS, settings),)
         case "omega":
             how = {name: told[name] for name in ("placement", "transaction", "detection")}
             entries = tuple(

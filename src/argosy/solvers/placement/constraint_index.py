@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.model.constraints import Constraint, SpreadConstraint
+from argosy.model.constraints import Constraint
 from argosy.model.constraints.parts import leaves, tags_of
 from argosy.model.errors import ModelError
 from argosy.model.machines import MACHINE_GROUP
 from argosy.solvers.placement.cluster import ContainerKind, Family, Running
 from argosy.solvers.placement.demands import Demand, Demanders, Tags, demands_of, rarest
-from argosy.solvers.placement.forms import Term, alternatives
+from argosy.solvers.placement.forms import without_choice
 
 Counts = NDArray[np.int32]
 
@@ -35,6 +35,7 @@ class ConstraintIndex:
     ) -> None:
         self.machines = machines
         self.families = {**(families or {}), MACHINE_GROUP: Family.machines(machines)}
+        self._overlapping = frozenset(n for n, family in self.families.items() if family.overlaps)
         self.static = static
         self._rules: dict[Demand, Demanders] = {}
         self._made = 0
@@ -87,7 +88,7 @@ class ConstraintIndex:
                 raise ModelError(f"there is no node group {leaf.group!r}")
         for tag in tags_of(constraint.rule):
             self._popularity[tag] = self._popularity.get(tag, 0) + times
-        terms = self._without_choice(constraint)
+        terms = without_choice(constraint, self._overlapping)
         if terms is None:
             left = self._choices.get(constraint, 0) + times
             if left:
@@ -127,20 +128,6 @@ class ConstraintIndex:
     def _rules_about(self, tags: Tags) -> list[Demand]:
         """Demands that may have a subject with these tags."""
         return [demand for tag in tags for demand in self._by_subject.get(tag, ())]
-
-    def _without_choice(self, constraint: Constraint) -> list[tuple[Tags, Term]] | None:
-        """The terms of all leaves, or None if there are alternatives or overlapping sets."""
-        found: list[tuple[Tags, Term]] = []
-        for leaf in leaves(constraint.rule):
-            subject = frozenset(leaf.subject)
-            ways = alternatives(leaf, subject)
-            if len(ways) > 1 or any(term.never for term in ways[0]):
-                return None
-            if self.families[leaf.group].overlaps and not isinstance(leaf, SpreadConstraint):
-                return None
-            found.extend((subject, term) for term in ways[0])
-        everyone = frozenset().union(*(subject for subject, _ in found))
-        return found if len(alternatives(constraint.rule, everyone)) == 1 else None
 
     def _move(self, tags: Tags, machine: int, count: int) -> None:
         where = self._running.get(tags)

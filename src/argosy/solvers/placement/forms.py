@@ -9,6 +9,7 @@ extent of the rule.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from itertools import product
 from typing import Final, TypeAlias, TypeVar
 
@@ -19,6 +20,7 @@ from argosy.model.constraints import (
     AllTags,
     AnyOf,
     AnyTags,
+    Constraint,
     Expression,
     NotTags,
     PlacementConstraint,
@@ -27,6 +29,7 @@ from argosy.model.constraints import (
     TagConstraint,
 )
 from argosy.model.constraints.meaning import negated
+from argosy.model.constraints.parts import leaves
 from argosy.model.errors import ModelError
 
 #: Rules with more alternatives are refused, because each is evaluated for each container.
@@ -42,6 +45,24 @@ class Term(msgspec.Struct, frozen=True):
     is_spread: bool = False
     #: Number of further tag constraints that can never hold; each costs 1.
     never: int = 0
+
+
+def without_choice(
+    constraint: Constraint, overlapping: Collection[str]
+) -> list[tuple[frozenset[str], Term]] | None:
+    """The terms of all leaves with their subjects, if nobody has alternatives and none is about a group
+    with overlapping sets."""
+    found: list[tuple[frozenset[str], Term]] = []
+    for leaf in leaves(constraint.rule):
+        subject = frozenset(leaf.subject)
+        ways = alternatives(leaf, subject)
+        if len(ways) > 1 or any(term.never for term in ways[0]):
+            return None
+        if leaf.group in overlapping and not isinstance(leaf, SpreadConstraint):
+            return None
+        found.extend((subject, term) for term in ways[0])
+    everyone = frozenset().union(*(subject for subject, _ in found))
+    return found if len(alternatives(constraint.rule, everyone)) == 1 else None
 
 
 def alternatives(rule: Rule, tags: frozenset[str]) -> list[tuple[Term, ...]]:

@@ -17,7 +17,7 @@ from argosy.engines.families.flow.adding import Submission, add_jobs
 from argosy.engines.families.flow.cluster import MachineVertices
 from argosy.engines.families.flow.policies import make_policy
 from argosy.engines.families.flow.policy import ArcCosts
-from argosy.engines.families.flow.pools import PLENTY, Pools
+from argosy.engines.families.flow.pools import LARGEST_COST, PLENTY, Pools
 from argosy.engines.families.flow.rooms import set_rooms
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.statistics import ClusterStatistics
@@ -212,6 +212,8 @@ class Graph:
         return self.network.solve(self.settings.algorithm, warm=self.settings.warm)
 
     def set_sink_terms(self, machines: Numbers, rooms: Numbers, terms: ArcCosts) -> None:
+        # Tasks that ask for nothing fit without end; what the last of them would cost has to be a cost.
+        rooms = np.minimum(rooms, (LARGEST_COST - terms.costs) // np.maximum(terms.steps, 1))
         self.roster.set_sink_arcs(
             machines, rooms, terms.costs, terms.steps, self.sink_arcs, *self.sink_terms
         )

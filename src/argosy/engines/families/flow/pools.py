@@ -25,7 +25,9 @@ PoolKey = tuple[tuple[int, ...], tuple[tuple[str, str], ...]]
 NO_ARC: Final = -1
 #: Larger than any flow.
 PLENTY: Final = 2**31 - 1
-#: Number of pools kept although they have no tasks.
+#: The most that a unit on an arc may cost.
+LARGEST_COST: Final = 2**40
+#: Pools that are kept although they have no task.
 _KEPT: Final = 64
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from argosy.engines.api import RunFacts, SettingMismatch
 from argosy.model.constraints import (
     AllOf,
     AllTags,
@@ -23,12 +24,13 @@ from argosy.model.constraints import (
     Rule,
     TagConstraint,
 )
-from argosy.model.constraints.lint import Surroundings, lint
+from argosy.model.constraints.lint import Surroundings, unsound
 from argosy.model.constraints.parts import of_job
 from argosy.model.constraints.text import format_constraint
 from argosy.model.errors import ModelError
 from argosy.model.jobs import Job
 from argosy.solvers.placement import PlacementState
+from argosy.solvers.placement.forms import without_choice
 
 #: How an engine sees a constraint: as another constraint, or not at all.
 Sight = Callable[[Constraint], Constraint | None]
@@ -97,11 +99,9 @@ class ConstraintManager:
                 yield seen
 
     def _require_sound(self, constraints: Sequence[Constraint]) -> None:
-        for finding in lint(constraints, self._around):
-            # Soft constraints may contradict each other: the objective decides between them.
-            if finding.severity == "error" and finding.code in ("unknown-group", "spread", "never"):
-                text = format_constraint(constraints[finding.constraint])
-                raise ModelError(f"'{text}': {finding.problem}")
+        if (finding := unsound(constraints, self._around)) is not None:
+            text = format_constraint(constraints[finding.constraint])
+            raise ModelError(f"'{text}': {finding.problem}")
 
     def _overridden(self, constraint: Constraint) -> Constraint:
         return msgspec.structs.replace(constraint, rule=self._rule(constraint.rule))
@@ -120,6 +120,25 @@ class ConstraintManager:
                 ]
                 return PlacementConstraint(subject, _within(expression, over), group)
         return rule
+
+
+def operator_mismatch(constraints: Sequence[Constraint], facts: RunFacts) -> SettingMismatch | None:
+    """The first of the setting `operator` that a manager would not take."""
+    problem: tuple[int, str] | None = None
+    finding = unsound(constraints, Surroundings(groups=facts.groups))
+    if finding is not None:
+        problem = finding.constraint, finding.problem
+    else:
+        for index, constraint in enumerate(constraints):
+            try:
+                without_choice(constraint, facts.overlapping)
+            except ModelError as error:
+                problem = index, str(error)
+                break
+    if problem is None:
+        return None
+    index, why = problem
+    return SettingMismatch(("operator", index), f"'{format_constraint(constraints[index])}': {why}")
 
 
 def _bounds(rule: Rule) -> Iterator[tuple[tuple[str, ...], TagConstraint, str]]:

@@ -6,8 +6,8 @@ afterwards; so it may be made in the background, on a snapshot of the cell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import islice
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -23,7 +23,7 @@ from argosy.model.constraints.parts import container_tags
 from argosy.model.effects import Question
 from argosy.model.events import Decision
 from argosy.model.explanations import Explanation
-from argosy.model.jobs import Job, TaskGroup
+from argosy.model.jobs import Job, TaskGroup, task_number
 from argosy.model.random import Random
 from argosy.model.transactions import Claims, TaskArray
 from argosy.solvers.placement import ContainerKind, PlacementAnswer, PlacementProblem, place
@@ -54,6 +54,15 @@ class AskedKind(msgspec.Struct, frozen=True):
     requires: dict[str, str]
 
 
+class GroupRequirement(msgspec.Struct, frozen=True):
+    """Attributes that the machines of a group of tasks must have."""
+
+    #: The group's tasks, the last one excluded.
+    begin: int
+    end: int
+    requires: dict[str, str]
+
+
 class BatchQuestion(Question, frozen=True):
     """Asks where the containers of all applications in a batch go."""
 
@@ -61,6 +70,9 @@ class BatchQuestion(Question, frozen=True):
     kinds: tuple[AskedKind, ...]
     #: Seed of the decision's own random stream.
     seed: int = 0
+    #: Running containers that may move, if they break a constraint: all of groups whose requirements
+    #: are known.
+    movable: tuple[GroupRequirement, ...] = ()
 
 
 class Spot(msgspec.Struct, frozen=True):
@@ -185,8 +197,15 @@ class Planner:
     ) -> PlacementProblem:
         return memory.ledger.problem(free, view.capacity(), kinds, self.smallest(view))
 
-    def ask(self, batch: Sequence[Application], view: View, seed: int = 0) -> BatchQuestion:
-        """The question for a batch: one kind per group of each application, in order."""
+    def ask(
+        self,
+        batch: Sequence[Application],
+        view: View,
+        seed: int = 0,
+        running: Mapping[int, Job] | None = None,
+    ) -> BatchQuestion:
+        """A kind for each group of each application, in order. Containers of the jobs in `running`, by
+        number, may move."""
         kinds = [
             AskedKind(
                 index,
@@ -198,7 +217,18 @@ class Planner:
             for index, application in enumerate(batch)
             for group, tasks in application.job.tasks_by_group(application.tasks)
         ]
-        return BatchQuestion(len(batch), tuple(kinds), seed)
+        movable = self._movable(running or {}, view)
+        return BatchQuestion(len(batch), tuple(kinds), seed, tuple(movable))
+
+    def _movable(self, running: Mapping[int, Job], view: View) -> Iterator[GroupRequirement]:
+        if not self._settings.migrate:
+            return
+        for number, job in {**view.applications(), **running}.items():
+            if not self._settings.is_lra(job):
+                continue
+            for start, group in zip(job.group_starts(), job.groups, strict=True):
+                begin = task_number(number, start)
+                yield GroupRequirement(begin, begin + group.count, dict(group.requires))
 
     def kinds(self, question: BatchQuestion, view: View) -> list[ContainerKind]:
         return [
@@ -218,20 +248,25 @@ class Planner:
         """Places all applications of the batch together, with running containers that may move."""
         free = self.room(view)
         kinds = self.kinds(question, view)
-        movers = self._movers(memory, view)
-        for number, (_, machine, shape) in enumerate(movers):
+        movers = self._movers(question, memory, view)
+        for number, (_, machine, shape, requires) in enumerate(movers):
             request = np.array(view.shape_request(shape), np.int64)
             free[machine] += request
             tags = memory.tags(shape, view)
             memory.ledger.stop(tags, machine)
             app = question.applications + number
-            kinds.append(ContainerKind(app, tags, request, 1, origin=machine))
+            allowed = None
+            if requires:
+                allowed = to_mask(view.where(requires), view.machines)
+                # A machine that was relabelled keeps what runs there.
+                allowed[machine] = True
+            kinds.append(ContainerKind(app, tags, request, 1, allowed, origin=machine))
         problem = self.problem(kinds, free, memory, view)
         answer = self._algorithm(problem, random, budget)
-        for _, machine, shape in movers:
+        for _, machine, shape, _ in movers:
             memory.ledger.start(memory.tags(shape, view), machine)
         moves = []
-        for number, (task, machine, shape) in enumerate(movers, len(question.kinds)):
+        for number, (task, machine, shape, _) in enumerate(movers, len(question.kinds)):
             where = answer.machines_of(number)
             if where.tolist() not in ([], [machine]):
                 moves.append(ContainerMove(task, shape, _spots(where, view)[0]))
@@ -249,7 +284,11 @@ class Planner:
         """The claims of a decision: one gang per application and per moving container. `tasks` are
         those in the question, by kind; some may have been withdrawn since."""
         rows = _Rows()
-        for asked, mine, spots in zip(question.kinds, tasks, decision.spots, strict=True):
+        columns = list(zip(question.kinds, tasks, decision.spots, strict=True))
+        if self._settings.conflict == "kill":
+            # A transaction does not preempt its own claims, so those of the highest precedence go first.
+            columns.sort(key=lambda column: -batch[column[0].application].job.precedence)
+        for asked, mine, spots in columns:
             is_wanted = np.isin(mine, batch[asked.application].tasks)
             if decision.placed[asked.application] and is_wanted.any():
                 kept = [spots[row] for row in np.flatnonzero(is_wanted).tolist()]
@@ -294,19 +333,28 @@ class Planner:
         decision = _decision(question, answer, view, explanation)
         return self.plan(left, tasks_by_kind(left), question, decision, view)
 
-    def _movers(self, memory: Memory, view: View) -> list[tuple[int, int, int]]:
-        """Own containers of applications that violate constraints, at most as many as may be moved."""
-        if not self._settings.migrate:
+    def _movers(
+        self, question: BatchQuestion, memory: Memory, view: View
+    ) -> list[tuple[int, int, int, dict[str, str]]]:
+        """Own containers of applications that break something, at most as many as may be moved: task,
+        machine, shape and requirements."""
+        if not question.movable:
             return []
+        groups = sorted(question.movable, key=lambda group: group.begin)
+        begins = [group.begin for group in groups]
         broken = Judge(memory.ledger).broken(memory.manager.everything())
         spots = {(each.tags, each.machine) for each in broken}
-        found = (
-            (task, machine, shape)
-            for task, machine, shape in memory.own_containers()
-            if ((tags := memory.tags(shape, view)), machine) in spots
-            and self._settings.are_of_lra(tags)
-        )
-        return list(islice(found, self._settings.migrate))
+        found: list[tuple[int, int, int, dict[str, str]]] = []
+        for task, machine, shape in memory.own_containers():
+            tags = memory.tags(shape, view)
+            if (tags, machine) not in spots or not self._settings.are_of_lra(tags):
+                continue
+            group = groups[bisect_right(begins, task) - 1]
+            if group.begin <= task < group.end:
+                found.append((task, machine, shape, group.requires))
+            if len(found) == self._settings.migrate:
+                break
+        return found
 
 
 def tasks_by_kind(batch: Sequence[Application]) -> list[TaskArray]:

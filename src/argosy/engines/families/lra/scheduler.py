@@ -11,7 +11,7 @@ Tasks are served from queues, the smallest weighted dominant share first; LRAs c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -19,8 +19,15 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from argosy.cell import View
-from argosy.engines.api import Capabilities, Context, Finishes, Settings
-from argosy.engines.families.lra.manager import Sight
+from argosy.engines.api import (
+    Capabilities,
+    Context,
+    Finishes,
+    RunFacts,
+    SettingMismatch,
+    Settings,
+)
+from argosy.engines.families.lra.manager import Sight, operator_mismatch
 from argosy.engines.families.lra.memory import Memory
 from argosy.engines.families.lra.plans import (
     Application,
@@ -53,7 +60,7 @@ from argosy.model.events import (
     TasksLost,
     TimerFired,
 )
-from argosy.model.explanations import Explanation, Refusal, Why
+from argosy.model.explanations import CONFLICTS, Explanation, Refusal, Why
 from argosy.model.jobs import Job, TaskGroup, job_of
 from argosy.model.random import Random
 from argosy.model.transactions import Claims, Outcome, ShapeArray, TaskArray, Transaction
@@ -116,6 +123,12 @@ class LraScheduler(SerialScheduler, ABC):
 
     def sight(self) -> Sight | None:
         return None
+
+    @classmethod
+    def mismatch(cls, settings: Settings, facts: RunFacts) -> SettingMismatch | None:
+        """Operator's constraints among the settings that no cell like this could keep."""
+        assert isinstance(settings, LraSettings)
+        return operator_mismatch(settings.operator, facts)
 
     def figures(self) -> dict[str, float]:
         return self._statistics.figures()
@@ -273,10 +286,11 @@ class LraScheduler(SerialScheduler, ABC):
         stream, limit = self._context.random, self.time_limit
         if self.is_long:
             seed = stream.child(f"deliberation {self._token}").bits()
-            question = self._planner.ask(batch, view, seed)
+            question = self._planner.ask(batch, view, seed, self._jobs)
             self._asked = AskedBatch(batch, tasks_by_kind(batch), question)
             return [Deliberate(-self._token, question, first.number, "lra", time, limit), *along]
-        question, memory = self._planner.ask(batch, view), self._known(view)
+        question = self._planner.ask(batch, view, running=self._jobs)
+        memory = self._known(view)
         budget = self._context.budgets.start(limit)
         decision = self._planner.decide(question, memory, view, stream, budget)
         self._adopt(AskedBatch(batch, tasks_by_kind(batch), question), decision, view)
@@ -364,23 +378,48 @@ class LraScheduler(SerialScheduler, ABC):
             for index, each in enumerate(plan.applications)
             if index in refused and len(each.tasks)
         ]
-        if again and self._lra.conflict == "relax":
-            random = self._context.random
-            relaxed = self._planner.relaxed(plan, again, random, self._known(view), view)
-            if relaxed.claims is not None:
-                self._plan = relaxed
-                return self._allocate(view, now)
-        effects: list[Effect] = []
         why: dict[int, Refusal] = {}
         for refusal in outcome.refusals(claims):
             number = job_of(refusal.task)
             # For a gang, prefer the claim that was refused for its own reason.
             if number not in why or why[number].why is Why.TOGETHER:
                 why[number] = refusal
+        relaxed = self._relax(plan, again, why, view)
+        effects: list[Effect] = []
         for application in again:
-            refusal = why[application.number]
-            effects.extend(self._again(application, Explanation(refused=refusal)))
+            if relaxed is None or application not in relaxed.applications:
+                refusal = why[application.number]
+                effects.extend(self._again(application, Explanation(refused=refusal)))
+        if relaxed is not None:
+            self._plan = relaxed
+            return [*effects, *self._allocate(view, now)]
         return [*effects, *self._set_timer(now)]
+
+    def _relax(
+        self,
+        plan: BatchPlan,
+        refused: Sequence[Application],
+        why: Mapping[int, Refusal],
+        view: View,
+    ) -> BatchPlan | None:
+        """Another place, at once, for those that met a conflict: one that hit a limit would hit it
+        there too."""
+        if self._lra.conflict != "relax":
+            return None
+        again = [
+            each
+            for each in refused
+            if why[each.number].why in CONFLICTS and each.attempts < self._serial.attempts
+        ]
+        if not again:
+            return None
+        random = self._context.random
+        relaxed = self._planner.relaxed(plan, again, random, self._known(view), view)
+        if relaxed.claims is None:
+            return None
+        for application in again:
+            application.attempts += 1
+        return relaxed
 
     def _count_withdrawn(self, plan: BatchPlan, refused: TaskArray) -> None:
         """Counts refused tasks that were withdrawn as over."""

@@ -69,7 +69,9 @@ class MultiDimensional:
             return ArcCosts(((_FULL * count - used) // count)[None, :])
         added = np.zeros((len(requests), len(machines)), np.int64)
         for dimension in range(count):
-            added += _FULL * requests[:, dimension, None] // capacity[None, :, dimension]
+            whole = capacity[None, :, dimension]
+            # Where a request does not fit there is no room, whatever it would cost.
+            added += _FULL * np.minimum(requests[:, dimension, None], whole) // whole
         return ArcCosts((used[None, :] + added) // count, added // count)
 
     def second_price(self) -> int:
