@@ -11,12 +11,14 @@ namespace argosy {
 enum class RuntimeEvent : std::int32_t {
   // Tasks ended whose end somebody wants to hear of.
   finished = 2,
-  // Tasks arrived at a machine that is gone, too small for them, or whose queue is full.
+  // Tasks arrived at a machine that is gone, draining, too small for them, or whose queue is full.
   lost = 3,
   // Probes came to the head of their queues.
   probes = 4,
   // Phases of shared work ended.
   phases = 5,
+  // Queues that somebody waits for have room.
+  room = 8,
   // What the host pushed.
   call = 16,
   // What a world pushed for itself: jobs and faults of a scenario.

@@ -26,6 +26,8 @@ struct Arrival {
   std::int32_t machine;
   std::int32_t shape;
   std::int32_t scheduler;
+  // The number of what it requires of its machine (requirements.hpp); 0: nothing.
+  std::int32_t requirement = 0;
 };
 
 struct Batch {

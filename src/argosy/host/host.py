@@ -89,7 +89,7 @@ class Host:
         self._effects = EffectRunner(self)
         self._deliberations = Deliberations(self, deliberator, self._effects.spend)
         self.membership = Membership(self)
-        self._reports = Reports(self)
+        self._reports = Reports(self, self._effects.room_watch)
         self._job_control = JobControl(self)
         self._tries = Tries(self.runtime, machines) if machines.acts else None
         self._calls: dict[int, Call] = {}

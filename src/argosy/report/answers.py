@@ -37,13 +37,15 @@ def _choice(answer: WhyAnswer) -> str:
 
 
 def _excluded(reason: str, count: int) -> str:
-    """How many machines a reason rules out; a reason is a resource unless it is one of these two."""
+    """How many machines a reason rules out; a reason is a resource unless it is one of these."""
     one = count == 1
     match reason:
         case "filtered":
             return f"{count:,} {'does' if one else 'do'} not meet the task's requirements"
         case "down":
             return f"{count:,} {'is' if one else 'are'} down"
+        case "queue full":
+            return f"{count:,} {'has' if one else 'have'} a full queue"
     return f"{count:,} {'lacks' if one else 'lack'} {reason}"
 
 
