@@ -28,6 +28,7 @@ from argosy.host.reports import Reports
 from argosy.host.runtime import build_cell, build_runtime
 from argosy.host.scheduler import Router, Scheduler, make_settings
 from argosy.host.setup import HostSetup
+from argosy.host.standstill import StandstillGuard
 from argosy.host.tries import Tries
 from argosy.model.budgets import UNTIMED, Budgets
 from argosy.model.effects import Deliberate, Effect
@@ -102,8 +103,7 @@ class Host:
         #: Whether `run_until` returns when no task is open: nothing more will be submitted.
         self.ends_when_idle = False
         self._stopwatch = stopwatch
-        #: How often an engine was called.
-        self.events = 0
+        self._standstill = StandstillGuard(self)
 
     def _make_schedulers(
         self, engines: Mapping[str, type[Engine]], budgets: Budgets
@@ -194,11 +194,15 @@ class Host:
                 raise
             raise faults.malformed(scheduler.label, what, error) from error
 
+    @property
+    def events(self) -> int:
+        """How often an engine was called."""
+        return sum(scheduler.handled for scheduler in self.schedulers)
+
     def handle(self, scheduler: Scheduler, event: Event, now: int) -> None:
         engine = scheduler.engine
         if engine is None:
             return
-        self.events += 1
         if self.cell.applications() and scheduler.capabilities.constraints:
             self.retire_done()
         began = self._stopwatch() if scheduler.is_measured else 0
@@ -211,6 +215,9 @@ class Host:
             scheduler.computed += self._stopwatch() - began
         if effects:
             self._effects.carry_out(scheduler, effects, now)
+        scheduler.handled += 1
+        if scheduler.handled >= scheduler.next_look:
+            self._standstill.look(scheduler, event, effects, now)
 
     def deliberate(self, scheduler: Scheduler, effect: Deliberate, snapshot: Snapshot) -> None:
         """Has the engine decide on the snapshot: at once, unless there is a deliberator."""
