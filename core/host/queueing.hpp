@@ -188,18 +188,20 @@ inline void TaskRuntime::lose_queue(std::int32_t machine, std::vector<std::int64
 
 inline void TaskRuntime::lose_probes(std::int32_t machine) {
   if (!queues_.has(machine)) return;
-  std::vector<std::int64_t> waiting;
-  for (std::size_t at = 0; at < queues_[machine].size(); ++at) {
+  const std::size_t before = queues_[machine].size();
+  for (std::size_t at = 0; at < queues_[machine].size();) {
     const std::int64_t task = queues_.item(machine, at).task;
-    if (Probe::is_hold(task) && has_hand(task)) waiting.push_back(task);
-  }
-  for (const std::int64_t task : waiting) {
-    queues_.cancel(task, [this](const Arrival& item) {
-      if (keeps_loads_) loads_.leave(item.machine, item.estimate, now_);
-    });
+    if (!Probe::is_hold(task) || !has_hand(task)) {
+      ++at;
+      continue;
+    }
+    const Arrival& item = queues_.remove(machine, at);
+    if (keeps_loads_) loads_.leave(machine, item.estimate, now_);
     lose_probe(Board::index_of(task), lost_);
+    // What is left may stand in another order.
+    at = 0;
   }
-  if (waiting.empty()) return;
+  if (queues_[machine].size() == before) return;
   note_room(machine);
   // What stood behind them may be next.
   pump(machine);

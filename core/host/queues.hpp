@@ -109,6 +109,11 @@ class Queues {
     return give_back((*this)[machine].take(rules_, at).item);
   }
 
+  // The same, at no other entry's expense.
+  const Arrival& remove(std::int32_t machine, std::size_t at) {
+    return give_back((*this)[machine].remove(rules_, at).item);
+  }
+
   template <typename IsUseless, typename Gone>
   void purge(std::int32_t machine, IsUseless is_useless, Gone gone) {
     (*this)[machine].purge(is_useless, [&](std::int32_t item) { gone(give_back(item)); });

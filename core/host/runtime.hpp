@@ -218,7 +218,7 @@ class TaskRuntime {
   // The machine is gone or smaller than it was: the tasks in its queue are handed back in queue order,
   // pending again.
   void lose_queue(std::int32_t machine, std::vector<std::int64_t>& out);
-  // The machine drains: tasks go to other probes of their hand, or back. What is queued stays.
+  // The machine drains: tasks go to other probes of their hand, or back. Tasks that are queued stay.
   void lose_probes(std::int32_t machine);
   // Room may have appeared on the machine by another way than a task's end.
   void pump(std::int32_t machine);
