@@ -129,6 +129,11 @@ class Groups {
 
   std::span<const std::int32_t> sets_of(std::int32_t machine) const { return sets_of_.of(machine); }
 
+  bool has_attribute(std::int32_t machine, std::int32_t attribute) const {
+    const std::span<const std::int32_t> had = attributes_of_.of(machine);
+    return std::find(had.begin(), had.end(), attribute) != had.end();
+  }
+
   const Bitmap& members(std::int32_t set) const { return members_[static_cast<std::size_t>(set)]; }
 
   // Keeps in `bitmap` only machines that have the attribute.

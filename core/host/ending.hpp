@@ -117,6 +117,7 @@ inline bool TaskRuntime::cancel_task(std::int64_t task) {
     tell(item);
   });
   if (machine >= 0) {
+    note_room(machine);
     pump(machine);
     return true;
   }

@@ -4,7 +4,7 @@
 //   {"what":"ended","at":N,"tasks":[...]}                    tasks ended, in this order
 //   {"what":"started","at":N,"tasks":[...],"machines":[...],"after":D}  tasks left a queue and run from N + D on
 //   {"what":"phase-ended","at":N,"job":J,"phase":K,"duration":D}
-//   {"what":"report","at":N,"kind":K}                        a report was handed out: finished, lost, probes, phases
+//   {"what":"report","at":N,"kind":K}                        a report was handed out: finished, lost, probes, phases, room
 //
 // Times are microseconds; task numbers are job x 2^32 + index. Integers are written by std::to_chars, so a
 // line is the same on every machine and costs some tens of nanoseconds. Others may append lines of their own

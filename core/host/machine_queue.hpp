@@ -48,8 +48,8 @@ struct QueueRules {
   std::int64_t steal_attempts = 0;
   std::int32_t steal_from = 0;
   std::int64_t steal_limit = 0;
-  // Of the stream that draws whom to ask.
-  std::uint64_t steal_seed = 0x57EA1;
+  // Of the stream that draws whom to ask: the run's own.
+  std::uint64_t steal_seed = 0;
 };
 
 // What a queue knows of an entry; `item` is for its owner.

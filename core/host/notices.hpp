@@ -11,13 +11,15 @@ namespace argosy {
 enum class RuntimeEvent : std::int32_t {
   // Tasks ended whose ends somebody wants to know about.
   finished = 2,
-  // Tasks arrived at a machine that is gone, too small for them, or whose queue is full.
+  // Tasks arrived at a machine that is gone, draining, too small for them, or whose queue is full.
   lost = 3,
   // Probes reached the head of their queues.
   probes = 4,
   // Phases of shared work ended.
   phases = 5,
-  // Pushed by the host.
+  // Queues that somebody waits for have room.
+  room = 8,
+  // What the host pushed.
   call = 16,
   // Pushed by a world for itself: jobs and faults of a scenario.
   submit = 32,

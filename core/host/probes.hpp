@@ -46,6 +46,8 @@ struct ProbeTerms {
   std::int32_t scheduler = 0;
   std::int32_t shape = 0;
   std::int64_t estimate = 0;
+  // As of an Arrival.
+  std::int32_t requirement = 0;
 };
 
 // Tasks that go to whichever of their probes is ready first.

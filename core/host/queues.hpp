@@ -26,6 +26,8 @@ struct Arrival {
   std::int32_t machine;
   std::int32_t shape;
   std::int32_t scheduler;
+  // The number of what it requires of its machine (requirements.hpp); 0: nothing.
+  std::int32_t requirement = 0;
 };
 
 struct Batch {
@@ -105,6 +107,11 @@ class Queues {
 
   const Arrival& take(std::int32_t machine, std::size_t at) {
     return give_back((*this)[machine].take(rules_, at).item);
+  }
+
+  // The same, at no other entry's expense.
+  const Arrival& remove(std::int32_t machine, std::size_t at) {
+    return give_back((*this)[machine].remove(rules_, at).item);
   }
 
   template <typename IsUseless, typename Gone>

@@ -43,6 +43,7 @@
 #include "host/notices.hpp"
 #include "host/probes.hpp"
 #include "host/queues.hpp"
+#include "host/requirements.hpp"
 #include "host/runs.hpp"
 #include "host/timers.hpp"
 #include "random.hpp"
@@ -73,6 +74,7 @@ class TaskRuntime {
   Listeners& listeners() { return listeners_; }
   Probes& probes() { return probes_; }
   Loads& loads() { return loads_; }
+  Requirements& requirements() { return requirements_; }
   const Pools& pools() const { return pools_; }
   const Usage& usage() const { return usage_; }
   InputRecorder& recorder() { return recorder_; }
@@ -215,7 +217,9 @@ class TaskRuntime {
   // The machine is gone or smaller than before: the tasks in its queue are pending again, and returned in queue
   // order.
   void lose_queue(std::int32_t machine, std::vector<std::int64_t>& out);
-  // Room may have appeared on the machine other than by a task's end.
+  // The machine drains: tasks go to other probes of their hand, or back. Tasks that are queued stay.
+  void lose_probes(std::int32_t machine);
+  // Room may have appeared on the machine by another way than a task's end.
   void pump(std::int32_t machine);
   // Claims were removed other than by a task's end.
   void recount(std::int32_t machine);
@@ -226,6 +230,10 @@ class TaskRuntime {
                    std::vector<std::int64_t>& waits) {
     loads_.read(cell_.machines(), only_long, as_of_beat, rules_.start_delay, now_, lengths, waits);
   }
+  // How many more entries the machine's queue takes; `never`, which is plenty, where there is no limit.
+  std::int64_t queue_room(std::int32_t machine) const;
+  // Reports when the queue of one of the machines, which have none, has room: once for each.
+  void await_room(std::span<const std::int32_t> machines);
   std::int64_t stolen() const { return stolen_; }
 
   // Ends; see ending.hpp.
@@ -249,6 +257,8 @@ class TaskRuntime {
   std::vector<Notice> take_lost() { return std::exchange(lost_, {}); }
   // Tasks that arrived at a full queue.
   std::vector<Notice> take_refused() { return std::exchange(refused_, {}); }
+  // Machines that were waited for.
+  std::vector<std::int32_t> take_roomy() { return std::exchange(roomy_, {}); }
   std::vector<StartNotice> take_starts() { return std::exchange(starts_, {}); }
   const std::vector<TaskRow>& rows() const { return rows_; }
 
@@ -260,7 +270,7 @@ class TaskRuntime {
 
   bool has_report() const {
     return !(finished_.empty() && lost_.empty() && refused_.empty() && ready_.empty() &&
-             phases_.empty());
+             phases_.empty() && roomy_.empty());
   }
   // There must be one.
   Due report() {
@@ -271,7 +281,8 @@ class TaskRuntime {
     if (!finished_.empty()) return told(RuntimeEvent::finished, "finished");
     if (!(lost_.empty() && refused_.empty())) return told(RuntimeEvent::lost, "lost");
     if (!ready_.empty()) return told(RuntimeEvent::probes, "probes");
-    return told(RuntimeEvent::phases, "phases");
+    if (!phases_.empty()) return told(RuntimeEvent::phases, "phases");
+    return told(RuntimeEvent::room, "room");
   }
 
   // True if the event is not the runtime's own.
@@ -338,9 +349,13 @@ class TaskRuntime {
   std::size_t next_of(std::int32_t machine);
   void purge(std::int32_t machine);
   bool ask_hand(std::int32_t machine, std::size_t at, const Arrival& item);
-  void lose_probe(std::int64_t number);
+  void lose_probe(std::int64_t number, std::vector<Notice>& out);
+  void note_room(std::int32_t machine);
+  bool may_take(std::int32_t thief, const Arrival& item) const;
   void steal(std::int32_t thief);
   std::size_t loot(std::int32_t victim, std::size_t& at) const;
+  bool is_draining(std::int32_t machine) const;
+  bool has_hand(std::int64_t hold) const;
   bool is_idle(std::int32_t machine) const;
   bool has_room_now(std::int32_t machine, std::int32_t shape) const;
   bool could_ever_fit(std::int32_t machine, std::int32_t shape) const;
@@ -375,11 +390,15 @@ class TaskRuntime {
   Loads loads_;
   Listeners listeners_;
   Pools pools_;
+  Requirements requirements_;
   Random stealing_;
   std::int64_t stolen_ = 0;
   Usage usage_;
   InputRecorder recorder_;
   std::vector<Notice> finished_, lost_, refused_;
+  // By machine, whether somebody waits for room in its queue; and those that have some by now.
+  std::vector<std::uint8_t> is_awaited_;
+  std::vector<std::int32_t> roomy_;
   std::vector<ProbeNotice> ready_;
   std::vector<PhaseNotice> phases_;
   std::vector<StartNotice> starts_;

@@ -499,5 +499,5 @@ def test_an_audited_cell_stops_at_the_first_discrepancy() -> None:
 
 def test_a_full_queue_is_not_taken_for_a_limit_of_precedence() -> None:
     assert len(Why.__members__) == len({*Why})
-    assert Refusal(Why.QUEUE_FULL).sentence("m1") == "the queue of m1 was full"
+    assert Refusal(Why.QUEUE_FULL).sentence("m1") == "m1 had a full queue"
     assert "above the highest" in Refusal(Why.PRECEDENCE_LIMIT, lacking=2).sentence()

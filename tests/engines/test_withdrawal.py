@@ -87,7 +87,8 @@ class Driver:
             if isinstance(event, QueuesReported):
                 # Of the machines that there are by now.
                 nothing = np.zeros(self.view.machines, np.int64)
-                event = QueuesReported(event.token, nothing, nothing.copy())
+                room = np.full(self.view.machines, 2**62, np.int64)
+                event = QueuesReported(event.token, nothing, nothing.copy(), room)
             self.tell(event)
         self.now = end
 
@@ -113,7 +114,7 @@ class Driver:
                     self._post(at, TimerFired(name))
                 case AskQueues(token):
                     nothing = np.zeros(0, np.int64)
-                    self._post(self.now + 1_000, QueuesReported(token, nothing, nothing))
+                    self._post(self.now + 1_000, QueuesReported(token, nothing, nothing, nothing))
                 case Enqueue(tasks, machines):
                     self._ask(tasks)
                     self.where.update(zip(tasks.tolist(), machines.tolist(), strict=True))

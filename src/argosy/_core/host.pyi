@@ -1,5 +1,6 @@
 """The runtime of tasks: see core/host."""
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final, TypeAlias
 
@@ -26,6 +27,7 @@ class RuntimeEvent(IntEnum):
     LOST = 3
     PROBES = 4
     PHASES = 5
+    ROOM = 8
     CALL = 16
     SUBMIT = 32
     FAULT = 33
@@ -47,7 +49,7 @@ class QueueRules:
         steal_attempts: int = 0,
         steal_from: int = 0,
         steal_limit: int = 0,
-        steal_seed: int = ...,
+        steal_seed: int = 0,
     ) -> None: ...
 
 class QueueRows:
@@ -58,10 +60,19 @@ class QueueRows:
         shapes: NDArray[np.int32],
         durations: NDArray[np.int64],
         estimates: NDArray[np.int64],
+        requirements: Sequence[int] = (),
     ) -> None: ...
 
 class ProbeTerms:
-    def __init__(self, job: int, owner: int, scheduler: int, shape: int, estimate: int) -> None: ...
+    def __init__(
+        self,
+        job: int,
+        owner: int,
+        scheduler: int,
+        shape: int,
+        estimate: int,
+        requirement: int = 0,
+    ) -> None: ...
 
 class Hand:
     def __init__(
@@ -212,13 +223,18 @@ class TaskRuntime:
     def enqueue(
         self, at: int, scheduler: int, rows: QueueRows, first: int = 0, spacing: int = 0
     ) -> None: ...
+    def add_requirement(self, attributes: Sequence[int]) -> int: ...
     def lose_queue(self, machine: int) -> NDArray[np.int64]: ...
+    def lose_probes(self, machine: int) -> None: ...
     def pump(self, machine: int) -> None: ...
     def keep_loads(self) -> None: ...
     def beat_every(self, every: int, counts_sent: bool = False) -> None: ...
     def queue_state(
         self, only_long: bool = False, as_of_beat: bool = False
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+    def queue_room(self) -> NDArray[np.int64]: ...
+    def await_room(self, machines: NDArray[np.int32]) -> None: ...
+    def take_roomy(self) -> NDArray[np.int32]: ...
     @property
     def stolen(self) -> int: ...
     def set_round_trip(self, round_trip: int) -> None: ...

@@ -211,13 +211,20 @@ class View:
 
     def where(self, attributes: Mapping[str, str]) -> Bitmap:
         """Machines that have all of the attributes, whether up or not."""
+        numbers = self.attribute_numbers(attributes)
+        if numbers is None:
+            return np.zeros((self.machines + 63) // 64, np.uint64)
+        return self._columns.with_attributes(numbers)
+
+    def attribute_numbers(self, attributes: Mapping[str, str]) -> list[int] | None:
+        """The cell's numbers for the attributes; none if there is one that no machine ever had."""
         numbers = []
         for key, value in attributes.items():
             number = self._names.known_attribute(key, value)
             if number is None:
-                return np.zeros((self.machines + 63) // 64, np.uint64)
+                return None
             numbers.append(number)
-        return self._columns.with_attributes(numbers)
+        return numbers
 
     def where_tags(
         self, tag: str, group: str = MACHINE_GROUP, least: int = 0, most: int | None = None

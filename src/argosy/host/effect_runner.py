@@ -14,6 +14,8 @@ from argosy.host import late_claims, records
 from argosy.host.agents import Agents
 from argosy.host.busy_time import DAY
 from argosy.host.protocols import MACHINES, agent_of
+from argosy.host.requirements import QueueRequirements
+from argosy.host.room_watch import RoomWatch
 from argosy.host.scheduler import Scheduler
 from argosy.model.effects import (
     Abandon,
@@ -37,7 +39,6 @@ from argosy.model.events import (
     Committed,
     DecisionDue,
     MessageReceived,
-    QueuesReported,
     SampleReturned,
     TimerFired,
 )
@@ -65,6 +66,11 @@ class EffectRunner:
         self._links = host.links
         self._jobs = host.jobs
         self._decisions = host.decisions
+        #: Who steals must meet them; nobody asks otherwise.
+        self._requirements: QueueRequirements | None = None
+        if host.setup.machines.steal is not None:
+            self._requirements = QueueRequirements(host.runtime, host.view, host.jobs)
+        self.room_watch = RoomWatch(host)
         self._agents = Agents(host.setup.clusters, host.view, host.random)
         self._methods: dict[type[Any], Callable[[Scheduler, Any, int], None]] = {
             Think: self._think,
@@ -72,7 +78,7 @@ class EffectRunner:
             Enqueue: self._enqueue,
             Probe: self._probe,
             AnswerProbe: self._answer,
-            AskQueues: self._ask_queues,
+            AskQueues: self.room_watch.ask,
             Sample: self._sample,
             Send: self._send,
             WakeMe: self._wake_me,
@@ -271,10 +277,12 @@ class EffectRunner:
             estimates = np.full(len(tasks), effect.estimate, np.int64)
         at = now + self._links.reliable_delay(scheduler.name, MACHINES, now)
         pace = effect.pace or _AT_ONCE
+        required = () if self._requirements is None else self._requirements.of(tasks)
+        times = self._machines.running_times(tasks)
         self._runtime.enqueue(
             at,
             scheduler.number,
-            QueueRows(tasks, machines, shapes, self._machines.running_times(tasks), estimates),
+            QueueRows(tasks, machines, shapes, times, estimates, required),
             pace.first,
             pace.every,
         )
@@ -302,7 +310,7 @@ class EffectRunner:
         if effect.tasks is not None:
             self._deal(scheduler, effect, effect.tasks, shape, at, now)
             return
-        self._runtime.probe(at, _terms(scheduler, effect, shape), effect.machines)
+        self._runtime.probe(at, self._terms(scheduler, effect, shape), effect.machines)
 
     def _deal(
         self,
@@ -318,7 +326,7 @@ class EffectRunner:
             tasks = tasks[wanted]
         self._runtime.deal(
             at,
-            _terms(scheduler, effect, shape),
+            self._terms(scheduler, effect, shape),
             effect.machines,
             Hand(tasks, self._machines.running_times(tasks), effect.sticky, effect.cancel),
         )
@@ -328,6 +336,12 @@ class EffectRunner:
             tasks,
             scheduler=scheduler.name,
             machines=effect.machines.tolist(),
+        )
+
+    def _terms(self, scheduler: Scheduler, effect: Probe, shape: int) -> ProbeTerms:
+        required = 0 if self._requirements is None else self._requirements.of_probe(effect)
+        return ProbeTerms(
+            effect.job, scheduler.index, scheduler.number, shape, effect.estimate, required
         )
 
     def _answer(self, scheduler: Scheduler, effect: AnswerProbe, now: int) -> None:
@@ -355,24 +369,6 @@ class EffectRunner:
             self._decisions.placed(now, tasks, machines, scheduler.name, None)
         else:
             self._host.membership.lose(tasks, np.full(1, -1, np.int32), Why.MACHINE_GONE, now)
-
-    def _ask_queues(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
-        if effect.latest:
-            model = self._host.setup.machines
-            if model.heartbeat:
-                self._runtime.beat_every(model.heartbeat, model.heartbeat_counts_sent)
-            lengths, waits = self._runtime.queue_state(
-                effect.which == "long", as_of_beat=model.heartbeat > 0
-            )
-            self._host.post(now, scheduler, QueuesReported(effect.token, lengths, waits))
-            return
-        delay = self._links.reliable_delay(scheduler.name, MACHINES, now)
-        self._host.request(now + delay, scheduler, self._arrive_ask_queues, effect)
-
-    def _arrive_ask_queues(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
-        lengths, waits = self._runtime.queue_state(effect.which == "long")
-        hop = self._links.reliable_delay(MACHINES, scheduler.name, now)
-        self._host.post(now + hop, scheduler, QueuesReported(effect.token, lengths, waits))
 
     def _sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
         if effect.cluster:
@@ -450,10 +446,6 @@ class EffectRunner:
             scheduler=scheduler.name,
             explanation=effect.explanation,
         )
-
-
-def _terms(scheduler: Scheduler, effect: Probe, shape: int) -> ProbeTerms:
-    return ProbeTerms(effect.job, scheduler.index, scheduler.number, shape, effect.estimate)
 
 
 def _news(update: WaitUpdate, part: slice = slice(None)) -> PlacementNews:

@@ -28,6 +28,7 @@ from argosy.host.reports import Reports
 from argosy.host.runtime import build_cell, build_runtime
 from argosy.host.scheduler import Router, Scheduler, make_settings
 from argosy.host.setup import HostSetup
+from argosy.host.standstill import StandstillGuard
 from argosy.host.tries import Tries
 from argosy.model.budgets import UNTIMED, Budgets
 from argosy.model.effects import Deliberate, Effect
@@ -89,7 +90,7 @@ class Host:
         self._effects = EffectRunner(self)
         self._deliberations = Deliberations(self, deliberator, self._effects.spend)
         self.membership = Membership(self)
-        self._reports = Reports(self)
+        self._reports = Reports(self, self._effects.room_watch)
         self._job_control = JobControl(self)
         self._tries = Tries(self.runtime, machines) if machines.acts else None
         self._calls: dict[int, Call] = {}
@@ -103,8 +104,7 @@ class Host:
         #: Whether `run_until` returns when no task is open, because nothing more will be submitted.
         self.ends_when_idle = False
         self._stopwatch = stopwatch
-        #: Number of engine calls.
-        self.events = 0
+        self._standstill = StandstillGuard(self)
 
     def _make_schedulers(
         self, engines: Mapping[str, type[Engine]], budgets: Budgets
@@ -195,11 +195,15 @@ class Host:
                 raise
             raise faults.malformed(scheduler.label, what, error) from error
 
+    @property
+    def events(self) -> int:
+        """How often an engine was called."""
+        return sum(scheduler.handled for scheduler in self.schedulers)
+
     def handle(self, scheduler: Scheduler, event: Event, now: int) -> None:
         engine = scheduler.engine
         if engine is None:
             return
-        self.events += 1
         if self.cell.applications() and scheduler.capabilities.constraints:
             self.retire_done()
         began = self._stopwatch() if scheduler.is_measured else 0
@@ -212,6 +216,9 @@ class Host:
             scheduler.computed += self._stopwatch() - began
         if effects:
             self._effects.carry_out(scheduler, effects, now)
+        scheduler.handled += 1
+        if scheduler.handled >= scheduler.next_look:
+            self._standstill.look(scheduler, event, effects, now)
 
     def deliberate(self, scheduler: Scheduler, effect: Deliberate, snapshot: Snapshot) -> None:
         """Lets the engine decide on the snapshot: at once, or in the background if there is a

@@ -14,6 +14,7 @@ from argosy.model.tasks import by_job
 from argosy.model.transactions import (
     OPERATOR,
     AddMachine,
+    DrainMachine,
     MachineArray,
     MachineChange,
     Outcome,
@@ -48,6 +49,8 @@ class Membership:
         if is_resized or is_gone:
             queued = self._runtime.lose_queue(machine)
             self.lose(queued, np.full(len(queued), machine, np.int32), why, now)
+        if isinstance(change, DrainMachine) and change.draining:
+            self._runtime.lose_probes(machine)
         self.evict(outcome, why, now)
         event: MachineJoined | MachineLost | MachineChanged
         if is_gone:

@@ -69,7 +69,7 @@ class PhaseEndedRecord(InputRecord, frozen=True, tag="phase-ended"):
     duration: int
 
 
-ReportKind: TypeAlias = Literal["finished", "lost", "probes", "phases"]
+ReportKind: TypeAlias = Literal["finished", "lost", "probes", "phases", "room"]
 
 
 class ReportRecord(InputRecord, frozen=True, tag="report"):

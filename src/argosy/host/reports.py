@@ -13,6 +13,7 @@ from argosy.cell.waits import feed
 from argosy.engines.api import Finishes
 from argosy.host import records
 from argosy.host.protocols import MACHINES
+from argosy.host.room_watch import RoomWatch
 from argosy.model.events import PhaseFinished, ProbeReady, TaskFinished
 from argosy.model.explanations import Why
 from argosy.model.messages import EndsReported
@@ -26,18 +27,21 @@ _FINISHED: Final = int(RuntimeEvent.FINISHED)
 _LOST: Final = int(RuntimeEvent.LOST)
 _PROBES: Final = int(RuntimeEvent.PROBES)
 _PHASES: Final = int(RuntimeEvent.PHASES)
-#: By the name of the report kind in the journal.
+_ROOM: Final = int(RuntimeEvent.ROOM)
+#: By the name that a journal gives the kind of report.
 REPORT_EVENTS: Final[Mapping[records.ReportKind, int]] = {
     "finished": _FINISHED,
     "lost": _LOST,
     "probes": _PROBES,
     "phases": _PHASES,
+    "room": _ROOM,
 }
 
 
 class Reports:
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, room_watch: RoomWatch) -> None:
         self._host = host
+        self._room_watch = room_watch
         self._runtime = host.runtime
         self._links = host.links
         self._listeners = [scheduler for scheduler in host.schedulers if scheduler.hears_all]
@@ -60,19 +64,28 @@ class Reports:
             self._ready(now)
         elif kind == _PHASES:
             self._phases(now)
+        elif kind == _ROOM:
+            self._room_watch.pass_on(now)
         else:
             return False
         return True
 
     def _lost(self, now: int) -> None:
-        """Tasks that reached a full queue, or a machine that has left or is now too small for them."""
+        """Tasks that came to a full queue, or to a machine that is gone, draining or too small."""
         lose = self._host.membership.lose
         tasks, machines, *_ = self._runtime.take_refused()
         lose(tasks, machines, Why.QUEUE_FULL, now)
         tasks, machines, *_ = self._runtime.take_lost()
-        is_up = np.fromiter(map(self._host.view.is_up, machines.tolist()), np.bool_, len(machines))
-        for why, which in ((Why.MACHINE_GONE, ~is_up), (Why.NO_ROOM, is_up)):
+        whys = np.array([self._why_lost(machine) for machine in machines.tolist()], np.uint8)
+        for why in (Why.MACHINE_GONE, Why.MACHINE_DRAINING, Why.NO_ROOM):
+            which = whys == int(why)
             lose(tasks[which], machines[which], why, now)
+
+    def _why_lost(self, machine: int) -> Why:
+        view = self._host.view
+        if not view.is_up(machine):
+            return Why.MACHINE_GONE
+        return Why.MACHINE_DRAINING if view.is_draining(machine) else Why.NO_ROOM
 
     def _finished(self, now: int) -> None:
         host = self._host

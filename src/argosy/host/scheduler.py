@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import msgspec
 
@@ -32,6 +33,9 @@ class Scheduler:
 
     `epoch` grows with every crash; what was sent to an earlier epoch is dropped on arrival.
     """
+
+    #: After so many events the host looks for progress for the first time.
+    first_look: ClassVar[int] = 10_000
 
     def __init__(
         self,
@@ -64,6 +68,9 @@ class Scheduler:
         #: Dead for longer than the fail-over time: its jobs are up for takeover.
         self.is_given_up = False
         self.epoch = 0
+        #: Events that its engine has handled, and at how many the host looks for progress next.
+        self.handled = 0
+        self.next_look = self.first_look
         self.jobs = 0
         #: Decision time by lane; most engines have a single, unnamed lane.
         self.lanes: defaultdict[str, BusyTime] = defaultdict(BusyTime)

@@ -103,13 +103,16 @@ class AnswerProbe(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class AskQueues(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Ask all machines for the length of their queues; `QueuesReported(token)` answers. With `latest`,
-    the answer comes at once, from each machine's last report (`[machines] heartbeat`). `which` tasks
-    count: all, or only long ones (`[machines] long_above`); running tasks are included."""
+    """Ask all machines for the length of their queues; `QueuesReported(token)` answers. With
+    `latest`, the answer comes at once, from each machine's last report (`[machines] heartbeat`).
+    `which` tasks count: all, or only long ones (`[machines] long_above`); running tasks are included.
+    With `until_room`, the answer comes as soon as the queue of one of those machines takes another
+    entry (`[machines] limit`)."""
 
     token: int
     latest: bool = False
     which: Literal["all", "long"] = "all"
+    until_room: MachineArray | None = None
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False, tag=True):

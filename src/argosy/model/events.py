@@ -113,12 +113,13 @@ class ProbeReady(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class QueuesReported(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """The answer to `AskQueues`: per machine, the tasks and probes in the queue, and the estimated work
-    of everything queued and running there, in microseconds."""
+    """The answer to `AskQueues`: per machine, tasks and probes in the queue, the estimated work of what
+    is queued and running there, in microseconds, and how many more entries the queue takes."""
 
     token: int
     lengths: NDArray[np.int64]
     waits: NDArray[np.int64]
+    room: NDArray[np.int64]
 
 
 class MessageReceived(msgspec.Struct, frozen=True, gc=False, tag=True):

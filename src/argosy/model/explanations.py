@@ -65,7 +65,7 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             case Why.SCHEDULER_LOST:
                 return "the scheduler that held it stopped"
             case Why.QUEUE_FULL:
-                return f"the queue of {where} was full"
+                return f"{where} had a full queue"
             case Why.NOT_ASSUMED:
                 return "the task's claim is already confirmed"
             case Why.MOVED:

@@ -29,7 +29,8 @@ class EndlessTasks:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        #: Tasks without a machine, by job number.
+        #: Tasks without a machine, by job number, in the order of their turns. A job keeps its turn,
+        #: perhaps without any tasks, while claims of it have not been answered.
         self._waiting: dict[int, tuple[Job, TaskArray]] = {}
         #: Unanswered claims by token, and those of their tasks that are still wanted.
         self._asked: dict[int, tuple[Claims, WaitingTasks]] = {}
@@ -66,7 +67,7 @@ class EndlessTasks:
             claims = draft.claims()
             self._asked[self._token] = (claims, (job, number, claims.tasks))
             effects.append(Commit(self._token, Transaction(self._context.name, claims)))
-            # If some are refused, they are retried before jobs that arrive later.
+            # Should some be refused, their turn is before that of jobs that come later.
             self._waiting.setdefault(number, (job, tasks[:0]))
         return effects
 
@@ -79,11 +80,19 @@ class EndlessTasks:
         return (WakeMe(now + _RETRY, TIMER),)
 
     def committed(self, event: Committed, now: int) -> Sequence[Effect]:
-        (claims, (job, number, wanted)), outcome = self._asked.pop(event.token), event.outcome
-        if outcome.all_accepted:
-            return ()
-        refused = np.intersect1d(claims.tasks[~outcome.accepted], wanted)
-        return self._wait(job, number, refused, now) if len(refused) else ()
+        claims, (job, number, wanted) = self._asked.pop(event.token)
+        refused = np.intersect1d(claims.tasks[~event.outcome.accepted], wanted)
+        effects = self._wait(job, number, refused, now) if len(refused) else ()
+        self._end_turns()
+        return effects
+
+    def _end_turns(self) -> None:
+        asked = {number for _, (_, number, _) in self._asked.values()}
+        self._waiting = {
+            number: (job, tasks)
+            for number, (job, tasks) in self._waiting.items()
+            if len(tasks) or number in asked
+        }
 
     def withdraw(self, event: Withdrawal) -> None:
         if event.number in self._waiting:
@@ -95,9 +104,12 @@ class EndlessTasks:
 
     def retry(self, view: View, now: int) -> Sequence[Effect]:
         self._will_retry = False
-        waiting, self._waiting = self._waiting, {}
-        return [
+        waiting = self._waiting
+        self._waiting = {number: (job, tasks[:0]) for number, (job, tasks) in waiting.items()}
+        effects = [
             effect
             for number, (job, tasks) in waiting.items()
             for effect in self.place(job, number, tasks, view, now)
         ]
+        self._end_turns()
+        return effects

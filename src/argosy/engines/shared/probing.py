@@ -1,5 +1,5 @@
-"""Shared by `sparrow`, `hawk` and `eagle`: which machines can take a task, random draws among them, and
-tasks that no machine can take."""
+"""Shared by the engines that use machines' queues: which machines can take a task, random draws among
+them, and tasks that no machine can take."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def share_of(share: float, machines: int) -> int:
 class Candidates:
     """Machines that are up and large enough, by shape and required attributes."""
 
-    def __init__(self, *, but_last: float = 0.0) -> None:
-        #: This share of the machines, counted from the last, is left out.
+    def __init__(self, *, but_last: float = 0.0, only_last: float = 1.0) -> None:
+        #: Machines of the last such share are left out; none but those of the last such share count.
         self._but_last = but_last
+        self._only_last = only_last
         self._known: dict[tuple[object, ...], MachineArray] = {}
 
     def forget(self) -> None:
@@ -47,6 +48,7 @@ class Candidates:
             if group.requires:
                 able &= to_mask(view.where(group.requires), view.machines)
             able[view.machines - share_of(self._but_last, view.machines) :] = False
+            able[: view.machines - share_of(self._only_last, view.machines)] = False
             found = self._known[key] = np.flatnonzero(able).astype(np.int32)
         return found
 
