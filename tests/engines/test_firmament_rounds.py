@@ -243,6 +243,41 @@ def test_nobody_moves_for_the_sake_of_one_that_is_not_let_in() -> None:
     assert {number: before[number] for number in (1, 2, 3)} == {n: after[n] for n in (1, 2, 3)}
 
 
+@pytest.mark.parametrize(("precedence", "leaving"), [(0, 0), (1, 1)])
+def test_only_tasks_of_lower_precedence_make_room(precedence: int, leaving: int) -> None:
+    """Three cores are free beside a running task; two tasks that fit alone come together."""
+    bench = Bench(cell(1), policy="multi-dimensional")
+    bench.add(job("old", 1, cpu=1_000))
+    bench.round()
+    for cpu in (2_000, 1_500):
+        bench.add(job(f"new-{cpu}", 1, cpu=cpu, precedence=precedence))
+    bench.solve()
+    wanted = extract(bench.graph)
+    assert len(wanted.rows) == 2
+    plan = admit(bench.graph, wanted)
+    assert (len(plan.rows), len(plan.leaving)) == (1 + leaving, leaving)
+
+
+def test_a_move_that_makes_room_for_nobody_is_not_made() -> None:
+    """Of four cores one is free: even without the small task there is no room for three."""
+    bench = Bench(cell(1), policy="multi-dimensional")
+    small = bench.add(job("small", 1, cpu=1_000))
+    bench.add(job("large", 1, cpu=2_000))
+    bench.round()
+    other = Machine("other", Resources(4_000, 16 * GIB), joins={"rack": ("r0",)})
+    bench.cell.commit(Transaction(OPERATOR, machines=(AddMachine(other),)))
+    bench.graph.grow(bench.view)
+    late = bench.add(job("late", 1, cpu=3_000))
+    bench.solve()
+    tasks = np.array([task_number(small, 0), task_number(late, 0)], np.int64)
+    rows, nobody = bench.graph.roster.rows(tasks), np.empty(0, np.int64)
+    wanted = Placements(rows, np.array([1, 0], np.int64), np.zeros(2, np.int64), nobody)
+    assert len(admit(bench.graph, wanted)) == 0
+    # Where the move is for nobody's sake, it is made.
+    alone = Placements(rows[:1], wanted.machines[:1], wanted.costs[:1], nobody)
+    assert admit(bench.graph, alone).rows.tolist() == rows[:1].tolist()
+
+
 def test_who_was_not_let_in_is_not_sent_there_again_until_something_changes() -> None:
     bench = full()
     graph = bench.graph
