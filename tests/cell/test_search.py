@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from argosy.cell.cell import Cell
+from argosy.cell.draft import Draft
 from argosy.cell.search import Found, Rule
 from argosy.model.errors import ModelError
 from argosy.model.explanations import Why
@@ -311,6 +312,20 @@ def test_what_lower_precedences_hold_is_given_per_machine() -> None:
     assert cell.commit(Transaction("s", claims)).all_accepted
     assert cell.view().evictable(5).tolist() == [[4, 2], [0, 0]]
     assert cell.view().evictable(6).tolist() == [[4, 2], [2, 1]]
+
+
+def test_room_that_a_draft_would_preempt_is_taken_once() -> None:
+    cell = cell_of((4, 9), (4, 9))
+    low, high = (cell.shape(Resources(3, 1), precedence=p) for p in (0, 5))
+    found = cell.find(low, 2, Rule.FIRST, Random(1))
+    commit(cell, found, low, 1)
+    draft = Draft(cell.view())
+    for task, expected in ((11, 0), (12, 0), (13, 1)):
+        _, left = draft.place(
+            np.array([task], np.int64), high, Rule.FIRST, Random(1), preempt_below=5
+        )
+        assert len(left) == expected
+    assert sorted(draft.claims().machines.tolist()) == [0, 1]
 
 
 def test_a_first_fit_that_falls_short_counts_each_machine_once() -> None:

@@ -204,6 +204,59 @@ def test_relaxing_finds_another_machine_of_the_rack_at_once() -> None:
     assert 0 < where(relaxed, "app")[0] < 4
 
 
+def test_relaxing_keeps_to_machines_that_have_what_a_container_requires() -> None:
+    """Of the rack, the first and the last machine have a fast disk; a task takes the first."""
+    fast = {0: {"disk": "fast", "first": "yes"}, 3: {"disk": "fast"}}
+    plain = cell()
+    machines = tuple(
+        structs.replace(machine, attributes=fast.get(at, {}))
+        for at, machine in enumerate(plain.machines)
+    )
+    jobs = [
+        service("app", 1, cpu=3_000, requires={"disk": "fast"}),
+        job("short", 1, cpu=3_000, seconds=40, submit=10.05, requires={"first": "yes"}),
+    ]
+    settings = {"t_lra": 2_000_000, "t_job": 10_000, "conflict": "relax"}
+    trial = run("medea", jobs, settings, cell=structs.replace(plain, machines=machines))
+    assert trial.of(RefusedRecord, "app")
+    (line,) = trial.of(PlacedRecord, "app")
+    assert (line.at < 15 * SECOND, line.machines) == (True, [3])
+
+
+def test_an_application_is_abandoned_after_exactly_its_attempts() -> None:
+    trial = run("medea", [service("big", 9, cpu=4_000)], {"attempts": 3})
+    assert len(trial.of(AttemptRecord, "big")) == 3
+    (line,) = trial.of(AbandonedRecord)
+    assert line.explanation.refused is not None
+    assert line.explanation.refused.lacking == 3
+
+
+def share(trial: ConformanceRun, owner: str) -> float:
+    """What the scheduler counts for an owner at the end."""
+    engine = trial.world.host.schedulers[0].engine
+    assert isinstance(engine, LraScheduler)
+    return engine._shares.share(owner, trial.world.host.view)
+
+
+def test_a_container_that_moves_is_counted_once_for_its_owner() -> None:
+    text = "appID:self -> {appID:self, 0, 0} in machine"
+    full = [job(f"t{i}", 1, cpu=4_000, seconds=25) for i in range(7)]
+    late = service("late", 1, cpu=100, submit=41)
+    jobs = [service("a", 2, text, cpu=1_000, owner="mover"), *full, late]
+    trial = run("medea", jobs, {"migrate": 4})
+    assert len(set(where(trial, "a"))) == 2
+    assert share(trial, "mover") == 2_000 / 32_000
+
+
+def test_containers_that_lost_their_machine_are_counted_once_for_their_owner() -> None:
+    crash = MachineCrash(machine="m0", at=30 * SECOND, down=60 * SECOND)
+    jobs = [service("a", 7, cpu=3_000, owner="loser")]
+    trial = run("medea", jobs, faults=(crash,))
+    assert trial.of(LostRecord, "a")
+    assert trial.counts[RUNNING] == 7
+    assert share(trial, "loser") == 21_000 / 32_000
+
+
 def test_queues_share_by_their_weights() -> None:
     """Two owners with endless work; one has three times the weight."""
     jobs = [

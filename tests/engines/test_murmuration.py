@@ -168,6 +168,21 @@ def test_later_jobs_overtake_with_at_most_the_slack_times_a_jobs_own_work(
         assert overtaken_by <= slack * lengths[number]
 
 
+@pytest.mark.parametrize(("slack", "overtaking"), [(1, 0), (2, 8), (3, 17)])
+def test_a_larger_slack_lets_more_short_jobs_overtake(slack: int, overtaking: int) -> None:
+    engine, cell = a_murmuration(order="shortest-job", slack=slack), a_cell(4)
+    thought = only(engine.handle(submitted(whole("now", 1, 1), 0), cell, 0), Think)
+    engine.handle(submitted(whole("long", 1, 10), 1), cell, 0)
+    for number in range(2, 32):
+        engine.handle(submitted(whole(f"short-{number}", 1, 1), number), cell, 0)
+    order = []
+    for _ in range(31):
+        thought = only(engine.handle(DecisionDue(thought.token), cell, 0), Think)
+        order.append(thought.job)
+    # The long job ranks at slack x 10 s of work, short number i at 10 s + i + slack x 1 s.
+    assert order.index(1) == overtaking
+
+
 def test_a_scheduler_that_starts_again_takes_its_view_from_the_first_of_two_peers() -> None:
     peer, engine, cell = a_murmuration(), a_murmuration(), a_cell(2)
     taken = only(place(peer, cell, whole("a", 1, 50), 0), Enqueue).machines.tolist()
@@ -210,6 +225,15 @@ def test_lost_tasks_are_taken_off_everybodys_view() -> None:
     tell(peer, removed.payload, cell)
     chosen = only(place(peer, cell, whole("b", 1, 10), 1), Enqueue).machines.tolist()
     assert chosen == placed.machines[:1].tolist()
+
+
+def test_lost_tasks_do_not_wait_anywhere_until_they_are_placed_again() -> None:
+    engine, cell = a_murmuration(), a_cell(2)
+    whole_cell = whole("a", 2, 50)
+    placed = only(place(engine, cell, whole_cell, 0), Enqueue)
+    lost = TasksLost(whole_cell.job, 0, placed.tasks[:1], placed.machines[:1], Why.NO_ROOM)
+    engine.handle(lost, cell, 0)
+    assert engine.waits.work()[placed.machines].tolist() == [0, 50 * SECOND]
 
 
 def test_a_scheduler_whose_questions_were_lost_asks_two_more_and_then_begins_with_nothing() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from argosy.engines.api import Capabilities, Engine, Finishes, Settings
 from argosy.engines.registry import ENGINES
+from argosy.measures.statistics import Ratio
 from argosy.model.errors import CommandError, UnknownName
 from argosy.model.units import Micros, Time
 from argosy.records.answers import WhyAnswer
@@ -288,6 +289,19 @@ class TestComparison:
         assert "  2.00 ± 0.50 times faster than b (95 % from 1.90 to 4.00)" in verdict(
             compared, JCT
         )
+
+    def test_a_skew_that_two_decimals_do_not_show_is_left_out(self) -> None:
+        compared = compare(runs_of(a=[10e6] * 5, b=[20e6] * 5), JCT)
+        narrow = Ratio(2.0, 0.002, 1.999, 2.005)
+        standing = msgspec.structs.replace(compared.standing("b"), ratio=narrow)
+        compared = msgspec.structs.replace(compared, standings=(compared.standing("a"), standing))
+        assert "  2.00 ± 0.00 times faster than b" in verdict(compared, JCT)
+
+    def test_an_engine_that_starves_jobs_makes_nobody_clearly_best(self) -> None:
+        runs = runs_of(a=[10e6, 14e6, 12e6], b=[14e6, 10e6, 12.1e6])
+        runs["starving"] = [summary("starving", seed=s, jct=1e6, finished=60) for s in range(3)]
+        lines = verdict(compare(runs, JCT), JCT)
+        assert lines[0] == "No engine is clearly best by median JCT; a has the lowest:"
 
     def test_an_engine_that_passes_over_demands_is_not_best_in_silence(self) -> None:
         notes = {"fast": ["fast ignores gangs; 1 job asks for one"]}

@@ -408,6 +408,38 @@ def test_an_impossible_problem_is_reported_and_can_be_repaired(algorithm: Algori
     assert network.solve(algorithm).status is Status.INFEASIBLE
 
 
+def test_prices_that_could_rise_for_ever_end_in_an_answer() -> None:
+    """Excesses that reach no demand push each other's prices up without end."""
+    rows = [
+        (5, 3, 52, 4), (3, 0, 67, -18), (0, 6, 84, -16), (0, 2, 96, -17), (5, 6, 26, -11),
+        (2, 5, 54, 5), (3, 0, 90, 1), (0, 6, 7, -8), (2, 5, 53, -11),
+    ]  # fmt: skip
+    network = FlowNetwork()
+    network.add_vertices([25, -44, 13, 92, -38, 0, -48])
+    network.add_arcs(*np.array(rows, np.int64).T)
+    breadth_first = Heuristics(arc_prioritisation=False)
+    solution = network.solve("relaxation", budget=WorkBudget(100_000), heuristics=breadth_first)
+    assert solution.status is Status.INFEASIBLE
+    assert solution.scans < 10_000
+
+
+def test_prices_of_what_is_apart_from_the_rest_do_not_drift_out_of_their_range() -> None:
+    """A long chain whose ends swap supply and demand: each time, its prices rise by twice its length.
+    The rest, a star, is where local repair has its anchor."""
+    network, links, cost = FlowNetwork(), 2**14, 2**40
+    hub = network.add_vertex()
+    network.add_arcs(hub, network.add_vertices([0] * 16), 1, 0)
+    chain = network.add_vertices([0] * (links + 1))
+    network.add_arcs(chain[:-1], chain[1:], 1, cost)
+    network.add_arcs(chain[1:], chain[:-1], 1, cost)
+    for number in range(80):
+        sign = 1 - 2 * (number % 2)
+        network.set_supplies(chain[[0, -1]], [sign, -sign])
+        assert network.solve("local").cost == links * cost
+        assert np.abs(network.prices()).max() < 2**60 + 2**57
+    assert faults(network.problem(), network.segment_flows(), network.prices()) == []
+
+
 @pytest.mark.parametrize("algorithm", EXACT)
 def test_costs_that_prices_cannot_hold_are_refused(algorithm: Algorithm) -> None:
     count = 2**19

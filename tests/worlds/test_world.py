@@ -293,8 +293,24 @@ def test_a_restarted_scheduler_remembers_nothing_and_gets_its_tasks_again() -> N
     assert world.host.board.counts().tolist() == [0, 0, 0, 2, 0, 0, 0]
 
 
-def test_schedulers_are_told_about_their_own_tasks_or_all() -> None:
-    # The last end of all ends the run, so no scheduler is told about it.
+def test_a_crash_of_a_scheduler_that_is_down_neither_hastens_nor_repeats_its_return() -> None:
+    crashes = (
+        SchedulerCrash(at=SECOND, scheduler="s", down=5 * SECOND),
+        SchedulerCrash(at=2 * SECOND, scheduler="s", down=SECOND),
+        SchedulerCrash(at=4 * SECOND, scheduler="s", down=9 * SECOND),
+    )
+
+    def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
+        return ()
+
+    world, heard = world_of(script, [job("a", 1)], faults=crashes, horizon=20 * SECOND)
+    started = [now for now, _, event in heard if isinstance(event, Started)]
+    assert started == [0, 6 * SECOND]
+    assert world.host.schedulers[0].crashes == 1
+
+
+def test_schedulers_hear_of_their_own_tasks_or_of_all() -> None:
+    # The last end of all ends the run, and nobody is left to hear of it.
     jobs = [*(job(f"j{i}", 1, seconds=1 + i) for i in range(4)), job("last", 1, seconds=60)]
     for finishes, copies in ((Finishes.NONE, 0), (Finishes.OWN, 1), (Finishes.ALL, 2)):
         _, heard = world_of(to_machine(0), jobs, replicas=2, finishes=finishes)
@@ -465,7 +481,9 @@ def test_busyness_counts_only_time_that_passed() -> None:
 
     crash = SchedulerCrash(at=4 * SECOND, scheduler="s", down=SECOND)
     world, _ = world_of(script, [job("a", 1)], faults=(crash,), horizon=10 * SECOND)
-    assert world.host.schedulers[0].busy_time(world.host.runtime.now) == 9 * SECOND
+    scheduler, now = world.host.schedulers[0], world.host.runtime.now
+    assert scheduler.busy_time(now) == 9 * SECOND
+    assert scheduler.busy_by_day(now) == [0.9]
 
 
 def test_another_seed_gives_another_log() -> None:

@@ -37,7 +37,8 @@ class FaultyWorld(Protocol):
 class FaultPlan:
     """Turns the scenario's faults into events, and carries out each when it is due.
 
-    A crash of something that is already down has no effect; neither has its restart.
+    A crash that hits what is down already does nothing, and no restart belongs to it: what is down comes
+    back once, when the crash that struck it says so.
     """
 
     def __init__(self, world: FaultyWorld) -> None:
@@ -76,9 +77,8 @@ class FaultPlan:
                 self._host.membership.change(ResizeMachine(machine, capacity))
             case ("scheduler", Scheduler() as scheduler, down):
                 self._crash_scheduler(scheduler, down, now)
-            case ("scheduler-back", Scheduler() as scheduler, int(epoch)):
-                if not scheduler.is_alive and scheduler.epoch == epoch:
-                    self._host.restart(scheduler)
+            case ("scheduler-back", Scheduler() as scheduler):
+                self._host.restart(scheduler)
             case ("random", RandomCrashes() as fault):
                 self._strike_at_random(fault, now)
 
@@ -94,7 +94,7 @@ class FaultPlan:
             return
         self._host.crash(scheduler)
         if down is not None:
-            self._world.post_fault(now + down, "scheduler-back", scheduler, scheduler.epoch)
+            self._world.post_fault(now + down, "scheduler-back", scheduler)
 
     def _strike_at_random(self, fault: RandomCrashes, now: int) -> None:
         if fault.what == "machines":
