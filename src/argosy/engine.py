@@ -13,6 +13,7 @@ from argosy.engines.api import (
     Capabilities,
     Context,
     Deliberates,
+    DeliberatesInPlace,
     Engine,
     Finishes,
     NeededExtra,
@@ -62,6 +63,7 @@ from argosy.model.events import (
     TaskFailed,
     TaskFinished,
     TasksLost,
+    TimedDecision,
     TimerFired,
 )
 from argosy.model.explanations import CONFLICTS, Explanation, Price, Refusal, Why
@@ -104,6 +106,7 @@ __all__ = [
     "Deliberate",
     "Deliberated",
     "Deliberates",
+    "DeliberatesInPlace",
     "Draft",
     "EarlierTime",
     "Effect",
@@ -156,6 +159,7 @@ __all__ = [
     "TaskGroup",
     "TasksLost",
     "Think",
+    "TimedDecision",
     "TimerFired",
     "Transaction",
     "VersionArray",
