@@ -161,8 +161,8 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Deliberate(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Decide in the background, on the cell as it is now; `Deliberated(token)` answers. It takes
-    `duration` if time is modelled (unless the answer is a `TimedDecision`), otherwise at most `limit` (0:
+    """Decide in the background, on the cell as it is now; `Deliberated(token)` answers. If time is
+    modelled, it takes `duration`, unless the answer is a `TimedDecision`; otherwise at most `limit` (0:
     no limit), both in microseconds. `job` and `lane` are as in `Think`."""
 
     token: int
