@@ -55,20 +55,21 @@ class Deliberations:
         self._asked: dict[tuple[str, int], _Asked] = {}
 
     def begin(self, scheduler: Scheduler, effect: Deliberate, now: int) -> None:
+        if effect.duration < 0:
+            raise EngineFault(f"{scheduler.name} wants to deliberate for {effect.duration} µs")
         engine: object = scheduler.engine
-        is_in_place = isinstance(engine, DeliberatesInPlace)
-        decide: Decide
-        if isinstance(engine, DeliberatesInPlace):
-            decide = partial(engine.deliberate_in_place, effect.question)
+        is_in_place = scheduler.in_place is not None
+        run: Decide
+        if scheduler.in_place is not None:
             _check_unlimited(scheduler, effect)
+            decide = partial(scheduler.in_place.deliberate_in_place, effect.question)
+            run = partial(_checked, scheduler, scheduler.in_place, decide, now)
         elif isinstance(engine, Deliberates):
             snapshot = self._host.cell.snapshot()
             decide = partial(_within_budget, scheduler, engine, effect, snapshot)
+            run = partial(_checked, scheduler, engine, decide, now)
         else:
             raise EngineFault(f"{scheduler.label} cannot deliberate")
-        if effect.duration < 0:
-            raise EngineFault(f"{scheduler.name} wants to deliberate for {effect.duration} µs")
-        run = partial(_checked, scheduler, engine, decide, now)
         if self._deliberator is None:
             decision = self._host.timed(scheduler, run)
             duration = self._spend(scheduler, _thought(effect, decision), now)

@@ -91,10 +91,10 @@ class Deliberator(Protocol):
     """Where long decisions run, if not at once on the host's loop."""
 
     def start(self, run: Callable[[], Decision], done: Callable[[Decision], None]) -> None:
-        """Has `run` called, in another thread if need be, and then `done` with what it returned: on the
-        host's loop, with the clock as far as the time, like every input. `done` may be called long
-        after, never from within `start`, and not at all if the answer is lost. What `run` raises is the
-        engine's fault, and is to be raised on the loop."""
+        """Has `run` called, in another thread of this process if need be, and then `done` with what it
+        returned: on the host's loop, with the clock as far as the time, like every input. `done` may be
+        called long after, never from within `start`, and not at all if the answer is lost. What `run`
+        raises is the engine's fault, and is to be raised on the loop."""
 
 
 class DirectLinks:
