@@ -97,7 +97,8 @@ class ShortestPaths {
       const Cost ahead = from_.radius(), behind = to_.radius();
       if ((nearest <= ahead && !is_whole) || ahead == infinite) break;
       const bool is_met = behind == infinite || ahead + behind >= bound;
-      if (is_met && (meeting != none || start == anchor_)) break;
+      // A deficit nearer than the meeting is gone to: what is beyond it was not looked at.
+      if (is_met && ((meeting != none && bound <= nearest) || start == anchor_)) break;
       const std::int64_t ahead_next = from_.next_degree();
       const std::int64_t behind_next = is_met ? 0 : to_.next_degree();
       const bool is_ahead = is_met || from_.work() + ahead_next < to_.work() + behind_next;

@@ -14,6 +14,7 @@ from argosy.engines.api import (
     ChecksSettings,
     Context,
     Deliberates,
+    DeliberatesInPlace,
     Engine,
     Finishes,
     NeededExtra,
@@ -65,6 +66,7 @@ from argosy.model.events import (
     TaskFailed,
     TaskFinished,
     TasksLost,
+    TimedDecision,
     TimerFired,
 )
 from argosy.model.explanations import CONFLICTS, Explanation, Price, Refusal, Why
@@ -108,6 +110,7 @@ __all__ = [
     "Deliberate",
     "Deliberated",
     "Deliberates",
+    "DeliberatesInPlace",
     "Draft",
     "EarlierTime",
     "Effect",
@@ -162,6 +165,7 @@ __all__ = [
     "TaskGroup",
     "TasksLost",
     "Think",
+    "TimedDecision",
     "TimerFired",
     "Transaction",
     "VersionArray",

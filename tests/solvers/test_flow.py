@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.model.budgets import WorkBudget
+from argosy.model.random import Random
 from argosy.solvers.flow import (
     Algorithm,
     FlowNetwork,
@@ -472,6 +473,36 @@ def test_a_stopped_solve_goes_on_where_it_was(algorithm: Algorithm) -> None:
     solution = editor.network.solve(algorithm)
     assert solution.is_optimal
     assert_right(editor.network, solution.status, solution.cost)
+
+
+def test_an_excess_goes_to_a_deficit_that_is_nearer_than_the_sink() -> None:
+    """Repairs with excesses and deficits at once, where waiting costs far more than any machine.
+    In one of these networks the search met the sink behind a deficit that it had passed."""
+    for seed in range(1_400, 1_500):
+        random = Random(seed)
+        network = FlowNetwork()
+        sink = network.add_vertex()
+        machines = network.add_vertices([0] * 4)
+        rooms = network.add_arcs(machines, sink, capacities=[3] * 4, costs=0)
+        arcs: list[int] = []
+        for number in range(11):
+            task = network.add_vertex(2)
+            network.add_arc(task, sink, 2, 5_000 + random.below(7_000))
+            arcs.extend(
+                network.add_arc(task, machine, 2, random.below(1_000))
+                for machine in machines.tolist()
+                if random.uniform() < 0.6
+            )
+            if number < 5:
+                continue
+            for _ in range(2):
+                arc = arcs[random.below(len(arcs))]
+                network.set_arcs([arc], capacities=random.below(3), costs=random.below(12_000))
+            for room in rooms[:2].tolist():
+                network.set_arcs([room], capacities=random.below(5), costs=random.below(3_000))
+            network.balance(sink)
+            assert network.solve("local").is_optimal
+            assert faults(network.problem(), network.segment_flows(), network.prices()) == []
 
 
 def test_mistakes_are_named_and_change_nothing() -> None:

@@ -8,7 +8,7 @@ clock, draws entropy, opens a socket, starts a thread or logs: time comes as `no
 from `handle` is a bug in the engine.
 
 A long decision need not block other events: `handle` asks for it with the effect `Deliberate`, and the
-world answers with `Deliberated`. See `Deliberates`.
+world answers with `Deliberated`. See `Deliberates` and `DeliberatesInPlace`.
 
 An engine must place, enqueue, abandon (with a reason) or explain every task it was given, and return the
 same effects for the same events. `argosy.testing.conformance` checks this for every registered engine.
@@ -121,6 +121,24 @@ class Deliberates(Protocol):
     decision_type: ClassVar[type[Decision]]
 
     def deliberate(self, question: Question, snapshot: Snapshot, budget: Budget) -> Decision: ...
+
+
+@runtime_checkable
+class DeliberatesInPlace(Protocol):
+    """What an engine has instead of `Deliberates` whose decisions need, and change, state that is too
+    large to copy.
+
+    From `Deliberate` until `Deliberated`, this state is lent to `deliberate_in_place`, which may run in
+    another thread. Meanwhile `handle` neither reads nor writes it, and asks no other question. There is
+    no snapshot: whatever of the cell matters is put into the state before. There is no budget: the same
+    state and question always give the same decision and leave the same state, because a replay decides
+    again. After a crash, the state belongs to a deliberation that nobody waits for.
+    """
+
+    question_type: ClassVar[type[Question]]
+    decision_type: ClassVar[type[Decision]]
+
+    def deliberate_in_place(self, question: Question) -> Decision: ...
 
 
 @runtime_checkable

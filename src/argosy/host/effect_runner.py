@@ -111,7 +111,7 @@ class EffectRunner:
         self._host.post(now + duration, scheduler, DecisionDue(effect.token))
 
     def _deliberate(self, scheduler: Scheduler, effect: Deliberate, now: int) -> None:
-        self._host.deliberate(scheduler, effect, self._host.cell.snapshot())
+        self._host.deliberate(scheduler, effect)
 
     def spend(self, scheduler: Scheduler, effect: Think, now: int) -> int:
         """Records the decision time of `effect` and returns it."""

@@ -13,7 +13,6 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from argosy._core import RuntimeEvent, TaskRuntime, TaskState
-from argosy.cell import Snapshot
 from argosy.engines import faults
 from argosy.engines.api import Engine, Finishes
 from argosy.host import records
@@ -220,13 +219,12 @@ class Host:
         if scheduler.handled >= scheduler.next_look:
             self._standstill.look(scheduler, event, effects, now)
 
-    def deliberate(self, scheduler: Scheduler, effect: Deliberate, snapshot: Snapshot) -> None:
-        """Lets the engine decide on the snapshot: at once, or in the background if there is a
-        deliberator."""
-        self._deliberations.begin(scheduler, effect, snapshot, self.runtime.now)
+    def deliberate(self, scheduler: Scheduler, effect: Deliberate) -> None:
+        """Has the engine decide on the cell as it is: at once, unless there is a deliberator."""
+        self._deliberations.begin(scheduler, effect, self.runtime.now)
 
     def answer(self, name: str, token: int, decision: Decision) -> None:
-        """Accepts a scheduler's background decision."""
+        """In a replay: what a scheduler deliberates on beside the loop has been decided."""
         self._deliberations.answer(self.named(name), token, decision)
 
     def timed(self, scheduler: Scheduler, run: Callable[[], Decision]) -> Decision:

@@ -81,10 +81,10 @@ class Deliberator(Protocol):
     """Runs long decisions somewhere other than on the host's loop."""
 
     def start(self, run: Callable[[], Decision], done: Callable[[Decision], None]) -> None:
-        """Calls `run`, possibly in another thread, and then `done` with its result: on the host's loop,
-        after the clock has been advanced to the current time, as for every input. `done` may be called
-        much later, never from within `start`, and not at all if the answer is lost. An exception from
-        `run` is the engine's fault and must be raised on the loop."""
+        """Has `run` called, in another thread of this process if need be, and then `done` with what it
+        returned: on the host's loop, with the clock as far as the time, like every input. `done` may be
+        called long after, never from within `start`, and not at all if the answer is lost. What `run`
+        raises is the engine's fault, and is to be raised on the loop."""
 
 
 class DirectLinks:

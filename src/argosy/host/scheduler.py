@@ -12,6 +12,7 @@ import msgspec
 from argosy.cell.waits import WaitView
 from argosy.engines.api import (
     Context,
+    DeliberatesInPlace,
     Engine,
     Finishes,
     ReportsMetrics,
@@ -63,7 +64,9 @@ class Scheduler:
         self.number = number
         self.capabilities = engine_type.capabilities
         self.engine: Engine | None = None
-        #: The engine's wait view while it is alive; None if the engine does not use one.
+        #: The engine again, if its long decisions are made in place.
+        self.in_place: DeliberatesInPlace | None = None
+        #: What its engine, while it is alive, knows of expected waits; none, if it wants no such view.
         self.waits: WaitView | None = None
         #: Dead for longer than the fail-over time: its jobs are up for takeover.
         self.is_given_up = False
@@ -141,14 +144,20 @@ class Scheduler:
             self._clusters,
             self._place,
         )
-        self.engine = self.engine_type(self.settings, context)
+        engine = self.engine_type(self.settings, context)
+        # Whether it is one takes longer to find out than a short decision.
+        self.engine, self.in_place = engine, _in_place(engine)
 
     def crash(self, now: int) -> None:
         for lane in self.lanes.values():
             lane.stop(now)
-        self.engine = self.waits = None
+        self.engine = self.in_place = self.waits = None
         self.epoch += 1
         self.crashes += 1
+
+
+def _in_place(engine: object) -> DeliberatesInPlace | None:
+    return engine if isinstance(engine, DeliberatesInPlace) else None
 
 
 def make_settings(engine: type[Engine], raw: Mapping[str, object]) -> Settings:

@@ -162,9 +162,9 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Deliberate(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Decide in the background, on a snapshot of the cell as it is now; `Deliberated(token)` answers. It
-    takes `duration` if time is modelled, otherwise at most `limit` (0: no limit), both in microseconds.
-    `job` and `lane` are as in `Think`."""
+    """Decide in the background, on the cell as it is now; `Deliberated(token)` answers. If time is
+    modelled, it takes `duration`, unless the answer is a `TimedDecision`; otherwise at most `limit` (0:
+    no limit), both in microseconds. `job` and `lane` are as in `Think`."""
 
     token: int
     question: Question

@@ -141,8 +141,16 @@ class Decision(msgspec.Struct, frozen=True):
     """Base of the answers to deliberations: plain values, like questions."""
 
 
+class TimedDecision(Decision, frozen=True):
+    """A decision that says how long it took, in microseconds, where time is modelled. It counts instead
+    of `Deliberate.duration`: what a solver did is known only afterwards."""
+
+    duration: int
+
+
 class Deliberated(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """The answer to a `Deliberate`, decided on a snapshot from when it was asked."""
+    """The answer to a `Deliberate`, decided on the cell as it was then. What was lent is the engine's
+    again."""
 
     token: int
     decision: Decision

@@ -4,7 +4,8 @@ Engines are pure, so a host that gets the same inputs in the same order decides 
 input, the bytes that the replaying host writes must be the next bytes of the journal. So only inputs are
 decoded. The journal of a run in progress may end between an input and its consequences.
 
-Long decisions made in the background are inputs too. Those made at once are made again, with the same
+Long decisions made in the background are inputs too, except that one made in place is made again and
+compared, because it left more behind than its answer. Those made at once are made again, with the same
 result unless a clock ended a budget, then or now; such a run cannot be replayed.
 """
 
@@ -75,7 +76,7 @@ class ToldMachines:
 
 
 class ToldAnswers:
-    """A deliberator that runs nothing: answers come from the journal."""
+    """Nothing is deliberated on until the journal has the answer: see `Host.answer`."""
 
     def start(self, run: Callable[[], Decision], done: Callable[[Decision], None]) -> None: ...
 

@@ -16,13 +16,14 @@ from typing import Any, Final
 import numpy as np
 
 from argosy.cell import Cell
-from argosy.engines.api import Context, Finishes
+from argosy.engines.api import Context, DeliberatesInPlace, Finishes
 from argosy.engines.registry import ENGINES
 from argosy.host.scheduler import make_settings
-from argosy.model.effects import Commit, Effect, Probe, Think, WakeMe
+from argosy.model.effects import Commit, Deliberate, Effect, Probe, Think, WakeMe
 from argosy.model.events import (
     Committed,
     DecisionDue,
+    Deliberated,
     Event,
     JobSubmitted,
     Started,
@@ -166,6 +167,10 @@ class LinkWorld:
             match effect:
                 case Think(_, token):
                     self._push(self.now, DecisionDue(token))
+                case Deliberate(token, question):
+                    assert isinstance(self.engine, DeliberatesInPlace)
+                    decision = self.engine.deliberate_in_place(question)
+                    self._push(self.now, Deliberated(token, decision))
                 case WakeMe(at, name):
                     if len(self.responses) < len(self._sizes):
                         self._push(at, TimerFired(name))

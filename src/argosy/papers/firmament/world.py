@@ -25,7 +25,7 @@ from argosy.engines.firmament import Firmament
 from argosy.engines.quincy import Quincy
 from argosy.host.host import Host
 from argosy.host.scheduler import Scheduler
-from argosy.model.events import DecisionDue, Event
+from argosy.model.events import Deliberated, Event
 from argosy.model.jobs import BATCH, SERVICE
 from argosy.model.machines import Machine
 from argosy.model.random import Random
@@ -184,7 +184,7 @@ class MeasuredHost(Host):
         self.decided: list[tuple[int, int]] = []
 
     def post(self, at: int, scheduler: Scheduler, event: Event) -> None:
-        if isinstance(event, DecisionDue) and event.token >= 0:
+        if isinstance(event, Deliberated):
             now = self.runtime.now
             self.decided.append((now, at - now))
             at = at if now >= self.free_until else now

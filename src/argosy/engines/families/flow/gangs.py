@@ -20,18 +20,18 @@ from argosy.engines.families.flow.admission import FlowPlan, admit
 from argosy.engines.families.flow.extraction import extract
 from argosy.engines.families.flow.graph import Graph
 from argosy.engines.families.flow.tasks import PENDING
+from argosy.model.events import TimedDecision
 
 #: Limit on the number of flows per round.
 MOST_FLOWS: Final = 12
 
 
-class Decided(msgspec.Struct, frozen=True):
+class RoundDecision(TimedDecision, frozen=True):
     plan: FlowPlan
-    scans: int
 
 
-def decide(graph: Graph) -> Decided:
-    """A plan that places no gang partially."""
+def decide(graph: Graph) -> RoundDecision:
+    """A plan in which no gang is placed in part."""
     graph.parked = {
         number: counts for number, counts in graph.parked.items() if number in graph.jobs
     }
@@ -62,7 +62,9 @@ def decide(graph: Graph) -> Decided:
             tried = aside.pop(0)
             graph.unpark([tried])
         else:
-            return Decided(_together(graph, plan) if graph.gangs else plan, scans)
+            settings = graph.settings
+            time = settings.t_round + settings.t_arcs * scans // 1_000
+            return RoundDecision(time, _together(graph, plan) if graph.gangs else plan)
         graph.resync()
 
 

@@ -1,6 +1,7 @@
 """The flow network of a scheduler, kept in step with its tasks and machines.
 
-Events change rows in the roster; `refresh` updates the network in bulk at the beginning of a round. The
+Events change rows in the roster; `refresh` updates the network in bulk at the beginning of a round, from
+what `observe` saw of the cell: no other part of a round looks at it, so a round can leave the loop. The
 running tasks of a class have an arc to their machine, with their number as its capacity, at the cost of
 their path there minus the cost of starting. So equal tasks are one vertex even if some of them run.
 """
@@ -65,6 +66,8 @@ class Graph:
         self.owner_vertices: list[int] = []
         self.owner_arcs: list[int] = []
         self._owner_terms: list[tuple[int, int]] = []
+        #: Of the cell when the round began.
+        self._dimensions, self._free = view.dimensions, np.zeros(0, np.int64)
         self.statistics: ClusterStatistics | None = None
 
     # Machines. They are added, never removed.
@@ -168,18 +171,22 @@ class Graph:
 
     # Rounds.
 
-    def refresh(self, view: View, now: int) -> None:
-        """Brings the network up to date: first the statistics, then everything that depends on them."""
+    def observe(self, view: View) -> None:
+        """A round begins: this is the cell that it decides on."""
+        self._dimensions, self._free = view.dimensions, view.free()
+
+    def refresh(self, now: int) -> None:
+        """Bring the network up to date: statistics first, then what they change."""
         self.pools.clear()
         self.roster.sync()
         nothing = self._nothing
         moves = self.settings.reschedule
         own_tasks = self.own_tasks
         self.statistics = ClusterStatistics(
-            view.dimensions,
+            self._dimensions,
             self.cluster.usable,
             self.cluster.capacity,
-            view.free(),
+            self._free,
             self.own if moves else nothing,
             own_tasks if moves else nothing[:, 0],
             nothing[:, 0] if moves else own_tasks,
