@@ -26,6 +26,9 @@ DEFAULT_SECONDS: Final = 20.0
 #: What shrinking one failure may cost.
 MOST_TRIES: Final = 300
 SHRINK_SECONDS: Final = 60.0
+#: Runs that do not end have to be waited for, so they get more time, and each of them less.
+SLOW_SHRINK_SECONDS: Final = 180.0
+SLOW_PART: Final = 4
 
 
 class CampaignFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,10 +223,9 @@ class Campaign:
     ) -> tuple[dict[str, Any], Finding, int]:
         """A smaller scenario, what is found in it, and how many were tried."""
         lane = self._lanes.get()
-        deadline = time.monotonic() + SHRINK_SECONDS
         is_slow = finding.check == "time-limit"
-        # Of runs that do not end, many have to be waited for.
-        seconds = max(2.0, self._seconds / 10) if is_slow else self._seconds
+        deadline = time.monotonic() + (SLOW_SHRINK_SECONDS if is_slow else SHRINK_SECONDS)
+        seconds = self._seconds / SLOW_PART if is_slow else self._seconds
         latest = finding
 
         def fails(document: dict[str, Any]) -> bool:

@@ -21,7 +21,7 @@ from argosy.model.errors import UnknownName
 from argosy.model.random import Random
 
 #: Long after the last job and the last fault, so that what still waits then waits for a reason.
-HORIZON: Final = "20min"
+HORIZON: Final = "12min"
 #: Runs that end in the middle of things.
 SHORT_HORIZONS: Final = ("1s", "30s", "90s")
 

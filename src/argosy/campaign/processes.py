@@ -96,8 +96,11 @@ class TrialProcess:
         self._process: Any = None
         self._connection: Connection | None = None
         self._stacks = ""
+        self._is_closed = False
 
     def run(self, request: TrialRequest) -> TrialAnswer:
+        if self._is_closed:
+            return _failed("crash", "ended", "the campaign was ended")
         connection = self._started()
         connection.send_bytes(msgspec.json.encode(request))
         patience = request.seconds * _WALL_FACTOR + _START_SECONDS
@@ -110,8 +113,9 @@ class TrialProcess:
             return self._died(request.seconds)
 
     def close(self) -> None:
-        if self._process is not None:
-            self._kill()
+        """Ends the process, for whoever waits for it in another thread as well."""
+        self._is_closed = True
+        self._kill()
 
     def _started(self) -> Connection:
         if self._connection is not None:
@@ -128,8 +132,11 @@ class TrialProcess:
         return here
 
     def _died(self, seconds: float) -> TrialAnswer:
-        self._process.join()
-        code = self._process.exitcode
+        process = self._process
+        if process is None:
+            return _failed("crash", "ended", "the campaign was ended")
+        process.join()
+        code = process.exitcode
         stack = Path(self._stacks).read_text("utf-8", "replace")
         self._kill()
         if code == -signal.SIGPROF:
@@ -143,9 +150,11 @@ class TrialProcess:
         """Ends only the process that was started here."""
         process, self._process = self._process, None
         connection, self._connection = self._connection, None
+        if process is None:
+            return
         process.kill()
         process.join()
-        if connection is not None:
+        if connection is not None and not self._is_closed:
             connection.close()
         with suppress(OSError):
             os.unlink(self._stacks)

@@ -19,7 +19,10 @@ from argosy.workloads.tables import Converter, Misfit
 BUDGET: Final = "budget"
 ENOUGH: Final = "10min"
 _CONVERTER: Final = Converter(SettingError)
-_TIMES: Final = (0, 1_000, 5_000, 100_000, 1_000_000, 10_000_000)
+#: Times are drawn as parts and multiples of their defaults: a campaign is to find mistakes, not to wait for
+#: a scheduler that was told to think for hours. What is 0 by default may be one of the last.
+_FACTORS: Final = ((0, 1), (1, 10), (1, 3), (1, 2), (2, 1), (4, 1), (10, 1))
+_SHORT_TIMES: Final = (1_000, 50_000, 1_000_000)
 _INTEGERS: Final = (0, 1, 2, 3, 5, 10, 64, 1_000)
 _FLOATS: Final = (0.0, 0.1, 0.25, 0.5, 0.9, 1.0, 2.0, 10.0)
 
@@ -32,7 +35,7 @@ def draw_settings(dice: Dice, engine: type[Engine], groups: Sequence[str]) -> di
         if field.encode_name == BUDGET:
             drawn[BUDGET] = ENOUGH
             continue
-        options = values_of(field.type, groups)
+        options = values_of(field.type, field.default, groups)
         is_drawn = dice.chance(0.25) and has_settings
         # Drawn whether it is used or not, so that one setting does not change the next.
         position = dice.among(0, max(0, len(options) - 1))
@@ -41,21 +44,18 @@ def draw_settings(dice: Dice, engine: type[Engine], groups: Sequence[str]) -> di
     return drawn if _can_run(engine, drawn) else _only_budget(drawn)
 
 
-def values_of(annotation: Any, groups: Sequence[str]) -> list[Any]:
+def values_of(annotation: Any, default: Any, groups: Sequence[str]) -> list[Any]:
     """Values of the type, as a scenario file writes them; none where it is not known how."""
     origin, arguments = get_origin(annotation), get_args(annotation)
+    if annotation is Micros or Micros in arguments:
+        metas = [meta for meta in arguments if isinstance(meta, msgspec.Meta)]
+        return [time_text(each) for each in _times(default) if _is_within(each, metas)]
     if origin is Annotated:
         if GROUP_NAME in arguments:
             return ["", *groups]
         metas = [meta for meta in arguments[1:] if isinstance(meta, msgspec.Meta)]
-        if Micros in arguments:
-            return [time_text(each) for each in _TIMES if _is_within(each, metas)]
-        inside = values_of(arguments[0], groups)
-        if arguments[0] is Micros:
-            return [time_text(each) for each in _TIMES if _is_within(each, metas)]
+        inside = values_of(arguments[0], default, groups)
         return [each for each in inside if _is_within(each, metas)]
-    if annotation is Micros:
-        return [time_text(each) for each in _TIMES]
     if annotation is bool:
         return [False, True]
     if annotation is int:
@@ -69,9 +69,13 @@ def values_of(annotation: Any, groups: Sequence[str]) -> list[Any]:
     return []
 
 
+def _times(default: Any) -> list[int]:
+    if not isinstance(default, int) or not default:
+        return list(_SHORT_TIMES)
+    return [default * times // parts for times, parts in _FACTORS]
+
+
 def _is_within(value: Any, metas: Sequence[msgspec.Meta]) -> bool:
-    if isinstance(value, str):
-        return True
     return all(
         (meta.ge is None or value >= meta.ge)
         and (meta.gt is None or value > meta.gt)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Final
 
 from argosy.campaign.recount import CountedMachine, CountedTask, Recount, Rule, Where
@@ -10,7 +11,7 @@ from argosy.model.units import format_duration
 
 #: How long a task may wait before somebody must have said why: longer than any decision, retry or
 #: interval that is drawn, several of them in a row included.
-PATIENCE: Final = 5 * 60_000_000
+PATIENCE: Final = 4 * 60_000_000
 #: Settings that keep a scheduler from some machines.
 _SHARES: Final = ("begin", "end", "share", "long_share", "slots", "frameworks")
 
@@ -47,7 +48,8 @@ class WaitingIsExplained(Rule):
 
 
 class NoTaskIsForgotten(Rule):
-    """A pending task whose scheduler may use every machine does not wait beside an idle one."""
+    """A job whose scheduler may use every machine does not wait while there is an idle one for each of
+    its tasks. Some engines place all of a job or nothing, so its tasks are judged together."""
 
     def ended(self, at: int) -> None:
         idle = [
@@ -57,20 +59,27 @@ class NoTaskIsForgotten(Rule):
         ]
         if not idle or self._is_crowded():
             return
+        waiting: defaultdict[int, list[int]] = defaultdict(list)
         for task, held in self.recount.own_tasks():
-            if held.where is not Where.PENDING or not has_waited(self.recount, held, at):
-                continue
-            if not self._may_use_all(task):
-                continue
-            for machine in idle:
-                if fits(self.recount, task, machine):
-                    told = (
-                        f"{self.recount.name(task)} has waited since {format_duration(held.since)},"
-                        f" and {machine.name}, which could run it, has been idle since"
-                        f" {format_duration(machine.changed_at)}"
-                    )
-                    self.recount.complain("forgotten", "", told)
-                    break
+            if held.where is Where.PENDING:
+                waiting[job_of(task)].append(task)
+        for tasks in waiting.values():
+            held = self.recount.tasks[tasks[0]]
+            machines = [
+                machine
+                for machine in idle
+                if all(fits(self.recount, task, machine) for task in tasks)
+            ]
+            have_waited = all(
+                has_waited(self.recount, self.recount.tasks[task], at) for task in tasks
+            )
+            if have_waited and len(machines) >= len(tasks) and self._may_use_all(tasks[0]):
+                told = (
+                    f"{self.recount.name(tasks[0])} has waited since {format_duration(held.since)},"
+                    f" and {machines[0].name}, which could run it, has been idle since"
+                    f" {format_duration(machines[0].changed_at)}"
+                )
+                self.recount.complain("forgotten", "", told)
 
     def _is_crowded(self) -> bool:
         """Whether something is queued that may be meant for idle machines."""
@@ -100,23 +109,24 @@ class NoTaskIsForgotten(Rule):
 
 
 class QueuesMove(Rule):
-    """The head of a queue starts as soon as it fits: nothing is queued at an idle machine that could
-    run it."""
+    """The head of a queue starts as soon as it fits: nothing is queued at an idle machine that could run
+    it. A task that is probed for may be the last that is left for other machines; so all of them count."""
 
     def ended(self, at: int) -> None:
         for task, held in self.recount.own_tasks():
             if held.where is not Where.QUEUED or not has_waited(self.recount, held, at):
                 continue
-            for number in held.queued_at:
-                machine = self.recount.machines[number]
-                if is_idle(machine, at) and fits(self.recount, task, machine):
-                    told = (
-                        f"{self.recount.name(task)} has been queued at {machine.name} since"
-                        f" {format_duration(held.since)}, which has been idle since"
-                        f" {format_duration(machine.changed_at)}"
-                    )
-                    kind = "probe" if held.is_probed else "queue"
-                    self.recount.complain("stuck-queue", kind, told)
+            machines = [self.recount.machines[number] for number in held.queued_at]
+            if all(
+                is_idle(machine, at) and fits(self.recount, task, machine) for machine in machines
+            ):
+                told = (
+                    f"{self.recount.name(task)} has been queued at {machines[0].name} since"
+                    f" {format_duration(held.since)}, which has been idle since"
+                    f" {format_duration(machines[0].changed_at)}"
+                )
+                kind = "probe" if held.is_probed else "queue"
+                self.recount.complain("stuck-queue", kind, told)
 
 
 def has_waited(recount: Recount, held: CountedTask, at: int) -> bool:
