@@ -113,7 +113,7 @@ class Recount:
         self, scenario: Scenario, engines: Mapping[str, type[Engine]], *, is_exact: bool = True
     ) -> None:
         self.scenario = scenario
-        self._is_exact = is_exact
+        self.is_exact = is_exact
         self.findings: dict[str, Finding] = {}
         self.machines = [
             CountedMachine(machine.name, dict(machine.capacity.items()), machine.attributes)
@@ -316,23 +316,23 @@ class Recount:
         self._starts.append(Start(task, machine, scheduler, at, is_claim, is_move, is_first))
 
     def _end(self, task: int, at: int) -> None:
-        held = self._task(task)
-        began, was_running = held.began, held.where is Where.RUNNING
+        held, wanted = self._task(task), self.running_time(task)
+        ran, was_running = at - held.began, held.where is Where.RUNNING
         self._leave(task, Where.FINISHED, at, "ended", (Where.RUNNING,))
-        made = self.truths[job_of(task)]
-        if self._is_exact and was_running and made is not None and index_of(task) < made.tasks:
-            self._check_duration(task, at - began, made)
+        if self.is_exact and was_running and wanted is not None and wanted != ran:
+            told = f"{self.name(task)} ran for {ran} µs, but takes {wanted} µs"
+            self.complain("running-time", "ended", told)
 
-    def _check_duration(self, task: int, ran: int, made: SimulatedJob) -> None:
-        index = index_of(task)
-        for start, group, truth in zip(
-            made.job.group_starts(), made.groups, made.truth, strict=True
-        ):
-            if start <= index < start + group.count and not truth.phases:
-                wanted = truth.duration(index - start)
-                if wanted != ran:
-                    told = f"{self.name(task)} ran for {ran} µs, but takes {wanted} µs"
-                    self.complain("running-time", "", told)
+    def running_time(self, task: int) -> int | None:
+        """How long the scenario says that it runs; none if that is not told, or without end."""
+        made, index = self.truths[job_of(task)], index_of(task)
+        if made is None or index >= made.tasks:
+            return None
+        starts = made.job.group_starts()
+        for start, group, truth in zip(starts, made.groups, made.truth, strict=True):
+            if start <= index < start + group.count:
+                return truth.duration(index - start)
+        return None
 
     def _lose(self, task: int, machine: int, at: int) -> None:
         held = self._task(task)

@@ -25,6 +25,23 @@ class JobsAreSubmitted(Rule):
                 self.recount.complain("submissions", "missing", told)
 
 
+class TasksEnd(Rule):
+    """Nothing runs longer than the scenario says; machines that report late have some time for it."""
+
+    def ended(self, at: int) -> None:
+        grace = 0 if self.recount.is_exact else PATIENCE
+        for task, held in self.recount.own_tasks():
+            wanted = self.recount.running_time(task)
+            if held.where is not Where.RUNNING or wanted is None:
+                continue
+            if held.began + wanted + grace < at:
+                told = (
+                    f"{self.recount.name(task)} has run since {format_duration(held.began)} and"
+                    f" takes {format_duration(wanted)}, but still runs at {format_duration(at)}"
+                )
+                self.recount.complain("running-time", "still running", told)
+
+
 class WaitingIsExplained(Rule):
     """By a scheduler or by the cell's refusal, since the task came to wait. A scheduler that has just
     begun, or that is down, cannot have said anything."""
@@ -159,6 +176,7 @@ def fits(recount: Recount, task: int, machine: CountedMachine) -> bool:
 
 RULES_AT_THE_END: Final[tuple[type[Rule], ...]] = (
     JobsAreSubmitted,
+    TasksEnd,
     WaitingIsExplained,
     NoTaskIsForgotten,
     QueuesMove,
