@@ -44,6 +44,14 @@ def _excluded(reason: str, count: int) -> str:
             return f"{count:,} {'does' if one else 'do'} not meet the task's requirements"
         case "down":
             return f"{count:,} {'is' if one else 'are'} down"
+        case "full":
+            return f"{count:,} {'has' if one else 'have'} nothing free"
+        case "offered":
+            return f"{count:,} {'is' if one else 'are'} on offer to others or held for gangs"
+        case "declined":
+            return f"{count:,} {'was' if one else 'were'} declined by its framework"
+        case "not wanted":
+            return f"{count:,} {'does' if one else 'do'} not pass its framework's filters"
         case "queue full":
             return f"{count:,} {'has' if one else 'have'} a full queue"
     return f"{count:,} {'lacks' if one else 'lack'} {reason}"
