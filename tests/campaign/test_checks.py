@@ -1,4 +1,4 @@
-"""Every check notices what it is for: in a journal that was tampered with, or of an engine that is wrong."""
+"""Every check notices what it is for, in journals that were tampered with."""
 
 import io
 from collections.abc import Callable
@@ -122,15 +122,12 @@ def test_tasks_that_outlive_their_machine_are_noticed(plain: Scenario) -> None:
 
 
 def test_a_machine_that_shrinks_must_evict(plain: Scenario) -> None:
-    recording = recorded(plain)
-    shrunk = tampered(
-        recording, only(records.EndedRecord, lambda r: [_machine(r, ResizeMachine(n, Resources())) for n in range(8)] + [r])
-    )  # fmt: skip
+    def resized(record: records.EndedRecord) -> list[records.JournalRecord]:
+        changes = [ResizeMachine(machine, Resources()) for machine in range(8)]
+        return [*(records.MachineRecord(record.at, change) for change in changes), record]
+
+    shrunk = tampered(recorded(plain), only(records.EndedRecord, resized))
     assert kinds(plain, shrunk)["oversubscribed"] == "capacity"
-
-
-def _machine(record: records.EndedRecord, change: object) -> records.MachineRecord:
-    return records.MachineRecord(record.at, change)  # type: ignore[arg-type]
 
 
 def without_attributes(spec: Scenario) -> Scenario:
@@ -146,9 +143,7 @@ def test_a_missing_attribute_is_noticed_however_the_task_came_there(engine: str,
     machines = tuple(
         msgspec.structs.replace(m, attributes={"disk": "ssd"}) for m in bare.cell.machines
     )
-    spec = msgspec.structs.replace(
-        bare, cell=msgspec.structs.replace(bare.cell, machines=machines)
-    )
+    spec = msgspec.structs.replace(bare, cell=msgspec.structs.replace(bare.cell, machines=machines))
     recording = recorded(spec)
     assert kinds(spec, recording) == {}
     assert kinds(without_attributes(spec), recording) == {"requires": how}
@@ -275,9 +270,7 @@ def test_a_task_that_ends_twice_is_noticed(plain: Scenario) -> None:
 
 
 def test_a_task_that_ends_too_late_is_noticed(plain: Scenario) -> None:
-    late = tampered(
-        recorded(plain), only(records.EndedRecord, lambda r: replace(r, at=r.at + 1))
-    )
+    late = tampered(recorded(plain), only(records.EndedRecord, lambda r: replace(r, at=r.at + 1)))
     assert kinds(plain, late) == {"running-time": "ended"}
     assert kinds(plain, late, is_exact=False) == {}
 
@@ -329,9 +322,7 @@ def about_a(record: records.JournalRecord) -> bool:
 
 def test_a_task_that_waits_beside_an_idle_machine_is_noticed(plain: Scenario) -> None:
     forgotten = tampered(recorded(plain), lambda r: [] if about_a(r) else [r])
-    assert "forgotten" in kinds(
-        plain, msgspec.structs.replace(forgotten, ended_at=HORIZON)
-    )
+    assert "forgotten" in kinds(plain, msgspec.structs.replace(forgotten, ended_at=HORIZON))
 
 
 def test_a_queue_that_stands_still_is_noticed(queued: Scenario) -> None:
@@ -347,7 +338,9 @@ def test_a_journal_whose_decisions_do_not_follow_is_noticed(plain: Scenario) -> 
     assert judge(plain, ENGINES, other) == []
     moved = tampered(
         recorded(plain),
-        only(records.PlacedRecord, lambda r: replace(r, machines=[(n + 1) % 8 for n in r.machines])),
+        only(
+            records.PlacedRecord, lambda r: replace(r, machines=[(n + 1) % 8 for n in r.machines])
+        ),
     )
     assert [finding.check for finding in judge(plain, ENGINES, moved)] == ["replay"]
 
@@ -360,11 +353,11 @@ def test_stealing_is_judged_by_the_same_rules() -> None:
     assert kinds(spec, recorded(spec)) == {}
 
 
-#: Checks of which the tests of whole campaigns have an example: no journal shows them.
+#: No journal shows these: the tests of whole campaigns have engines that fail them.
 ELSEWHERE = {"crash", "engine-fault", "time-limit", "nondeterministic"}
 
 
 def test_every_check_has_a_test() -> None:
     with open(__file__) as source:
         text = source.read()
-    assert [check for check in CHECKS if f'"{check}"' not in text] == []
+    assert {check for check in CHECKS if f'"{check}"' not in text} == set()

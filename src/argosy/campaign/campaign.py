@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import shlex
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -75,6 +76,24 @@ class FailedTrial(msgspec.Struct, frozen=True):
     findings: list[Finding]
 
 
+class RowCount:
+    """Counts the runs of one engine."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.failed = 0
+        self.checks: Counter[str] = Counter()
+
+    def add(self, findings: Sequence[Finding]) -> None:
+        self.runs += 1
+        self.failed += bool(findings)
+        self.checks.update({finding.check for finding in findings})
+
+    def row(self, engine: str) -> CampaignRow:
+        checks = {check: self.checks[check] for check in CHECKS if self.checks[check]}
+        return CampaignRow(engine=engine, runs=self.runs, failed=self.failed, checks=checks)
+
+
 class Campaign:
     """Runs scenarios in some worker lanes; close it afterwards, or use it in a `with` statement."""
 
@@ -111,33 +130,17 @@ class Campaign:
         each kind of failure is shrunk and written there. `tell` is told how many trials are done, and
         how many of them failed."""
         began = time.monotonic()
-        counts: dict[str, list[int]] = {}
-        checks: dict[str, dict[str, int]] = {}
+        rows: dict[str, RowCount] = {}
         failed: list[FailedTrial] = []
-        done = 0
-        for scenario, answer in self._spread(self._trial, scenarios):
-            row = row_of(scenario)
-            count, by_check = counts.setdefault(row, [0, 0]), checks.setdefault(row, {})
-            count[0] += 1
+        for done, (scenario, answer) in enumerate(self._spread(self._trial, scenarios), 1):
+            rows.setdefault(row_of(scenario), RowCount()).add(answer.findings)
             if answer.findings:
-                count[1] += 1
                 failed.append(FailedTrial(scenario, answer.findings))
-                for check in {finding.check for finding in answer.findings}:
-                    by_check[check] = by_check.get(check, 0) + 1
-            done += 1
             tell(done, len(failed))
         failures = self._failures(failed, folder, tell_shrinking)
         return CampaignResult(
             world=self.world,
-            rows=[
-                CampaignRow(
-                    engine=row,
-                    runs=counts[row][0],
-                    failed=counts[row][1],
-                    checks={check: checks[row][check] for check in CHECKS if check in checks[row]},
-                )
-                for row in sorted(counts, key=lambda name: name == MIXED)
-            ],
+            rows=[rows[name].row(name) for name in sorted(rows, key=lambda name: name == MIXED)],
             failures=failures,
             seconds=time.monotonic() - began,
         )

@@ -37,7 +37,7 @@ class DrawnCell(msgspec.Struct):
 def draw_cell(dice: Dice) -> DrawnCell:
     drawn = DrawnCell({}, {}, {}, ["machine"], [])
     if dice.has("clusters", 0.15):
-        clusters = [
+        clusters: list[dict[str, Any]] = [
             {"name": name, **({"place": dice.one_of(_PLACES)} if dice.chance(0.5) else {})}
             | _machines_and_groups(dice.part(name), drawn, f"{name}/")
             for name in ("blue", "green", "red")[: dice.among(2, 3)]

@@ -1,7 +1,7 @@
 """Random choices of a campaign, from one stream per part of a scenario.
 
-A feature that is left out is drawn all the same and then not used, so that the rest of the scenario stays
-as it is.
+A feature that is left out is drawn all the same and then not used, so that the rest of the scenario
+stays as it is.
 """
 
 from __future__ import annotations

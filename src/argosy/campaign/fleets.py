@@ -64,9 +64,7 @@ def _entry(
         table["limits"] = _limits(dice, cell)
     if dice.has("decision-times", 0.15):
         slow = {"model": "scaled", "factor": dice.one_of((0.1, 3.0, 10.0))}
-        table["decision_time"] = dice.one_of(
-            (slow, {"model": "jittered", "low": 0.5, "high": 2.0})
-        )
+        table["decision_time"] = dice.one_of((slow, {"model": "jittered", "low": 0.5, "high": 2.0}))
     if cell.places and dice.chance(0.5):
         table["place"] = dice.one_of(cell.places)
     return table

@@ -1,12 +1,12 @@
 """Where every task is and what every machine holds, recounted from a journal record by record.
 
-Slow and plain on purpose: it shares no code with the cell, the host's board or `argosy.records.state`, so
-that it can judge them. It knows the scenario (machines, jobs) and reads the journal; it never sees the
-world that wrote it.
+Slow and plain on purpose: it shares no code with the cell, the host's board or `argosy.records.state`,
+so that it can judge them. It knows the scenario (machines, jobs) and reads the journal; it never sees
+the world that wrote it.
 
 One input may have several records, whose order among themselves says little: a queued task may start
-before the record of the task that made room for it. So rules are asked when all that follows from an input
-has been read (`settled`).
+before the record of the task that made room for it. So rules are asked when all that follows from an
+input has been read (`settled`).
 """
 
 from __future__ import annotations

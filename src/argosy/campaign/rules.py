@@ -153,7 +153,9 @@ class LimitsAreKept(Rule):
                     self.recount.complain("limits", "resources", told)
         jobs = {job_of(task) for task in tasks}
         if limits.jobs is not None and len(jobs) > limits.jobs:
-            told = f"{name} has {len(jobs)} jobs at {format_duration(at)}, and may have {limits.jobs}"
+            told = (
+                f"{name} has {len(jobs)} jobs at {format_duration(at)}, and may have {limits.jobs}"
+            )
             self.recount.complain("limits", "jobs", told)
         for number in sorted(jobs):
             job = self.recount.jobs[number]
@@ -184,11 +186,7 @@ class HardConstraintsAreKept(Rule):
         active = self._active()
         new = {start.task for start in starts}
         moved = {start.task for start in starts if start.is_move}
-        running = [
-            task
-            for task, held in self.recount.tasks.items()
-            if held.where is Where.RUNNING
-        ]
+        running = [task for task, held in self.recount.tasks.items() if held.where is Where.RUNNING]
         before = [task for task in running if task not in new or task in moved]
         for constraint in active:
             was, now = (self._extent(constraint, tasks) for tasks in (before, running))

@@ -1,7 +1,7 @@
 """Makes a scenario that fails smaller, as long as it fails in the same way.
 
-Greedy: parts are left out, halves first; then keys, then values are made plain. What is tried is any plain
-data that might be a scenario; whoever runs it says whether it is one, and whether it still fails.
+Greedy: parts are left out, halves first; then keys; then values are made plain. Any plain data that might
+be a scenario is tried; whoever runs it says whether it is one, and whether it still fails.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ _TIME: Final = re.compile(r"\d+(\.\d+)?(us|ms|s|min|h|d)")
 #: The plainest first.
 _PLAIN_TIMES: Final = ("0s", "1s", "10s", "1min")
 _PLAIN_AMOUNTS: Final = (1, 1000, "1GiB")
+#: Numbers up to this are also tried one less.
+_FEW: Final = 10
 #: What a scenario cannot be without, or what is no smaller when it is gone.
 _KEPT: Final = frozenset({"name", "horizon", "audit", "engine", "id", "kind", "model", "budget"})
 
@@ -53,6 +55,9 @@ class Shrinker:
             self._try(_one_cell(self.document))
             for at in range(len(self.document.get("clusters", ()))):
                 self._thin_out(("clusters", at, "machines"))
+            for at in range(len(_at(self.document, ("workload", "jobs")) or ())):
+                self._thin_out(("workload", "jobs", at, "groups"))
+                self._try(_one_group(self.document, at))
             self._drop_keys()
             self._simplify_values()
             if self.document == before or self._is_exhausted:
@@ -168,6 +173,15 @@ def _one_cell(document: dict[str, Any]) -> dict[str, Any] | None:
     return changed | {"cell": {"machines": machines}, "network": network}
 
 
+def _one_group(document: dict[str, Any], at: int) -> dict[str, Any] | None:
+    """A job of one group, without a table for that."""
+    job = _at(document, ("workload", "jobs", at)) or {}
+    if len(job.get("groups", ())) != 1:
+        return None
+    rest = {key: value for key, value in job.items() if key != "groups"}
+    return _with(document, ("workload", "jobs", at), rest | job["groups"][0])
+
+
 def _places(value: Any, place: Place = ()) -> Iterator[Place]:
     """Of everything inside, the outer before the inner."""
     if place:
@@ -183,11 +197,9 @@ def _places(value: Any, place: Place = ()) -> Iterator[Place]:
 def _at(document: Any, place: Place) -> Any:
     """What is there; none if nothing is."""
     for key in place:
-        if isinstance(document, dict) and key in document:
+        try:
             document = document[key]
-        elif isinstance(document, list) and isinstance(key, int) and key < len(document):
-            document = document[key]
-        else:
+        except (KeyError, IndexError, TypeError):
             return None
     return document
 
@@ -222,12 +234,11 @@ def _simpler(value: Any, place: Place) -> list[Any]:
         options = [each for each in _PLAIN_AMOUNTS if place[-1] == "memory" or each != "1GiB"]
         return options[: options.index(value)] if value in options else options
     if isinstance(value, int):
-        return [each for each in dict.fromkeys((0, 1, value // 2)) if abs(each) < abs(value)]
+        smaller = (0, 1, value // 2, *((value - 1,) if value <= _FEW else ()))
+        return [each for each in dict.fromkeys(smaller) if abs(each) < abs(value)]
     if isinstance(value, str) and _TIME.fullmatch(value):
         known = _PLAIN_TIMES.index(value) if value in _PLAIN_TIMES else len(_PLAIN_TIMES)
         return list(_PLAIN_TIMES[:known])
-    if isinstance(value, list) and place[-1] == "groups" and "jobs" in place:
-        return []
     if isinstance(value, list) and place[-1] == "durations":
         return [value[:1] * len(value)] if len(set(value)) > 1 else []
     return []

@@ -30,6 +30,7 @@ def _fault(
     dice: Dice, at: str, machines: Sequence[str], schedulers: Sequence[str], cell: DrawnCell
 ) -> dict[str, Any] | None:
     machine, kind = dice.one_of(machines), dice.among(0, 6)
+    table: dict[str, Any]
     if kind in (0, 1):
         table = {"kind": "machine-crash", "at": at, "machine": machine}
         back = {"down": dice.time(*_DOWN)} if dice.chance(0.7) else {}

@@ -108,7 +108,8 @@ class NoTaskIsForgotten(Rule):
         takers = [
             entry
             for name, entry in self.recount.entries.items()
-            if self.recount.is_alive[name] and (job.kind in entry.takes.kinds or not entry.takes.kinds)
+            if self.recount.is_alive[name]
+            and (job.kind in entry.takes.kinds or not entry.takes.kinds)
         ]
         is_limited = any(
             entry.limits != type(entry.limits)() or any(name in _SHARES for name in entry.settings)
@@ -127,7 +128,7 @@ class NoTaskIsForgotten(Rule):
 
 class QueuesMove(Rule):
     """The head of a queue starts as soon as it fits: nothing is queued at an idle machine that could run
-    it. A task that is probed for may be the last that is left for other machines; so all of them count."""
+    it. A task with probes at several machines may be left to a busy one, so all of them must be idle."""
 
     def ended(self, at: int) -> None:
         for task, held in self.recount.own_tasks():
@@ -169,8 +170,7 @@ def fits(recount: Recount, task: int, machine: CountedMachine) -> bool:
     return all(
         amount <= machine.capacity.get(name, 0) for name, amount in recount.request(task).items()
     ) and all(
-        machine.attributes.get(key) == value
-        for key, value in recount.group(task).requires.items()
+        machine.attributes.get(key) == value for key, value in recount.group(task).requires.items()
     )
 
 

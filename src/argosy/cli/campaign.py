@@ -12,7 +12,7 @@ import click
 from argosy.cli.output import emit, note, output_option
 from argosy.cli.progress import progress
 from argosy.cli.run import LARGEST_SEED
-from argosy.model.errors import ArgosyError, CommandError
+from argosy.model.errors import CommandError
 
 if TYPE_CHECKING:
     from argosy.campaign.draw import DrawnScenario, ScenarioSource
@@ -126,7 +126,9 @@ def command(
     from argosy.report import campaigns
 
     if scenarios:
-        chosen: Iterator[DrawnScenario] = iter([_read(path, at) for at, path in enumerate(scenarios)])
+        chosen: Iterator[DrawnScenario] = iter(
+            [_read(path, at) for at, path in enumerate(scenarios)]
+        )
         total = len(scenarios)
     else:
         total = runs or DEFAULT_RUNS
@@ -195,7 +197,7 @@ def _all() -> dict[str, type[Engine]]:
     from argosy.report.catalogue import lacking
 
     engines, broken = survey()
-    told: dict[str, str | ArgosyError] = dict(broken)
+    told = {name: str(error) for name, error in broken.items()}
     told |= {name: text for name, engine in engines.items() if (text := lacking(engine))}
     for text in told.values():
         note(f"note: skipped: {text}")

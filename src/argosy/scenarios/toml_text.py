@@ -47,8 +47,9 @@ def _is_headed(value: object) -> bool:
 
 
 def _is_list_of_tables(value: object) -> bool:
-    is_list = isinstance(value, list | tuple)
-    return is_list and bool(value) and all(isinstance(item, Mapping) for item in value)
+    if not isinstance(value, list | tuple) or not value:
+        return False
+    return all(isinstance(item, Mapping) for item in value)
 
 
 def _value(value: Any, *, is_nested: bool) -> str:
