@@ -90,6 +90,9 @@ class Framework:
     def submit(self, work: HoardedJob) -> None:
         """Queues a job; it may want what was declined."""
         self.queue.append(work)
+        if len(self._untold) > 2 * len(self.queue):
+            # Most have been tried since, and need not be told.
+            self._untold = [each for each in self._untold if not each.attempts]
         self._untold.append(work)
         self._until[:] = 0
 
