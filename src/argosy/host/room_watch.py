@@ -69,7 +69,7 @@ class RoomWatch:
             if question.scheduler.epoch != question.epoch:
                 continue
             if np.isin(roomy, question.machines).any():
-                self._answer(question.scheduler, question.effect, room, now)
+                self._answer(question.scheduler, question.effect, room.copy(), now)
             else:
                 self._questions.append(question)
 
@@ -78,4 +78,4 @@ class RoomWatch:
     ) -> None:
         state = self._runtime.queue_state(effect.which == "long")
         hop = self._links.reliable_delay(MACHINES, scheduler.name, now)
-        self._host.post(now + hop, scheduler, QueuesReported(effect.token, *state, room.copy()))
+        self._host.post(now + hop, scheduler, QueuesReported(effect.token, *state, room))

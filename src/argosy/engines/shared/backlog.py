@@ -31,6 +31,9 @@ class Backlog:
         #: By the token of the question.
         self._asked: dict[int, LineKey] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
     def __contains__(self, kind: LineKey) -> bool:
         return kind in self._lines
 

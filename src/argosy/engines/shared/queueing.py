@@ -117,16 +117,32 @@ class QueueingScheduler(MachineQueueScheduler):
         noise = self.noise(view.machines)
         keys = waits if noise is None else waits + noise
         effects: list[Effect] = []
+        is_tight = bool(self._backlog) or room.min(initial=len(tasks)) < len(tasks)
         for group, mine in job.tasks_by_group(tasks):
-            machines = self.eligible(job, group, view)
-            is_behind = self.kind_of(job, group, view) in self._backlog
-            if len(machines) and (is_behind or not room[machines].any()):
+            if is_tight and self._must_wait(job, group, room, view):
                 effects.extend(self.wait_for_room(job, number, mine, view))
             else:
                 effects.extend(
-                    self._place_group(job, number, group, mine, view, lengths, keys, room, now)
+                    self._place_group(
+                        job,
+                        number,
+                        group,
+                        mine,
+                        view,
+                        lengths,
+                        keys,
+                        room if is_tight else None,
+                        now,
+                    )
                 )
         return effects
+
+    def _must_wait(self, job: Job, group: TaskGroup, room: NDArray[np.int64], view: View) -> bool:
+        """Whether others came first, or every queue is full."""
+        machines = self.eligible(job, group, view)
+        if not len(machines):
+            return False
+        return self.kind_of(job, group, view) in self._backlog or not room[machines].any()
 
     def _place_group(
         self,
@@ -137,12 +153,12 @@ class QueueingScheduler(MachineQueueScheduler):
         view: View,
         lengths: NDArray[np.int64],
         keys: NDArray[np.int64],
-        room: NDArray[np.int64],
+        room: NDArray[np.int64] | None,
         now: int,
     ) -> Sequence[Effect]:
         settings = self._queueing
         short = to_bitmap(lengths < settings.limit) if settings.limit else None
-        if not room.all():
+        if room is not None:
             short = to_bitmap(room > 0) if short is None else short & to_bitmap(room > 0)
         found = self.least_busy(job, group, len(tasks), keys, settings.share, view, short)
         if len(found.machines):
@@ -160,12 +176,12 @@ class QueueingScheduler(MachineQueueScheduler):
         number: int,
         tasks: TaskArray,
         found: Found,
-        room: NDArray[np.int64],
+        room: NDArray[np.int64] | None,
         view: View,
     ) -> Sequence[Effect]:
         """Sends as many tasks to each machine as its queue has room for; the others wait."""
         machines, explanation = found.machines, found.explanation()
-        if len(tasks) <= room[machines].min():
+        if room is None:
             return (Enqueue(tasks, machines, explanation),)
         has_room = np.zeros(len(tasks), np.bool_)
         for row, machine in enumerate(machines.tolist()):
