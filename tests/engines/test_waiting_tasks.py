@@ -41,7 +41,7 @@ def test_a_task_that_finds_a_machine_is_not_told_that_none_can_take_it(engine: s
     waits = told(trial, "gang", 1)
     assert waits.refused is not None
     assert waits.refused.why is Why.TOGETHER
-    assert waits.remedy == "room for all 3 tasks at once: 2 find a machine"
+    assert waits.remedy == "room for all 3 tasks at once; 2 had room"
     blocks = told(trial, "gang", 0)
     assert blocks.nearest_miss is not None
     assert blocks.remedy.startswith("no machine is large enough")
@@ -56,4 +56,4 @@ def test_equal_members_of_a_gang_are_told_for_how_many_there_is_room(engine: str
             # The two that have found a machine keep it; the other is looked for alone.
             assert remedy == "free 2 cores on the nearest machine, or ask for 2 cores less"
         else:
-            assert remedy == "room for all 3 tasks at once: 2 find a machine"
+            assert remedy == "room for all 3 tasks at once; 2 had room"

@@ -37,5 +37,4 @@ def explain_gang(
 
 
 def _remedy(tasks: int, found: int) -> str:
-    verb = "finds" if found == 1 else "find"
-    return f"room for all {tasks} tasks at once: {found} {verb} a machine"
+    return f"room for all {tasks} tasks at once; {found} had room"
