@@ -1,4 +1,4 @@
-// NumPy arrays in and out of the core, checked once at the border.
+// NumPy arrays in and out of the core, checked once at the boundary.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -18,7 +18,7 @@ using InArray = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>
 template <typename T>
 using OutArray = nb::ndarray<nb::numpy, T>;
 
-// Hands a vector to NumPy without copying it; Python owns it from then on.
+// Passes a vector to NumPy without copying it; Python owns it from then on.
 template <typename T>
 OutArray<T> to_numpy(std::vector<T> values, std::initializer_list<std::size_t> shape) {
   auto* kept = new std::vector<T>(std::move(values));

@@ -26,21 +26,21 @@ class Budget {
   std::int64_t steps() const { return steps_.load(std::memory_order_relaxed); }
 
   virtual bool is_over() const = 0;
-  // Steps after which it may be over; a long time if it is not steps that count.
+  // Steps after which it may be over; very many if it does not count steps.
   virtual std::int64_t steps_left() const { return std::numeric_limits<std::int64_t>::max(); }
-  // What has been spent in the budget's own unit, and how much of it there is; below 0 means no limit.
+  // The amount spent, and the limit, in the budget's own unit; a negative limit means none.
   virtual std::int64_t spent() const = 0;
   virtual std::int64_t limit() const = 0;
-  // Microseconds since it began, for reports; below 0 where nobody measures time.
+  // Microseconds since it began, for reports; negative if time is not measured.
   virtual std::int64_t elapsed() const { return -1; }
 
-  // The part of the limit that has been spent: above 1 when it is over.
+  // The share of the limit that has been spent: above 1 when it is over.
   double share() const {
     if (limit() < 0) return 0.0;
     return static_cast<double>(spent()) / static_cast<double>(std::max<std::int64_t>(1, limit()));
   }
-  // Real time until the given share is spent, for solvers that can only be told a time; infinite where
-  // nobody measures it.
+  // Real time until the given share is spent, for solvers that only accept a time limit; infinite if time is
+  // not measured.
   double seconds_until(double part) const {
     if (elapsed() < 0 || limit() < 0) return std::numeric_limits<double>::infinity();
     return std::max(0.0, part * static_cast<double>(limit()) - static_cast<double>(elapsed())) / 1e6;

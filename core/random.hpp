@@ -85,7 +85,7 @@ class Random {
  public:
   explicit Random(std::uint64_t seed) : key_(scramble(seed)) {}
 
-  // The stream that belongs to `name` under this one, whatever was drawn from this one before.
+  // The child stream `name`, independent of what was drawn from this stream before.
   Random child(std::string_view name) const {
     std::uint64_t hash = key_;
     for (const char c : name) hash = scramble(hash ^ static_cast<unsigned char>(c));

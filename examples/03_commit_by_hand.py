@@ -7,7 +7,7 @@ Output:
       task 3: m0 lacks 3 cores
     all or nothing: [False, False]
       task 4: m0 lacks 2 cores
-      task 5: another task of the same all-or-nothing placement was refused
+      task 5: another task of the same all-or-nothing placement has no machine
     with precedence: [True], evicted task 2 from m0
     on an old version: [False]
       task 9: m1 changed once since the decision began

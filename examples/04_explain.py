@@ -9,7 +9,7 @@ Output:
          116 ms  starts on m-0
          10.1 s  finished after running for 10 s
     giant/0 has no machine: none of 2 machines can take it; the nearest is m-0, which lacks 5 cores.
-    What would help: no machine is large enough, even if empty: ask for 5 cores less, or add one
+    What would help: no machine is large enough, even if empty: ask for 5 cores less, or add a larger one
 """
 
 import tempfile

@@ -316,7 +316,8 @@ void bind_enums(nb::module_& module) {
       .value("MOVED", Why::moved)
       .value("RELEASED", Why::released)
       .value("CANCELLED", Why::cancelled)
-      .value("FAILED", Why::failed);
+      .value("FAILED", Why::failed)
+      .value("NOT_OFFERED", Why::not_offered);
   nb::enum_<Rule>(module, "Rule", nb::is_arithmetic())
       .value("FIRST", Rule::first)
       .value("BEST", Rule::best)

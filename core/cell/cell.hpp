@@ -52,19 +52,19 @@
 
 namespace argosy {
 
-// Refusals that come from others having changed the cell, as in argosy.model.explanations.CONFLICTS.
+// Refusals because the cell has changed, as in argosy.model.explanations.CONFLICTS.
 inline bool is_conflict(Why why) {
   return why == Why::no_room || why == Why::stale || why == Why::machine_gone ||
          why == Why::machine_draining;
 }
 
-// The cell is not what a recount makes of it: a bug of the cell's own.
+// The cell differs from a recount: a bug in the cell itself.
 struct Unsound : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Parallel arrays, one row a claim; `gangs` and `alternatives` may be null. The latter has `width`
-// machines a row, to be tried in order after the first; negative ones are padding.
+// Parallel arrays, one row per claim; `gangs` and `alternatives` may be null. The latter has `width` machines
+// per row, to be tried in order after the first; negative ones are padding.
 struct ClaimRows {
   std::size_t count = 0;
   const std::int64_t* tasks = nullptr;
@@ -76,7 +76,7 @@ struct ClaimRows {
   std::size_t width = 0;
 };
 
-// Tasks whose claims are confirmed, forgotten and released, in this order, before claims are judged.
+// Tasks whose claims are confirmed, forgotten and released, in this order, before claims are checked.
 struct Settled {
   std::span<const std::int64_t> confirms;
   std::span<const std::int64_t> forgets;
@@ -92,8 +92,8 @@ struct Terms {
   bool assume = false;
 };
 
-// Why a claim was refused: a dimension and an amount where the reason has them. The numbers of resources
-// that are no dimension follow those of the dimensions there can be.
+// Why a claim was refused: a dimension and an amount if the reason has them. Resources that are not a dimension
+// are numbered after the largest possible dimension.
 struct Refusal {
   Why why = Why::none;
   std::int32_t dimension = -1;
@@ -106,10 +106,10 @@ struct Unsettled {
   Why why;
 };
 
-// What became of a transaction.
+// The result of a transaction.
 struct Judged {
-  std::vector<Refusal> refusals;       // one a row; Why::none: accepted
-  std::vector<std::int32_t> machines;  // where each row was judged; none without alternatives
+  std::vector<Refusal> refusals;       // one per row; Why::none: accepted
+  std::vector<std::int32_t> machines;  // where each row was checked; empty without alternatives
   std::vector<Unsettled> unconfirmed;
   std::vector<Unsettled> unforgotten;
   std::vector<Unsettled> unreleased;
@@ -141,12 +141,12 @@ class Cell : public CellView {
     changed.most_precedence = most_precedence;
   }
 
-  // Recount after each start, finish and end, and throw `Unsound` at the first discrepancy. Recounting
-  // after `commit` is left to its caller, who may have more to say.
+  // Recount after each start, finish and end, and throw `Unsound` at the first discrepancy. After `commit` the
+  // caller recounts, who may report more.
   void set_audited(bool audited) { audited_ = audited; }
   void require_sound() const;
 
-  // One more dimension, which is what requests may have called `resource` so far.
+  // Adds a dimension; `resource` is the number by which requests may have named it so far.
   void grow(std::int32_t resource) {
     if (resource < 0) throw std::invalid_argument("resource numbers must not be negative");
     if (dimensions() >= most_dimensions) throw std::invalid_argument("a cell has 1 to 8 dimensions");
@@ -188,7 +188,7 @@ class Cell : public CellView {
     for (const auto& [sequence, task] : found) tasks.push_back(task);
     return tasks;
   }
-  // Whether the claim that once had this number is still there: slots are used again, numbers never.
+  // Whether the claim with this number still exists: slots are reused, numbers never are.
   bool holds(std::int32_t slot, std::uint64_t sequence) const {
     return claims_.at(slot).sequence == sequence;
   }
@@ -202,7 +202,7 @@ class Cell : public CellView {
     }
   }
 
-  // Of some machines, in their order, each claim's task, machine, shape and scheduler; those of shapes
+  // The task, machine, shape and scheduler of each claim on some machines, in their order; claims of shapes
   // without tags are left out. O(claims there).
   void tagged_claims_on(const std::int32_t* machines, std::size_t count, std::vector<std::int64_t>& tasks,
                         std::vector<std::int32_t>& where, std::vector<std::int32_t>& what,
@@ -220,7 +220,7 @@ class Cell : public CellView {
     }
   }
 
-  // Per machine and dimension, what claims of a precedence below `bound` hold. O(machines + claims).
+  // Per machine and dimension, what claims with a precedence below `bound` hold. O(machines + claims).
   void evictable(int bound, std::vector<std::int64_t>& out) const {
     const auto width = static_cast<std::size_t>(dimensions());
     out.assign(static_cast<std::size_t>(machines()) * width, 0);
@@ -234,7 +234,7 @@ class Cell : public CellView {
     }
   }
 
-  // A queued task begins at its machine. False if it runs already, or the machine has no room or is gone.
+  // Starts a queued task on its machine. False if it runs already, or if the machine has no room or is gone.
   bool start(std::int64_t task, std::int32_t machine, std::int32_t shape, std::int32_t scheduler) {
     if (task < 0 || !is_up(machine) || !knows_scheduler(scheduler) || !fits(machine, shape) ||
         claims_.slot(task) >= 0) {
@@ -246,7 +246,7 @@ class Cell : public CellView {
     return true;
   }
 
-  // A running task ends, whoever's it was. False if it holds no claim.
+  // Ends a running task of any scheduler. False if it holds no claim.
   bool finish(std::int64_t task) {
     const std::int32_t slot = task < 0 ? -1 : claims_.slot(task);
     if (slot < 0) return false;
@@ -258,7 +258,7 @@ class Cell : public CellView {
     remove(slot);
     close();
   }
-  // The same for many at once; answers those that hold no claim.
+  // The same for many at once; returns those that hold no claim.
   std::vector<std::int64_t> end(std::span<const std::int64_t> tasks) {
     std::vector<std::int64_t> unknown;
     begin();
@@ -288,18 +288,18 @@ class Cell : public CellView {
   void remove_machine(std::int32_t machine);
   void revive(std::int32_t machine);
   void resize(std::int32_t machine, const std::int64_t* capacity);
-  // Whether that changed anything.
+  // Whether anything changed.
   bool relabel(std::int32_t machine, std::span<const std::int32_t> sets,
                std::span<const std::int32_t> attributes);
 
-  // Throws std::invalid_argument unless every row makes sense; `commit` relies on it.
+  // Throws std::invalid_argument unless every row is valid; `commit` relies on it.
   void check(const ClaimRows& rows, const Settled& settled, const Terms& terms) const;
   Judged commit(const ClaimRows& rows, const Settled& settled, const Terms& terms);
 
   // Tasks evicted since `begin`, in order, and the machines they were on.
   const std::vector<std::int64_t>& evicted() const { return evicted_; }
   const std::vector<std::int32_t>& evicted_from() const { return evicted_from_; }
-  // Of all machines, gone or not: what the limit of 2^62 is about.
+  // Over all machines, gone or not: bounded by 2^62.
   const Amounts& capacity_ever() const { return capacity_ever_; }
 
   std::vector<std::string> audit() const;
@@ -344,7 +344,7 @@ class Cell : public CellView {
     evicted_from_.resize(to.evictions);
   }
 
-  // Everything that is counted from claims, except the claims themselves.
+  // Everything counted from claims, except the claims themselves.
   void account(const Claim& claim, std::int32_t sign) {
     const std::int64_t* amounts = shapes_->request(claim.shape);
     std::int64_t* free = columns_.free_for_writing(claim.machine);
@@ -398,7 +398,7 @@ class Cell : public CellView {
     remove(slot);
   }
 
-  // The end of a hot entry.
+  // The end of a fast path.
   void close() {
     log_.clear();
     if (audited_) require_sound();
@@ -434,18 +434,21 @@ class Cell : public CellView {
   Refusal claim(const ClaimRows& rows, std::size_t row, std::int32_t machine, const Terms& terms,
                 bool coarse);
   Refusal claim_any(const ClaimRows& rows, std::size_t row, const Terms& terms, std::int32_t& machine);
-  Refusal make_room(std::int32_t machine, std::int32_t shape, bool preempt);
+  Refusal make_room(std::int32_t machine, std::int32_t shape, bool preempt, const ClaimRows& rows);
+  bool is_claimed_by(const ClaimRows& rows, std::int64_t task);
   // Slots on `machine` with precedence below `bound`, in the order in which they are to go.
   void victims(std::int32_t machine, int bound, std::vector<std::int32_t>& out) const;
 
   Claims claims_;
   std::vector<Scheduler> schedulers_;
   std::uint64_t transaction_ = 0;
-  // The transaction that last moved each machine's version on.
+  // The transaction that last changed each machine's version.
   std::vector<std::uint64_t> changed_in_;
   std::vector<Step> log_;
   std::vector<std::int64_t> evicted_;
   std::vector<std::int32_t> evicted_from_;
+  // The tasks of the claims being judged, sorted; empty until it matters.
+  std::vector<std::int64_t> claimed_;
   Amounts capacity_ever_{};
   // Tasks with assumed claims, and the claims' sequence numbers.
   FlatMap<std::uint64_t> assumed_;

@@ -27,7 +27,7 @@ struct Claim {
   std::int32_t previous = -1;
   std::int32_t next = -1;
   std::uint16_t scheduler = 0;
-  // Made where the truth is elsewhere, which has not spoken yet.
+  // Made before the system with the last word has decided.
   bool assumed = false;
 };
 
@@ -65,7 +65,7 @@ class Claims {
 
   void set_assumed(std::int32_t slot, bool assumed) { mutable_at(slot).assumed = assumed; }
 
-  // Takes back the latest `add`: its slot and its sequence number are as if it had not been.
+  // Undoes the latest `add`, including its slot and sequence number.
   void take_back(std::int32_t slot) {
     remove(slot);
     --last_sequence_;
@@ -91,7 +91,7 @@ class Claims {
     slot_of_.insert(removed.task, slot);
   }
 
-  // visit(slot, claim) for every claim, in the order of slots.
+  // Calls visit(slot, claim) for every claim, in the order of slots.
   template <class Visit>
   void each(Visit visit) const {
     for (std::size_t slot = 0; slot < slots_.size(); ++slot) {

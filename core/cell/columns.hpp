@@ -43,7 +43,7 @@ struct Page {
 
   std::vector<std::int64_t> capacity;
   std::vector<std::int64_t> free;
-  // 2^20 / capacity (0 where there is none): what a search multiplies left-overs with.
+  // 2^20 / capacity (0 if there is none): the factor by which a search multiplies leftovers.
   std::vector<double> scale;
   std::array<std::uint32_t, size> version;
   std::array<std::uint8_t, size> flags;
@@ -81,7 +81,7 @@ class Columns {
     return true;
   }
 
-  // Every machine has nothing of the dimensions that come new.
+  // Existing machines have none of a new dimension.
   void widen(int dimensions) {
     const auto from = static_cast<std::size_t>(dimensions_);
     const auto to = static_cast<std::size_t>(dimensions);

@@ -16,7 +16,8 @@
 // Preemption takes tasks of strictly lower precedence, least first, among equals the youngest, until
 // the claim fits; it then gives back those that turn out not to be needed, the most precious first.
 // The result is minimal: no single victim could be spared. It is not the smallest possible set, which
-// is a knapsack problem.
+// is a knapsack problem. A transaction never preempts a task that it claims itself, whether for the first
+// time or to move it: so no task is both accepted and evicted. O(rows log rows) once, if anything is preempted.
 //
 // All or nothing: claims are made one by one until the first refusal; then everything since the group's
 // beginning is undone (if atomic, the whole transaction with all that it confirmed, forgot and released;
@@ -70,7 +71,16 @@ inline void Cell::victims(std::int32_t machine, int bound, std::vector<std::int3
   });
 }
 
-inline Refusal Cell::make_room(std::int32_t machine, std::int32_t shape, bool preempt) {
+inline bool Cell::is_claimed_by(const ClaimRows& rows, std::int64_t task) {
+  if (claimed_.empty()) {
+    claimed_.assign(rows.tasks, rows.tasks + rows.count);
+    std::sort(claimed_.begin(), claimed_.end());
+  }
+  return std::binary_search(claimed_.begin(), claimed_.end(), task);
+}
+
+inline Refusal Cell::make_room(std::int32_t machine, std::int32_t shape, bool preempt,
+                               const ClaimRows& rows) {
   if (fits(machine, shape)) return {};
   const std::int64_t* request = shapes_->request(shape);
   Amounts room{};
@@ -89,6 +99,7 @@ inline Refusal Cell::make_room(std::int32_t machine, std::int32_t shape, bool pr
   std::size_t chosen = 0;
   if (preempt && lacking() < dimensions()) {
     victims(machine, shapes_->precedence(shape), going);
+    std::erase_if(going, [&](std::int32_t slot) { return is_claimed_by(rows, claims_.at(slot).task); });
     while (chosen < going.size() && lacking() < dimensions()) give(going[chosen++], 1);
   }
   if (const int d = lacking(); d < dimensions()) {
@@ -146,21 +157,20 @@ inline Refusal Cell::claim(const ClaimRows& rows, std::size_t row, std::int32_t 
     const std::int64_t* request = shapes_->request(shape);
     for (int d = 0; d < dimensions(); ++d) {
       const auto at = static_cast<std::size_t>(d);
-      // Used and requested are each far below 2^62, but a limit may be lowered under what is used.
+      // Used and requested are each far below 2^62, but a limit may have been lowered below what is used.
       const std::int64_t wanted = owner.used[at] + request[d];
       if (wanted > owner.limit[at]) {
         return refuse({Why::resource_limit, d, wanted - owner.limit[at]});
       }
     }
   }
-  if (const Refusal refusal = make_room(machine, shape, terms.preempt); refusal.why != Why::none) {
-    return refuse(refusal);
-  }
+  const Refusal refusal = make_room(machine, shape, terms.preempt, rows);
+  if (refusal.why != Why::none) return refuse(refusal);
   place(task, machine, shape, static_cast<std::uint16_t>(terms.scheduler), terms.assume);
   return {};
 }
 
-// The first choice, then the alternatives in order, for as long as the reason is a conflict.
+// The first choice, then the alternatives in order, while the reason is a conflict.
 inline Refusal Cell::claim_any(const ClaimRows& rows, std::size_t row, const Terms& terms,
                                std::int32_t& machine) {
   machine = rows.machines[row];
@@ -177,7 +187,7 @@ inline Refusal Cell::claim_any(const ClaimRows& rows, std::size_t row, const Ter
   return first;
 }
 
-// act(slot) for those of the tasks whose claims the scheduler may touch.
+// Calls act(slot) for those of the tasks whose claims the scheduler may change.
 template <class Act>
 void Cell::settle_each(std::span<const std::int64_t> tasks, std::int32_t scheduler, bool only_assumed,
                        std::vector<Unsettled>& refused, Act act) {
@@ -207,6 +217,7 @@ inline Judged Cell::commit(const ClaimRows& rows, const Settled& settled, const 
   const Mark beginning = mark();
   Judged judged;
   judged.refusals.assign(rows.count, {});
+  claimed_.clear();
   if (rows.width > 0) judged.machines.assign(rows.machines, rows.machines + rows.count);
   settle(settled, terms.scheduler, judged);
 

@@ -33,7 +33,7 @@ class FlatMap {
   }
   Value* find(std::int64_t key) { return const_cast<Value*>(std::as_const(*this).find(key)); }
 
-  // The value of `key`, default-constructed if it was not there.
+  // The value of `key`, default-constructed if it was missing.
   Value& insert(std::int64_t key) {
     if (2 * (size_ + 1) > entries_.size()) grow();
     std::size_t at = home(key);
@@ -54,7 +54,7 @@ class FlatMap {
       hole = (hole + 1) & mask_;
     }
     for (std::size_t at = (hole + 1) & mask_; entries_[at].key != empty; at = (at + 1) & mask_) {
-      // An entry may move back into the hole unless its home lies behind the hole.
+      // An entry may move back into the hole unless its home is behind the hole.
       if (((at - home(entries_[at].key)) & mask_) >= ((at - hole) & mask_)) {
         entries_[hole] = entries_[at];
         hole = at;

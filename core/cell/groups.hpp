@@ -30,7 +30,7 @@ inline void set_bit(Bitmap& bitmap, std::int32_t machine) {
   bitmap[word] |= std::uint64_t{1} << (machine & 63);
 }
 
-// Clears what lies behind the last machine.
+// Clears the bits behind the last machine.
 inline void trim(Bitmap& bitmap, std::int32_t machines) {
   bitmap.resize(bitmap_words(machines));
   if (machines % 64 != 0) bitmap.back() &= (std::uint64_t{1} << (machines % 64)) - 1;
@@ -40,8 +40,8 @@ inline void clear_bit(Bitmap& bitmap, std::int32_t machine) {
   bitmap[static_cast<std::size_t>(machine) / 64] &= ~(std::uint64_t{1} << (machine & 63));
 }
 
-// A short list of numbers for each machine, in one array. A list that grows moves to the end; when most
-// of the array is left behind, it is packed.
+// A short list of numbers per machine, in one array. A list that grows moves to the end; when most of the array
+// is unused, it is compacted.
 class Lists {
  public:
   std::span<const std::int32_t> of(std::int32_t machine) const {
@@ -104,7 +104,7 @@ class Groups {
     attributes_of_.append(attributes);
   }
 
-  // Whether the machine has just these labels, in whatever order.
+  // Whether the machine has exactly these labels, in any order.
   bool has(std::int32_t machine, std::span<const std::int32_t> sets,
            std::span<const std::int32_t> attributes) const {
     const auto same = [](std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
@@ -113,7 +113,7 @@ class Groups {
     return same(sets_of(machine), sets) && same(attributes_of_.of(machine), attributes);
   }
 
-  // In a copy that no snapshot shares.
+  // Must be called on a copy that no snapshot shares.
   void relabel(std::int32_t machine, std::span<const std::int32_t> sets,
                std::span<const std::int32_t> attributes) {
     for (const std::int32_t set : sets_of(machine)) {
@@ -129,9 +129,14 @@ class Groups {
 
   std::span<const std::int32_t> sets_of(std::int32_t machine) const { return sets_of_.of(machine); }
 
+  bool has_attribute(std::int32_t machine, std::int32_t attribute) const {
+    const std::span<const std::int32_t> had = attributes_of_.of(machine);
+    return std::find(had.begin(), had.end(), attribute) != had.end();
+  }
+
   const Bitmap& members(std::int32_t set) const { return members_[static_cast<std::size_t>(set)]; }
 
-  // Leaves in `bitmap` those machines that have the attribute.
+  // Keeps in `bitmap` only machines that have the attribute.
   void keep_attribute(std::int32_t attribute, Bitmap& bitmap) const {
     static const Bitmap nobody;
     const auto at = static_cast<std::size_t>(attribute);

@@ -29,20 +29,20 @@ struct Query {
 struct Found {
   std::vector<std::int32_t> machines;
   std::vector<std::uint32_t> versions;
-  // Looks, and looks that found room; of a first-fit search that fell short, machines instead.
+  // Machines examined, and those with room; a machine may count twice, unless first fit fell short.
   std::int64_t looked_at = 0;
   std::int64_t feasible = 0;
-  // Looks by the first dimension that lacked; then filtered; then down or draining; then, where there is
-  // such, by the resource beyond.
+  // Machines without room by the first dimension lacking; then filtered; then down or draining; then, if there
+  // is one, by the resource beyond.
   std::array<std::int64_t, most_dimensions + 3> ruled_out{};
   // Where fewer than `count` were placed: the machine with the smallest max over d of
   // lacking_d / request_d, and that d (D: the resource beyond). -1 if there is none.
   std::int32_t miss_machine = -1;
   int miss_dimension = -1;
   std::int64_t miss_lacking = 0;
-  // Where fewer were placed: whether some machine would be large enough if it were empty.
+  // If fewer were placed: whether some machine would be large enough if it were empty.
   bool could_fit = false;
-  // The first placement's left-over or key, and who came second to it; ranked rules only.
+  // The first placement's leftover or key, and its runner-up; ranked rules only.
   bool has_score = false;
   std::int64_t score = 0;
   std::int32_t second = -1;

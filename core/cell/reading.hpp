@@ -24,7 +24,7 @@ template <class T>
 using Array = nb::ndarray<const T, nb::ndim<1>, nb::device::cpu>;
 using Table = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// A one-dimensional array as contiguous memory: itself, or a copy where it has strides.
+// A one-dimensional array as contiguous memory: itself, or a copy if it has strides.
 template <class T>
 class Contiguous {
  public:

@@ -71,7 +71,7 @@ class Search {
   static constexpr int fitting = -1;
 
   struct Scratch {
-    // Tasks this search put on each machine; all zero between searches.
+    // Number of tasks this search put on each machine; all zero between searches.
     std::vector<std::int32_t> taken;
     // 0, 1, 2, … between searches.
     std::vector<std::int32_t> order;
@@ -92,7 +92,7 @@ class Search {
     return query_.per_machine > 0 && taken(machine) >= query_.per_machine;
   }
 
-  // What d lacks on `machine` for one more task; not above zero if it suffices.
+  // What is lacking of d on `machine` for one more task; zero or less if it suffices.
   std::int64_t lacking(std::int32_t machine, int d) {
     if (!query_.needs_room) return query_.request[d] - columns_.capacity(machine)[d];
     return query_.request[d] * (taken(machine) + 1) - columns_.free(machine)[d] - adjusted(machine, d);
@@ -147,7 +147,7 @@ class Search {
     for (std::int32_t machine = 0; machine < columns_.machines(); ++machine) {
       const int verdict = look(machine);
       note(verdict == fitting ? dimensions_ + 2 : verdict);
-      // All of the resource is lacking everywhere, which is as far off as a machine can be.
+      // The whole amount of the resource is lacking everywhere, which is as far off as a machine can be.
       if (found_.miss_machine >= 0 || verdict == dimensions_ || verdict == dimensions_ + 1) continue;
       found_.miss_machine = machine;
       found_.miss_dimension = dimensions_;
@@ -169,7 +169,7 @@ class Search {
     }
   }
 
-  // When a search ends for want of room, what was seen is told per machine, each counted once.
+  // When a search ends for lack of room, results are reported per machine, each counted once.
   void recount() {
     found_.looked_at = found_.feasible = 0;
     found_.ruled_out.fill(0);
@@ -178,7 +178,7 @@ class Search {
     }
   }
 
-  // The beginning of a random permutation, drawn only as far as it is needed.
+  // The beginning of a random permutation, drawn only as far as needed.
   void sample() {
     const auto machines = static_cast<std::size_t>(columns_.machines());
     auto& order = scratch_.order;
@@ -227,8 +227,8 @@ class Search {
     }
   }
 
-  // The same page by page, without adjustments and with the loop over dimensions unrolled: this pass
-  // is what a ranked search spends its time on.
+  // The same page by page, without adjustments and with the loop over dimensions unrolled: a ranked search
+  // spends most of its time here.
   template <int Dimensions>
   void rank_pages(Shortlist& shortlist) {
     std::array<std::int64_t, Dimensions> request;
@@ -307,8 +307,8 @@ class Search {
     return true;
   }
 
-  // Over all machines that are up and not filtered, as this search left them. Machines that would be
-  // large enough if they were empty come before all others: on those, room can be made.
+  // Over all machines that are up and not filtered, as this search left them. Machines that would be large
+  // enough if empty come before all others, because room can be made there.
   void find_nearest_miss() {
     for (std::int32_t machine = 0; machine < columns_.machines(); ++machine) {
       if (columns_.flags(machine) != 0 || !is_within(machine) || is_exhausted(machine)) continue;
@@ -336,7 +336,7 @@ class Search {
     }
   }
 
-  // a / request_d < b / request_e, exactly; what lacks was requested, so neither request is 0.
+  // a / request_d < b / request_e, exactly; only requested dimensions can be lacking, so neither request is 0.
   bool is_less(std::int64_t a, int d, std::int64_t b, int e) const {
     __extension__ using Wide = __int128;
     return static_cast<Wide>(a) * query_.request[e] < static_cast<Wide>(b) * query_.request[d];
@@ -346,7 +346,7 @@ class Search {
   const Query& query_;
   Random& random_;
   int dimensions_;
-  // Of the scratch space: looking it up per thread at every look would cost more than the look.
+  // A reference to the scratch space: looking it up per thread would cost more than examining a machine.
   std::int32_t* taken_;
   Found found_;
 };

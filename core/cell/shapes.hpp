@@ -26,7 +26,7 @@
 
 namespace argosy {
 
-// An amount of a resource that is no dimension.
+// An amount of a resource that is not a dimension.
 struct Beyond {
   std::int32_t resource = -1;
   std::int64_t amount = 0;
@@ -42,7 +42,7 @@ class Shapes {
   std::int32_t size() const { return static_cast<std::int32_t>(parts_.size()); }
   bool knows(std::int64_t shape) const { return shape >= 0 && shape < size(); }
 
-  // `most_dimensions` amounts; 0 for those that are no dimension yet.
+  // `most_dimensions` amounts; 0 for those that are not a dimension yet.
   const std::int64_t* request(std::int32_t shape) const {
     return requests_.data() + static_cast<std::size_t>(shape) * most_dimensions;
   }
@@ -50,8 +50,8 @@ class Shapes {
   const std::vector<std::int32_t>& tags(std::int32_t shape) const { return parts(shape).tags; }
   std::int16_t precedence(std::int32_t shape) const { return parts(shape).precedence; }
   int reach(std::int32_t shape) const { return parts(shape).reach; }
-  // Of the resources asked for that are not among the first `dimensions`, the one with the smallest
-  // number. There must be one.
+  // The requested resource with the smallest number that is not among the first `dimensions`. There must be
+  // one.
   Beyond beyond(std::int32_t shape, int dimensions) const {
     const auto& apart = parts(shape).beyond;
     Beyond first = apart.empty() ? Beyond{INT32_MAX, 0} : apart.front();
@@ -92,7 +92,7 @@ class Shapes {
     return at->second;
   }
 
-  // The next dimension is this resource.
+  // This resource becomes the next dimension.
   void grow(std::int32_t resource) {
     const std::size_t d = dimensions_++;
     resources_[d] = resource;
@@ -151,7 +151,7 @@ class Shapes {
   }
 
   std::size_t dimensions_;
-  // Of the dimensions that came later.
+  // Of the dimensions added later.
   std::array<std::int32_t, most_dimensions> resources_{};
   std::vector<std::int64_t> requests_;
   std::vector<Parts> parts_;

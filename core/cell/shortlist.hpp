@@ -17,7 +17,7 @@
 
 namespace argosy {
 
-// Smaller is better. Ties are as good as random; machines differ, so the order is total.
+// Smaller is better. Ties are effectively random; machines differ, so the order is total.
 struct Candidate {
   std::int64_t rank;
   std::uint64_t tie;
@@ -50,7 +50,7 @@ class Shortlist {
     kept_.resize(keep_);
   }
 
-  // The second's machine is -1 if there is only one.
+  // The second machine is -1 if there is only one.
   std::pair<Candidate, Candidate> best_two() const {
     Candidate first = kept_.front();
     Candidate second{std::numeric_limits<std::int64_t>::max(),
@@ -63,7 +63,7 @@ class Shortlist {
     return {first, second};
   }
 
-  // After the last offer; before take_best and put_back.
+  // Must be called after the last offer and before take_best and put_back.
   void make_heap() { std::make_heap(kept_.begin(), kept_.end(), is_worse); }
 
   Candidate take_best() {
@@ -85,7 +85,7 @@ class Shortlist {
   std::size_t buffer_;
   std::uint64_t nonce_;
   std::vector<Candidate> kept_;
-  // The last of those kept at the latest cut.
+  // The last one kept at the latest cut.
   Candidate worst_{std::numeric_limits<std::int64_t>::max(),
                    std::numeric_limits<std::uint64_t>::max(),
                    std::numeric_limits<std::int32_t>::max()};

@@ -33,7 +33,7 @@ class TagCounts {
     shard->count(key(owner, tag), change);
   }
 
-  // visit(owner, tag, count) for every count that is not zero, in no order.
+  // Calls visit(owner, tag, count) for every nonzero count, in no particular order.
   template <class Visit>
   void each(Visit visit) const {
     for (const auto& shard : shards_) {

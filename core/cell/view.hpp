@@ -44,8 +44,7 @@ class CellView {
     return knows(machine) && shapes_->knows(shape) && is_within_reach(shape) &&
            columns_.fits(machine, shapes_->request(shape));
   }
-  // Whether the shape asks only for what is a dimension here; otherwise `beyond` is the first resource
-  // that is none.
+  // Whether the shape asks only for dimensions known here; otherwise `beyond` is the first unknown resource.
   bool is_within_reach(std::int32_t shape) const { return shapes_->reach(shape) <= dimensions(); }
   Beyond beyond(std::int32_t shape) const { return shapes_->beyond(shape, dimensions()); }
   const std::int64_t* request(std::int32_t shape) const { return shapes_->request(shape); }

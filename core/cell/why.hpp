@@ -19,9 +19,9 @@ enum class Why : std::uint8_t {
   machine_draining = 5,
   // The scheduler would exceed its limit of `dimension` by `lacking`.
   resource_limit = 6,
-  // The scheduler already has as many jobs as it may admit.
+  // The scheduler has reached its limit on jobs.
   job_limit = 7,
-  // The task holds a claim already.
+  // The task already holds a claim.
   duplicate = 8,
   // Another claim of the same atomic transaction or gang was refused.
   together = 9,
@@ -29,7 +29,7 @@ enum class Why : std::uint8_t {
   not_claimed = 10,
   // The task to be released belongs to another scheduler.
   not_yours = 11,
-  // Required attributes, tags or constraints rule the machine out.
+  // Required attributes, tags or constraints exclude the machine.
   filtered = 12,
   // The task was removed in favour of one of higher precedence.
   preempted = 13,
@@ -37,15 +37,15 @@ enum class Why : std::uint8_t {
   attempts = 14,
   // The scheduler that held the task stopped.
   scheduler_lost = 15,
-  // The claim's precedence is `lacking` above the highest that the scheduler may wield.
+  // The claim's precedence is `lacking` above the highest that the scheduler may use.
   precedence_limit = 16,
   // The task to be moved ended while the claim was on its way.
   ended = 17,
   // The machine's queue was full.
   queue_full = 18,
-  // The claim to be confirmed or forgotten is not assumed, or is confirmed already.
+  // The claim to be confirmed or forgotten is not assumed, or is already confirmed.
   not_assumed = 19,
-  // The task runs on another machine now.
+  // The task now runs on another machine.
   moved = 20,
   // Its scheduler took the task from its machine.
   released = 21,
@@ -53,6 +53,8 @@ enum class Why : std::uint8_t {
   cancelled = 22,
   // The task ended in failure.
   failed = 23,
+  // Nothing is offered to the task's framework.
+  not_offered = 24,
 };
 
 }  // namespace argosy

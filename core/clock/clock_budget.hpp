@@ -1,8 +1,8 @@
-// A budget of real time. This folder is the only one of the core that reads a clock; worlds make such
-// budgets and hand them in, and nothing under an engine includes this header.
+// A budget of real time. Only this folder of the core reads a clock. Worlds create such budgets and pass them
+// in; nothing below an engine includes this header.
 //
-// Time is that of a steady clock, from when the budget was made, in whole microseconds. Reading it costs
-// some 20 ns, so algorithms ask every few thousand steps.
+// Time is that of a monotonic clock since the budget was created, in whole microseconds. Reading it costs about
+// 20 ns, so algorithms check every few thousand steps.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace argosy {
 
 class ClockBudget final : public Budget {
  public:
-  // Without a limit (below 0) it only measures.
+  // Without a limit (negative) it only measures.
   explicit ClockBudget(std::int64_t limit) : limit_(limit) {}
 
   bool is_over() const override { return limit_ >= 0 && elapsed() > limit_; }

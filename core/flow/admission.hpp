@@ -23,13 +23,13 @@
 
 namespace argosy::flow {
 
-// A task of a pool, and of a precedence, was not let in on a machine.
+// A task of a pool and precedence was not admitted on a machine.
 struct Refused {
   Number pool, machine, precedence;
 };
 
-// One transaction: tasks to place or move, tasks to take from their machines, those of the moving that have
-// to leave before others can come, and whether the round's budget kept something from being done.
+// One transaction: tasks to place or move, tasks to take from their machines, moving tasks that must leave
+// before others can come, and whether the limit on moves cut something.
 struct Plan {
   Placements placements;
   std::vector<Row> early;
@@ -39,14 +39,14 @@ struct Plan {
 
 class Admission {
  public:
-  // `free` has a row for each machine and a column for each dimension.
+  // `free` has one row per machine and one column per dimension.
   Admission(const Roster& roster, std::span<const Number> free, const bool* usable, Number allowance)
       : roster_(roster), free_(free), usable_(usable), allowance_(allowance) {}
 
   Plan run(Placements wanted) {
     leaving_ = std::move(wanted.leaving);
     for (std::size_t i = 0; i < wanted.rows.size(); ++i) {
-      // A preferred machine may take no tasks any more.
+      // A preferred machine may no longer accept tasks.
       if (!usable_[wanted.machines[i]]) continue;
       const Row row = wanted.rows[i];
       arrivals_.push_back({row, wanted.machines[i], wanted.costs[i], tasks()[T::machine][row], true});
@@ -67,10 +67,10 @@ class Admission {
     Row row;
     Number machine;
     Cost cost;
-    Number from;  // `none` where it runs nowhere
+    Number from;  // `none` if it is not running
     bool is_in;
   };
-  // A machine that tasks come to or leave: what is free when all is done as planned.
+  // A machine that tasks come to or leave: what is free once everything is done as planned.
   struct Room {
     std::vector<Number> left;
     std::vector<std::size_t> arriving, departing;  // by number of arrival
@@ -82,7 +82,7 @@ class Admission {
   const Table<T>& tasks() const { return roster_.tasks(); }
   const std::vector<Number>& request(Row row) const { return roster_.pool_of(row).request; }
 
-  // Keeps to the round's budget of moves and preemptions.
+  // Enforces the round's limit on moves and preemptions.
   bool cut() {
     Number moves = 0;
     for (const Arrival& arrival : arrivals_) moves += arrival.from != none;
@@ -99,7 +99,7 @@ class Admission {
     return true;
   }
 
-  // Rooms come in the order of their machines: those of all machines that are named are made first.
+  // Rooms are in the order of their machines; those of all machines named are created first.
   void make_rooms() {
     std::vector<Number> named;
     for (const Row row : leaving_) named.push_back(tasks()[T::machine][row]);
@@ -158,7 +158,7 @@ class Admission {
     }
   }
 
-  // Lets in who fits, in order of precedence.
+  // Admits tasks that fit, in order of precedence.
   void sort_out(Number machine) {
     Room& here = room(machine);
     if (!is_negative(here.left)) return;
@@ -180,7 +180,7 @@ class Admission {
     here.left = std::move(left);
   }
 
-  // Takes back what the last sorting of a machine evicted.
+  // Undoes the evictions of the last resolution of a machine.
   Number withdraw(Room& here) {
     here.is_sorted = true;
     find_running();
@@ -191,8 +191,8 @@ class Admission {
     return returned;
   }
 
-  // Makes room for a task if it can: by those whom the flow gave up, then by others of lower precedence,
-  // the least first.
+  // Makes room for a task if possible: first by evicting tasks that the flow gave up, then others of lower
+  // precedence, lowest first.
   bool let_in(Room& here, Row row, std::vector<Number>& left) {
     if (fits(request(row), left)) {
       give(left, request(row), -1);
@@ -243,7 +243,7 @@ class Admission {
     return rows;
   }
 
-  // A task is not let in: one that runs stays where it is.
+  // A task is not admitted: a running one stays where it is.
   void refuse(std::size_t i) {
     Arrival& arrival = arrivals_[i];
     arrival.is_in = false;
@@ -257,7 +257,7 @@ class Admission {
     if (is_negative(from.left)) short_.push_back(arrival.from);
   }
 
-  // Moves out of a machine for the sake of those who were refused there are not made.
+  // Moves that were to make room for refused tasks are not made.
   void stay(Room& here) {
     for (const std::size_t i : here.departing) {
       Arrival& arrival = arrivals_[i];
@@ -281,7 +281,7 @@ class Admission {
     for (const Room& each : rooms_) {
       made.placements.leaving.insert(made.placements.leaving.end(), each.evicted.begin(),
                                      each.evicted.end());
-      // Whether there is room before those who move have left.
+      // Whether there is room before the moving tasks have left.
       std::vector<Number> before = each.left;
       for (const std::size_t i : each.departing) {
         if (arrivals_[i].is_in) give(before, request(arrivals_[i].row), -1);
@@ -297,7 +297,7 @@ class Admission {
 
   Number precedence(Row row) const { return roster_.job_of(row).precedence; }
 
-  // Who runs on the machines that have to be sorted out.
+  // The tasks running on the machines to be resolved.
   void find_running() {
     if (has_looked_ || !roster_.reschedules()) return;
     has_looked_ = true;
@@ -315,7 +315,7 @@ class Admission {
   std::vector<Arrival> arrivals_;
   std::vector<Row> leaving_;
   std::vector<Room> rooms_;
-  std::vector<std::int32_t> index_;  // of the room of each machine
+  std::vector<std::int32_t> index_;  // of each machine's room
   std::vector<Number> short_;
   std::vector<Refused> refused_;
   bool has_looked_ = false;

@@ -42,7 +42,7 @@ inline Convex segmented(std::vector<Segment> segments) {
   Convex terms{segments.empty() ? 0 : segments.front().cost, 0, 0, 0, {}};
   for (const Segment& segment : segments) {
     terms.capacity += segment.units;
-    // Neighbours of one cost are one piece: solvers count on costs that rise.
+    // Neighbouring segments with equal cost are merged: solvers rely on rising costs.
     if (!terms.segments.empty() && terms.segments.back().cost == segment.cost) {
       terms.segments.back().units += segment.units;
     } else {

@@ -34,8 +34,8 @@ class CostScaling {
 
   Status run(Control& control) { return scale_down(control, net_.vertices() + 1); }
 
-  // The same down to a quarter of a unit of cost only: a feasible flow and whole prices that leave
-  // little to mend, without large factors.
+  // The same, but only down to a quarter of a unit of cost: a feasible flow and integer prices that leave
+  // little to repair, without large factors.
   Status approximate(Control& control) { return scale_down(control, 4); }
 
  private:
@@ -55,11 +55,11 @@ class CostScaling {
   }
 
   static constexpr Cost divisor = 16;
-  // Arcs looked at, by the number of arcs, after which a small change is taken for a large one.
+  // Arcs scanned, in multiples of the number of arcs, after which a small change is treated as a large one.
   static constexpr std::int64_t patience = 16;
   static constexpr std::int64_t most_passes = 32;
 
-  // Prices for a flow that may be optimal already, whose own were lost.
+  // Prices for a flow that may already be optimal but has lost its own.
   bool find_prices(Control& control) {
     if (!tries_prices_) return false;
     const Cost worst = epsilon_;
@@ -78,8 +78,8 @@ class CostScaling {
     return status;
   }
 
-  // The last phase alone. Sending flow over what an edit made negative leaves a flow that is optimal but
-  // for its excesses, however negative it was: few of them need no coarser phase before.
+  // The last phase alone. Sending flow over arcs that an edit made negative leaves a flow that is optimal
+  // except for its excesses, however negative the arcs were: few excesses need no coarser phase first.
   Status mend(Control& control) {
     const std::int64_t most = 4096 + patience * (net_.arcs() + net_.vertices());
     Control trial = control.part(most);
@@ -91,7 +91,7 @@ class CostScaling {
     return status;
   }
 
-  // Scales the prices and finds how far the flow is from optimal by them.
+  // Scales the prices and determines how far the flow is from optimal.
   void begin() {
     const Vertex bound = net_.vertex_bound();
     if (fits_fresh_ && !net_.all_touched()) price_fresh(net_);
@@ -109,7 +109,7 @@ class CostScaling {
         worst = std::max(worst, -reduced(v, *h));
       }
     }
-    // An excess has to travel: at prices that do not fit, as far as the prices of what is new differ.
+    // An excess has to travel: with prices that do not match, as far as the prices of new vertices differ.
     if (!is_even && net_.all_touched()) worst = std::max(worst, scale_ * net_.largest_cost());
     if (!is_even && !fits_fresh_) {
       for (const Arc a : net_.touched()) {
@@ -149,7 +149,7 @@ class CostScaling {
     head_ = 0;
     is_queued_.assign(bound, 0);
     for (Vertex v = 0; v < bound; ++v) {
-      // A push reorders: whatever is at the same place then is looked at next.
+      // A push reorders: the half that is then at the same place is next.
       for (std::ptrdiff_t i = 0; net_.begin(v) + i < net_.out_end(v);) {
         const Half half = net_.begin(v)[i];
         if (reduced(v, half) >= 0) {
@@ -187,14 +187,14 @@ class CostScaling {
     return Status::optimal;
   }
 
-  // Sends the excess of v away; the number of halves looked at, or -1 if there is no way out.
+  // Sends the excess of v away; returns the number of halves scanned, or -1 if there is no way out.
   std::int64_t discharge(Vertex v) {
     std::int64_t scans = 0;
     while (net_.excess(v) > 0) {
       Cost least = infinite;
       std::int64_t size = net_.out_end(v) - net_.begin(v);
       std::int64_t i = cursors_[v] < size ? cursors_[v] : 0;
-      // A full circle without an admissible half is what a new price needs.
+      // After a full circle without an admissible half, the price must change.
       for (std::int64_t seen = 0; seen < size;) {
         if (i >= size) i = 0;
         const Half& half = net_.begin(v)[i];
@@ -216,7 +216,7 @@ class CostScaling {
           cursors_[v] = static_cast<std::uint32_t>(i);
           return scans;
         }
-        // The group shrank, or its order changed: begin the circle anew from here.
+        // The group shrank or its order changed: restart the circle from here.
         size = net_.out_end(v) - net_.begin(v);
         seen = 0;
         least = infinite;
@@ -271,8 +271,8 @@ class CostScaling {
     }
   }
 
-  // Looks for prices by which the flow as it is would be e-optimal; gives up after some work, or when
-  // there are excesses, which prices cannot mend.
+  // Looks for prices that make the current flow e-optimal; gives up after some work, or if there are excesses,
+  // which prices cannot repair.
   bool price_refine(Control& control, std::int64_t passes = 4) {
     if (has_excess()) return false;
     const Vertex bound = net_.vertex_bound();
@@ -288,7 +288,7 @@ class CostScaling {
     while (head_ < queue_.size() && work > 0) {
       const Vertex v = queue_[head_++];
       is_queued_[v] = 0;
-      // The highest price that every way out allows.
+      // The highest price that all outgoing halves allow.
       Cost most = net_.price(v);
       for (const Half* h = net_.begin(v); h != net_.out_end(v); ++h) {
         if (h->other != v) most = std::min(most, h->cost * scale_ + net_.price(h->other) + epsilon_);

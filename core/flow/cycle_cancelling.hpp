@@ -111,7 +111,7 @@ class CycleCancelling {
 
   enum class Found { nothing, cycles, stopped };
 
-  // Corrects labels until they are right, or the parents form a cycle, which is negative.
+  // Corrects labels until they are right, or until the parents form a cycle, which is negative.
   Found search(Control& control) {
     const Vertex bound = net_.vertex_bound();
     distances_.assign(bound, 0);
@@ -143,7 +143,7 @@ class CycleCancelling {
     return Found::nothing;
   }
 
-  // Walks the parents of every vertex once; cancels each cycle they run into.
+  // Walks the parents of every vertex once; cancels each cycle found.
   bool cancel_cycles() {
     std::vector<Vertex> walks(net_.vertex_bound(), none);
     bool is_any = false;

@@ -19,8 +19,8 @@
 
 namespace argosy::flow {
 
-// What is to change. Tasks with a new machine, and the cost of the first arc of their way there; some run
-// elsewhere. Tasks that are to lose their machine.
+// The changes: tasks with a new machine and the cost of the first arc of their path, some of which run
+// elsewhere; and tasks that lose their machine.
 struct Placements {
   std::vector<Row> rows;
   std::vector<Number> machines, costs;
@@ -33,7 +33,7 @@ struct Placements {
   }
 };
 
-// The arc of each pool (a row) to each machine (a column); `none` where there is none.
+// The arc from each pool (row) to each machine (column); `none` if there is none.
 struct PoolArcs {
   const Arc* arcs;
   std::size_t pools, machines;
@@ -60,7 +60,7 @@ class Extraction {
       while (part.end < arrivals_.size() && arrivals_[part.end].task_class == c) ++part.end;
       begin = part.end;
       const auto [first, last] = leaving_of(c);
-      // A task that is a class of its own and gets a machine is all there is to say of the class.
+      // A class with a single task that gets a machine needs nothing else.
       if (classes()[C::rows][c] == 1 && part.end - part.begin == 1 && first == last) {
         const Arrival& arrival = arrivals_[part.begin];
         placements_.add(classes()[C::first][c], arrival.machine, arrival.cost);
@@ -89,7 +89,7 @@ class Extraction {
     Row task_class;
     std::size_t begin, end;
   };
-  // A unit that goes through a rack, or any number that go through a pool.
+  // One unit through a rack, or any number through a pool.
   struct Bound {
     Number pool, rack;
     Row task_class;
@@ -101,7 +101,7 @@ class Extraction {
   const Table<C>& classes() const { return roster_.classes(); }
   const Table<T>& tasks() const { return roster_.tasks(); }
 
-  // Running tasks that the flow does not keep where they are; the last to come are the first to go.
+  // Running tasks that the flow does not keep in place; the last to start are the first to go.
   void find_leaving() {
     const Table<R>& runs = roster_.runs();
     for (Row run = 0; run < runs.used(); ++run) {
@@ -130,7 +130,7 @@ class Extraction {
     return {first - leaving_.begin(), last - leaving_.begin()};
   }
 
-  // Classes of which tasks wait and get a machine, or leave one.
+  // Classes with waiting tasks that get a machine, or running tasks that leave one.
   void find_active() {
     for (const Row c : roster_.waiting_classes()) {
       const Number waits = classes()[C::parked][c] ? 0 : classes()[C::pending][c];
@@ -175,7 +175,7 @@ class Extraction {
     return run >= 0 && roster_.runs()[R::arc][run] == arc;
   }
 
-  // The machines that flow through a pool leads to: first to those that prefer a rack, then in order.
+  // The machines that flow through a pool leads to: first for classes that prefer a rack, then in order.
   void share_out(const std::vector<Bound>& via_racks, const std::vector<Bound>& via_pools) {
     std::vector<Number> pools;
     for (const auto* list : {&via_racks, &via_pools}) {
@@ -236,7 +236,7 @@ class Extraction {
     for (std::size_t i = first; i < last; ++i) going.push_back(leaving_[i].row);
     std::vector<Arrival> here(arrivals_.begin() + static_cast<std::ptrdiff_t>(part.begin),
                               arrivals_.begin() + static_cast<std::ptrdiff_t>(part.end));
-    // A unit that leaves a machine by one arc and comes back by another stays.
+    // A unit that leaves a machine by one arc and returns by another stays.
     std::erase_if(here, [&](const Arrival& arrival) {
       const auto same = std::find_if(going.begin(), going.end(), [&](Row row) {
         return tasks()[T::machine][row] == arrival.machine;

@@ -38,7 +38,7 @@ struct Half {
   HalfId id;
 };
 
-// A list grows by a sixteenth beyond what it needs, instead of by half or to the double.
+// A list grows by a sixteenth more than it needs, instead of by half or to double its size.
 template <typename T>
 void grow(std::vector<T>& list, std::size_t size) {
   if (size > list.capacity()) list.reserve(size + size / 16);
@@ -48,7 +48,7 @@ class Halves {
  public:
   Vertex bound() const { return static_cast<Vertex>(ranges_.size()); }
   void add_vertex() { ranges_.push_back(Range{}); }
-  // Of a vertex without halves.
+  // For a vertex without halves.
   void clear(Vertex v) {
     release(ranges_[v]);
     ranges_[v] = Range{};
@@ -68,14 +68,14 @@ class Halves {
   const Half* end(Vertex v, int group) const { return pool_.data() + ranges_[v].bounds[group]; }
   std::int32_t degree(Vertex v) const { return static_cast<std::int32_t>(ranges_[v].used()); }
 
-  // Into the last group.
+  // Inserts into the last group.
   void insert(Vertex v, const Half& half) {
     const std::uint32_t used = ranges_[v].used();
     if (used == ranges_[v].room) relocate(v, std::max(used + 4, used + used / 4));
     put(ranges_[v].bounds[3]++, half);
   }
 
-  // Out of the last group.
+  // Removes from the last group.
   void erase(Vertex v, HalfId id) {
     swap(places_[id], --ranges_[v].bounds[3]);
     places_[id] = gone;
@@ -98,7 +98,7 @@ class Halves {
     }
   }
 
-  // Makes room for so many more halves at v, so that adding them one by one does not move the range.
+  // Makes room for this many more halves at v, so that adding them one by one does not move the range.
   void reserve(Vertex v, std::uint32_t more) {
     const std::uint32_t used = ranges_[v].used();
     if (used + more <= ranges_[v].room) return;
@@ -120,7 +120,7 @@ class Halves {
   static constexpr std::uint32_t gone = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint32_t shelved_rooms = 256;
 
-  // Where a vertex's halves lie; bounds[g] is the end of group g.
+  // The location of a vertex's halves; bounds[g] is the end of group g.
   struct Range {
     std::uint32_t begin = 0;
     std::uint32_t bounds[4] = {0, 0, 0, 0};
@@ -169,7 +169,7 @@ class Halves {
     if (range.room < shelved_rooms) shelves_[range.room].push_back(range.begin);
   }
 
-  // Writes all ranges anew without holes, v with `room`; others keep the room they have.
+  // Rewrites all ranges without holes, v with `room`; others keep their room.
   void compact(Vertex v, std::uint32_t room) {
     ranges_[v].room = std::max(room, ranges_[v].room);
     std::size_t total = 0;
@@ -192,9 +192,9 @@ class Halves {
   }
 
   std::vector<Half> pool_;
-  std::vector<std::uint32_t> places_;  // of each half in the pool; `gone` when the arc is
+  std::vector<std::uint32_t> places_;  // of each half in the pool; `gone` if the arc was removed
   std::vector<Range> ranges_;
-  std::vector<std::uint32_t> shelves_[shelved_rooms];  // idle places by their room
+  std::vector<std::uint32_t> shelves_[shelved_rooms];  // free places by room
   std::size_t idle_ = 0;
 };
 

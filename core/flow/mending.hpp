@@ -1,7 +1,7 @@
 // Restores the invariant of solvers that keep all reduced costs of residual halves at zero or more.
 //
-// An edit can break it only at arcs that are new or changed, which the network lists. Sending flow over
-// what is negative mends them, at the price of excesses; a good first price for a new vertex leaves few.
+// An edit can break it only at new or changed arcs, which the network lists. Sending flow over negative halves
+// repairs them, at the cost of excesses; a good initial price for a new vertex leaves few.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace argosy::flow {
 
-// Sends flow over the halves of an arc as long as their reduced cost is negative.
+// Sends flow over the halves of an arc while their reduced cost is negative.
 inline void mend(Network& net, Arc a) {
   for (const HalfId id : {2 * a, 2 * a + 1}) {
     while (net.residual(id) > 0) {
@@ -26,7 +26,7 @@ inline void mend(Network& net, Arc a) {
   }
 }
 
-// A new vertex begins at the least price of what it leads to.
+// A new vertex starts at the highest price that keeps the reduced costs of its outgoing halves at zero or more.
 inline void price_fresh(Network& net) {
   const std::vector<Vertex>& fresh = net.fresh();
   for (int pass = 0; pass < 4; ++pass) {
@@ -46,7 +46,7 @@ inline void price_fresh(Network& net) {
   }
 }
 
-// Mends what the network lists as touched, or everything.
+// Repairs what the network lists as touched, or everything.
 inline void mend_touched(Network& net) {
   if (net.all_touched()) {
     for (Arc a = 0; a < net.arc_bound(); ++a) {

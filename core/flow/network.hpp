@@ -75,8 +75,8 @@ class Network {
     free_vertices_.push_back(v);
   }
 
-  // Takes the flow that leaves v back, along its way to a demand, so that no deficit stays in between.
-  // Ways that are long, or hard to find among many arcs, are left.
+  // Removes the flow that leaves v along its path to a demand, so that no deficit stays in between. Paths that
+  // are long, or hard to find among many arcs, are left.
   void drain(Vertex v) {
     for (Amount left = supplies_[v]; left > 0;) {
       std::vector<Arc> way;
@@ -136,7 +136,7 @@ class Network {
     const Vertex from = tail(a), to = head(a);
     clear_flow(a);
     if (is_convex(a)) drop_convex(a);
-    // Without flow and residual a half belongs to the last group, from which it can go.
+    // Without flow or residual, a half is in the last group, from which it can be removed.
     residuals_[2 * a] = residuals_[2 * a + 1] = 0;
     regroup(2 * a);
     halves_.erase(from, 2 * a);
@@ -145,7 +145,7 @@ class Network {
     free_arcs_.push_back(a);
   }
 
-  // Gives an arc new terms and keeps as much of its flow as fits. The same terms are no change.
+  // Gives an arc new terms and keeps as much of its flow as fits. Equal terms are not a change.
   void set_arc(Arc a, std::int32_t capacity, Cost base, Cost step) {
     if (has_terms(a, capacity, base, step)) return;
     const auto kept = static_cast<std::int32_t>(std::min<Amount>(flow(a), capacity));
@@ -181,7 +181,7 @@ class Network {
   }
   Cost base_cost(Arc a) const { return is_convex(a) ? convex(a).cost_of(0) : half(2 * a).cost; }
   Cost step(Arc a) const { return is_convex(a) ? convex(a).step : 0; }
-  // The pieces of an arc in order; of a stepped arc, one for each unit.
+  // The segments of an arc in order; for a stepped arc, one per unit.
   std::vector<Segment> segments(Arc a) const {
     if (!is_convex(a)) return {Segment{static_cast<std::int32_t>(capacity(a)), base_cost(a)}};
     const Convex& terms = convex(a);
@@ -196,7 +196,7 @@ class Network {
   Amount supply(Vertex v) const { return supplies_[v]; }
   Amount excess(Vertex v) const { return excesses_[v]; }
   Amount total_supply() const { return total_supply_; }
-  // All supplies and demands without their signs: below 2^60, so that no sum of them overflows.
+  // The sum of all supplies and demands without signs: below 2^60, so that no sum of them overflows.
   Amount gross_supply() const { return gross_supply_; }
   Cost price(Vertex v) const { return prices_[v]; }
   void set_price(Vertex v, Cost price) { prices_[v] = price; }
@@ -221,7 +221,7 @@ class Network {
   const Half* end(Vertex v) const { return halves_.end(v, 3); }
   std::int32_t degree(Vertex v) const { return halves_.degree(v); }
 
-  // Sends `amount` <= residual(id) over a half. Excesses are the caller's business.
+  // Sends `amount` <= residual(id) over a half. The caller updates excesses.
   void push(HalfId id, std::int32_t amount) {
     cost_ += static_cast<Wide>(half(id).cost) * amount;
     if (is_convex(id / 2)) {
@@ -251,7 +251,7 @@ class Network {
   std::vector<Vertex>& fresh() { return fresh_; }
   std::vector<Vertex>& unsettled() { return unsettled_; }
   std::vector<Arc>& touched() { return touched_; }
-  // Nothing is known of the reduced costs: every arc has to be looked at.
+  // Nothing is known about reduced costs: every arc must be examined.
   bool all_touched() const { return all_touched_; }
   void touch_all() {
     all_touched_ = true;
@@ -267,7 +267,7 @@ class Network {
     fresh_ = {};
   }
 
-  // Takes all flow away and sets all prices to zero.
+  // Removes all flow and sets all prices to zero.
   void reset() {
     for (Arc a = 0; a < arc_bound(); ++a) {
       if (has_arc(a) && flow(a) != 0) take_flow(a, flow(a));
@@ -281,13 +281,13 @@ class Network {
     touch_all();
   }
 
-  // The flow stays, and nothing is known of its reduced costs any more.
+  // Keeps the flow, whose reduced costs become unknown.
   void forget_prices() {
     std::fill(prices_.begin(), prices_.end(), 0);
     touch_all();
   }
 
-  // Sets the flow of an arc to `amount` <= capacity, and the excesses of its ends with it.
+  // Sets the flow of an arc to `amount` <= capacity, and updates the excesses at its ends.
   void set_flow(Arc a, std::int32_t amount) {
     cut_flow(a, amount);
     force(a, amount);
@@ -398,7 +398,7 @@ class Network {
     regroup(2 * a);
   }
 
-  // Costs and residuals of a convex arc's halves: of the next unit there, of the last one back.
+  // Costs and residuals of a convex arc's halves: of the next unit forwards, and of the last one backwards.
   void refresh(Arc a) {
     const Convex& terms = convex(a);
     const std::int32_t flow = terms.flow;
@@ -417,7 +417,7 @@ class Network {
     regroup(2 * a);
   }
 
-  // An arc that leaves v and has flow; `none` if a short look finds none.
+  // An arc with flow that leaves v; `none` if a short search finds none.
   Arc arc_with_flow(Vertex v) const {
     const Half* const stop = in_begin(v) + std::min(in_end(v) - in_begin(v), longest_look);
     for (const Half* h = in_begin(v); h != stop; ++h) {
@@ -426,7 +426,7 @@ class Network {
     return none;
   }
 
-  // Moves flow over the arc in pieces of one cost.
+  // Moves flow over the arc in pieces of equal cost.
   void take_flow(Arc a, Amount amount) {
     while (amount > 0) {
       const auto piece = static_cast<std::int32_t>(std::min<Amount>(amount, residuals_[2 * a + 1]));
@@ -459,7 +459,7 @@ class Network {
     return out ? (in ? 1 : 0) : (in ? 2 : 3);
   }
 
-  // Brings both halves of an arc into the groups that their residuals call for.
+  // Moves both halves of an arc into the groups that their residuals require.
   void regroup(HalfId id) {
     halves_.regroup(half(id ^ 1).other, id, group_of(id));
     halves_.regroup(half(id).other, id ^ 1, group_of(id ^ 1));

@@ -12,7 +12,7 @@
 
 namespace argosy::flow {
 
-// A matrix whose rows or columns may all be one and the same.
+// A matrix whose rows or columns may all be equal.
 struct Strided {
   const Number* data;
   std::int64_t row, column;
@@ -22,12 +22,12 @@ struct Strided {
   }
 };
 
-// Of some pools (rows) and machines (columns): unit number j costs costs + steps x j.
+// For some pools (rows) and machines (columns): unit number j costs costs + steps x j.
 struct PoolTerms {
   Strided rooms, costs, steps;
 };
 
-// Of all pools and machines: the arcs, and their terms as they were last set.
+// For all pools and machines: the arcs, and their terms as last set.
 struct PoolTable {
   Arc* arcs;
   Number* rooms;

@@ -38,7 +38,7 @@ class Relaxation {
     std::vector<Vertex> sources;
     sources.swap(net_.unsettled());
     Status status = Status::optimal;
-    // Vertices that an ascent gave an excess are appended while the list is walked.
+    // Vertices that get an excess in an ascent are appended while the list is traversed.
     for (std::size_t i = 0; i < sources.size() && status == Status::optimal; ++i) {
       while (net_.excess(sources[i]) > 0 && status == Status::optimal) {
         status = relax(sources[i], sources, control);
@@ -62,7 +62,7 @@ class Relaxation {
 
   bool is_inside(Vertex v) const { return marks_[v] == round_; }
 
-  // One set, grown until the excess of `source` moved on or prices rose.
+  // Grows one set until the excess of `source` has moved or prices have risen.
   Status relax(Vertex source, std::vector<Vertex>& sources, Control& control) {
     ++round_;
     inside_.clear();
@@ -96,7 +96,7 @@ class Relaxation {
     }
   }
 
-  // Adds a vertex to the set; a deficit that a tight half leads to, if prioritised and there is one.
+  // Adds a vertex to the set; returns a deficit that a tight half leads to, if prioritised and there is one.
   Vertex take_in(Vertex v, HalfId over) {
     for (const Half* h = net_.in_begin(v); h != net_.in_end(v); ++h) {
       if (!is_inside(h->other)) continue;
@@ -138,7 +138,7 @@ class Relaxation {
   Status ascend(std::vector<Vertex>& sources) {
     Cost least = infinite;
     for (const Vertex v : inside_) {
-      // A push reorders: whatever is at the same place then is looked at next.
+      // A push reorders: the half that is then at the same place is next.
       for (std::ptrdiff_t i = 0; net_.begin(v) + i < net_.out_end(v);) {
         const Half half = net_.begin(v)[i];
         const Cost reduced = net_.reduced(v, half);
@@ -199,7 +199,7 @@ class Relaxation {
 
   Network& net_;
   bool prioritise_;
-  std::vector<std::uint32_t> marks_;  // the round in which a vertex was inside
+  std::vector<std::uint32_t> marks_;  // the round in which a vertex was in the set
   std::vector<HalfId> parents_;
   std::vector<Vertex> inside_;
   std::vector<Candidate> candidates_;

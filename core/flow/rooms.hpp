@@ -25,8 +25,8 @@
 
 namespace argosy::flow {
 
-// The cluster as it is now: what is free by machine and dimension, which machines take tasks, and, by pool
-// and machine, whether a task may go there at all.
+// The current cluster: what is free by machine and dimension, which machines accept tasks, and, by pool and
+// machine, whether a task may go there at all.
 struct Standing {
   std::span<const Number> free;
   std::span<const bool> usable;
@@ -45,7 +45,7 @@ class Rooms {
 
   const Roster& roster() const { return roster_; }
 
-  // Tasks of a pool and a precedence were not let in on a machine.
+  // Tasks of a pool and precedence were not admitted on a machine.
   void bar(Number pool, Number machine, Number precedence) {
     bars_.resize(std::max(bars_.size(), roster_.machines()));
     for (Bar& bar : bars_[machine]) {
@@ -57,7 +57,7 @@ class Rooms {
     again_.add(machine);
   }
 
-  // All may try again everywhere.
+  // All may try everywhere again.
   void unbar() {
     for (std::size_t m = 0; m < bars_.size(); ++m) {
       if (!bars_[m].empty()) again_.add(static_cast<Row>(m));
@@ -65,13 +65,13 @@ class Rooms {
     }
   }
 
-  // The next `look` sees everything.
+  // The next `look` examines everything.
   void forget() {
     unbar();
     is_void_ = true;
   }
 
-  // Pools with tasks that are not over, and the machines to look at.
+  // Pools with tasks that are not over, and the machines to examine.
   void look(const Standing& now) {
     std::vector<Number> living, waiting, serials;
     for (std::size_t number = 0; number < roster_.pools(); ++number) {
@@ -85,7 +85,7 @@ class Rooms {
     are_equal_ = std::all_of(living.begin(), living.end(), [&](Number number) {
       return roster_.pool(number).request == roster_.pool(living.front()).request;
     });
-    // Slots are the same whoever waits.
+    // Slots do not depend on which tasks wait.
     if (are_equal_) waiting.clear();
     const bool is_all = is_void_ || serials != serials_ || waiting != waiting_ ||
                         now.free.size() != free_.size() || living.empty();
@@ -116,14 +116,14 @@ class Rooms {
     }
     free_.assign(now.free.begin(), now.free.end());
     usable_.assign(now.usable.begin(), now.usable.end());
-    // Without pools nothing is set: all is to be looked at when there are some.
+    // Without pools nothing is set: everything must be examined when there are some.
     is_void_ = pools_.empty();
   }
   const std::vector<Number>& pools() const { return pools_; }
   const std::vector<Number>& machines() const { return machines_; }
 
-  // For each of these pools (a row) and machines (a column) how many tasks go from there to there, and how
-  // many through each machine in all.
+  // For each of these pools (row) and machines (column), how many tasks may go there, and how many through each
+  // machine in total.
   void count(const Standing& now, std::vector<Number>& rooms, std::vector<Number>& through) const {
     const std::size_t width = machines_.size();
     rooms.assign(pools_.size() * width, 0);
@@ -156,7 +156,7 @@ class Rooms {
     Number serial, precedence;
   };
 
-  // How many tasks of a pool fit into what is free, and into what own tasks hold besides.
+  // How many tasks of a pool fit into what is free, and into what own tasks hold in addition.
   Number fitting(const PoolRow& pool, const Number* free, const Number* own) const {
     Number least = plenty;
     for (std::int32_t d = 0; d < roster_.dimensions(); ++d) {
@@ -202,7 +202,7 @@ class Rooms {
     });
   }
 
-  // Tasks on a machine that are at least as large as those of a pool, if one of these may get the place.
+  // Tasks on a machine that are at least as large as those of a pool, if one of these may take the place.
   Number swaps(Number number, Number machine) const {
     const PoolRow& pool = roster_.pool(number);
     Number tasks = 0;

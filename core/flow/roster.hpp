@@ -29,7 +29,7 @@ namespace argosy::flow {
 struct NewGroup {
   Number job, pool, owner, shape, waiting;
   Row tasks;
-  bool is_each;  // whether each task is a class of its own
+  bool is_each;  // whether each task is its own class
 };
 
 class Roster {
@@ -65,11 +65,11 @@ class Roster {
   const Place* place_of(Vertex v) const {
     return static_cast<std::size_t>(v) < places_.size() ? &places_[v] : nullptr;
   }
-  // What own tasks hold, a row per machine.
+  // Resources held by own tasks, one row per machine.
   const std::vector<Number>& own() const { return own_; }
   const std::vector<Number>& own_tasks() const { return own_tasks_; }
 
-  // Machines on which own tasks began or ended since this was last asked, in order.
+  // Machines on which own tasks started or ended since the last call, in order.
   std::vector<Row> take_touched_machines() { return touched_machines_.take(); }
 
   void open_pool(Number number, Vertex vertex, std::span<const Number> request,
@@ -84,7 +84,7 @@ class Roster {
     pool.running.assign(machines(), 0);
     add_racks(number, racks);
   }
-  // Vertices for racks that the pool had none for.
+  // Adds vertices for racks that the pool had none for.
   void add_racks(Number number, std::span<const Vertex> racks) {
     for (const Vertex v : racks) {
       place(v).rack = static_cast<std::int32_t>(pools_[number].racks.size());
@@ -112,17 +112,17 @@ class Roster {
   const std::vector<Number>& owner_tasks() const { return owner_tasks_; }
   const std::vector<Number>& demands() const { return demands_; }
 
-  // Tasks come and go.
+  // Tasks.
 
   bool knows_job(Number number) const { return jobs_.find(number) != nullptr; }
   const JobRow& job(Number number) const { return job_rows_[*jobs_.find(number)]; }
   const JobRow& job_of(Row task) const {
     return job(classes_[C::job][tasks_[T::task_class][task]]);
   }
-  // Jobs with tasks that wait.
+  // Jobs with waiting tasks.
   Number waiting_jobs() const { return waiting_jobs_; }
 
-  // The row of a task, -1 if its job is not known or has no such task.
+  // The row of a task; -1 if its job is unknown or has no such task.
   Row row_of(Number task) const {
     const std::int32_t* slot = task < 0 ? nullptr : jobs_.find(task >> 32);
     if (slot == nullptr) return -1;
@@ -130,7 +130,7 @@ class Roster {
     return index < job_rows_[*slot].tasks ? job_rows_[*slot].first + index : -1;
   }
 
-  // A vertex for a job, with an arc to where its owner's unscheduled tasks go.
+  // Adds a vertex for a job, with an arc to where its owner's unscheduled tasks go.
   void add_job(Number number, Row tasks, Vertex head, Number precedence) {
     std::int32_t slot;
     if (free_jobs_.empty()) {
@@ -153,8 +153,8 @@ class Roster {
     living_ += tasks;
   }
 
-  // The job has more tasks than before: its rows move to where there is room for all, in the same order.
-  // Nobody may keep rows across this, as across `finish`.
+  // The job has more tasks than before: its rows move to where there is room for all, in the same order. Row
+  // numbers are invalid after this, as after `finish`.
   void grow_job(Number number, Row tasks) {
     JobRow& job = job_rows_[*jobs_.find(number)];
     if (tasks <= job.tasks) return;
@@ -175,8 +175,8 @@ class Roster {
     job.tasks = tasks;
   }
 
-  // The rows of those tasks of a job that are new here, in order. Those that ran are stopped; those that
-  // waited already are left alone.
+  // The rows of those of a job's tasks that are new here, in order. Running ones are stopped; waiting ones are
+  // left alone.
   std::vector<Row> enter(std::span<const Number> tasks, Number now) {
     std::vector<Row> fresh, stopped;
     for (const Number task : tasks) {
@@ -191,8 +191,8 @@ class Roster {
     return fresh;
   }
 
-  // Makes classes of new tasks, group by group; `rows` and `pool_costs` are of all tasks of all groups, one
-  // after the other. Returns the class of each.
+  // Makes classes of new tasks, group by group; `rows` and `pool_costs` cover all tasks of all groups, one
+  // after another. Returns the class of each.
   std::vector<Row> add_classes(std::span<const NewGroup> groups, std::span<const Row> rows,
                                std::span<const Number> pool_costs, Number preemption, Number now) {
     struct Begin {
@@ -243,8 +243,8 @@ class Roster {
     return class_of;
   }
 
-  // Pending tasks run now, at the end of a way whose first arc costs so much. Those that do not wait are
-  // left alone.
+  // Pending tasks run now; `costs` are those of the first arcs of their paths. Tasks that do not wait are left
+  // alone.
   void start(std::span<const Row> rows, std::span<const Number> machines,
              std::span<const Number> costs, Number now) {
     struct Start {
@@ -295,10 +295,10 @@ class Roster {
     }
   }
 
-  // These ended, wherever they ran. Returns the jobs of which no task is left, which are forgotten.
+  // These ended, wherever they ran. Returns the jobs with no tasks left, which are forgotten.
   std::vector<Number> finish(std::span<const Number> tasks) { return end(tasks, running); }
 
-  // These are not to be placed any more, if they wait. Returns as `finish` does.
+  // These must no longer be placed, if they wait. Returns as `finish` does.
   std::vector<Number> drop(std::span<const Number> tasks) { return end(tasks, pending); }
 
   // Rounds.
@@ -308,7 +308,7 @@ class Roster {
     sync_classes();
   }
 
-  // Leaves the waiting tasks of jobs out of the flow, or takes them in again.
+  // Leaves the waiting tasks of jobs out of the flow, or includes them again.
   void park(std::span<const Number> jobs, bool is_parked) {
     for (const Number number : jobs) {
       if (!knows_job(number)) continue;
@@ -340,11 +340,11 @@ class Roster {
     });
     for (const Number number : waiting_) {
       JobRow& job = job_rows_[*jobs_.find(number)];
-      set(job, price * ((now - job.since) / 1'000'000));
+      set(job, std::min(cost_limit, price * ((now - job.since) / 1'000'000)));
     }
   }
 
-  // Classes with tasks that wait, in order.
+  // Classes with waiting tasks, in order.
   std::vector<Row> waiting_classes() {
     std::vector<Row> rows = waiting_classes_.take();
     std::erase_if(rows, [&](Row c) { return classes_[C::pending][c] == 0; });
@@ -368,7 +368,7 @@ class Roster {
   }
 
  private:
-  // Rows beyond twice the living ones that are not worth clearing up.
+  // Compaction is not worthwhile until this many rows beyond twice the live ones are in use.
   static constexpr Row slack = 65'536;
 
   static Number run_key(Row c, Number machine) { return (c << 32) + machine; }
@@ -429,7 +429,7 @@ class Roster {
     }
   }
 
-  // Takes a running task off its machine; returns its class.
+  // Removes a running task from its machine; returns its class.
   Row leave(Row row) {
     const Row c = tasks_[T::task_class][row];
     const Number machine = tasks_[T::machine][row];
@@ -445,7 +445,7 @@ class Roster {
     return c;
   }
 
-  // Takes a waiting task out of its class, which is returned.
+  // Removes a waiting task from its class, which is returned.
   Row withdraw(Row row) {
     const Row c = tasks_[T::task_class][row];
     --classes_[C::pending][c];
@@ -455,7 +455,7 @@ class Roster {
     return c;
   }
 
-  // Those of `tasks` that are in this state are over, and with them classes and jobs that have no others.
+  // Those of `tasks` in this state are over, and with them classes and jobs without other tasks.
   std::vector<Number> end(std::span<const Number> tasks, State state) {
     std::vector<Row> touched;
     std::vector<Number> over;
@@ -541,7 +541,7 @@ class Roster {
     const std::vector<Row> rows = dirty_classes_.take();
     for (const Row c : rows) net_.set_supply(vertex_of(c), units_of(c));
     for (const Row c : rows) {
-      if (classes_[C::rows][c] == 1) continue;  // as wide as before
+      if (classes_[C::rows][c] == 1) continue;  // same capacity as before
       net_.set_arc(static_cast<Arc>(classes_[C::pool_arc][c]),
                    static_cast<std::int32_t>(units_of(c)), classes_[C::pool_cost][c], 0);
     }
@@ -583,7 +583,7 @@ class Roster {
   FlatMap<std::int32_t> jobs_, run_of_;  // slot of a job; run + 1 of class and machine
   std::vector<JobRow> job_rows_;
   std::vector<std::int32_t> free_jobs_;
-  std::vector<Number> waiting_, settled_;  // jobs with tasks that wait; those that wait no longer
+  std::vector<Number> waiting_, settled_;  // jobs with waiting tasks; those that no longer wait
   std::vector<PoolRow> pools_;
   std::vector<Vertex> machine_vertices_;
   std::vector<Place> places_;  // by vertex

@@ -451,8 +451,9 @@ void bind_roster(nb::module_& module) {
             self.park(span_of(jobs), is_parked);
           },
           nb::arg("jobs"), nb::arg("is_parked"))
-      .def("sync", &Roster::sync)
-      .def("age", &Roster::age, nb::arg("now"), nb::arg("price"))
+      .def("sync", &Roster::sync, nb::call_guard<nb::gil_scoped_release>())
+      .def("age", &Roster::age, nb::arg("now"), nb::arg("price"),
+           nb::call_guard<nb::gil_scoped_release>())
       .def("set_pool_arcs", &set_pool_arcs, nb::arg("pools"), nb::arg("machines"), nb::arg("racks"),
            nb::arg("new_rooms"), nb::arg("new_costs"), nb::arg("new_steps"),
            nb::arg("arcs").noconvert(), nb::arg("rooms").noconvert(), nb::arg("costs").noconvert(),

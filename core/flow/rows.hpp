@@ -12,7 +12,7 @@
 
 namespace argosy::flow {
 
-// Of a task: not this scheduler's or over, without a machine, on one.
+// State of a task: not this scheduler's or over; without a machine; on a machine.
 enum State : Number { gone = 0, pending = 1, running = 2 };
 
 enum class TaskColumn { number, state, machine, task_class, shape, count };
@@ -45,7 +45,7 @@ struct JobRow {
   Row tasks = 0;
   Number living = 0;
   Number waiting = 0;
-  Number since = 0;  // when some of its tasks began to wait
+  Number since = 0;  // when some of its tasks started to wait
 };
 
 struct PoolRow {
@@ -56,15 +56,15 @@ struct PoolRow {
   std::vector<Vertex> racks;
   std::vector<Number> request;
   std::vector<Number> running;  // by machine
-  Number serial = 0;            // no other pool ever had it
-  Number top = lowest;          // the highest precedence of a task that it ever had
+  Number serial = 0;            // never used by another pool
+  Number top = lowest;          // the highest precedence of any task it ever had
   Number bottom = highest;      // and the lowest
   bool is_choosy = false;       // whether its tasks go only to some machines
-  Number tasks = 0;             // that are not over
+  Number tasks = 0;             // not over
   Number waiting = 0;
 };
 
-// What a vertex stands for: a machine, a rack of some pool, a class or a job; `none` of the others.
+// What a vertex stands for: a machine, a rack of some pool, a class or a job; the others are `none`.
 struct Place {
   std::int32_t machine = none;
   std::int32_t rack = none;
@@ -72,7 +72,7 @@ struct Place {
   std::int32_t job = none;
 };
 
-// Rows that something happened to since the list was last taken.
+// Rows that changed since the list was last taken.
 class Marks {
  public:
   void add(Row row) {

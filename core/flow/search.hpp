@@ -1,8 +1,8 @@
 // One direction of a shortest-path search over residual arcs and reduced costs (Dijkstra).
 //
-// Forwards it measures distances from where it began, backwards distances to it. Labels carry the number
-// of the search, so that beginning one costs nothing. What is far from the search's present distance is
-// queued without a label: most of it is never reached.
+// Forwards it computes distances from its start, backwards distances to it. Labels carry the number of the
+// search, so that starting one costs nothing. Vertices far beyond the search's current distance are queued
+// without a label: most of them are never reached.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class Search {
     }
   }
 
-  // Offers a way to v; `parent` is the half that the flow would take, `none` at a beginning.
+  // Offers a path to v; `parent` is the half that the flow would take, `none` at a start.
   void offer(Vertex v, Cost distance, HalfId parent, Cost now) {
     if (distance - now < near) {
       Label& label = labels_[v];
@@ -40,7 +40,7 @@ class Search {
     queue_.push({distance, v, parent});
   }
 
-  // The same with a label whatever the distance, so that whoever asks knows all that was offered.
+  // The same with a label whatever the distance, so that all vertices offered are known.
   void label(Vertex v, Cost distance, HalfId parent) {
     Label& label = labels_[v];
     if (label.round >= round_ && label.distance <= distance) return;
@@ -61,15 +61,15 @@ class Search {
     }
     return infinite;
   }
-  // After `radius`: what it stands for.
+  // What `radius` referred to; must be called after it.
   Vertex next() const { return queue_.top().vertex; }
   std::int64_t next_degree() const {
     const Vertex v = next();
     return forward ? net_.out_end(v) - net_.begin(v) : net_.in_end(v) - net_.in_begin(v);
   }
 
-  // Scans the next vertex: calls visit(half, neighbour, distance, over) for each arc, where `over` is
-  // the half that flow would take.
+  // Scans the next vertex: calls visit(half, neighbour, distance, over) for each arc, where `over` is the half
+  // that flow would take.
   template <typename Visit>
   Vertex scan(Visit visit) {
     const auto entry = queue_.top();
@@ -101,8 +101,8 @@ class Search {
   std::int64_t work() const { return work_; }
   const std::vector<Vertex>& scanned() const { return scanned_; }
 
-  // Moves the prices of all within the radius so that the paths found are tight. True if one is now
-  // so far out that prices have to be begun anew before the next time.
+  // Changes the prices of all vertices within the radius so that the paths found are tight. True if a price is
+  // now so far out that prices must be reset before the next search.
   bool reprice(Network& net, Cost radius) const {
     if (radius == 0) return false;
     bool is_far = false;
@@ -116,7 +116,7 @@ class Search {
     return is_far;
   }
 
-  // Calls visit(half) for each half on the way between v and where the search began.
+  // Calls visit(half) for each half on the path between v and the start of the search.
   template <typename Visit>
   Vertex trace(Vertex v, Visit visit) const {
     for (HalfId over = parent(v); over != none; over = parent(v)) {

@@ -50,7 +50,7 @@ class ShortestPaths {
     return settle(control);
   }
 
-  // The share of excesses and deficits that the last run had seen to when it ended.
+  // The share of excesses and deficits that the last run had handled when it ended.
   double progress() const { return progress_; }
 
  private:
@@ -70,15 +70,15 @@ class ShortestPaths {
     }
   }
 
-  // Prices of what is not joined to the anchor may drift, a little with each edit, for ever.
+  // Prices of vertices not connected to the anchor may drift a little with each edit, forever.
   void forget_prices() {
     for (Vertex v = 0; v < net_.vertex_bound(); ++v) net_.set_price(v, 0);
     net_.touch_all();
     has_drifted_ = false;
   }
 
-  // Sends flow along a shortest path from start to end, one of which is the anchor, or to a deficit that
-  // is nearer to the start than what has been searched. From both ends, at the one with less work so far.
+  // Sends flow along a shortest path from start to end, one of which is the anchor, or to a deficit closer to
+  // the start than what has been searched. Searches from both ends, at the one with less work so far.
   Found connect(Vertex start, Vertex end, Control& control) {
     from_.begin();
     to_.begin();
@@ -97,7 +97,8 @@ class ShortestPaths {
       const Cost ahead = from_.radius(), behind = to_.radius();
       if ((nearest <= ahead && !is_whole) || ahead == infinite) break;
       const bool is_met = behind == infinite || ahead + behind >= bound;
-      if (is_met && (meeting != none || start == anchor_)) break;
+      // A deficit nearer than the meeting is gone to: what is beyond it was not looked at.
+      if (is_met && ((meeting != none && bound <= nearest) || start == anchor_)) break;
       const std::int64_t ahead_next = from_.next_degree();
       const std::int64_t behind_next = is_met ? 0 : to_.next_degree();
       const bool is_ahead = is_met || from_.work() + ahead_next < to_.work() + behind_next;
@@ -131,7 +132,7 @@ class ShortestPaths {
       return Found::path;
     }
     if (meeting == none) return Found::nothing;
-    // What the search backwards left out was at least this far: bound - ahead.
+    // Vertices that the backward search left out were at least this far: bound - ahead.
     const Cost ahead = std::min(from_.radius(), bound);
     has_drifted_ |= from_.reprice(net_, ahead);
     has_drifted_ |= to_.reprice(net_, bound - ahead);
@@ -139,8 +140,8 @@ class ShortestPaths {
     return Found::path;
   }
 
-  // Sends what it can from start to `middle` as the search forwards found, over the half `bridge`,
-  // and on to the end as the search backwards found.
+  // Sends as much as possible from start to `middle` along the forward search, over the half `bridge`, and on
+  // to the end along the backward search.
   void augment(Vertex start, Vertex end, Vertex middle, HalfId bridge) {
     Amount amount = std::numeric_limits<std::int32_t>::max();
     if (start != anchor_) amount = std::min(amount, net_.excess(start));
@@ -190,7 +191,7 @@ class ShortestPaths {
     return status;
   }
 
-  // One search from the anchor backwards over everything makes a shortest path from each vertex tight.
+  // One backward search from the anchor over everything makes a shortest path from each vertex tight.
   bool approach_anchor(Control& control) {
     to_.begin();
     to_.offer(anchor_, 0, none, 0);

@@ -26,13 +26,13 @@ enum class Algorithm : std::int32_t {
   race,
 };
 
-// Heuristics that can be left out, to see what they are worth.
+// Heuristics that can be turned off, to measure their effect.
 struct Heuristics {
   bool arc_prioritisation = true;
   bool price_refine = true;
-  // Cost scaling: new vertices begin at prices that fit their neighbours' instead of at zero.
+  // Cost scaling: new vertices start at prices that match their neighbours' instead of at zero.
   bool fresh_prices = true;
-  // Shortest paths: prices begin at the distances to the sink, and a search ends where it arrives.
+  // Shortest paths: prices start at the distances to the sink, and a search ends at its target.
   bool short_searches = true;
 };
 
@@ -48,7 +48,7 @@ class Solver {
   const Network& network() const { return net_; }
   Ways& ways() { return ways_; }
 
-  // From scratch unless `warm`: then from the flow and prices as they are.
+  // From scratch unless `warm`: then from the current flow and prices.
   Outcome solve(Algorithm algorithm, bool warm, Budget* budget, const Stop* stop,
                 Heuristics heuristics) {
     Control control(budget, stop);
@@ -79,8 +79,8 @@ class Solver {
     }
   }
 
-  // Relaxation from scratch and local repair otherwise, unless the work shows that too much contends
-  // for too little: then prices are found by scaling, and what that leaves is mended locally.
+  // Relaxation from scratch and local repair otherwise, unless the work shows too much contention: then prices
+  // are found by scaling, and the rest is repaired locally.
   Outcome choose(Control& control) {
     const std::int64_t patience = 4096 + 24 * (net_.arcs() + net_.vertices());
     const Algorithm first = net_.all_touched() ? Algorithm::relaxation : Algorithm::local;
@@ -92,13 +92,13 @@ class Solver {
       if (status != Status::stopped || trial.scans() <= patience) {
         return Outcome{status, first, control.scans()};
       }
-      // Local repair goes on while it looks as if it were done sooner than scaling.
+      // Local repair continues while it seems faster than scaling.
       const double done = first == Algorithm::local ? shortest_paths_.progress() : 0;
       left = done > 0 ? trial.scans() * (1 - done) / done : 4.0 * patience;
     }
     net_.touch_all();
     status = CostScaling(net_, heuristics_.price_refine, heuristics_.fresh_prices).approximate(control);
-    // Where even small factors are too large for the costs, paths have to do without prices to begin at.
+    // If even small factors are too large for the costs, shortest paths start without prices.
     if (status == Status::overflow) {
       return Outcome{shortest_paths_.run(control), Algorithm::local, control.scans()};
     }
@@ -106,7 +106,7 @@ class Solver {
     return Outcome{status, Algorithm::cost_scaling, control.scans()};
   }
 
-  // Relaxation here and cost scaling on a copy, on two threads: the first answer stops the other.
+  // Relaxation here and cost scaling on a copy, on two threads: the first to finish stops the other.
   Outcome race(Budget* budget, const Stop* stop) {
     Network twin = net_;
     Stop relaxed, scaled;

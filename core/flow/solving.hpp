@@ -27,14 +27,13 @@ class Stop {
   std::atomic<bool> flag_{false};
 };
 
-// Counts looked-at arcs, charges them to a budget if there is one, and asks now and then whether it is
-// over or somebody wants an end.
+// Counts scanned arcs, charges them to a budget if there is one, and checks now and then whether to stop.
 class Control {
  public:
   Control(Budget* budget, const Stop* stop, const Stop* other = nullptr)
       : budget_(budget), stop_(stop), other_(other) {}
 
-  // False when the work has to end.
+  // False if the work must end.
   bool spend(std::int64_t arcs) {
     scans_ += arcs + 1;
     if (scans_ < next_look_) return true;
@@ -49,8 +48,8 @@ class Control {
     return !(stop_ && stop_->is_set()) && !(other_ && other_->is_set());
   }
   std::int64_t scans() const { return scans_; }
-  // A control for a part of the work, which ends after `patience` arcs. It counts for itself until this
-  // one takes its work over.
+  // A control for a part of the work, which ends after `patience` arcs. It counts separately until this one
+  // takes over its work.
   Control part(std::int64_t patience) {
     settle();
     Control part(budget_, stop_, other_);
@@ -60,12 +59,12 @@ class Control {
     }
     return part;
   }
-  // False when the work has to end.
+  // False if the work must end.
   bool take_over(const Control& part) {
     charged_ += part.charged_;
     return spend(part.scans_);
   }
-  // Charges what the budget has not heard of yet.
+  // Charges what the budget has not been charged yet.
   void settle() {
     if (budget_) budget_->charge(scans_ - charged_);
     charged_ = scans_;
@@ -99,7 +98,7 @@ class DistanceQueue {
     last_ = 0;
   }
   bool empty() const { return filled_ == 0; }
-  // The distance must be that of the last `least` or more.
+  // The distance must be at least that of the last `least`.
   void push(const Entry& entry) {
     const int bucket = std::bit_width(static_cast<std::uint64_t>(entry.distance ^ last_));
     buckets_[bucket].push_back(entry);
@@ -116,7 +115,7 @@ class DistanceQueue {
     filled_ &= ~(std::uint64_t{1} << bucket);
     return last_;
   }
-  // After `least`.
+  // Must be called after `least`.
   const Entry& top() const { return buckets_[0].back(); }
   void pop() {
     buckets_[0].pop_back();

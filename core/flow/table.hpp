@@ -28,11 +28,11 @@ class Table {
   Number* operator[](Name name) { return columns_[static_cast<std::size_t>(name)].get(); }
   const Number* operator[](Name name) const { return columns_[static_cast<std::size_t>(name)].get(); }
   std::shared_ptr<Number[]> share(std::size_t column) const { return columns_[column]; }
-  // Rows ever used; those given back are among them.
+  // Rows ever used, including freed ones.
   Row used() const { return used_; }
   bool has(Row row) const { return row >= 0 && row < used_; }
 
-  // The first of so many neighbours, with their default values.
+  // The first of this many adjacent rows, with default values.
   Row take_together(Row count) {
     const Row first = used_;
     used_ += count;
@@ -43,7 +43,7 @@ class Table {
     return first;
   }
 
-  // Rows that were given back, those last given back last, and then new ones.
+  // The most recently freed rows, in the order in which they were freed, and then new ones.
   std::vector<Row> take(std::size_t count) {
     const std::size_t again = std::min(count, free_.size());
     std::vector<Row> rows(free_.end() - static_cast<std::ptrdiff_t>(again), free_.end());
@@ -57,7 +57,7 @@ class Table {
   }
   void give(Row row) { free_.push_back(row); }
 
-  // The row's values are at `to` from now on, and it has its defaults again.
+  // Moves the row's values to `to`; the row gets its defaults again.
   void move(Row from, Row to) {
     for (std::size_t c = 0; c < width; ++c) {
       columns_[c][to] = columns_[c][from];
@@ -65,7 +65,7 @@ class Table {
     }
   }
 
-  // Keeps the rows for which `is_kept`, moved together; calls moved(from, to). Of tables that never `give`.
+  // Keeps the rows for which `is_kept`, compacted; calls moved(from, to). Only for tables that never `give`.
   template <typename IsKept, typename Moved>
   void pack(IsKept is_kept, Moved moved) {
     Row to = 0;

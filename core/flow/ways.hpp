@@ -26,7 +26,7 @@ struct Way {
   bool is_found = false;
   Cost cost = 0;
   std::int64_t scans = 0;
-  std::vector<Vertex> vertices;  // from where it begins to the target
+  std::vector<Vertex> vertices;  // from its start to the target
 };
 
 class Ways {
@@ -54,7 +54,7 @@ class Ways {
     if (length == infinite) return way;
     way.is_found = true;
     way.cost = length + least - net_.price(target);
-    // The search forwards names its vertices from the meeting back to the start.
+    // The forward search lists its vertices from the meeting point back to the start.
     way.vertices.push_back(meeting);
     from_.trace(meeting, [&](HalfId over) { way.vertices.push_back(net_.half(over ^ 1).other); });
     std::reverse(way.vertices.begin(), way.vertices.end());
@@ -78,7 +78,7 @@ class Ways {
     for (;;) {
       const Cost ahead = from_.radius(), behind = to_.radius();
       if (ahead == infinite || behind == infinite || ahead + behind >= best.length) return best;
-      // A vertex that begins one search may be seen by the other before it is scanned.
+      // A vertex that starts one search may be seen by the other before it is scanned.
       offer(from_.next());
       offer(to_.next());
       const bool is_ahead =

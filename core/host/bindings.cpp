@@ -96,6 +96,8 @@ struct QueueRows {
   InArray<std::int32_t> shapes;
   InArray<std::int64_t> durations;
   InArray<std::int64_t> estimates;
+  // Empty: none requires anything.
+  std::vector<std::int32_t> requirements;
 };
 
 // With the arrays that its spans look at.
@@ -122,28 +124,29 @@ void bind_arguments(nb::module_& module) {
           nb::kw_only(), nb::arg("order") = QueueOrder::fcfs, nb::arg("slack") = 0,
           nb::arg("limit") = 0, nb::arg("start_delay") = 0, nb::arg("long_above") = 0,
           nb::arg("steal_attempts") = 0, nb::arg("steal_from") = 0, nb::arg("steal_limit") = 0,
-          nb::arg("steal_seed") = QueueRules{}.steal_seed);
+          nb::arg("steal_seed") = 0);
   nb::class_<QueueRows>(module, "QueueRows")
       .def(
           "__init__",
           [](QueueRows* self, InArray<std::int64_t> tasks, InArray<std::int32_t> machines,
              InArray<std::int32_t> shapes, InArray<std::int64_t> durations,
-             InArray<std::int64_t> estimates) {
+             InArray<std::int64_t> estimates, std::vector<std::int32_t> requirements) {
             check_lengths(tasks.size(), {machines.size(), shapes.size(), durations.size(),
                                          estimates.size()});
-            new (self) QueueRows{tasks, machines, shapes, durations, estimates};
+            if (!requirements.empty()) check_lengths(tasks.size(), {requirements.size()});
+            new (self) QueueRows{tasks, machines, shapes, durations, estimates, std::move(requirements)};
           },
           nb::arg("tasks"), nb::arg("machines"), nb::arg("shapes"), nb::arg("durations"),
-          nb::arg("estimates"));
+          nb::arg("estimates"), nb::arg("requirements") = std::vector<std::int32_t>{});
   nb::class_<ProbeTerms>(module, "ProbeTerms")
       .def(
           "__init__",
           [](ProbeTerms* self, std::int64_t job, std::int32_t owner, std::int32_t scheduler,
-             std::int32_t shape, std::int64_t estimate) {
-            new (self) ProbeTerms{job, owner, scheduler, shape, estimate};
+             std::int32_t shape, std::int64_t estimate, std::int32_t requirement) {
+            new (self) ProbeTerms{job, owner, scheduler, shape, estimate, requirement};
           },
           nb::arg("job"), nb::arg("owner"), nb::arg("scheduler"), nb::arg("shape"),
-          nb::arg("estimate"));
+          nb::arg("estimate"), nb::arg("requirement") = 0);
   nb::class_<Hand>(module, "Hand")
       .def(
           "__init__",
@@ -410,13 +413,17 @@ void bind_queues(Type& type) {
             require(self.board().first_misplaced(span_of(rows.tasks), -1, false, false) < 0,
                     "only pending tasks can be enqueued");
             require_machines(self, span_of(rows.machines));
+            for (const std::int32_t requirement : rows.requirements) {
+              require(self.requirements().knows(requirement), "unknown requirement");
+            }
             std::vector<Arrival> batch;
             batch.reserve(rows.tasks.size());
             for (std::size_t i = 0; i < rows.tasks.size(); ++i) {
               const std::int64_t after = first + static_cast<std::int64_t>(i) * spacing;
               batch.push_back({rows.tasks.data()[i], rows.durations.data()[i],
                                rows.estimates.data()[i], self.now() + after, at + after,
-                               rows.machines.data()[i], rows.shapes.data()[i], scheduler});
+                               rows.machines.data()[i], rows.shapes.data()[i], scheduler,
+                               rows.requirements.empty() ? 0 : rows.requirements[i]});
             }
             self.enqueue(std::move(batch));
           },
@@ -430,6 +437,13 @@ void bind_queues(Type& type) {
             self.lose_queue(machine, tasks);
             if (self.cell().knows(machine)) self.recount(machine);
             return to_numpy(std::move(tasks));
+          },
+          nb::arg("machine"))
+      .def(
+          "lose_probes",
+          [](TaskRuntime& self, std::int32_t machine) {
+            require(machine >= 0, "unknown machine number");
+            self.lose_probes(machine);
           },
           nb::arg("machine"))
       .def(
@@ -456,6 +470,28 @@ void bind_queues(Type& type) {
             return std::make_tuple(to_numpy(std::move(lengths)), to_numpy(std::move(waits)));
           },
           nb::arg("only_long") = false, nb::arg("as_of_beat") = false)
+      .def(
+          "add_requirement",
+          [](TaskRuntime& self, std::vector<std::int32_t> attributes) {
+            return self.requirements().add(std::move(attributes));
+          },
+          nb::arg("attributes"))
+      .def("queue_room",
+           [](const TaskRuntime& self) {
+             std::vector<std::int64_t> room(static_cast<std::size_t>(self.cell().machines()));
+             for (std::size_t i = 0; i < room.size(); ++i) {
+               room[i] = self.queue_room(static_cast<std::int32_t>(i));
+             }
+             return to_numpy(std::move(room));
+           })
+      .def(
+          "await_room",
+          [](TaskRuntime& self, InArray<std::int32_t> machines) {
+            require_machines(self, span_of(machines));
+            self.await_room(span_of(machines));
+          },
+          nb::arg("machines"))
+      .def("take_roomy", [](TaskRuntime& self) { return to_numpy(self.take_roomy()); })
       .def_prop_ro("stolen", &TaskRuntime::stolen);
 }
 
@@ -474,6 +510,7 @@ void bind_probes(Type& type) {
           [](TaskRuntime& self, std::int64_t at, const ProbeTerms& terms,
              InArray<std::int32_t> machines) {
             known_job(self, terms.job);
+            require(self.requirements().knows(terms.requirement), "unknown requirement");
             require_machines(self, span_of(machines));
             self.probe(at, terms, span_of(machines));
           },
@@ -483,6 +520,7 @@ void bind_probes(Type& type) {
           [](TaskRuntime& self, std::int64_t at, const ProbeTerms& terms,
              InArray<std::int32_t> machines, const Hand& hand) {
             known_job(self, terms.job);
+            require(self.requirements().knows(terms.requirement), "unknown requirement");
             require_machines(self, span_of(machines));
             require(self.board().first_misplaced(hand.tasks, terms.owner, false, false) < 0,
                     "only pending tasks can be dealt");

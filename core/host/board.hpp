@@ -19,12 +19,12 @@
 namespace argosy {
 
 enum class TaskState : std::uint8_t {
-  pending = 0,    // its scheduler's to place
-  queued = 1,     // on the way to, or in the queue of, a machine
+  pending = 0,    // to be placed by its scheduler
+  queued = 1,     // on its way to a machine's queue, or in it
   running = 2,
   finished = 3,
   abandoned = 4,  // its scheduler gave up
-  failed = 5,     // its last try exited with a failure
+  failed = 5,     // its last attempt failed
   cancelled = 6,
 };
 inline constexpr int task_states = 7;
@@ -56,7 +56,7 @@ class Board {
     return static_cast<std::int64_t>(submit_.size()) - 1;
   }
 
-  // A job that is not done has more tasks from now on.
+  // A job that is not done gets more tasks.
   void grow(std::int64_t job, std::int64_t tasks) {
     const std::int64_t more = tasks - total_[job];
     states_[job].resize(static_cast<std::size_t>(tasks), TaskState::pending);
@@ -82,16 +82,16 @@ class Board {
   }
   std::int64_t count(TaskState state) const { return counts_[static_cast<int>(state)]; }
 
-  // Tasks that may still need the world's time.
+  // Tasks that are not over.
   std::int64_t open() const { return counts_[0] + counts_[1] + counts_[2]; }
 
-  // Somebody decides on the job, for so long.
+  // A scheduler spends this long deciding on the job.
   void attempt(std::int64_t job, std::int64_t now, std::int64_t duration) {
     if (first_attempt_[job] < 0) first_attempt_[job] = now;
     thought_[job] += duration;
   }
 
-  // Of workers beyond their job's tasks, nothing is kept.
+  // Extra workers are not tracked here.
   void move(std::int64_t task, TaskState to, std::int64_t now) {
     const std::int64_t job = job_of(task);
     if (index_of(task) >= states_[job].size()) return;
@@ -131,9 +131,8 @@ class Board {
     return task >= 0 && has_job(job) && !has_task(task) && shares_work(job);
   }
 
-  // The first row whose task may not be placed by `owner` (below zero: by anybody), or -1: a task may be
-  // placed when it is pending; moving one that runs is for migrations. `extras` lets workers beyond their
-  // job's tasks pass.
+  // The first row whose task `owner` (negative: anybody) may not place, or -1. A task may be placed when it is
+  // pending; a running one may only be moved. `extras` allows workers beyond their job's tasks.
   std::int64_t first_misplaced(std::span<const std::int64_t> tasks, std::int32_t owner, bool may_run,
                                bool extras) const {
     for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -150,7 +149,7 @@ class Board {
     return -1;
   }
 
-  // The jobs that were done since this was last asked.
+  // The jobs done since the last call.
   std::vector<std::int64_t> take_done() { return std::exchange(done_jobs_, {}); }
 
   // Tasks that are pending or queued.

@@ -39,6 +39,7 @@ void bind_enums(nb::module_& module) {
       .value("LOST", RuntimeEvent::lost)
       .value("PROBES", RuntimeEvent::probes)
       .value("PHASES", RuntimeEvent::phases)
+      .value("ROOM", RuntimeEvent::room)
       .value("CALL", RuntimeEvent::call)
       .value("SUBMIT", RuntimeEvent::submit)
       .value("FAULT", RuntimeEvent::fault);

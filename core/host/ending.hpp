@@ -43,7 +43,7 @@ inline void TaskRuntime::finish(std::int32_t at) {
   pump(claim.machine);
 }
 
-// Where a timer would have ended the run, its place is that timer's to give back.
+// If a timer would have ended the run, that timer frees its place.
 inline void TaskRuntime::end_told(std::int32_t at) {
   const std::int64_t task = cell_.claims().at(runs_[at].slot).task;
   const bool is_ours = runs_[at].is_told || leave(task);
@@ -90,8 +90,8 @@ inline bool TaskRuntime::stop_task(std::int64_t task, std::uint64_t incarnation,
   return true;
 }
 
-// A task is over that did not finish. Wait views hear of it as of every end; its scheduler hears of a
-// failure by another way.
+// A task is over without having finished. Wait views are told as for every end; its scheduler learns of a
+// failure by other means.
 inline void TaskRuntime::tell_over(const Notice& notice, bool is_told) {
   listeners_.tell_end({0, notice.task, notice.estimate, notice.started, notice.machine, notice.shape,
                        Ledger::ended},
@@ -117,6 +117,7 @@ inline bool TaskRuntime::cancel_task(std::int64_t task) {
     tell(item);
   });
   if (machine >= 0) {
+    note_room(machine);
     pump(machine);
     return true;
   }
@@ -140,7 +141,7 @@ inline void TaskRuntime::join(Pool& pool, std::int64_t task, std::int32_t run) {
   }
 }
 
-// The worker is none of its pool's any more, if it was; its run stays.
+// Removes the worker from its pool, if it is in one; its run stays.
 inline bool TaskRuntime::leave(std::int64_t task) {
   Pool* pool = pools_.of(Board::job_of(task));
   if (pool == nullptr || !pool->leave(task, now_)) return false;

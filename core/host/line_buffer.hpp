@@ -4,7 +4,7 @@
 //   {"what":"ended","at":N,"tasks":[...]}                    tasks ended, in this order
 //   {"what":"started","at":N,"tasks":[...],"machines":[...],"after":D}  tasks left a queue and run from N + D on
 //   {"what":"phase-ended","at":N,"job":J,"phase":K,"duration":D}
-//   {"what":"report","at":N,"kind":K}                        a report was handed out: finished, lost, probes, phases
+//   {"what":"report","at":N,"kind":K}                        a report was handed out: finished, lost, probes, phases, room
 //
 // Times are microseconds; task numbers are job x 2^32 + index. Integers are written by std::to_chars, so a
 // line is the same on every machine and costs some tens of nanoseconds. Others may append lines of their own
@@ -30,14 +30,14 @@ class LineBuffer {
   }
   std::size_t size() const { return text_.size(); }
   const std::string& text() const { return text_; }
-  // Keeps the memory: about as much will come again.
+  // Keeps the memory, because about as much will be needed again.
   void clear() { text_.clear(); }
 
  private:
   std::string text_;
 };
 
-// Writes the lines, if anybody wants them.
+// Writes the lines, if they are wanted.
 class InputRecorder {
  public:
   void record_into(LineBuffer* buffer) { buffer_ = buffer; }
@@ -65,7 +65,7 @@ class InputRecorder {
     write_started();
   }
 
-  // A task of a queue begins to run, `after` from now. What an end makes room for comes after that end's line.
+  // A queued task starts to run `after` from now. Starts made possible by an end follow that end's line.
   void started(std::int64_t at, std::int64_t task, std::int32_t machine, std::int64_t after) {
     if (buffer_ == nullptr) return;
     started_.push_back({at, task, after, machine});
@@ -98,7 +98,7 @@ class InputRecorder {
     std::int32_t machine;
   };
 
-  // A line for each run of starts that are alike in time.
+  // One line for each run of starts with equal times.
   void write_started() {
     std::size_t first = 0;
     while (first < started_.size()) {

@@ -1,7 +1,8 @@
-// Which schedulers hear of tasks' ends, and the wait views that are updated without calling their engines.
+// Which schedulers are told about tasks' ends, and the wait views that are updated without calling their
+// engines.
 //
-// Schedulers that keep a wait view (waits/wait_view.hpp) are told there of every task's end, a hop later,
-// and of each other's placements. O(listeners) an end.
+// Wait views (waits/wait_view.hpp) receive every task's end, a hop later, and the placements of other
+// schedulers. O(listeners) per end.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@ struct PlacementNews {
   std::span<const std::int32_t> machines;
   std::int64_t estimate = 0;
   std::int32_t shape = 0;
-  // Tasks of the job in all.
+  // Total number of tasks in the job.
   std::int64_t total = 0;
   // When the placement was decided.
   std::int64_t since = 0;
@@ -30,7 +31,7 @@ struct PlacementNews {
 
 class Listeners {
  public:
-  // Whether owner `owner` hears of its own tasks' ends; `hear_all` is for listeners to every task.
+  // Whether `owner` is told about its own tasks' ends; `hear_all` is for listeners to every task.
   void hear_own(std::int32_t owner) {
     if (static_cast<std::size_t>(owner) >= hears_own_.size()) hears_own_.resize(owner + 1, 0);
     hears_own_[owner] = 1;
@@ -40,8 +41,8 @@ class Listeners {
     return hears_all_ || (static_cast<std::size_t>(owner) < hears_own_.size() && hears_own_[owner]);
   }
 
-  // A wait view that is told of ends and placements; none: no longer. With a hop below zero, ends are
-  // reported instead, for somebody else to pass on.
+  // Sets the wait view that receives ends and placements; null removes it. With a negative hop, ends are
+  // reported instead, for the host to pass on.
   void listen(std::int32_t owner, WaitView* view) {
     if (static_cast<std::size_t>(owner) >= views_.size()) views_.resize(owner + 1, nullptr);
     views_[owner] = view;
@@ -59,7 +60,7 @@ class Listeners {
   void gossip(const Cell& cell, std::int32_t owner, std::int64_t due, const PlacementNews& news,
               std::int64_t now) {
     WaitView* view = static_cast<std::size_t>(owner) < views_.size() ? views_[owner] : nullptr;
-    // A scheduler that has not begun yet hears nothing.
+    // A scheduler that has not started receives nothing.
     if (view == nullptr || view->machines() == 0) return;
     const std::int64_t* request = cell.request(news.shape);
     view->know_shape(news.shape, {request, static_cast<std::size_t>(cell.dimensions())});

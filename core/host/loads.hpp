@@ -9,13 +9,13 @@
 //
 // which is exact for one slot, and a bound from below for several.
 //
-// With heartbeats, what is queued and running is that of the last whole multiple of the period, and only the
-// time that has passed since the running task started is known now: the authors of Murmuration model Yaq-d
-// so. A change copies nothing: a machine's figures are set aside when it first changes after a beat. What is
-// on its way to a machine is none of its load, unless it is asked for: who counts what was sent, rather than
-// what has come, does not send the same way twice within a hop.
+// With heartbeats, what is queued and running is as of the last whole multiple of the period; only the time
+// since the running task started is current. This is how the authors of Murmuration model Yaq-d. A change
+// copies nothing: a machine's figures are saved when it first changes after a heartbeat. Tasks on their way to
+// a machine are not part of its load, unless this is asked for: then a scheduler does not send twice to the
+// same machine within a hop.
 //
-// Long tasks, those with an estimate above a cut-off, are counted apart as well.
+// Long tasks, those with an estimate above a cut-off, are also counted separately.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class Loads {
     }
   }
 
-  // On its way, until it lands: in the queue, or nowhere.
+  // On its way, until it arrives in the queue or is sent back.
   void send(std::int32_t machine, std::int64_t estimate, std::int64_t now) {
     change(machine, now);
     for (Load* load : of(machine, estimate)) {
@@ -89,7 +89,7 @@ class Loads {
     }
   }
 
-  // Nothing is known to run on the machine: what does is counted anew.
+  // Nothing is known to run on the machine: running tasks are counted again.
   void forget_running(std::int32_t machine, std::int64_t now) {
     change(machine, now);
     for (std::vector<Load>* loads : {&all_, &long_}) {
@@ -103,10 +103,10 @@ class Loads {
     return static_cast<std::size_t>(machine) < long_.size() && long_[machine].runs > 0;
   }
 
-  // Heartbeats come at whole multiples of `every`.
+  // Heartbeats are at whole multiples of `every`.
   void beat_every(std::int64_t every) { every_ = every; }
 
-  // What is on its way counts from now on.
+  // Tasks on their way count from now on.
   void count_sent() { counts_sent_ = true; }
 
   void read(std::int64_t machines, bool only_long, bool as_of_beat, std::int64_t start_delay,
@@ -120,7 +120,7 @@ class Loads {
       const Load& load = loads[m];
       const std::int64_t passed =
           std::min(std::max<std::int64_t>(0, load.runs * now - load.since), load.running);
-      // Of those that are long, the running ones count too: they are in the way.
+      // Running long tasks count too, because they are in the way.
       lengths[m] = load.entries + (only_long ? load.runs : 0);
       waits[m] = (as_of_beat ? load.at_beat : total(load)) - passed + load.runs * start_delay;
       waits[m] = std::max<std::int64_t>(0, waits[m]);
@@ -165,7 +165,7 @@ class Loads {
     changed_.push_back(machine);
   }
 
-  // The figures of machines that changed before the last beat are what that beat said.
+  // For machines that changed before the last heartbeat, that heartbeat reported the current figures.
   void tick(std::int64_t now) {
     if (every_ <= 0 || now / every_ == beat_) return;
     beat_ = now / every_;

@@ -1,4 +1,4 @@
-// Queues at machines: in which order what waits there starts.
+// Queues at machines: the order in which waiting entries start.
 //
 //   fcfs                in order of arrival
 //   shortest_first      the least estimate, then arrival
@@ -39,17 +39,17 @@ struct QueueRules {
   std::int64_t slack = 0;
   // Entries in a queue at most; 0: no bound.
   std::int64_t limit = 0;
-  // From the slot's being free to the queued task's running in it.
+  // From when a slot is free until the queued task runs in it.
   std::int64_t start_delay = 0;
   // Estimates above this are long; 0: none is.
   std::int64_t long_above = 0;
-  // A machine without work asks so many others for some, those from number `steal_from` on, and takes at
-  // most `steal_limit` entries; 0: it does not.
+  // An idle machine asks this many others for work, those from number `steal_from` on, and takes at most
+  // `steal_limit` entries; 0: it does not.
   std::int64_t steal_attempts = 0;
   std::int32_t steal_from = 0;
   std::int64_t steal_limit = 0;
-  // Of the stream that draws whom to ask.
-  std::uint64_t steal_seed = 0x57EA1;
+  // Of the stream that draws whom to ask: the run's own.
+  std::uint64_t steal_seed = 0;
 };
 
 // What a queue knows of an entry; `item` is for its owner.

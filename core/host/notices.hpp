@@ -1,6 +1,6 @@
 // Kinds of events of the runtime, and the rows of its reports.
 //
-// Numbers below `first_python_kind` are the runtime's own. Reports are told at the end of the instant in
+// Numbers below `first_python_kind` are the runtime's own. Reports are delivered at the end of the instant in
 // which something happened, before the next event of the world.
 #pragma once
 
@@ -9,17 +9,19 @@
 namespace argosy {
 
 enum class RuntimeEvent : std::int32_t {
-  // Tasks ended whose end somebody wants to hear of.
+  // Tasks ended whose ends somebody wants to know about.
   finished = 2,
-  // Tasks arrived at a machine that is gone, too small for them, or whose queue is full.
+  // Tasks arrived at a machine that is gone, draining, too small for them, or whose queue is full.
   lost = 3,
-  // Probes came to the head of their queues.
+  // Probes reached the head of their queues.
   probes = 4,
   // Phases of shared work ended.
   phases = 5,
+  // Queues that somebody waits for have room.
+  room = 8,
   // What the host pushed.
   call = 16,
-  // What a world pushed for itself: jobs and faults of a scenario.
+  // Pushed by a world for itself: jobs and faults of a scenario.
   submit = 32,
   fault = 33,
 };
@@ -29,10 +31,11 @@ enum TimerKind : std::int32_t {
   arrive_kind = 1,
   // A phase of a pool ends, unless its workers changed since.
   phase_kind = 6,
-  // A machine asked in vain, and has its slot back.
+  // A machine asked in vain and has its slot back.
   release_kind = 7,
   first_python_kind = 16,
-  // From here on a world's own: no inputs of the host, but where its inputs come from. No journal has them.
+  // From here on, a world's own events: not inputs of the host but the source of its inputs. They are in no
+  // journal.
   first_world_kind = 32,
   last_python_kind = 255,
 };
@@ -56,13 +59,13 @@ struct TaskRow {
 struct Notice {
   std::int64_t task;
   std::int64_t estimate;
-  // When it had begun, if it has ended.
+  // When it started, if it has ended.
   std::int64_t started;
   std::int32_t machine;
   std::int32_t shape;
 };
 
-// One try of a task on one machine begins.
+// An attempt at a task starts on a machine.
 struct StartNotice {
   std::int64_t task;
   std::int64_t estimate;
@@ -80,7 +83,7 @@ struct ProbeNotice {
 struct PhaseNotice {
   std::int64_t job;
   std::int64_t phase;
-  // Of one of its activities, in the mean.
+  // Mean duration of one of its activities.
   std::int64_t duration;
 };
 

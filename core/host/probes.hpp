@@ -34,7 +34,7 @@ struct Probe {
   std::int32_t hand;
   State state;
 
-  // The task number by which a probe holds its room: of a job number that is never given out.
+  // The task number with which a probe holds its room; its job number is never assigned.
   static std::int64_t hold(std::int64_t probe) { return Board::task(0x7FFF'FFFF, probe); }
   static bool is_hold(std::int64_t task) { return Board::job_of(task) == 0x7FFF'FFFF; }
 };
@@ -46,9 +46,11 @@ struct ProbeTerms {
   std::int32_t scheduler = 0;
   std::int32_t shape = 0;
   std::int64_t estimate = 0;
+  // As of an Arrival.
+  std::int32_t requirement = 0;
 };
 
-// Tasks that go to whichever of their probes comes up first.
+// Tasks that go to whichever of their probes is ready first.
 struct Hand {
   std::vector<std::int64_t> tasks;
   std::vector<std::int64_t> durations;
@@ -56,11 +58,11 @@ struct Hand {
   std::size_t next = 0;
   // Probes that are queued or on their way.
   std::int64_t probes = 0;
-  // From when on nobody asks in vain any more; never, if negative.
+  // When nobody asks in vain any more; negative: never.
   std::int64_t cancelled_after = -1;
   std::int64_t emptied = -1;
   bool is_sticky = false;
-  // Probes are taken back when no task is left.
+  // Whether probes are cancelled when no task is left.
   bool is_cancelled = false;
 
   std::int64_t left() const { return static_cast<std::int64_t>(tasks.size() - next); }
@@ -94,7 +96,7 @@ class Probes {
     return static_cast<std::int32_t>(hands_.size()) - 1;
   }
 
-  // Takes a task out of its hand; false if it is in none.
+  // Removes a task from its hand; false if it is in none.
   bool cancel(std::int64_t task, std::int64_t now) {
     for (Hand& hand : hands_) {
       for (std::size_t i = hand.next; i < hand.tasks.size(); ++i) {
@@ -108,10 +110,10 @@ class Probes {
     return false;
   }
 
-  // How long it takes to ask a scheduler and be answered.
+  // The round-trip time to a scheduler.
   void set_round_trip(std::int64_t round_trip) { round_trip_ = round_trip; }
   std::int64_t round_trip() const { return round_trip_; }
-  // The scheduler can be asked and answers only outside of [from, until); cuts come in order of `from`.
+  // The scheduler cannot be reached during [from, until); cuts are in order of `from`.
   void cut_off(std::int32_t owner, std::int64_t from, std::int64_t until) {
     cuts_.push_back({owner, from, until});
   }

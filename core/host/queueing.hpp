@@ -1,8 +1,13 @@
 // Queues at machines: arrivals, waiting, probes, stealing and starts.
 //
 // Machine queues (machine_queue.hpp) are strict: the next entry starts when it fits, and no other starts
-// before it. A full queue returns what arrives. Draining machines still run what is queued. Probes
-// (probes.hpp) wait in the same queues. An idle machine may steal (QueueRules).
+// before it. A full queue returns what arrives, and tells those who wait for it when it has room. Probes
+// (probes.hpp) wait in the same queues. An idle machine may steal (QueueRules) what it could have been sent:
+// tasks that fit, and whose requirements it meets.
+//
+// A draining machine runs the tasks in its queue. It takes nothing new: it steals nothing, and tasks that
+// arrive, or would be bound to a probe there, go elsewhere or back. A probe without tasks in hand stays: its
+// scheduler decides when it is asked.
 //
 // `pump` is called whenever room may have appeared on a machine, and starts what can start: O(1) where
 // nothing waits.
@@ -31,7 +36,7 @@ inline void TaskRuntime::push_batch(std::vector<Arrival> batch) {
 
 inline void TaskRuntime::arrive(std::int64_t batch) {
   while (batches_[batch].next < batches_[batch].items.size()) {
-    // A copy: what starts may push another batch.
+    // A copy, because a start may push another batch.
     const Arrival item = batches_[batch].items[batches_[batch].next];
     if (item.at > now_) {
       timers_.push(item.at, arrive_kind, 0, batch);
@@ -45,7 +50,8 @@ inline void TaskRuntime::arrive(std::int64_t batch) {
 
 inline void TaskRuntime::arrive_at_machine(const Arrival& item) {
   if (keeps_loads_ && !Probe::is_hold(item.task)) loads_.land(item.machine, item.estimate, now_);
-  if (!cell_.is_up(item.machine) || !could_ever_fit(item.machine, item.shape)) {
+  const bool is_late = is_draining(item.machine) && (!Probe::is_hold(item.task) || has_hand(item.task));
+  if (!cell_.is_up(item.machine) || is_late || !could_ever_fit(item.machine, item.shape)) {
     hand_back(item, lost_);
     return;
   }
@@ -58,7 +64,7 @@ inline void TaskRuntime::arrive_at_machine(const Arrival& item) {
     return;
   }
   wait_at_machine(item);
-  // Whoever was next did not fit; if the newcomer does not either, nobody starts.
+  // The next entry did not fit; if the new one does not either, nothing starts.
   if (has_room) pump(item.machine);
 }
 
@@ -71,7 +77,7 @@ inline void TaskRuntime::wait_at_machine(const Arrival& item) {
 
 inline void TaskRuntime::hand_back(const Arrival& item, std::vector<Notice>& out) {
   if (Probe::is_hold(item.task)) {
-    lose_probe(Board::index_of(item.task));
+    lose_probe(Board::index_of(item.task), out);
     return;
   }
   board_.move(item.task, TaskState::pending, now_);
@@ -81,7 +87,29 @@ inline void TaskRuntime::hand_back(const Arrival& item, std::vector<Notice>& out
 inline Arrival TaskRuntime::take(std::int32_t machine, std::size_t at) {
   const Arrival& item = queues_.take(machine, at);
   if (keeps_loads_) loads_.leave(machine, item.estimate, now_);
+  note_room(machine);
   return item;
+}
+
+inline std::int64_t TaskRuntime::queue_room(std::int32_t machine) const {
+  if (rules_.limit == 0) return never;
+  const std::size_t taken = queues_.has(machine) ? queues_[machine].size() : 0;
+  return std::max<std::int64_t>(0, rules_.limit - static_cast<std::int64_t>(taken));
+}
+
+inline void TaskRuntime::await_room(std::span<const std::int32_t> machines) {
+  if (is_awaited_.size() < static_cast<std::size_t>(cell_.machines())) {
+    is_awaited_.resize(static_cast<std::size_t>(cell_.machines()));
+  }
+  for (const std::int32_t machine : machines) is_awaited_[static_cast<std::size_t>(machine)] = 1;
+}
+
+// Something left the machine's queue.
+inline void TaskRuntime::note_room(std::int32_t machine) {
+  const auto at = static_cast<std::size_t>(machine);
+  if (at >= is_awaited_.size() || is_awaited_[at] == 0 || queue_room(machine) == 0) return;
+  is_awaited_[at] = 0;
+  roomy_.push_back(machine);
 }
 
 // A queued task that holds its claim by now, and runs from `delay` on.
@@ -96,7 +124,7 @@ inline std::size_t TaskRuntime::next_of(std::int32_t machine) {
                       [this](std::int32_t job) { return board_.unstarted(job); });
 }
 
-// Sticky probes of jobs without tasks to start are known to be of no use.
+// Sticky probes of jobs with nothing left to start are known to be useless.
 inline void TaskRuntime::purge(std::int32_t machine) {
   queues_.purge(
       machine, [this](std::int32_t job) { return board_.unstarted(job) == 0; },
@@ -104,6 +132,7 @@ inline void TaskRuntime::purge(std::int32_t machine) {
         probes_[Board::index_of(item.task)].state = Probe::over;
         if (keeps_loads_) loads_.leave(machine, item.estimate, now_);
       });
+  note_room(machine);
 }
 
 inline void TaskRuntime::pump(std::int32_t machine) {
@@ -136,7 +165,7 @@ inline void TaskRuntime::pump(std::int32_t machine) {
       ready_.push_back({number, probe.job, machine, probe.owner});
     }
   }
-  if (rules_.steal_attempts > 0 && cell_.is_up(machine)) steal(machine);
+  if (rules_.steal_attempts > 0 && cell_.is_up(machine) && !is_draining(machine)) steal(machine);
 }
 
 inline void TaskRuntime::lose_queue(std::int32_t machine, std::vector<std::int64_t>& out) {
@@ -149,12 +178,33 @@ inline void TaskRuntime::lose_queue(std::int32_t machine, std::vector<std::int64
     }
     const std::int64_t task = take(machine, at).task;
     if (Probe::is_hold(task)) {
-      lose_probe(Board::index_of(task));
+      lose_probe(Board::index_of(task), lost_);
     } else {
       out.push_back(task);
       board_.move(task, TaskState::pending, now_);
     }
   }
+}
+
+inline void TaskRuntime::lose_probes(std::int32_t machine) {
+  if (!queues_.has(machine)) return;
+  const std::size_t before = queues_[machine].size();
+  for (std::size_t at = 0; at < queues_[machine].size();) {
+    const std::int64_t task = queues_.item(machine, at).task;
+    if (!Probe::is_hold(task) || !has_hand(task)) {
+      ++at;
+      continue;
+    }
+    const Arrival& item = queues_.remove(machine, at);
+    if (keeps_loads_) loads_.leave(machine, item.estimate, now_);
+    lose_probe(Board::index_of(task), lost_);
+    // What is left may stand in another order.
+    at = 0;
+  }
+  if (queues_[machine].size() == before) return;
+  note_room(machine);
+  // What stood behind them may be next.
+  pump(machine);
 }
 
 inline void TaskRuntime::recount(std::int32_t machine) {
@@ -175,7 +225,8 @@ inline void TaskRuntime::probe(std::int64_t at, const ProbeTerms& terms,
   for (const std::int32_t machine : machines) {
     const std::int64_t number = probes_.add(terms, machine, hand);
     batch.push_back(
-        {Probe::hold(number), -1, terms.estimate, now_, at, machine, terms.shape, terms.scheduler});
+        {Probe::hold(number), -1, terms.estimate, now_, at, machine, terms.shape, terms.scheduler,
+         terms.requirement});
   }
   push_batch(std::move(batch));
 }
@@ -206,7 +257,7 @@ inline void TaskRuntime::cancel(std::int64_t probe) {
 }
 
 inline void TaskRuntime::cancel_all(std::int32_t owner) {
-  // All are over before a queue goes on, or the next of them would come up.
+  // All are over before a queue continues; otherwise the next of them would be ready.
   std::vector<std::int64_t> held;
   for (std::int64_t number = 0; number < probes_.size(); ++number) {
     Probe& probe = probes_[number];
@@ -245,7 +296,8 @@ inline bool TaskRuntime::ask_hand(std::int32_t machine, std::size_t at, const Ar
   const std::int64_t task = hand.tasks[hand.next];
   if (!cell_.start(task, machine, item.shape, item.scheduler)) return false;
   const Arrival bound{task,    hand.durations[hand.next], item.estimate, hand.sent,
-                      item.at, machine,                   item.shape,    item.scheduler};
+                      item.at, machine,                   item.shape,    item.scheduler,
+                      item.requirement};
   const std::int64_t trip = probes_.trip_to(probe.owner, now_);
   if (++hand.next == hand.tasks.size()) hand.emptied = now_ + trip - probes_.round_trip();
   if (hand.is_sticky) {
@@ -259,20 +311,20 @@ inline bool TaskRuntime::ask_hand(std::int32_t machine, std::size_t at, const Ar
   return true;
 }
 
-inline void TaskRuntime::lose_probe(std::int64_t number) {
+inline void TaskRuntime::lose_probe(std::int64_t number, std::vector<Notice>& out) {
   Probe& probe = probes_[number];
   if (std::exchange(probe.state, Probe::over) != Probe::queued || probe.hand < 0) return;
   Hand& hand = probes_.hand(probe.hand);
   --hand.probes;
   while (hand.too_many() > 0) {
     board_.move(hand.tasks.back(), TaskState::pending, now_);
-    lost_.push_back({hand.tasks.back(), 0, -1, probe.machine, probe.shape});
+    out.push_back({hand.tasks.back(), 0, -1, probe.machine, probe.shape});
     hand.tasks.pop_back();
     hand.durations.pop_back();
   }
 }
 
-// A machine without anything to do asks others, at random among those from `steal_from` on.
+// An idle machine asks others, at random among those from `steal_from` on.
 inline void TaskRuntime::steal(std::int32_t thief) {
   const std::int32_t machines = cell_.machines();
   if (rules_.steal_from >= machines || !is_idle(thief)) return;
@@ -285,8 +337,12 @@ inline void TaskRuntime::steal(std::int32_t thief) {
     const std::size_t count = loot(victim, at);
     std::vector<Arrival> taken;
     for (std::size_t i = 0; i < count; ++i) {
-      if (!could_ever_fit(thief, queues_.item(victim, at).shape)) break;
-      taken.push_back(take(victim, at));
+      if (rules_.limit > 0 && static_cast<std::int64_t>(taken.size()) >= rules_.limit) break;
+      if (may_take(thief, queues_.item(victim, at))) {
+        taken.push_back(take(victim, at));
+      } else {
+        ++at;
+      }
     }
     if (taken.empty()) continue;
     stolen_ += static_cast<std::int64_t>(taken.size());
@@ -298,6 +354,11 @@ inline void TaskRuntime::steal(std::int32_t thief) {
     pump(thief);
     return;
   }
+}
+
+inline bool TaskRuntime::may_take(std::int32_t thief, const Arrival& item) const {
+  return could_ever_fit(thief, item.shape) &&
+         requirements_.are_met(item.requirement, cell_.groups(), thief);
 }
 
 // How many entries from `at` on may be stolen: where long tasks are, short entries that stand behind these;
@@ -318,6 +379,14 @@ inline std::size_t TaskRuntime::loot(std::int32_t victim, std::size_t& at) const
     at = queue.size() - count;
   }
   return std::min(count, static_cast<std::size_t>(rules_.steal_limit));
+}
+
+inline bool TaskRuntime::is_draining(std::int32_t machine) const {
+  return (cell_.columns().flags(machine) & flag_draining) != 0;
+}
+
+inline bool TaskRuntime::has_hand(std::int64_t hold) const {
+  return probes_[Board::index_of(hold)].hand >= 0;
 }
 
 inline bool TaskRuntime::is_idle(std::int32_t machine) const {

@@ -17,7 +17,7 @@ namespace argosy {
 
 struct Arrival {
   std::int64_t task;
-  // Below zero: its end is told.
+  // Negative: its end is reported.
   std::int64_t duration;
   std::int64_t estimate;
   std::int64_t placed;
@@ -26,6 +26,8 @@ struct Arrival {
   std::int32_t machine;
   std::int32_t shape;
   std::int32_t scheduler;
+  // The number of what it requires of its machine (requirements.hpp); 0: nothing.
+  std::int32_t requirement = 0;
 };
 
 struct Batch {
@@ -51,7 +53,7 @@ class Batches {
     free_.push_back(slot);
   }
 
-  // Takes a task out that has not arrived; false if there is none. `gone` gets it.
+  // Removes a task that has not arrived; false if there is none. `gone` receives it.
   template <typename Gone>
   bool cancel(std::int64_t task, Gone gone) {
     for (Batch& batch : batches_) {
@@ -97,7 +99,7 @@ class Queues {
     (*this)[item.machine].add(rules_, {item.estimate, 0, job, at}, next_arrival_++);
   }
 
-  // Where the entry stands that is next; see MachineQueue.
+  // The position of the next entry; see MachineQueue.
   template <typename Unstarted>
   std::size_t next(std::int32_t machine, bool skips_useless, Unstarted unstarted) {
     return (*this)[machine].next(rules_, skips_useless, unstarted);
@@ -107,17 +109,23 @@ class Queues {
     return give_back((*this)[machine].take(rules_, at).item);
   }
 
+  // The same, at no other entry's expense.
+  const Arrival& remove(std::int32_t machine, std::size_t at) {
+    return give_back((*this)[machine].remove(rules_, at).item);
+  }
+
   template <typename IsUseless, typename Gone>
   void purge(std::int32_t machine, IsUseless is_useless, Gone gone) {
     (*this)[machine].purge(is_useless, [&](std::int32_t item) { gone(give_back(item)); });
   }
 
-  // Takes a waiting task out, at no other entry's expense; the machine, or -1. `gone` gets the item.
+  // Removes a waiting task without affecting other entries; returns the machine, or -1. `gone` receives the
+  // item.
   template <typename Gone>
   std::int32_t cancel(std::int64_t task, Gone gone) {
     for (std::size_t i = 0; i < items_.size(); ++i) {
       if (items_[i].task != task) continue;
-      // A place that is free keeps what was last there.
+      // A free place keeps its last contents.
       const std::int32_t machine = items_[i].machine;
       const MachineQueue& queue = (*this)[machine];
       for (std::size_t at = 0; at < queue.size(); ++at) {

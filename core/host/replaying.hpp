@@ -1,9 +1,10 @@
-// Drives a runtime from the lines of a journal, as far as that needs nobody else.
+// Drives a runtime from the lines of a journal, as far as the runtime alone can.
 //
-// What came due and what ended is read and carried out here; other inputs, and events of a Python kind, are handed
-// out. Before each line, what was written since the last must be the next bytes of the journal: a comparison of
-// memory, so decisions are never parsed. O(bytes) in all. The journal of a run that still goes on may end between an
-// input and what it led to. Lines are those of line_buffer.hpp; numbers have at most 19 digits.
+// Due timers and ended tasks are read and carried out here; other inputs, and events of a Python kind, are
+// returned to the caller. Before each line, the bytes written since the last one must be the next bytes of the
+// journal: a comparison of memory, so decisions are never parsed. O(bytes) in total. The journal of a run in
+// progress may end between an input and its consequences. Lines are those of line_buffer.hpp; numbers have at
+// most 19 digits.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +26,7 @@ class JournalReader {
   JournalReader(TaskRuntime& runtime, LineBuffer& written, std::string_view journal, bool is_finished)
       : runtime_(runtime), written_(written), journal_(journal), is_finished_(is_finished) {}
 
-  // Goes on until there is an event for others, a line for others, a difference, or nothing left.
+  // Continues until there is an event or a line for the caller, a difference, or nothing left.
   Step step(Due& out) {
     for (;;) {
       if (!compare()) return Step::differs;
@@ -55,7 +56,7 @@ class JournalReader {
     }
   }
 
-  // The line at the present position, without its end.
+  // The line at the current position, without its end.
   std::string_view line() const {
     const std::size_t end = std::min(journal_.find('\n', position_), journal_.size());
     return journal_.substr(position_, end - position_);
@@ -64,7 +65,7 @@ class JournalReader {
   std::int64_t inputs() const { return inputs_; }
 
  private:
-  // Whether what was written is what the journal has next; only then it is let go.
+  // Whether the bytes written are the next bytes of the journal; only then are they dropped.
   bool compare() {
     const std::string& text = written_.text();
     if (text.empty()) return !is_asked_;
@@ -94,7 +95,7 @@ class JournalReader {
   LineBuffer& written_;
   std::string_view journal_;
   bool is_finished_;
-  // Whether an input was handed out, which leaves a line at least.
+  // Whether an input was passed on, which leaves at least one line.
   bool is_asked_ = false;
   std::size_t position_ = 0;
   std::int64_t inputs_ = 0;

@@ -1,15 +1,15 @@
 // Running tasks: what is known of each try of a task on a machine.
 //
-// A run is known by the slot and the sequence number of its claim. A claim that was evicted or moved has
-// another number, or none, so a run that is over is told from one that is not without anybody's keeping it
-// up to date. Tasks that end together by one timer have neighbouring places, in blocks of a power of two:
-// what one timer touches lies side by side.
+// A run is identified by the slot and the sequence number of its claim. A claim that was evicted or moved has
+// another number, or none, so a run that is over can be recognised without any bookkeeping. Tasks that end
+// together by one timer have adjacent places, in blocks whose size is a power of two, so that a timer touches
+// contiguous memory.
 //
-// Who gives a place back: the timer that ends the runs of a block; the pool that its worker leaves; and for a
-// run whose end is told, whoever tells it. Where such a run lost its claim and nobody tells anything, its
-// place is taken back when its claim's slot is used again, so that there are never more of these than slots.
+// A place is freed by the timer that ends the runs of a block; by the pool that its worker leaves; or, for a
+// run whose end is reported, by the report. If such a run lost its claim and no report follows, its place is
+// freed when its claim's slot is reused, so there are never more of these than slots.
 //
-// From a claim to its run it is one step, by the claim's slot. 48 bytes a run, 4 a slot; every operation O(1).
+// A claim's slot leads directly to its run. 48 bytes per run, 4 per slot; every operation is O(1).
 #pragma once
 
 #include <array>
@@ -26,10 +26,10 @@ struct Run {
   std::int64_t placed = 0;
   std::int64_t started = 0;
   std::int64_t estimate = 0;
-  // From the slot's being taken to the start.
+  // From when the slot is taken until the start.
   std::int64_t delay = 0;
   std::int32_t slot = 0;
-  // Nothing but a told end gives its place back.
+  // Only a reported end frees its place.
   bool is_told = false;
 
   std::int64_t took_slot() const { return started - delay; }
@@ -63,7 +63,7 @@ class Runs {
     by_slot_[slot] = at;
   }
 
-  // The run is over; its place is not given back yet.
+  // The run is over; its place is not freed yet.
   Run remove(std::int32_t at) { return std::exchange(runs_[static_cast<std::size_t>(at)], Run{}); }
 
   // The run of the claim with that slot and number, or -1.
@@ -78,7 +78,7 @@ class Runs {
     return static_cast<std::size_t>(std::bit_width(static_cast<std::uint32_t>(count) - 1));
   }
 
-  // Another claim has the slot: a run with a told end that was there is over, and nobody said so.
+  // Another claim has the slot: an earlier run there whose end was to be reported is over without a report.
   void reclaim(std::int32_t slot) {
     const std::int32_t at = by_slot_[static_cast<std::size_t>(slot)];
     if (at < 0) return;

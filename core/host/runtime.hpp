@@ -6,22 +6,21 @@
 // hands it out. This file has the clock and what begins; queueing.hpp has arrivals, queues and probes;
 // ending.hpp has ends.
 //
-// Time. The clock stands at the last event, and never goes back. In a simulation it goes from timer to timer.
-// In a live world `next` is asked with the real time as its limit, `next_at` says how long nothing is due,
-// and `advance` tells the time of what comes from outside; a timer that comes up late is carried out at the
-// time it is by then.
+// Time. The clock is at the last event and never goes back. In a simulation it jumps from timer to timer. In a
+// live world, `next` is called with the real time as its limit, `next_at` returns when the next event is due,
+// and `advance` sets the time of external inputs; a late timer is carried out at the current time.
 //
-// Ends. A task that is started with a duration ends by a timer. One without (below zero) ends when that is
-// told, and so do all in a replay. Which try of a task is meant is said by its incarnation, the sequence
-// number of its claim (runs.hpp): what is told of another one comes too late and changes nothing. Tasks that
-// start together and run equally long end by one timer, in the order in which they started. Tasks of a job
-// with a pool (sim/pools.hpp) are workers: they run until its work is done, all ending then. A job may also
-// share work without a model of it: then its phases and its workers' ends are told.
+// Ends. A task started with a duration ends by a timer. One without (negative), and every task in a replay,
+// ends when that is reported. A report names an attempt by its incarnation, the sequence number of its claim
+// (runs.hpp); a report about another incarnation comes too late and changes nothing. Tasks that start together
+// and run equally long end by one timer, in the order in which they started. Tasks of a job with a pool
+// (sim/pools.hpp) are workers: they run until its work is done, and all end then. A job may also share work
+// without a model of it: then its phases and its workers' ends are reported.
 //
-// Journal and replay (line_buffer.hpp). All that the runtime takes from its world is which timer is due,
-// which tasks and phases ended, and when reports were asked for; the rest follows from what it is told to do.
-// With a recorder these are written down. A replayed runtime keeps its timers in a table and carries out what
-// the journal says: `due` for timers, `end_tasks`, `end_phase`; it comes to the same state, down to the order
+// Journal and replay (line_buffer.hpp). The only inputs of the runtime are which timers are due, which tasks
+// and phases ended, and when reports were requested; everything else follows from the calls made to it. With a
+// recorder, these inputs are written down. A replayed runtime keeps its timers in a table and carries out what
+// the journal says (`due` for timers, `end_tasks`, `end_phase`); it reaches the same state, down to the order
 // of every notice and the random stream of stealing.
 //
 // Every duration is in whole microseconds; at most 2^62 on the clock. Each operation is O(log timers) plus
@@ -44,6 +43,7 @@
 #include "host/notices.hpp"
 #include "host/probes.hpp"
 #include "host/queues.hpp"
+#include "host/requirements.hpp"
 #include "host/runs.hpp"
 #include "host/timers.hpp"
 #include "random.hpp"
@@ -54,7 +54,7 @@ namespace argosy {
 
 class TaskRuntime {
  public:
-  //: No timer is due before the end of time.
+  //: The time of the next timer if there is none.
   static constexpr std::int64_t never = std::int64_t{1} << 62;
 
   TaskRuntime(Cell& cell, const QueueRules& rules, bool record_tasks, bool replayed)
@@ -74,24 +74,25 @@ class TaskRuntime {
   Listeners& listeners() { return listeners_; }
   Probes& probes() { return probes_; }
   Loads& loads() { return loads_; }
+  Requirements& requirements() { return requirements_; }
   const Pools& pools() const { return pools_; }
   const Usage& usage() const { return usage_; }
   InputRecorder& recorder() { return recorder_; }
 
-  // The clock and what is to come.
+  // The clock and future events.
 
   std::int64_t now() const { return now_; }
   bool is_replayed() const { return timers_.is_replayed(); }
-  // Whether anything is still to come, at whatever time.
+  // Whether any event is left, at any time.
   bool has_events() const { return !timers_.empty(); }
-  // From when on `next` has something to do.
+  // When `next` has something to do.
   std::int64_t next_at() const {
     if (timers_.has_immediate() || has_report() || pools_.has_dirty()) return now_;
     return timers_.has_none_timed() ? never : timers_.top().at;
   }
 
-  // An event of a Python kind. If it would be the very next it needs no timer, unless `at_once` is off:
-  // then it comes after the reports of its instant.
+  // Pushes an event of a Python kind. If it would be the very next one, it needs no timer, unless `at_once` is
+  // off: then it comes after the reports of its instant.
   void push(std::int64_t at, std::int32_t kind, std::int32_t a, std::int64_t b, bool at_once) {
     if (kind >= first_world_kind) {
       timers_.push_end(std::max(at, now_), kind, a, b);
@@ -124,22 +125,22 @@ class TaskRuntime {
     }
   }
 
-  // Of a replay: the timer with that ticket was due. True if its event is of a Python kind.
+  // In a replay: the timer with this ticket came due. True if its event is of a Python kind.
   bool due(std::uint32_t ticket, std::int64_t at, Due& out) {
     const Timer timer = timers_.take(ticket);
     advance(at);
     return carry_out(timer, out);
   }
 
-  // It is `at` by now, whatever is due.
+  // Moves the clock to `at`, whatever is due.
   void advance(std::int64_t at) {
     usage_.pass(cell_, board_, now_, at);
     now_ = std::max(now_, at);
   }
 
-  // Beginnings.
+  // Starts.
 
-  // The task holds a claim since now and runs for `duration`; below zero: until its end is told.
+  // The task has just got a claim and runs for `duration`; negative: until its end is reported.
   void launch(std::int64_t task, std::int64_t duration, std::int64_t estimate, std::int64_t placed) {
     run_for(duration, task, add_run(task, estimate, placed, 0, duration), 0);
   }
@@ -160,7 +161,7 @@ class TaskRuntime {
     timers_.push_end(now_ + duration, finish_kind, first, count);
   }
 
-  // The job's tasks share work from now on, as modelled by its phases, or as told.
+  // The job's tasks share work from now on, as modelled by its phases, or as reported.
   void add_pool(std::int64_t job, std::vector<Phase> phases) {
     if (is_replayed()) throw std::invalid_argument("in a replay shared work is told");
     board_.share_work(job);
@@ -168,7 +169,7 @@ class TaskRuntime {
   }
   void share_work(std::int64_t job) { board_.share_work(job); }
 
-  // The task lost its claim: it is pending again, unless it is a worker beyond its job's tasks.
+  // The task lost its claim: it is pending again, unless it is an extra worker.
   void set_pending(std::int64_t task) {
     if (Pool* pool = pools_.of(Board::job_of(task))) {
       if (const auto run = pool->leave(task, now_)) {
@@ -179,15 +180,15 @@ class TaskRuntime {
     board_.move(task, TaskState::pending, now_);
   }
 
-  // The try that runs, or 0.
+  // The current incarnation, or 0.
   std::uint64_t incarnation(std::int64_t task) const {
     return task < 0 || Probe::is_hold(task) ? 0 : cell_.claim_sequence(task);
   }
 
-  // Keep a notice of every task that begins to run.
+  // Keeps a notice of every task that starts to run.
   void tell_starts(bool tells) { tells_starts_ = tells; }
 
-  // Of tasks that run now, in the order of their claims' slots; `finished` is -1.
+  // Tasks running now, in the order of their claims' slots; `finished` is -1.
   std::vector<TaskRow> running() const {
     std::vector<TaskRow> rows;
     cell_.claims().each([&](std::int32_t slot, const Claim& claim) {
@@ -202,44 +203,50 @@ class TaskRuntime {
 
   // Tasks on their way to machines' queues, in order of arrival.
   void enqueue(std::vector<Arrival> batch);
-  // A place-holder in each machine's queue from `at` on.
+  // Puts a placeholder into each machine's queue, arriving at `at`.
   void probe(std::int64_t at, const ProbeTerms& terms, std::span<const std::int32_t> machines,
              std::int32_t hand = -1);
-  // The same, with the tasks in hand.
+  // The same, with a hand of tasks.
   void deal(std::int64_t at, const ProbeTerms& terms, std::span<const std::int32_t> machines, Hand hand);
   // Gives the slot that a probe holds to a pending task; false if its machine is gone.
   bool bind(std::int64_t probe, std::int64_t task, std::int64_t duration, std::int64_t estimate);
   // Gives the slot back.
   void cancel(std::int64_t probe);
-  // The owner stopped: nobody will answer its probes.
+  // The owner stopped: its probes will not be answered.
   void cancel_all(std::int32_t owner);
-  // The machine is gone or smaller than it was: the tasks in its queue are handed back in queue order,
-  // pending again.
+  // The machine is gone or smaller than before: the tasks in its queue are pending again, and returned in queue
+  // order.
   void lose_queue(std::int32_t machine, std::vector<std::int64_t>& out);
+  // The machine drains: tasks go to other probes of their hand, or back. Tasks that are queued stay.
+  void lose_probes(std::int32_t machine);
   // Room may have appeared on the machine by another way than a task's end.
   void pump(std::int32_t machine);
-  // Claims have gone another way than by a task's end.
+  // Claims were removed other than by a task's end.
   void recount(std::int32_t machine);
-  // Machines say how busy they are only where somebody may ask.
+  // Loads are tracked only if somebody may ask for them.
   void keep_loads() { keeps_loads_ = true; }
-  // Per machine: entries in its queue, and for how long it is expected to be busy; see loads.hpp.
+  // Per machine: entries in its queue, and how long it is expected to be busy; see loads.hpp.
   void queue_state(bool only_long, bool as_of_beat, std::vector<std::int64_t>& lengths,
                    std::vector<std::int64_t>& waits) {
     loads_.read(cell_.machines(), only_long, as_of_beat, rules_.start_delay, now_, lengths, waits);
   }
+  // How many more entries the machine's queue takes; `never`, which is plenty, where there is no limit.
+  std::int64_t queue_room(std::int32_t machine) const;
+  // Reports when the queue of one of the machines, which have none, has room: once for each.
+  void await_room(std::span<const std::int32_t> machines);
   std::int64_t stolen() const { return stolen_; }
 
   // Ends; see ending.hpp.
 
-  // That try of the task has ended; false if it does not run.
+  // This attempt at the task has ended; false if it is not running.
   bool end_task(std::int64_t task, std::uint64_t incarnation);
-  // The same for tasks that run, in order.
+  // The same for running tasks, in order.
   void end_tasks(std::span<const std::int64_t> tasks, std::int64_t at);
-  // That try is over without having finished; the task is in `state` now. False if it does not run.
+  // This attempt is over without having finished; the task is now in `state`. False if it is not running.
   bool stop_task(std::int64_t task, std::uint64_t incarnation, TaskState state);
-  // The task, which is pending or queued, will not run; false if it is neither.
+  // A pending or queued task will not run; false if it is neither.
   bool cancel_task(std::int64_t task);
-  // A phase of shared work without a model ended; its activities took `duration` in the mean.
+  // A phase of shared work without a model ended; its activities took `duration` on average.
   void end_phase(std::int64_t job, std::int64_t phase, std::int64_t duration);
 
   // Reports.
@@ -248,22 +255,24 @@ class TaskRuntime {
   std::vector<ProbeNotice> take_ready() { return std::exchange(ready_, {}); }
   std::vector<PhaseNotice> take_phases() { return std::exchange(phases_, {}); }
   std::vector<Notice> take_lost() { return std::exchange(lost_, {}); }
-  // What came to a full queue.
+  // Tasks that arrived at a full queue.
   std::vector<Notice> take_refused() { return std::exchange(refused_, {}); }
+  // Machines that were waited for.
+  std::vector<std::int32_t> take_roomy() { return std::exchange(roomy_, {}); }
   std::vector<StartNotice> take_starts() { return std::exchange(starts_, {}); }
   const std::vector<TaskRow>& rows() const { return rows_; }
 
  private:
-  // Whether an event for time `at`, were it pushed now, would be the very next.
+  // Whether an event for time `at`, pushed now, would be the very next one.
   bool comes_next(std::int64_t at) const {
     return at <= now_ && !timers_.is_due(now_) && finished_.empty() && lost_.empty() && ready_.empty();
   }
 
   bool has_report() const {
     return !(finished_.empty() && lost_.empty() && refused_.empty() && ready_.empty() &&
-             phases_.empty());
+             phases_.empty() && roomy_.empty());
   }
-  // There is one.
+  // There must be one.
   Due report() {
     const auto told = [this](RuntimeEvent event, const char* name) {
       recorder_.report(now_, name);
@@ -272,7 +281,8 @@ class TaskRuntime {
     if (!finished_.empty()) return told(RuntimeEvent::finished, "finished");
     if (!(lost_.empty() && refused_.empty())) return told(RuntimeEvent::lost, "lost");
     if (!ready_.empty()) return told(RuntimeEvent::probes, "probes");
-    return told(RuntimeEvent::phases, "phases");
+    if (!phases_.empty()) return told(RuntimeEvent::phases, "phases");
+    return told(RuntimeEvent::room, "room");
   }
 
   // True if the event is not the runtime's own.
@@ -308,7 +318,7 @@ class TaskRuntime {
     return at;
   }
 
-  // From `delay` on.
+  // Starts after `delay`.
   void write_run(std::int32_t at, std::int64_t task, std::int64_t estimate, std::int64_t placed,
                  std::int64_t delay, bool is_told) {
     const std::int32_t slot = cell_.claims().slot(task);
@@ -339,9 +349,13 @@ class TaskRuntime {
   std::size_t next_of(std::int32_t machine);
   void purge(std::int32_t machine);
   bool ask_hand(std::int32_t machine, std::size_t at, const Arrival& item);
-  void lose_probe(std::int64_t number);
+  void lose_probe(std::int64_t number, std::vector<Notice>& out);
+  void note_room(std::int32_t machine);
+  bool may_take(std::int32_t thief, const Arrival& item) const;
   void steal(std::int32_t thief);
   std::size_t loot(std::int32_t victim, std::size_t& at) const;
+  bool is_draining(std::int32_t machine) const;
+  bool has_hand(std::int64_t hold) const;
   bool is_idle(std::int32_t machine) const;
   bool has_room_now(std::int32_t machine, std::int32_t shape) const;
   bool could_ever_fit(std::int32_t machine, std::int32_t shape) const;
@@ -376,11 +390,15 @@ class TaskRuntime {
   Loads loads_;
   Listeners listeners_;
   Pools pools_;
+  Requirements requirements_;
   Random stealing_;
   std::int64_t stolen_ = 0;
   Usage usage_;
   InputRecorder recorder_;
   std::vector<Notice> finished_, lost_, refused_;
+  // By machine, whether somebody waits for room in its queue; and those that have some by now.
+  std::vector<std::uint8_t> is_awaited_;
+  std::vector<std::int32_t> roomy_;
   std::vector<ProbeNotice> ready_;
   std::vector<PhaseNotice> phases_;
   std::vector<StartNotice> starts_;

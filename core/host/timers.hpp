@@ -5,10 +5,10 @@
 // O(log4 n), pop O(4 log4 n), two entries to a cache line. What would be the very next anyway goes into a
 // queue instead, in O(1).
 //
-// Tickets. Everything that is pushed by the world or stands for a message on its way has a ticket: 1, 2, 3, …
-// in order of pushing. Ends of tasks and of phases have none, for a runtime that is told of these pushes no
-// timer for them, and must number all others alike. In a replay nothing is ordered by time: timers lie in a
-// table by ticket until the journal says that one was due.
+// Tickets. Everything pushed by the world, and every message on its way, has a ticket: 1, 2, 3, … in order of
+// pushing. Ends of tasks and of phases have none, because a runtime to which these are reported has no timers
+// for them, and must number all others in the same way. In a replay nothing is ordered by time: timers are kept
+// in a table by ticket until the journal says that one was due.
 //
 // Kinds are below 256. At most 2^56 timers and 2^32 - 1 tickets a run; beyond, pushing throws.
 #pragma once
@@ -88,18 +88,18 @@ class Timers {
 
   bool is_replayed() const { return replayed_; }
   bool empty() const { return heap_.empty() && !has_immediate() && table_.size() == 0; }
-  // Whether a timer of the heap is due by `at`.
+  // Whether a timer in the heap is due by `at`.
   bool is_due(std::int64_t at) const { return !heap_.empty() && heap_.top().at <= at; }
   const Timer& top() const { return heap_.top(); }
   bool has_none_timed() const { return heap_.empty(); }
   Timer pop() { return heap_.pop(); }
 
-  // An end of a task or of a phase.
+  // The end of a task or phase.
   void push_end(std::int64_t at, std::int32_t kind, std::int32_t a, std::int64_t b) {
     heap_.push({at, order(kind), b, a, 0});
   }
 
-  // Anything else.
+  // Any other event.
   void push(std::int64_t at, std::int32_t kind, std::int32_t a, std::int64_t b) {
     const Timer timer{at, order(kind), b, a, next_ticket()};
     if (replayed_) [[unlikely]] {
@@ -127,7 +127,7 @@ class Timers {
     return timer;
   }
 
-  // Of a replay.
+  // In a replay.
   Timer take(std::uint32_t ticket) {
     const Timer* found = table_.find(ticket);
     if (found == nullptr) throw std::invalid_argument("no timer has that ticket");

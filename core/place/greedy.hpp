@@ -22,7 +22,7 @@ namespace argosy::place {
 
 enum class Order : std::uint8_t {
   given = 0,
-  // Next is the kind with the fewest machines that it could be on without breaking anything.
+  // Next is the kind with the fewest machines on which it would break nothing.
   candidates = 1,
 };
 
@@ -31,26 +31,26 @@ enum class Rule : std::uint8_t {
   scored = 0,
   // The first machine on which nothing is broken, else the first with room.
   first_fit = 1,
-  // Kubernetes: constraints, least requested and balanced allocation, a third each.
+  // Kubernetes: constraints, least requested and balanced allocation, one third each.
   kube = 2,
-  // Any machine with room, in the order in which heartbeats happen to come.
+  // Any machine with room, in the order in which heartbeats happen to arrive.
   heartbeat = 3,
 };
 
 struct Weights {
-  // What one unit of violation and one newly fragmented machine cost, and a machine newly used.
+  // The cost of one unit of violation, of a newly fragmented machine, and of a newly used machine.
   double violation = 1, fragment = 0, used = 0, load = 0;
 };
 
 struct Placed {
   std::vector<std::int32_t> kinds, machines;
-  // Machines that were looked at: a measure of work that does not depend on the computer.
+  // Number of machines scanned: a measure of work that does not depend on the computer.
   std::int64_t looks = 0;
 };
 
 class Greedy {
  public:
-  // With `thorough`, every score is made anew after every step: slow, to hold the other way against.
+  // With `thorough`, every score is recomputed after every step: slow, for comparison with the incremental way.
   Greedy(State& state, Weights weights, bool thorough = false)
       : state_(state), w_(weights), thorough_(thorough) {}
 
@@ -81,11 +81,11 @@ class Greedy {
   static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
   struct Scores {
-    // The loss in its upper bits and the share in use in its lower 20: the smaller the better.
-    std::vector<std::int64_t> score;  // `never` where it cannot be
+    // The loss in the upper bits and the used share in the lower 20: smaller is better.
+    std::vector<std::int64_t> score;  // `never` if it cannot go there
     std::vector<std::uint8_t> clean;
     std::int64_t candidates = 0;
-    // Look-ahead per machine of the kind's own gathering constraints.
+    // Lookahead per machine for the kind's own gathering constraints.
     std::vector<double> ahead;
   };
 
@@ -98,7 +98,7 @@ class Greedy {
     beat_ = 0;
   }
 
-  // Puts one container of the kind somewhere; false if its application failed.
+  // Places one container of the kind; false if its application failed.
   bool step(std::int32_t kind, Rule rule) {
     done_.looks += state_.problem().machines;
     const std::int32_t machine = choose(kind, rule);
@@ -130,7 +130,7 @@ class Greedy {
     }
   }
 
-  // Whether some constraint over more than a machine concerns or counts both kinds.
+  // Whether some constraint over more than one machine concerns or counts both kinds.
   bool is_near(std::int32_t a, std::int32_t b) {
     const std::size_t kinds = at(state_.problem().kinds);
     if (near_.empty()) {
@@ -241,7 +241,7 @@ class Greedy {
     scores.candidates += is_clean;
   }
 
-  // What a request costs on a machine whoever makes it: kinds that ask for the same share this.
+  // The cost of a request on a machine, regardless of the kind: kinds with equal requests share it.
   std::int64_t base_score(std::int32_t kind, std::int32_t machine) const {
     if (!state_.has_room(kind, machine)) return never;
     const double slack = std::clamp(state_.slack(kind, machine), 0.0, 1.0);
@@ -289,7 +289,7 @@ class Greedy {
     for (std::int32_t d = 0; d < p.dimensions; ++d) {
       const std::int64_t asked = p.requests[at(kind) * at(p.dimensions) + at(d)];
       const std::int64_t room = p.free[at(machine) * at(p.dimensions) + at(d)];
-      // Most machines have room for all of them, which a multiplication tells.
+      // Most machines have room for all of them, which a multiplication shows.
       if (asked > 0 && room < asked * slots) slots = room / asked;
     }
     for (const std::size_t i : state_.items_of(kind)) {
@@ -304,8 +304,8 @@ class Greedy {
     return std::max<std::int64_t>(0, slots);
   }
 
-  // Of constraints by which the kind gathers in a set: what the rest of it would still lack if it
-  // went where there is room. It keeps the first container out of sets that cannot hold the others.
+  // For constraints that gather the kind in a set: what the remaining containers would still lack if they went
+  // where there is room. It keeps the first container out of sets that cannot hold the others.
   void look_ahead(std::int32_t kind, std::vector<double>& ahead) const {
     const Problem& p = state_.problem();
     std::vector<std::int64_t> slots;
@@ -426,7 +426,7 @@ class Greedy {
   std::vector<std::int32_t> left_;
   std::vector<std::uint8_t> failed_;
   std::vector<Scores> scores_;
-  // Per distinct request, the base scores of all machines, and a kind that makes it.
+  // Per distinct request, the base scores of all machines, and a kind with this request.
   std::vector<std::vector<std::int64_t>> bases_;
   std::vector<std::int32_t> like_, base_of_;
   std::vector<double> violations_;

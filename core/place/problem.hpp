@@ -34,7 +34,7 @@ namespace argosy::place {
 
 struct Family {
   std::int32_t sets = 0;
-  // The set of each machine where none is in two; else empty. -1 is outside.
+  // The set of each machine if none is in two; otherwise empty. -1 is outside.
   std::vector<std::int32_t> set_of;
   // Both directions as compressed rows.
   std::vector<std::int32_t> first_set, sets_of;
@@ -64,7 +64,7 @@ struct Item {
   bool hard = false;
   // Per new kind.
   std::vector<std::uint8_t> subject, match;
-  // Per set, the last for machines outside of all.
+  // Per set; the last is for machines outside all sets.
   std::vector<std::int32_t> gamma, both, other;
 };
 
@@ -77,10 +77,10 @@ struct Spread {
   std::vector<std::int32_t> inside;  // subjects per set
   std::int64_t subjects = 0;
   std::int64_t used = 0;   // sets with a subject
-  bool started = false;    // whether subjects run already
+  bool started = false;    // whether subjects already run
 };
 
-// Counts of a choice: containers with some tags per set, or (spread) sets that hold any.
+// Counts of a choice: containers with certain tags per set, or (spread) sets that have any.
 struct Counter {
   std::int32_t family = 0;
   bool is_spread = false;
@@ -98,7 +98,7 @@ struct Atom {
 struct Term {
   std::int32_t family = 0;
   bool is_spread = false;
-  std::int32_t never = 0;  // tag constraints that nothing can keep: each costs 1
+  std::int32_t never = 0;  // tag constraints that can never hold: each costs 1
   std::vector<Atom> atoms;
 };
 
@@ -110,7 +110,7 @@ struct Choice {
   std::vector<std::int32_t> counters;
   // Per kind; empty for kinds that the constraint does not concern.
   std::vector<std::vector<Alternative>> alternatives;
-  // Per kind and machine, row by row: how many such containers are there. Only for kinds it concerns.
+  // Per kind and machine, row by row: number of such containers. Only for kinds it concerns.
   std::vector<std::vector<std::int32_t>> here;
 };
 
@@ -123,7 +123,7 @@ struct Problem {
   std::vector<std::int64_t> free, capacity, smallest;
   std::vector<std::int64_t> requests;
   std::vector<std::int32_t> counts, app_of;
-  // Per kind, which machines it may be on; empty where all.
+  // Per kind, the machines it may be on; empty if all.
   std::vector<std::vector<std::uint8_t>> allowed;
   std::vector<Family> families;
   std::vector<Item> items;

@@ -17,7 +17,7 @@ struct Effect {
   double violation = 0;
   // A hard upper bound would be broken, or broken further.
   bool is_forbidden = false;
-  // Nothing is broken that this container could not mend with others of its kind.
+  // Nothing is broken that this container could not repair with others of its kind.
   bool is_clean = true;
 
   static constexpr std::uint8_t forbidden = 1, unclean = 2;
@@ -53,7 +53,7 @@ class State {
 
   const Problem& problem() const { return p_; }
 
-  // Items that the kind is a subject of or counted by.
+  // Items that have the kind as a subject or count it.
   const std::vector<std::size_t>& items_of(std::int32_t kind) const { return by_kind_[at(kind)]; }
 
   bool fits(std::int32_t kind, std::int32_t machine) const {
@@ -86,7 +86,7 @@ class State {
     return is_whole && !stays_whole;
   }
 
-  // The smallest share of any dimension that is left free after the container.
+  // The smallest free share of any dimension after the container is placed.
   double slack(std::int32_t kind, std::int32_t machine) const {
     double least = 1;
     for (std::int32_t d = 0; d < p_.dimensions; ++d) {
@@ -106,8 +106,8 @@ class State {
     return result;
   }
 
-  // Effects on all machines at once, item by item: what `effect` says of each, several times as fast.
-  // False, and nothing done, for kinds that a spread or a choice concerns.
+  // Effects on all machines at once, item by item: the same as `effect` for each, several times as fast. False,
+  // and nothing is done, for kinds that a spread or a choice concerns.
   bool effects(std::int32_t kind, std::vector<double>& violation, std::vector<std::uint8_t>& flags) const {
     for (const Spread& spread : p_.spreads) {
       if (spread.subject[at(kind)]) return false;
@@ -157,7 +157,7 @@ class State {
     return true;
   }
 
-  // sign +1 puts a container there, -1 takes it away.
+  // sign +1 adds a container, -1 removes it.
   void change(std::int32_t kind, std::int32_t machine, std::int32_t sign) {
     for (std::int32_t d = 0; d < p_.dimensions; ++d) {
       p_.free[at(machine) * at(p_.dimensions) + at(d)] -=
@@ -180,7 +180,7 @@ class State {
     change_choices(kind, machine, sign);
   }
 
-  // The whole violation.
+  // The total violation.
   double violation() const {
     double total = 0;
     for (const Item& item : p_.items) {
@@ -204,7 +204,7 @@ class State {
     return total;
   }
 
-  // Whether some running container is further from a hard constraint than it was at the beginning.
+  // Whether some running container is further from a hard constraint than at the start.
   bool worsens() const {
     std::vector<double> now;
     hard_extents(now);
@@ -214,7 +214,7 @@ class State {
     return false;
   }
 
-  // Whether a container of the kind on the machine breaks a hard constraint as things are.
+  // Whether a container of the kind on the machine currently breaks a hard constraint.
   bool breaks_hard(std::int32_t kind, std::int32_t machine) const {
     for (const std::size_t i : by_kind_[at(kind)]) {
       const Item& item = p_.items[i];
@@ -237,9 +237,9 @@ class State {
     return false;
   }
 
-  // Machines whose effects may differ once a container of the kind was put on the machine, for any
-  // kind: everyone who shares a set in which something that is counted changed. A choice reaches further:
-  // its subjects there may see several counts, and whoever shares any of their sets would change them.
+  // Machines whose effects may differ, for any kind, once a container of this kind is put on the machine: all
+  // that share a set in which a count changed. A choice reaches further: its subjects there may see several
+  // counts, and all machines that share any of their sets are affected.
   enum class Reach : std::uint8_t { items, choices, everywhere };
   Reach touched(std::int32_t kind, std::int32_t machine, std::vector<std::int32_t>& out) {
     out.assign(1, machine);
@@ -268,7 +268,7 @@ class State {
 
   static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-  // The set of the machine in a family without overlaps; one past the last is outside.
+  // The set of the machine in a family without overlaps; one past the last means outside.
   std::size_t set_in(std::int32_t family, std::int32_t machine) const {
     const Family& f = p_.families[at(family)];
     const std::int32_t set = f.set_of[at(machine)];
@@ -284,7 +284,8 @@ class State {
   }
 
  private:
-  // Adds whoever shares a set of the families with one of `from`, each once; `out` holds `from` already.
+  // Adds all machines that share a set of the families with one of `from`, each once; `out` already contains
+  // `from`.
   void add_neighbours(std::vector<std::int32_t> families, const std::vector<std::int32_t>& from,
                       std::vector<std::int32_t>& out) {
     std::sort(families.begin(), families.end());
@@ -310,7 +311,7 @@ class State {
     for (const std::int32_t n : out) is_out_[at(n)] = 0;
   }
 
-  // What is hard comes before what is soft.
+  // Hard constraints come before soft ones.
   static double urgency(double weight, bool is_hard) { return is_hard ? 1000 * weight : weight; }
 
   static double cost(const Item& item, std::int64_t gamma, std::int64_t both, std::int64_t other) {
@@ -410,7 +411,7 @@ class State {
     }
   }
 
-  // How far each kind of running containers is from each hard constraint, in an order of its own.
+  // How far each kind of running container is from each hard constraint, in a fixed order.
   void hard_extents(std::vector<double>& out) const {
     std::size_t next = 0;
     for (const Item& item : p_.items) {
@@ -422,7 +423,7 @@ class State {
       }
     }
     for (const Spread& spread : p_.spreads) {
-      // Without running subjects the new ones are checked one by one.
+      // Without running subjects, the new ones are checked one by one.
       if (spread.hard) out.push_back(spread.started ? spread.bounds.extent(spread.used) : 0);
     }
     for (const Choice& choice : p_.choices) {
@@ -436,7 +437,7 @@ class State {
     }
   }
 
-  // What the containers on the machines of `scratch_` cost.
+  // The cost of the containers on the machines of `scratch_`.
   double cost_around(const Choice& choice) const {
     double total = 0;
     for (std::int32_t k = 0; k < p_.all_kinds; ++k) {
@@ -492,7 +493,7 @@ class State {
     result.violation += urgency(choice.weight, choice.hard) * (after - before);
     if (own > 0 || after - own > before + 1e-9) result.is_clean = false;
     if (!choice.hard) return;
-    // Its own lack others may still mend; harm done to others stays.
+    // Others may still repair its own shortfall; harm done to others stays.
     for (auto& counter : choice.counters) shift(counter, kind, machine, 1);
     costs_around(choice, each_after_);
     for (auto& counter : choice.counters) shift(counter, kind, machine, -1);
@@ -502,13 +503,13 @@ class State {
   }
 
   Problem p_;
-  // Items that a kind is a subject of or counted by.
+  // Items that have a kind as a subject or count it.
   std::vector<std::vector<std::size_t>> by_kind_;
-  std::vector<std::uint8_t> blank_;  // per item: it counts nothing anywhere
+  std::vector<std::uint8_t> blank_;  // per item: whether it counts nothing anywhere
   std::vector<double> shares_;  // one over the capacity
   std::vector<std::int32_t> scratch_;
   std::vector<double> each_before_, each_after_;
-  // Subjects that run, per hard item, and how far from each hard constraint they were at the beginning.
+  // Running subjects per hard item, and how far from each hard constraint they were at the start.
   std::vector<std::pair<std::vector<std::int32_t>, std::vector<std::int32_t>>> first_;
   std::vector<std::uint8_t> is_out_, is_set_;
   std::vector<double> at_first_;

@@ -6,12 +6,12 @@
 // left, a x d at first, falls at rate min(n, a): linear speed-up, until all activities run in parallel.
 // Work is a fluid: the last round of activities is not rounded up to a whole one.
 //
-// When a worker leaves, its progress on the current activity is lost, (now - since) mod d where `since` is
-// when it joined or the phase began, and that is done again. Where some workers are idle, n > a, whoever
+// When a worker leaves, its progress on the current activity is lost, (now - since) mod d where `since` is when
+// it joined or the phase began, and that work is done again. If some workers are idle (n > a), the one that
 // leaves counts as idle.
 //
-// Integers throughout: a x d is at most 2^62, and so is n x t for any time t in which work is left. Each
-// change is O(1); the end of a phase is O(1), of the last O(n log n), for workers end in their order.
+// Integers throughout: a x d is at most 2^62, and so is n x t for any time t in which work is left. Each change
+// is O(1); the end of a phase is O(1), and of the last one O(n log n), because workers end in order.
 #pragma once
 
 #include <algorithm>
@@ -30,10 +30,10 @@ struct Phase {
 
 class Pool {
  public:
-  //: Sums of times stop here.
+  //: Sums of times saturate here.
   static constexpr std::int64_t most_time = std::int64_t{1} << 62;
 
-  // `asked` is how many workers the job asked for.
+  // `asked` is the number of workers the job asked for.
   Pool(std::int64_t job, std::vector<Phase> phases, std::int64_t asked)
       : job_(job), phases_(std::move(phases)) {
     for (const Phase& phase : phases_) {
@@ -52,7 +52,7 @@ class Pool {
   std::int64_t began() const { return began_; }
   std::int64_t ended() const { return ended_; }
 
-  //: How long all phases take the workers asked for, from beginning to end.
+  //: How long the workers asked for need for all phases, from start to end.
   std::int64_t time_asked() const { return time_asked_; }
 
   void join(std::int64_t task, std::int32_t run, std::int64_t now) {
@@ -61,7 +61,7 @@ class Pool {
     workers_[task] = {run, now};
   }
 
-  // The run of the worker that left; none if it is no worker of this pool.
+  // The run of the worker that left; none if it is not a worker of this pool.
   std::optional<std::int32_t> leave(std::int64_t task, std::int64_t now) {
     const auto found = workers_.find(task);
     if (found == workers_.end()) return std::nullopt;
@@ -82,7 +82,7 @@ class Pool {
     return settled_ + (left_ + rate() - 1) / rate();
   }
 
-  // The phase is at its end. True if it was the last.
+  // Ends the phase. True if it was the last.
   bool end_phase(std::int64_t now) {
     begin_phase(phase_ + 1);
     settled_ = phase_began_ = now;
@@ -90,7 +90,7 @@ class Pool {
     return is_over();
   }
 
-  // All workers' runs in order of their tasks; they are none of the pool's afterwards.
+  // All workers' runs in order of their tasks; the pool has no workers afterwards.
   std::vector<std::int32_t> dismiss() {
     std::vector<std::pair<std::int64_t, std::int32_t>> sorted;
     for (const auto& [task, worker] : workers_) sorted.emplace_back(task, worker.run);
@@ -101,7 +101,7 @@ class Pool {
     return runs;
   }
 
-  //: Grows with every change: a due time of an older version no longer holds.
+  //: Increases with every change: a due time of an older version is invalid.
   std::int32_t version = 0;
   bool is_dirty = false;
 
@@ -119,7 +119,7 @@ class Pool {
     left_ = is_over() ? 0 : phases_[phase].activities * phases_[phase].duration;
   }
 
-  // Takes off what was done since the last change.
+  // Subtracts the work done since the last change.
   void settle(std::int64_t now) {
     const std::int64_t passed = std::exchange(settled_, now);
     if (is_over() || workers_.empty()) return;
@@ -135,11 +135,11 @@ class Pool {
   std::int64_t began_ = -1;
   std::int64_t ended_ = -1;
   std::int64_t time_asked_ = 0;
-  //: All and only tasks of the job that run now, by task.
+  //: Exactly the tasks of the job that run now, by task.
   std::unordered_map<std::int64_t, Worker> workers_;
 };
 
-// All pools of a run, and which of them changed in this instant.
+// All pools of a run, and which of them changed at this instant.
 class Pools {
  public:
   void add(std::int64_t job, std::vector<Phase> phases, std::int64_t asked) {
@@ -153,14 +153,14 @@ class Pools {
   bool has(std::int64_t job) const {
     return static_cast<std::size_t>(job) < by_job_.size() && by_job_[static_cast<std::size_t>(job)] >= 0;
   }
-  // None if the job's tasks have running times of their own.
+  // None if the job's tasks have their own running times.
   Pool* of(std::int64_t job) {
     return has(job) ? &(*this)[by_job_[static_cast<std::size_t>(job)]] : nullptr;
   }
   Pool& operator[](std::int32_t number) { return pools_[static_cast<std::size_t>(number)]; }
   const std::vector<Pool>& all() const { return pools_; }
 
-  // Its workers changed: when its phase ends is to be said anew.
+  // Its workers changed, so the end of its phase must be computed again.
   void touch(Pool& pool) {
     ++pool.version;
     if (!std::exchange(pool.is_dirty, true)) {
@@ -169,7 +169,7 @@ class Pools {
   }
   bool has_dirty() const { return !dirty_.empty(); }
 
-  // push(at, version, number) for each that changed; once an instant, however many workers joined.
+  // Calls push(at, version, number) for each that changed; once per instant, however many workers joined.
   template <typename Push>
   void schedule(Push push) {
     for (const std::int32_t number : dirty_) {
@@ -182,7 +182,7 @@ class Pools {
 
  private:
   std::vector<Pool> pools_;
-  //: The number of each job's pool, or -1; short where no later job has one.
+  //: The number of each job's pool, or -1; shorter if no later job has one.
   std::vector<std::int32_t> by_job_;
   std::vector<std::int32_t> dirty_;
 };

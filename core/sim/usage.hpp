@@ -23,7 +23,7 @@ class Usage {
   explicit Usage(const Cell& cell)
       : used_(static_cast<std::size_t>(cell.dimensions())), capacity_(used_.size()) {}
 
-  // The cell and the board stay as they are from `from` to `to`.
+  // The cell and the board do not change from `from` to `to`.
   void pass(const Cell& cell, const Board& board, std::int64_t from, std::int64_t to) {
     if (static_cast<std::size_t>(cell.dimensions()) > used_.size()) [[unlikely]] {
       widen(static_cast<std::size_t>(cell.dimensions()));

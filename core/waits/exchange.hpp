@@ -1,9 +1,8 @@
 // How wait views compare and merge their entries.
 //
-// Two views compare a job by one number, its digest (ledger.hpp), and send each other the entries of jobs in
-// which they differ. Joining takes over what is news, entry by entry, so that it does not matter how often
-// or in which order states come. Of busy-until times the later one has heard more. O(jobs) to compare,
-// O(entries) to join.
+// Two views compare a job by its digest (ledger.hpp), and send each other the entries of jobs that differ.
+// Joining takes over newer entries, so it does not matter how often or in which order states arrive. Of two
+// busy-until times, the later one is based on more reports. O(jobs) to compare, O(entries) to join.
 #pragma once
 
 #include "waits/wait_view.hpp"
@@ -75,7 +74,7 @@ inline WaitState WaitView::whole_state() const {
 }
 
 inline void WaitView::join(const WaitState& state) {
-  // Each shape has as many amounts as the teller knows dimensions.
+  // Each shape has as many amounts as the sender knows dimensions.
   const std::size_t wide = state.requests.size() / std::max<std::size_t>(state.shapes.size(), 1);
   if (state.requests.size() != state.shapes.size() * wide) {
     throw std::invalid_argument("an amount for each dimension of each shape");

@@ -8,9 +8,9 @@
 // repaired by joining the entries of anyone who has heard it. Beyond 126 placements of one task, later
 // ones are no longer told apart.
 //
-// The digest of a job is the sum over its tasks of a hash of (task, version, machine), kept up with each
-// change, so that two schedulers compare a job by one number. A job all of whose tasks have ended keeps
-// no entries.
+// The digest of a job is the sum over its tasks of a hash of (task, version, machine), updated with each
+// change, so that two schedulers can compare a job by one number. A job all of whose tasks have ended has no
+// entries.
 //
 // 16 bytes a task, O(1) a report.
 #pragma once
@@ -29,7 +29,7 @@ struct Placing {
   // The view's own number for the task's shape.
   std::uint16_t shape = 0;
   std::uint8_t version = 0;
-  // The machine's epoch when the work was added: a machine that was emptied since holds it no longer.
+  // The machine's epoch when the work was added: a machine emptied since no longer holds it.
   std::uint8_t epoch = 0;
 
   bool is_placed() const { return version != 0 && version % 2 == 0; }
@@ -43,7 +43,7 @@ class Ledger {
   struct JobEntries {
     std::vector<Placing> tasks;
     std::uint64_t digest = 0;
-    // Tasks of the job, if somebody said; entries that have ended.
+    // Number of tasks in the job, if known; number of ended entries.
     std::int64_t total = 0;
     std::int64_t over = 0;
     bool is_over = false;
@@ -59,7 +59,7 @@ class Ledger {
     entries.tasks.resize(static_cast<std::size_t>(total));
   }
 
-  // The entry of a task, or none if its job is over.
+  // The entry of a task, or null if its job is over.
   Placing* find(std::int64_t task) {
     JobEntries& entries = at(job_of(task));
     if (entries.is_over) return nullptr;
@@ -68,7 +68,7 @@ class Ledger {
     return &entries.tasks[index];
   }
 
-  // For reports that will be asked about soon.
+  // For reports that will be looked up soon.
   void prefetch_job(std::int64_t task) const {
     const auto job = static_cast<std::size_t>(job_of(task));
     if (job < jobs_.size()) __builtin_prefetch(&jobs_[job]);
@@ -85,7 +85,7 @@ class Ledger {
     return version % 2 == 0 && machine > entry.machine;
   }
 
-  // `now_at` takes the place of the entry; it must be news.
+  // Replaces the entry by `now_at`, which must be newer.
   void change(std::int64_t task, Placing& entry, const Placing& now_at) {
     JobEntries& entries = jobs_[static_cast<std::size_t>(job_of(task))];
     const std::uint64_t difference = hash(task, now_at) - hash(task, entry);
@@ -104,7 +104,7 @@ class Ledger {
   const JobEntries& job(std::int64_t job) const { return jobs_[static_cast<std::size_t>(job)]; }
   bool knows(std::int64_t job) const { return job >= 0 && job < jobs(); }
 
-  // All of the job's tasks have ended, whatever was known of them.
+  // All of the job's tasks have ended, whatever was known about them.
   void end_job(std::int64_t job, std::int64_t total) {
     JobEntries& entries = at(job);
     if (entries.is_over) return;
@@ -119,7 +119,7 @@ class Ledger {
     entries.tasks = {};
   }
 
-  // Of all jobs: two ledgers that hold the same have the same.
+  // Over all jobs: equal for ledgers with equal contents.
   std::uint64_t digest() const { return digest_; }
 
  private:

@@ -59,7 +59,7 @@ class MinTree {
     }
   }
 
-  // A leaf of the least key; -1 if every key is `never`.
+  // A leaf with the smallest key; -1 if every key is `never`.
   std::int32_t pick(Random& random) const {
     const std::int32_t ties = levels_.back().count[0];
     return nth(ties > 1 ? random.below(static_cast<std::uint64_t>(ties)) : 0);
@@ -69,7 +69,7 @@ class MinTree {
  private:
   struct Level {
     std::vector<std::int64_t> least;
-    // Leaves below that have the least key; leaves themselves have none.
+    // Number of leaves below with the smallest key; leaves themselves have none.
     std::vector<std::int32_t> count;
   };
 
@@ -93,7 +93,7 @@ class MinTree {
     return static_cast<std::int32_t>(v);
   }
 
-  // Whether the vertex is other than it was. All levels but the last are padded to eights.
+  // Whether the vertex changed. All levels except the last are padded to multiples of eight.
   bool recompute(std::size_t level, std::size_t v) {
     const Level& below = levels_[level - 1];
     const std::int64_t* const keys = below.least.data() + 8 * v;

@@ -1,10 +1,10 @@
 // A message from one wait view to another: entries of jobs, with the shapes they refer to.
 //
-// Flat columns of plain numbers, so that a state can be sent anywhere and be the same when it arrives. Of a
-// job there is a row: its number, its tasks in all (0: nobody said), whether it is over, and how many entries
-// of it follow. Entries of all jobs stand one after the other, in the order of the jobs: the task's index, its
-// work, machine, shape and version (ledger.hpp). An entry's shape is a row of `shapes`, which has the cell's
-// number of each and its request in `requests`. A view that keeps busy-until times has one for each machine.
+// Flat columns of plain numbers, so that a state is the same after it has been sent. Each job has a row: its
+// number, its total number of tasks (0: unknown), whether it is over, and its number of entries. The entries of
+// all jobs follow one another, in the order of the jobs: the task's index, its work, machine, shape and version
+// (ledger.hpp). An entry's shape is a row of `shapes`, which has the cell's number for each and its request in
+// `requests`. A view that keeps busy-until times has one for each machine.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ struct WaitState {
 
   bool operator==(const WaitState&) const = default;
 
-  // Whether the columns fit each other.
+  // Whether the columns are consistent.
   bool is_sound() const {
-    // Of one job: what comes from elsewhere must not make a view reserve memory without end.
+    // Limit for one job: external data must not make a view reserve unlimited memory.
     static constexpr std::int64_t most_tasks = std::int64_t{1} << 24;
     const std::size_t count = indices.size();
     if (totals.size() != jobs.size() || over.size() != jobs.size() ||

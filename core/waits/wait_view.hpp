@@ -19,8 +19,8 @@
 // report O(1) plus O(log M) for each index that is still in use; nothing scans the machines per task, and
 // no report copies a view.
 //
-// Reports are posted with the time at which they are due and worked in, in the order of due times and
-// then of posting, when the scheduler looks (`settle`), or earlier if many have gathered.
+// Reports are posted with the time at which they are due. They are applied in order of due times, then of
+// posting, when the scheduler reads the view (`settle`), or earlier if many have accumulated.
 //
 // Numbers: amounts up to 2^53, work up to 2^53 each and 2^63 in sum; e * share in doubles, contracted
 // nowhere, so the same on every platform.
@@ -58,7 +58,7 @@ struct WaitReport {
 
 class WaitView {
  public:
-  // Reports are worked in `lag` after they have come.
+  // Reports are applied `lag` after they arrive.
   WaitView(bool published, std::int64_t lag) : published_(published), lag_(lag) {
     if (lag < 0) throw std::invalid_argument("reports are not worked in before they come");
   }
@@ -67,7 +67,7 @@ class WaitView {
   bool is_published() const { return published_; }
   std::int32_t machines() const { return machines_; }
 
-  // All machines as they are: rows of capacity, and which of them take tasks.
+  // All machines: rows of capacity, and which of them accept tasks.
   void learn(std::span<const std::int64_t> capacity, std::span<const std::uint8_t> open) {
     const std::size_t count = open.size();
     if (count == 0) return;
@@ -92,7 +92,7 @@ class WaitView {
   void know_shape(std::int32_t shape, std::span<const std::int64_t> request) {
     if (shapes_.contains(shape)) return;
     if (request.size() > most_dimensions) throw std::invalid_argument("a request of 1 to 8 amounts");
-    // A peer may have heard of a dimension before.
+    // A peer may have learnt of a dimension earlier.
     if (request.size() > width()) widen(request.size());
     if (shapes_.size() >= 65'535) throw std::invalid_argument("more than 65,535 shapes");
     shapes_.emplace(shape, static_cast<std::uint16_t>(shapes_.size()));
@@ -100,9 +100,9 @@ class WaitView {
     requests_.resize(shapes_.size() * width(), 0);
   }
 
-  // Each task's machine and the version of its placement, in order; fewer if no machine is left to take.
-  // `feasible` machines could have taken the first task; its machine had the key `score`, and `second`
-  // the next (-1: there was no other).
+  // Each task's machine and the version of its placement, in order; fewer if no machine is left. `feasible`
+  // machines could have taken the first task; its machine had the key `score`, and `second` the next (-1: there
+  // was no other).
   struct Chosen {
     std::vector<std::int32_t> machines;
     std::vector<std::uint8_t> versions;
@@ -144,11 +144,11 @@ class WaitView {
     return chosen;
   }
 
-  // Keep how long tasks ran, as far as is heard, until asked.
+  // Records how long tasks ran, as far as known, until asked.
   void record_times() { records_times_ = true; }
   std::vector<std::pair<std::int64_t, std::int64_t>> take_times() { return std::exchange(times_, {}); }
 
-  // A job has so many tasks.
+  // Sets the number of tasks in a job.
   void expect(std::int64_t job, std::int64_t total) {
     if (!published_) ledger_.expect(job, total);
   }
@@ -164,7 +164,7 @@ class WaitView {
     if ((inbox_.size() - read_) % most_waiting == most_waiting - 1) settle(now);
   }
 
-  // Work in all that is due by now.
+  // Applies everything due by now.
   void settle(std::int64_t now) {
     for (;;) {
       const bool has_next = read_ < inbox_.size() && inbox_[read_].due <= now;
@@ -185,7 +185,7 @@ class WaitView {
     }
   }
 
-  // The placement is undone: the task is nowhere until it is placed again.
+  // Undoes the placement: the task has no machine until it is placed again.
   std::uint8_t undo(std::int64_t task) {
     if (published_) return 0;
     Placing* entry = ledger_.find(task);
@@ -195,7 +195,7 @@ class WaitView {
     return version;
   }
 
-  // What the view held at the machine is gone.
+  // Clears everything the view held at the machine.
   void empty(std::int32_t machine) {
     check(machine);
     const auto m = static_cast<std::size_t>(machine);
@@ -205,7 +205,7 @@ class WaitView {
     touch(machine);
   }
 
-  // The machine takes no more until something is heard to have ended there.
+  // The machine is not used until something is reported to have ended there.
   void block(std::int32_t machine) {
     check(machine);
     flags(static_cast<std::size_t>(machine)) |= is_blocked;
@@ -230,16 +230,16 @@ class WaitView {
   const Ledger& ledger() const { return ledger_; }
   std::int64_t waiting() const { return static_cast<std::int64_t>(inbox_.size() - read_ + early_.size()); }
 
-  // What views tell each other; see exchange.hpp.
+  // Exchange between views; see exchange.hpp.
 
   // Jobs that are not over, each with its digest.
   void digests(std::vector<std::int64_t>& jobs, std::vector<std::uint64_t>& digests) const;
-  // Of the jobs told, those that look otherwise here; and those known here alone.
+  // Of the given jobs, those that differ here; and those known only here.
   std::vector<std::int64_t> differing(std::span<const std::int64_t> jobs,
                                       std::span<const std::uint64_t> digests) const;
   WaitState state(std::span<const std::int64_t> jobs) const;
   WaitState whole_state() const;
-  // Whatever is news in the other's state.
+  // Applies everything newer in the other's state.
   void join(const WaitState& state);
 
  private:
@@ -290,7 +290,7 @@ class WaitView {
   const Kind& kind(std::size_t m) const { return kinds_[static_cast<std::size_t>(flags(m) >> 32)]; }
 
   std::size_t kind_of(std::span<const std::int64_t> capacity) {
-    // Neighbours are mostly alike.
+    // Neighbours are mostly identical.
     for (std::size_t k = kinds_.size(); k-- > 0 && kinds_.size() - k <= 64;) {
       if (std::equal(capacity.begin(), capacity.end(), kinds_[k].capacity.begin())) return k;
     }
@@ -302,7 +302,7 @@ class WaitView {
     return kinds_.size() - 1;
   }
 
-  // Machines have nothing of a new dimension until `learn` says so, and known shapes ask nothing of it.
+  // Until `learn`, machines have none of a new dimension, and known shapes ask for none of it.
   void widen(std::size_t wide) {
     const std::size_t old = width(), old_stride = stride();
     dimensions_ = static_cast<int>(wide);
@@ -348,8 +348,8 @@ class WaitView {
     touch(machine);
   }
 
-  // Reports are about machines and tasks all over memory, and are worked in many at a time. What the next
-  // of them need is fetched together, and where their jobs' tasks are one step before that.
+  // Reports refer to machines and tasks all over memory, and are applied many at a time. Data for the next
+  // reports is prefetched together, and the locations of their jobs' tasks one step earlier.
   void prefetch() {
     fetched_ = std::min(read_ + fetched_together, inbox_.size());
     for (std::size_t i = read_; i < fetched_; ++i) {
@@ -477,7 +477,7 @@ class WaitView {
     index.dirty.clear();
   }
 
-  // One more, or the one that was not asked for the longest, with no machine marked in it.
+  // Adds an index, or reuses the one unused for longest, with no machine marked in it.
   Index& unused_index() {
     if (indexes_.size() < most_indexes) return indexes_.emplace_back();
     Index& oldest = *std::min_element(
@@ -519,20 +519,20 @@ class WaitView {
   bool published_;
   std::int64_t lag_;
   std::int32_t machines_ = 0;
-  // Work is the sum of work in the clean reading, and busy-until in the published one.
+  // The sum of work in the clean reading, the busy-until time in the published one.
   std::vector<std::int64_t> rows_;
   std::vector<Kind> kinds_;
   std::unordered_map<std::int32_t, std::uint16_t> shapes_;
   std::vector<std::int64_t> requests_;
   Ledger ledger_;
   bool records_times_ = false;
-  // Tasks that were heard to have ended, each with the time from its start to then, a hop included.
+  // Tasks reported as ended, each with the time from its start until then, including a hop.
   std::vector<std::pair<std::int64_t, std::int64_t>> times_;
   std::vector<Index> indexes_;
   std::uint64_t uses_ = 0;
-  // In order of due times; what was due before the last of these is in `early_`.
+  // In order of due times; reports due before the last of these are in `early_`.
   std::vector<WaitReport> inbox_;
-  // Reports before this have been worked in, and what those before that need has been fetched.
+  // Reports before this index have been applied; data for those before the next has been prefetched.
   std::size_t read_ = 0;
   std::size_t fetched_ = 0;
   std::priority_queue<Early> early_;

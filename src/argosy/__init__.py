@@ -40,7 +40,7 @@ import importlib
 
 from argosy.version import __version__
 
-# Type checkers take it for true; importing `typing` would take longer than all else here.
+# Type checkers assume it is true; importing `typing` would take longer than everything else here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argosy import engine
@@ -117,7 +117,7 @@ __all__ = [
     "why",
 ]
 
-#: Where a name comes from, unless it is an error.
+#: The module of each name, except errors.
 _HOMES = {
     "Comparison": "argosy.library",
     "Result": "argosy.library",

@@ -11,13 +11,17 @@ from argosy.cell import Bitmap, Draft, Found, Rule, Snapshot, View, to_bitmap, t
 from argosy.cell.waits import WaitRules, WaitView
 from argosy.engines.api import (
     Capabilities,
+    ChecksSettings,
     Context,
     Deliberates,
+    DeliberatesInPlace,
     Engine,
     Finishes,
     NeededExtra,
     NeedsExtra,
     ReportsMetrics,
+    RunFacts,
+    SettingMismatch,
     Settings,
 )
 from argosy.engines.shared.withdrawal import Withdrawal, added, failed, withdrawn
@@ -62,6 +66,7 @@ from argosy.model.events import (
     TaskFailed,
     TaskFinished,
     TasksLost,
+    TimedDecision,
     TimerFired,
 )
 from argosy.model.explanations import CONFLICTS, Explanation, Price, Refusal, Why
@@ -93,6 +98,7 @@ __all__ = [
     "Budget",
     "Budgets",
     "Capabilities",
+    "ChecksSettings",
     "Claims",
     "Cluster",
     "Commit",
@@ -104,6 +110,7 @@ __all__ = [
     "Deliberate",
     "Deliberated",
     "Deliberates",
+    "DeliberatesInPlace",
     "Draft",
     "EarlierTime",
     "Effect",
@@ -143,9 +150,11 @@ __all__ = [
     "ReportsMetrics",
     "Resources",
     "Rule",
+    "RunFacts",
     "Sample",
     "SampleReturned",
     "Send",
+    "SettingMismatch",
     "Settings",
     "ShapeArray",
     "Snapshot",
@@ -156,6 +165,7 @@ __all__ = [
     "TaskGroup",
     "TasksLost",
     "Think",
+    "TimedDecision",
     "TimerFired",
     "Transaction",
     "VersionArray",

@@ -209,6 +209,26 @@ def test_equals_are_never_preempted_and_the_rest_that_lacks_is_told() -> None:
     assert outcome.evicted.tolist() == []
 
 
+def test_a_transaction_never_preempts_what_it_claims_itself() -> None:
+    cell = cell_of((10, 10))
+    low, high = (cell.shape(Resources(6, 1), precedence=p) for p in (0, 3))
+    outcome = claim(cell, (1, 0, low), (2, 0, high), preempt=True)
+    assert whys(outcome) == [Why.NONE, Why.NO_ROOM]
+    assert outcome.evicted.tolist() == []
+    assert cell.tasks_on(0).tolist() == [1]
+
+
+def test_a_transaction_never_preempts_what_it_moves_itself() -> None:
+    cell = cell_of((10, 10), (10, 10))
+    low, high = (cell.shape(Resources(6, 1), precedence=p) for p in (0, 3))
+    claim(cell, (1, 0, low))
+    outcome = claim(cell, (2, 0, high), (1, 1, low), preempt=True, move=True)
+    assert whys(outcome) == [Why.NO_ROOM, Why.NONE]
+    assert outcome.evicted.tolist() == []
+    outcome = claim(cell, (1, 0, low), (2, 0, high), (1, 1, low), preempt=True, move=True)
+    assert whys(outcome) == [Why.NONE, Why.NO_ROOM, Why.NONE]
+
+
 def test_a_move_takes_the_old_place_off_and_puts_it_back_if_refused() -> None:
     cell = cell_of((4, 4), (1, 1))
     shape = cell.shape(Resources(3, 3))
@@ -225,7 +245,7 @@ def test_a_move_takes_the_old_place_off_and_puts_it_back_if_refused() -> None:
     assert cell.free(np.array([0], np.int32)).tolist() == [[4, 4]]
 
 
-def test_a_limit_of_one_resource_says_nothing_of_the_others() -> None:
+def test_a_limit_on_one_resource_does_not_limit_others() -> None:
     cell = Cell(("cpu", "memory"))
     machine = Machine("m", Resources(10, 10))
     cell.commit(Transaction(OPERATOR, machines=(AddMachine(machine),)))
@@ -454,7 +474,7 @@ def test_a_view_has_no_door_and_a_snapshot_no_later_machines() -> None:
         snapshot.machine_number("late")
 
 
-def test_a_snapshot_knows_no_scheduler_attribute_or_want_that_came_later() -> None:
+def test_a_snapshot_does_not_show_later_schedulers_attributes_or_wants() -> None:
     cell = cell_of((4, 4))
     snapshot = cell.snapshot()
     change(cell, AddMachine(Machine("late", Resources(1, 1), attributes={"arch": "arm"})))
@@ -479,5 +499,5 @@ def test_an_audited_cell_stops_at_the_first_discrepancy() -> None:
 
 def test_a_full_queue_is_not_taken_for_a_limit_of_precedence() -> None:
     assert len(Why.__members__) == len({*Why})
-    assert Refusal(Why.QUEUE_FULL).sentence("m1") == "the queue of m1 was full"
+    assert Refusal(Why.QUEUE_FULL).sentence("m1") == "m1 had a full queue"
     assert "above the highest" in Refusal(Why.PRECEDENCE_LIMIT, lacking=2).sentence()

@@ -113,7 +113,7 @@ def test_what_is_not_known_never_hides_what_lacks_before_it() -> None:
     assert cell.find(large, 1, Rule.BEST, Random(1)).ruled_out == {"cpu": 1, "down": 1}
 
 
-def test_a_preemption_for_what_no_machine_has_takes_nobody_away() -> None:
+def test_a_claim_for_an_unknown_resource_preempts_nothing() -> None:
     cell = cell_of(1)
     claim(cell, (1, 0, cell.shape(Resources(4, 1))))
     greedy = cell.shape(Resources(4, 1, {"gpu": 1}), precedence=9)
@@ -121,7 +121,7 @@ def test_a_preemption_for_what_no_machine_has_takes_nobody_away() -> None:
     assert (outcome.evicted.tolist(), cell.machine_of(1)) == ([], 0)
 
 
-def test_there_are_only_so_many_resources() -> None:
+def test_the_number_of_resources_is_limited() -> None:
     cell = cell_of(1)
     extras = {f"x{n}": 1 for n in range(6)}
     change(cell, AddMachine(Machine("all", Resources(1, 1, extras))))
@@ -162,7 +162,7 @@ def test_machines_join_sets_and_groups_that_nobody_declared() -> None:
         old.members("zone", "z0")
 
 
-def test_a_relabelled_machine_takes_its_tags_to_its_new_sets_and_evicts_nobody() -> None:
+def test_a_relabelled_machine_takes_its_tags_to_its_new_sets_and_evicts_nothing() -> None:
     cell = cell_of(2)
     web = cell.shape(Resources(1, 1), ("web",))
     claim(cell, (1, 0, web), (2, 1, web))
@@ -276,7 +276,7 @@ def test_whom_a_forgotten_claim_preempted_does_not_come_back() -> None:
     assert cell.tasks_on(0).tolist() == []
 
 
-def test_ends_free_room_whoever_the_tasks_are_and_name_those_unknown() -> None:
+def test_ends_free_room_for_any_scheduler_and_name_unknown_tasks() -> None:
     cell = cell_of(1)
     shape = cell.shape(Resources(1, 1))
     claim(cell, (1, 0, shape), (2, 0, shape))
@@ -348,7 +348,7 @@ def test_a_gang_with_alternatives_is_still_all_or_nothing() -> None:
     assert (outcome.all_accepted, outcome.machines.tolist()) == (True, [0, 1])
 
 
-def test_a_limit_is_no_conflict() -> None:
+def test_a_limit_is_not_a_conflict() -> None:
     cell = cell_of(1)
     cell.set_limits("anna", None, 0)
     outcome = claim(cell, (1, 0, cell.shape(Resources(1, 1))))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from argosy.cell.cell import Cell
+from argosy.cell.draft import Draft
 from argosy.cell.search import Found, Rule
 from argosy.model.errors import ModelError
 from argosy.model.explanations import Why
@@ -193,7 +194,7 @@ def test_a_search_that_fails_names_the_nearest_miss_and_a_remedy() -> None:
     assert miss is not None
     assert (miss.why, miss.machine, miss.dimension, miss.lacking) == (Why.NO_ROOM, 1, "cpu", 500)
     assert explanation.remedy == (
-        "no machine is large enough, even if empty: ask for 0.5 cores less, or add one"
+        "no machine is large enough, even if empty: ask for 0.5 cores less, or add a larger one"
     )
 
 
@@ -299,7 +300,7 @@ def test_each_machine_may_have_a_step_of_its_own() -> None:
     assert sorted(found.machines.tolist()) == [0] * 7 + [1]
 
 
-def test_what_lower_precedences_hold_is_told_per_machine() -> None:
+def test_what_lower_precedences_hold_is_given_per_machine() -> None:
     cell = cell_of((9, 9), (9, 9))
     low, high = (cell.shape(Resources(2, 1), precedence=p) for p in (0, 5))
     claims = Claims(
@@ -311,6 +312,20 @@ def test_what_lower_precedences_hold_is_told_per_machine() -> None:
     assert cell.commit(Transaction("s", claims)).all_accepted
     assert cell.view().evictable(5).tolist() == [[4, 2], [0, 0]]
     assert cell.view().evictable(6).tolist() == [[4, 2], [2, 1]]
+
+
+def test_room_that_a_draft_would_preempt_is_taken_once() -> None:
+    cell = cell_of((4, 9), (4, 9))
+    low, high = (cell.shape(Resources(3, 1), precedence=p) for p in (0, 5))
+    found = cell.find(low, 2, Rule.FIRST, Random(1))
+    commit(cell, found, low, 1)
+    draft = Draft(cell.view())
+    for task, expected in ((11, 0), (12, 0), (13, 1)):
+        _, left = draft.place(
+            np.array([task], np.int64), high, Rule.FIRST, Random(1), preempt_below=5
+        )
+        assert len(left) == expected
+    assert sorted(draft.claims().machines.tolist()) == [0, 1]
 
 
 def test_a_first_fit_that_falls_short_counts_each_machine_once() -> None:

@@ -185,6 +185,14 @@ def test_an_emptied_machine_is_not_taken_off_twice() -> None:
     assert view.work().tolist() == [0, 0]
 
 
+def test_an_emptied_machine_holds_nothing() -> None:
+    view = a_view(2, capacity=3000)
+    choose(view, 0, 6, estimate=30)
+    view.empty(0)
+    assert view.work().tolist() == [0, 30]
+    assert view.held().tolist() == [[0], [3000]]
+
+
 def test_a_job_that_is_over_is_told_as_such() -> None:
     mine, theirs = a_view(3), a_view(3)
     machines, versions, *_ = choose(mine, 4, 2)
@@ -212,6 +220,23 @@ def test_a_view_as_published_counts_from_the_later_of_now_and_busy_until() -> No
     )  # fmt: skip
     view.settle(400)
     assert view.work()[machines[0]] == 290
+
+
+def test_of_two_views_as_published_the_later_time_counts_at_each_machine() -> None:
+    views = [a_view(2, published=True), a_view(2, published=True)]
+    for view, untils in zip(views, ([150, 110], [120, 300]), strict=True):
+        for machine, until in enumerate(untils):
+            only = np.arange(2) == machine
+            members = only.astype(np.uint8)
+            view.choose(
+                tasks_of(machine, 1), 1, 0, until - 100, 100, Random(1), machine + 1, members
+            )
+        assert view.work().tolist() == untils
+    mine, theirs = views
+    mine.join(theirs.state())
+    assert mine.work().tolist() == [150, 300]
+    # What is later elsewhere by now is not chosen first.
+    assert choose(mine, 5, 1, now=100)[0].tolist() == [0]
 
 
 def test_what_makes_no_sense_is_refused() -> None:
@@ -249,7 +274,7 @@ def test_a_state_is_the_same_after_it_was_plain_values(seed: int, published: boo
         assert view.state(np.array([], np.int64)) != state
 
 
-def test_columns_that_do_not_fit_are_no_state() -> None:
+def test_inconsistent_columns_are_not_a_state() -> None:
     view = a_view(3)
     choose(view, 0, 2)
     columns = view.state().columns()

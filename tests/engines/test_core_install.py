@@ -1,4 +1,4 @@
-"""An installation without the extra `ilp`: what needs it says so, and nothing stands in for it."""
+"""An installation without the extra `ilp`: engines that need it say so, and nothing replaces it."""
 
 from __future__ import annotations
 

@@ -270,7 +270,7 @@ def test_in_simulation_the_answer_comes_when_its_time_has_passed() -> None:
     assert Ponders.heard == [3 * SECOND, 13 * SECOND]
 
 
-def test_a_scheduler_that_crashed_does_not_hear_of_what_it_asked_before() -> None:
+def test_a_scheduler_gets_no_answers_to_questions_from_before_its_crash() -> None:
     crash = SchedulerCrash(at=SECOND, scheduler="s", down=5 * SECOND)
     world(Ponders, jobs=True, faults=(crash,))
     assert Ponders.heard == [9 * SECOND, 13 * SECOND]

@@ -16,7 +16,7 @@ from argosy.testing import conformance
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "quickstart.toml"
 pytestmark = pytest.mark.usefixtures("fresh_modules")
-#: What a newcomer is asked to write at most, imports included.
+#: The most a newcomer should have to write, including imports.
 MOST_LINES = 60
 
 
@@ -28,7 +28,7 @@ def test_the_example_engine_conforms(
     check(registry.find_engine("roomiest:Roomiest"))
 
 
-def test_the_example_is_short_and_imports_only_what_authors_are_told_of() -> None:
+def test_the_example_is_short_and_imports_only_the_documented_interface() -> None:
     lines = (EXAMPLE / "roomiest.py").read_text().splitlines()
     assert len(lines) < MOST_LINES
     imports = [line for line in lines if line.startswith(("import", "from"))]

@@ -1,4 +1,5 @@
-"""Fairness across schedulers that nobody enforces: shares follow weights, and bind when they must."""
+"""Fairness across schedulers without enforcement: shares follow weights, and bind only when they
+must."""
 
 from __future__ import annotations
 
@@ -12,13 +13,15 @@ from hypothesis import strategies as st
 
 from argosy.engines.api import Context, Settings
 from argosy.engines.omega import Omega, OmegaSettings
-from argosy.engines.omega.fairness import LEASE, fair_shares
+from argosy.engines.omega.fairness import LEASE, FairShare, fair_shares
 from argosy.host.records import ExplainedRecord, PlacedRecord
 from argosy.host.runtime import build_cell
 from argosy.host.setup import HostSetup
-from argosy.model.events import DecisionDue, JobSubmitted
+from argosy.model.effects import Abandon, Commit, Explain
+from argosy.model.events import Committed, DecisionDue, JobSubmitted
 from argosy.model.random import Random
 from argosy.model.scenario import FleetEntry, SchedulerCrash, Takes
+from argosy.model.tasks import first_tasks
 from argosy.model.transactions import Transaction, Wants
 from argosy.model.truth import SimulatedJob
 from argosy.testing import conformance
@@ -163,6 +166,50 @@ def test_only_what_is_placed_together_goes_beyond_the_share(gang: bool, claimed:
     assert len(commit.transaction.claims) == claimed
 
 
+def test_a_job_of_which_only_the_share_was_asked_for_is_not_worn_out() -> None:
+    spec = build_cell(HostSetup.of(scenario("omega", [])))
+    everything = tuple(spec.capacity_total().values())
+    spec.commit(Transaction("rival", wants=Wants(1.0, everything, LEASE)))
+    engine = Omega(OmegaSettings(weight=1.0, attempts=1), Context("s", (), Random(1)))
+    wide = job("wide", 20)
+    thinking, _ = engine.handle(JobSubmitted(wide.job, 0, np.arange(20)), spec, 0)
+    (commit,) = engine.handle(DecisionDue(thinking.token), spec, SECOND)
+    outcome = spec.commit(commit.transaction)
+    assert outcome.all_accepted
+    effects = engine.handle(Committed(commit.token, outcome), spec, SECOND)
+    assert not [effect for effect in effects if isinstance(effect, Abandon)]
+    assert [len(effect.tasks) for effect in effects if isinstance(effect, Explain)] == [4]
+
+
+def test_what_is_abandoned_is_no_longer_wanted() -> None:
+    spec = build_cell(HostSetup.of(scenario("omega", [])))
+    engine = Omega(OmegaSettings(weight=1.0, attempts=1), Context("s", (), Random(1)))
+    large = job("large", 33)
+    thinking, told = engine.handle(JobSubmitted(large.job, 0, np.arange(33)), spec, 0)
+    assert told.transaction.wants.amounts[0] == 33_000
+    small = job("small", 2)
+    engine.handle(JobSubmitted(small.job, 1, first_tasks(1, 2)), spec, 0)
+    (commit,) = engine.handle(DecisionDue(thinking.token), spec, SECOND)
+    outcome = spec.commit(commit.transaction)
+    effects = engine.handle(Committed(commit.token, outcome), spec, SECOND)
+    assert [len(effect.tasks) for effect in effects if isinstance(effect, Abandon)] == [1]
+    (said,) = (effect for effect in effects if isinstance(effect, Commit))
+    assert said.transaction.wants.amounts[0] == 2_000
+
+
+def test_wants_are_said_again_before_they_expire() -> None:
+    spec = build_cell(HostSetup.of(scenario("omega", [])))
+    fair = FairShare("s", 1.0)
+    fair.want(job("a", 4).job, np.arange(4), spec)
+    said = fair.to_say(0)
+    assert said is not None
+    assert said.until == LEASE
+    assert fair.to_say(LEASE // 2) is None
+    again = fair.to_say(LEASE // 2 + 1)
+    assert again is not None
+    assert (again.amounts, again.until) == (said.amounts, LEASE // 2 + 1 + LEASE)
+
+
 def test_what_no_machine_could_hold_keeps_nothing_free() -> None:
     giants = [job(f"g{i}", 9, cpu=64_000, kind="b", seconds=3) for i in range(4)]
     found = shares(
@@ -171,7 +218,7 @@ def test_what_no_machine_could_hold_keeps_nothing_free() -> None:
     assert found["a"] > 0.9
 
 
-def test_nobody_waits_for_ever_for_a_scheduler_that_stopped() -> None:
+def test_nobody_waits_forever_for_a_scheduler_that_stopped() -> None:
     end = LEASE // SECOND + 60
     jobs = backlog("a", 32 * end // 3, each=96) + backlog("b", 4_000, each=400)
     crash = SchedulerCrash(at=5 * SECOND, scheduler="b")

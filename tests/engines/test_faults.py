@@ -102,7 +102,7 @@ def test_a_malformed_answer_is_described_by_its_field(answer: Answer, says: str)
     assert says in fault_of(answer)
 
 
-def test_what_is_well_formed_is_no_misfit() -> None:
+def test_a_well_formed_value_has_no_misfit() -> None:
     tasks = np.zeros(1, np.int64)
     assert find_misfit(Explain(tasks, Explanation())) is None
     assert find_misfit(Enqueue(tasks, np.zeros(1, np.int32), estimate=np.int64(3))) is None  # type: ignore[arg-type]
@@ -111,7 +111,7 @@ def test_what_is_well_formed_is_no_misfit() -> None:
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    """Imports a text as the module `clumsy`, and stands in its directory."""
+    """Imports a text as the module `clumsy`, from its directory."""
 
     def make(text: str) -> ModuleType:
         (tmp_path / "clumsy.py").write_text(text)

@@ -123,7 +123,8 @@ def test_rounds_from_the_last_flow_cost_what_rounds_from_scratch_cost(
         for bench in (warm, cold):
             bench.add(job(f"j{step}", count, cpu=1_000, seconds=40, precedence=step % 3))
         assert warm.round() == cold.solve()
-        # The one that starts anew follows the other's placements, so that they see the same cluster.
+        # The one that starts from scratch follows the other's placements, so that both see the same
+        # cluster.
         rows = np.flatnonzero(warm.graph.tasks["state"] == RUNNING)
         _follow(cold, warm, rows)
         for bench in (warm, cold):
@@ -321,7 +322,7 @@ def test_tasks_migrate_when_that_pays_and_no_more_than_the_budget_in_a_round() -
 
 
 def _moves(trial: ConformanceRun) -> list[int]:
-    """How many tasks of the first job were placed anew in each round, while all of them ran."""
+    """How many tasks of the first job were placed again in each round, while all of them ran."""
     return [len(line.indices) for line in trial.of(PlacedRecord, "a") if 5 < line.at / SECOND < 50]
 
 

@@ -14,8 +14,8 @@ from argosy.engines.api import Context
 from argosy.engines.families.flow.tasks import PENDING
 from argosy.engines.firmament import Firmament, FirmamentSettings
 from argosy.host.records import ExplainedRecord
-from argosy.model.effects import Commit, Think
-from argosy.model.events import Committed, DecisionDue, JobSubmitted, MachineJoined
+from argosy.model.effects import Commit, Deliberate
+from argosy.model.events import Committed, Deliberated, JobSubmitted, MachineJoined
 from argosy.model.jobs import job_of
 from argosy.model.machines import Machine
 from argosy.model.random import Random
@@ -102,7 +102,7 @@ def test_a_gang_that_waits_says_for_how_many_there_is_room() -> None:
     trial = ConformanceRun(Firmament, scenario("firmament", jobs, replicas=1))
     trial.require_all_finished()
     line = trial.of(ExplainedRecord, "gang")[0]
-    wanted = "room for all 4 tasks of its gang at once; there was for 2"
+    wanted = "room for all 4 tasks of its gang at once; 2 had room"
     assert line.explanation.remedy == wanted
 
 
@@ -164,8 +164,8 @@ def test_the_scheduler_uses_a_machine_that_joins() -> None:
     def tell(event: Any) -> None:
         for effect in engine.handle(event, bench.view, 0):
             match effect:
-                case Think(_, token) if token >= 0:
-                    tell(DecisionDue(token))
+                case Deliberate(token, question):
+                    tell(Deliberated(token, engine.deliberate_in_place(question)))
                 case Commit(token, transaction):
                     outcome = bench.cell.commit(transaction)
                     claims = transaction.claims

@@ -1,4 +1,4 @@
-"""Prices as explanations: exact against solving again, and told by `argosy why`."""
+"""Prices as explanations: they agree with solving again, and `argosy why` shows them."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _unplaced(graph: Graph, number: int) -> int:
 
 
 def _least_rise(graph: Graph, number: int) -> int | None:
-    """The least that any of the job's tasks that the flow leaves without a machine would be told."""
+    """The lowest price among the job's tasks that the flow leaves without a machine."""
     living = graph.classes["pending"] + graph.classes["running"] > 0
     classes = np.flatnonzero((graph.classes["job"] == number) & living)
     waits = classes[graph.network.flows(graph.classes["wait_arc"][classes]) > 0]
@@ -241,7 +241,7 @@ def _without(graph: Graph, task_class: int, machine: int) -> FlowProblem:
     )
 
 
-def test_a_waiting_task_is_told_the_price_of_a_place() -> None:
+def test_a_waiting_task_is_explained_by_the_price_of_a_place() -> None:
     jobs = [
         job("first", 8, cpu=4_000, seconds=30, precedence=2),
         job("late", 1, cpu=4_000, seconds=5, submit=1),

@@ -1,4 +1,4 @@
-"""What rounds of the flow engines are made of, natively, against plain recounts."""
+"""The native parts of the flow engines' rounds, compared with plain recounts."""
 
 from __future__ import annotations
 
@@ -14,15 +14,34 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from argosy.cell import View
+from argosy.engines.api import Context
 from argosy.engines.families.flow.admission import admit
 from argosy.engines.families.flow.extraction import Placements, extract
 from argosy.engines.families.flow.pools import NO_ARC, PLENTY
 from argosy.engines.families.flow.tasks import PENDING, RUNNING
-from argosy.engines.firmament import Firmament
-from argosy.model.effects import Effect
+from argosy.engines.firmament import Firmament, FirmamentSettings
+from argosy.host.records import PlacedRecord
+from argosy.host.runtime import build_cell
+from argosy.host.setup import HostSetup
+from argosy.model.effects import Commit, Effect, Think
+from argosy.model.events import (
+    Committed,
+    DecisionDue,
+    Event,
+    JobSubmitted,
+    MachineJoined,
+    TasksLost,
+)
+from argosy.model.explanations import Why
 from argosy.model.jobs import Job, job_of, task_number
+from argosy.model.machines import Machine
+from argosy.model.random import Random
+from argosy.model.resources import Resources
+from argosy.model.tasks import first_tasks
+from argosy.model.transactions import OPERATOR, AddMachine, Transaction
+from argosy.model.truth import SimulatedJob
 from argosy.solvers.flow import FlowNetwork
-from argosy.testing.builders import SECOND, cell, job, scenario
+from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
 
 Numbers = NDArray[np.int64]
@@ -112,7 +131,7 @@ def assert_extracted(bench: Bench, found: Placements) -> None:
 
 
 def assert_admitted(bench: Bench, wanted: Placements) -> None:
-    """All that is let in fits when who leaves has left, and nobody comes who was not wanted."""
+    """Everything admitted fits once leaving tasks have left, and only wanted tasks are admitted."""
     graph, view = bench.graph, bench.view
     plan = admit(graph, wanted)
     tasks, free = graph.tasks, view.free().copy()
@@ -210,7 +229,7 @@ def full(**options: Any) -> Bench:
     return bench
 
 
-def test_nobody_moves_for_the_sake_of_one_that_is_not_let_in() -> None:
+def test_no_task_moves_for_one_that_is_not_admitted() -> None:
     bench = full()
     [small] = [task for task in bench.running() if job_of(task) == 0][:1]
     bench.finish([small])
@@ -222,6 +241,41 @@ def test_nobody_moves_for_the_sake_of_one_that_is_not_let_in() -> None:
     assert bench.where(4) == [-1]
     after = {number: bench.where(number) for number in range(4)}
     assert {number: before[number] for number in (1, 2, 3)} == {n: after[n] for n in (1, 2, 3)}
+
+
+@pytest.mark.parametrize(("precedence", "leaving"), [(0, 0), (1, 1)])
+def test_only_tasks_of_lower_precedence_make_room(precedence: int, leaving: int) -> None:
+    """Three cores are free beside a running task; two tasks that fit alone come together."""
+    bench = Bench(cell(1), policy="multi-dimensional")
+    bench.add(job("old", 1, cpu=1_000))
+    bench.round()
+    for cpu in (2_000, 1_500):
+        bench.add(job(f"new-{cpu}", 1, cpu=cpu, precedence=precedence))
+    bench.solve()
+    wanted = extract(bench.graph)
+    assert len(wanted.rows) == 2
+    plan = admit(bench.graph, wanted)
+    assert (len(plan.rows), len(plan.leaving)) == (1 + leaving, leaving)
+
+
+def test_a_move_that_makes_room_for_nobody_is_not_made() -> None:
+    """Of four cores one is free: even without the small task there is no room for three."""
+    bench = Bench(cell(1), policy="multi-dimensional")
+    small = bench.add(job("small", 1, cpu=1_000))
+    bench.add(job("large", 1, cpu=2_000))
+    bench.round()
+    other = Machine("other", Resources(4_000, 16 * GIB), joins={"rack": ("r0",)})
+    bench.cell.commit(Transaction(OPERATOR, machines=(AddMachine(other),)))
+    bench.graph.grow(bench.view)
+    late = bench.add(job("late", 1, cpu=3_000))
+    bench.solve()
+    tasks = np.array([task_number(small, 0), task_number(late, 0)], np.int64)
+    rows, nobody = bench.graph.roster.rows(tasks), np.empty(0, np.int64)
+    wanted = Placements(rows, np.array([1, 0], np.int64), np.zeros(2, np.int64), nobody)
+    assert len(admit(bench.graph, wanted)) == 0
+    # Where the move is for nobody's sake, it is made.
+    alone = Placements(rows[:1], wanted.machines[:1], wanted.costs[:1], nobody)
+    assert admit(bench.graph, alone).rows.tolist() == rows[:1].tolist()
 
 
 def test_who_was_not_let_in_is_not_sent_there_again_until_something_changes() -> None:
@@ -268,6 +322,80 @@ def test_ends_alone_begin_a_round_only_where_tasks_may_move(reschedule: bool) ->
     spec = scenario("firmament", jobs, replicas=1, settings={"reschedule": reschedule})
     ConformanceRun(Counting, spec).require_all_finished()
     assert sorted(set(Counting.begun)) == ([0, 5, 10, 15, 30] if reschedule else [0, 30])
+
+
+def test_who_was_kept_out_by_the_budget_is_let_in_after_a_while_though_nothing_changed() -> None:
+    """One preemption a round: the second place is refused, and tried again when the timer fires."""
+    jobs = [
+        job("tiny", 2, cpu=200, seconds=100, precedence=9),
+        job("low", 2, cpu=3_800, seconds=100),
+        job("high", 2, cpu=3_800, seconds=100, submit=1.5, precedence=5),
+    ]
+    spec = scenario("firmament", jobs, replicas=1, cell=cell(2), settings={"moves": 1})
+    placed = ConformanceRun(Firmament, spec).of(PlacedRecord, "high")
+    assert [(line.at // SECOND, len(line.indices)) for line in placed] == [(1, 1), (2, 1)]
+
+
+class Rounds:
+    """A scheduler and a cell without a world, one round at a time."""
+
+    def __init__(self, machines: int) -> None:
+        self.cell = build_cell(HostSetup.of(scenario("firmament", [], cell=cell(machines))))
+        self.engine = Firmament(FirmamentSettings(), Context("s", (), Random(1)))
+
+    def begin(self, event: Event) -> int:
+        """The token of the round that the event begins."""
+        (thinking,) = self.engine.handle(event, self.cell, 0)
+        assert isinstance(thinking, Think)
+        return thinking.token
+
+    def decide(self, token: int) -> Commit | None:
+        effects = self.engine.handle(DecisionDue(token), self.cell, 0)
+        return next((effect for effect in effects if isinstance(effect, Commit)), None)
+
+    def commit(self, effect: Commit) -> None:
+        outcome = self.cell.commit(effect.transaction)
+        self.engine.handle(Committed(effect.token, outcome), self.cell, 0)
+
+    def run(self, event: Event) -> Commit | None:
+        effect = self.decide(self.begin(event))
+        if effect is not None:
+            self.commit(effect)
+        return effect
+
+
+def submitted(made: SimulatedJob, number: int) -> JobSubmitted:
+    return JobSubmitted(made.job, number, first_tasks(number, made.tasks))
+
+
+def test_news_of_a_loss_is_stale_once_the_task_runs_elsewhere() -> None:
+    rounds, made = Rounds(2), job("a", 1)
+    placed = rounds.run(submitted(made, 0))
+    assert placed is not None
+    claims = placed.transaction.claims
+    assert claims is not None
+    elsewhere = TasksLost(made.job, 0, claims.tasks, 1 - claims.machines, Why.MACHINE_GONE)
+    assert rounds.run(elsewhere) is None
+    here = TasksLost(made.job, 0, claims.tasks, claims.machines, Why.MACHINE_GONE)
+    again = rounds.run(here)
+    assert again is not None
+    assert again.transaction.claims is not None
+    assert again.transaction.claims.tasks.tolist() == claims.tasks.tolist()
+
+
+def test_a_task_whose_release_was_refused_is_not_placed_again() -> None:
+    """It ended while the round that preempts it was decided on; the news is still on the way."""
+    rounds = Rounds(1)
+    rounds.run(submitted(job("low", 1, cpu=4_000), 0))
+    preempting = rounds.decide(rounds.begin(submitted(job("high", 1, cpu=4_000, precedence=5), 1)))
+    assert preempting is not None
+    assert preempting.transaction.releases is not None
+    assert preempting.transaction.releases.tolist() == [task_number(0, 0)]
+    rounds.cell.commit(Transaction(OPERATOR, releases=first_tasks(0, 1)))
+    rounds.commit(preempting)
+    other = Machine("other", Resources(4_000, 16 * GIB), joins={"rack": ("r0",)})
+    rounds.cell.commit(Transaction(OPERATOR, machines=(AddMachine(other),)))
+    assert rounds.run(MachineJoined(1)) is None
 
 
 def test_a_roster_refuses_what_it_does_not_know() -> None:

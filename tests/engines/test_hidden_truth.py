@@ -42,7 +42,7 @@ def test_a_number_is_found_wherever_it_hides(value: Any) -> None:
 
 
 @pytest.mark.parametrize("payload", [MADE, MADE.truth, [1_234_567], np.array([1_234_567])], ids=str)
-def test_a_truth_that_an_engine_is_told_is_noticed(payload: Any) -> None:
+def test_a_truth_that_reaches_an_engine_is_noticed(payload: Any) -> None:
     leaks: list[str] = []
     omega = ENGINES["omega"]
     engine = watched(omega, {1_234_567}, leaks)(

@@ -230,7 +230,7 @@ def test_attempts_that_are_passed_over_leave_what_they_would_have_left(
 
 
 def _what_happened(trial: ConformanceRun) -> tuple[Any, ...]:
-    """Whatever there is of a run but how attempts were told of."""
+    """Everything about a run except how attempts were reported."""
     lines = [
         (type(x), x.at, x.job, x.indices, getattr(x, "machines", None))
         for x in trial.facts

@@ -71,7 +71,7 @@ def where(trial: ConformanceRun, name: str) -> list[int]:
 
 
 def judged(trial: ConformanceRun, spec: Scenario) -> float:
-    """What the reference says of everything that runs."""
+    """The reference's judgement of everything that runs."""
     names = {job.id: job for job in spec.jobs}
     containers = []
     for name, each in names.items():
@@ -140,7 +140,7 @@ def test_a_hard_constraint_that_nothing_can_keep_is_named_in_the_explanation() -
     )
 
 
-def test_a_soft_constraint_that_cannot_be_kept_is_told_with_its_extent() -> None:
+def test_a_violated_soft_constraint_is_reported_with_its_extent() -> None:
     trial = run("medea", [service("a", 3, "appID:self -> {appID:self, 0, 0} in rack")])
     (placed,) = trial.of(PlacedRecord)
     (told,) = placed.explanation.violated
@@ -158,7 +158,7 @@ def test_a_constraint_of_an_unknown_group_is_refused_on_submission() -> None:
 
 
 def conflicted(**settings: Any) -> ConformanceRun:
-    """A machine has room for the application when it is decided on; tasks take it meanwhile."""
+    """A machine has room for the application when it is decided on; then tasks take it."""
     jobs = [
         service("app", 2, cpu=3_000, precedence=1),
         job("short", 8, cpu=3_000, seconds=40, submit=10.05),
@@ -204,6 +204,59 @@ def test_relaxing_finds_another_machine_of_the_rack_at_once() -> None:
     assert 0 < where(relaxed, "app")[0] < 4
 
 
+def test_relaxing_keeps_to_machines_that_have_what_a_container_requires() -> None:
+    """Of the rack, the first and the last machine have a fast disk; a task takes the first."""
+    fast = {0: {"disk": "fast", "first": "yes"}, 3: {"disk": "fast"}}
+    plain = cell()
+    machines = tuple(
+        structs.replace(machine, attributes=fast.get(at, {}))
+        for at, machine in enumerate(plain.machines)
+    )
+    jobs = [
+        service("app", 1, cpu=3_000, requires={"disk": "fast"}),
+        job("short", 1, cpu=3_000, seconds=40, submit=10.05, requires={"first": "yes"}),
+    ]
+    settings = {"t_lra": 2_000_000, "t_job": 10_000, "conflict": "relax"}
+    trial = run("medea", jobs, settings, cell=structs.replace(plain, machines=machines))
+    assert trial.of(RefusedRecord, "app")
+    (line,) = trial.of(PlacedRecord, "app")
+    assert (line.at < 15 * SECOND, line.machines) == (True, [3])
+
+
+def test_an_application_is_abandoned_after_exactly_its_attempts() -> None:
+    trial = run("medea", [service("big", 9, cpu=4_000)], {"attempts": 3})
+    assert len(trial.of(AttemptRecord, "big")) == 3
+    (line,) = trial.of(AbandonedRecord)
+    assert line.explanation.refused is not None
+    assert line.explanation.refused.lacking == 3
+
+
+def share(trial: ConformanceRun, owner: str) -> float:
+    """What the scheduler counts for an owner at the end."""
+    engine = trial.world.host.schedulers[0].engine
+    assert isinstance(engine, LraScheduler)
+    return engine._shares.share(owner, trial.world.host.view)
+
+
+def test_a_container_that_moves_is_counted_once_for_its_owner() -> None:
+    text = "appID:self -> {appID:self, 0, 0} in machine"
+    full = [job(f"t{i}", 1, cpu=4_000, seconds=25) for i in range(7)]
+    late = service("late", 1, cpu=100, submit=41)
+    jobs = [service("a", 2, text, cpu=1_000, owner="mover"), *full, late]
+    trial = run("medea", jobs, {"migrate": 4})
+    assert len(set(where(trial, "a"))) == 2
+    assert share(trial, "mover") == 2_000 / 32_000
+
+
+def test_containers_that_lost_their_machine_are_counted_once_for_their_owner() -> None:
+    crash = MachineCrash(machine="m0", at=30 * SECOND, down=60 * SECOND)
+    jobs = [service("a", 7, cpu=3_000, owner="loser")]
+    trial = run("medea", jobs, faults=(crash,))
+    assert trial.of(LostRecord, "a")
+    assert trial.counts[RUNNING] == 7
+    assert share(trial, "loser") == 21_000 / 32_000
+
+
 def test_queues_share_by_their_weights() -> None:
     """Two owners with endless work; one has three times the weight."""
     jobs = [
@@ -242,7 +295,7 @@ def test_containers_that_lost_their_machine_are_placed_again_under_their_constra
     assert len(set(where(trial, "a"))) == 7
 
 
-def test_a_scheduler_that_begins_again_knows_what_runs() -> None:
+def test_a_restarted_scheduler_knows_what_runs() -> None:
     crash = SchedulerCrash(scheduler="s", at=30 * SECOND, down=SECOND)
     apart = "w -> {w, 0, 0} in machine hard"
     jobs = [service("a", 4, cpu=100), service("b", 4, apart, cpu=100, submit=40)]
@@ -328,7 +381,7 @@ def test_medea_keeps_what_a_scheduler_that_sees_no_constraints_breaks() -> None:
 
 
 def test_a_scheduler_that_begins_again_keeps_the_constraints_of_what_runs_whole() -> None:
-    """The first application runs whole when the scheduler crashes; nobody tells of it again."""
+    """The first application is fully placed when the scheduler crashes, and is not submitted again."""
     crash = SchedulerCrash(scheduler="s", at=30 * SECOND, down=SECOND)
     alone = "appID:self -> {guest, 0, 0} in rack hard"
     guest = job("guest", 2, kind="service", seconds=None, tags=("guest",), submit=40, cpu=500)
@@ -341,8 +394,8 @@ def test_a_scheduler_that_begins_again_keeps_the_constraints_of_what_runs_whole(
         assert racks.isdisjoint(machine // 4 for machine in where(trial, "guest"))
 
 
-def test_constraints_of_an_application_that_is_over_bind_nobody() -> None:
-    """Also where the scheduler crashed meanwhile, and where some of it was abandoned."""
+def test_constraints_of_an_application_that_is_over_have_no_effect() -> None:
+    """Even if the scheduler crashed in between, and if part of it was abandoned."""
     crash = SchedulerCrash(scheduler="s", at=15 * SECOND, down=30 * SECOND)
     texts = ("w -> {w, 0, 0} in rack hard", "v -> {w, 0, 0} in machine hard")
     for faults in ((), (crash,)):
@@ -374,7 +427,7 @@ def test_schedulers_of_a_fleet_see_each_others_containers_and_constraints() -> N
 @given(seed=st.integers(0, 10_000))
 @tuned(max_examples=12)
 def test_what_a_scheduler_remembers_is_what_the_cell_holds(seed: int) -> None:
-    """Whatever was placed, moved, lost and ended: at the end its ledger is one made anew."""
+    """Whatever was placed, moved, lost and ended: at the end its ledger equals a new one."""
     random = Random(seed)
     texts = ("w -> {w, 0, 1} in machine", "appID:self -> {appID:self, 1, inf} in rack")
     jobs = [
@@ -445,7 +498,7 @@ def test_a_hard_constraint_of_another_application_or_the_operator_is_named_with_
     assert told[0].remedy.endswith("in rack hard', the operator's")
 
 
-def test_what_is_broken_is_told_with_whom_it_is_broken_for() -> None:
+def test_a_violation_names_the_containers_it_concerns() -> None:
     apart = "w -> {w, 0, 0} in rack"
     trial = run("medea", [service("a", 2, apart), service("b", 1)])
     (placed, *_) = trial.of(PlacedRecord)

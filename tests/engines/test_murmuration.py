@@ -96,7 +96,7 @@ def test_a_full_cell_is_filled_where_the_expected_wait_is_smallest() -> None:
     assert after == short * 3
 
 
-def test_placements_are_told_to_every_peer_in_one_message_and_they_avoid_them() -> None:
+def test_placements_are_sent_to_every_peer_in_one_message_and_peers_avoid_them() -> None:
     engine, peer, cell = a_murmuration(), a_murmuration(), a_cell(4)
     effects = place(engine, cell, whole("a", 3, 10), 0)
     gossip = only(effects, Send)
@@ -168,6 +168,21 @@ def test_later_jobs_overtake_with_at_most_the_slack_times_a_jobs_own_work(
         assert overtaken_by <= slack * lengths[number]
 
 
+@pytest.mark.parametrize(("slack", "overtaking"), [(1, 0), (2, 8), (3, 17)])
+def test_a_larger_slack_lets_more_short_jobs_overtake(slack: int, overtaking: int) -> None:
+    engine, cell = a_murmuration(order="shortest-job", slack=slack), a_cell(4)
+    thought = only(engine.handle(submitted(whole("now", 1, 1), 0), cell, 0), Think)
+    engine.handle(submitted(whole("long", 1, 10), 1), cell, 0)
+    for number in range(2, 32):
+        engine.handle(submitted(whole(f"short-{number}", 1, 1), number), cell, 0)
+    order = []
+    for _ in range(31):
+        thought = only(engine.handle(DecisionDue(thought.token), cell, 0), Think)
+        order.append(thought.job)
+    # The long job ranks at slack x 10 s of work, short number i at 10 s + i + slack x 1 s.
+    assert order.index(1) == overtaking
+
+
 def test_a_scheduler_that_starts_again_takes_its_view_from_the_first_of_two_peers() -> None:
     peer, engine, cell = a_murmuration(), a_murmuration(), a_cell(2)
     taken = only(place(peer, cell, whole("a", 1, 50), 0), Enqueue).machines.tolist()
@@ -212,6 +227,15 @@ def test_lost_tasks_are_taken_off_everybodys_view() -> None:
     assert chosen == placed.machines[:1].tolist()
 
 
+def test_lost_tasks_do_not_wait_anywhere_until_they_are_placed_again() -> None:
+    engine, cell = a_murmuration(), a_cell(2)
+    whole_cell = whole("a", 2, 50)
+    placed = only(place(engine, cell, whole_cell, 0), Enqueue)
+    lost = TasksLost(whole_cell.job, 0, placed.tasks[:1], placed.machines[:1], Why.NO_ROOM)
+    engine.handle(lost, cell, 0)
+    assert engine.waits.work()[placed.machines].tolist() == [0, 50 * SECOND]
+
+
 def test_a_scheduler_whose_questions_were_lost_asks_two_more_and_then_begins_with_nothing() -> None:
     engine, cell = a_murmuration(), a_cell(2)
     asked: set[str] = set()
@@ -253,7 +277,7 @@ def test_a_view_is_handed_out_after_other_work() -> None:
 
 def test_a_comparison_repairs_what_was_lost_on_either_side() -> None:
     mine, theirs, cell = a_murmuration(), a_murmuration(), a_cell(6)
-    # Neither hears of the other's placements, and one end is heard on one side only.
+    # Neither learns of the other's placements, and one end is known on one side only.
     placed = only(place(mine, cell, whole("a", 3, 50), 0), Enqueue)
     only(place(theirs, cell, whole("b", 2, 20), 1), Enqueue)
     end(mine, placed, 1, cell.shape(Resources(4_000, GIB)), 50)
@@ -352,7 +376,7 @@ def test_running_times_are_learnt_from_jobs_of_the_same_name() -> None:
     }
 
 
-def test_learnt_estimates_come_near_the_told_ones_and_say_how_near() -> None:
+def test_learnt_estimates_come_close_to_given_ones_and_report_their_error() -> None:
     jobs = [
         job(f"{'slow' if i % 4 == 0 else 'fast'}-{i}", 4, cpu=4_000, seconds=20 if i % 4 == 0 else 2,
             submit=i)

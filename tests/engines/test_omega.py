@@ -16,7 +16,7 @@ from argosy.model.jobs import task_number
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.tasks import indices_of
-from argosy.model.transactions import OPERATOR, AddMachine, TaskArray, Transaction
+from argosy.model.transactions import OPERATOR, AddMachine, Claims, TaskArray, Transaction
 from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, job, machines, scenario
 from argosy.testing.builders import cell as build_cell
@@ -41,6 +41,14 @@ def tasks_of(number: int, *indices: int) -> TaskArray:
 def submitted(submission: SimulatedJob, number: int, *indices: int) -> JobSubmitted:
     tasks = tasks_of(number, *indices or range(submission.tasks))
     return JobSubmitted(submission.job, number, tasks)
+
+
+def fill(cell: Cell, cores: int) -> None:
+    """So many cores of the first machine are taken, each by a task of job 99."""
+    shapes = np.full(cores, cell.shape(Resources(1_000, GIB)), np.int32)
+    rows = np.zeros(cores, np.int32)
+    claims = Claims(tasks_of(99, *range(cores)), rows, shapes, cell.versions(rows))
+    assert cell.commit(Transaction(OPERATOR, claims)).all_accepted
 
 
 def only(effects: Any, kind: type[Effect]) -> Any:
@@ -110,6 +118,33 @@ def test_a_job_at_its_schedulers_limit_waits_instead_of_wearing_itself_out() -> 
     engine, cell = an_omega(), a_cell(1)
     cell.set_limits("s", Resources(500, GIB), None)
     thinking = only(engine.handle(submitted(job("a", 1), 0), cell, 0), Think)
+    assert only(attempt(engine, cell, thinking, 0), WakeMe).at == SECOND
+
+
+def test_an_attempt_that_places_something_starts_the_waits_anew() -> None:
+    engine, cell = an_omega(backoff=SECOND), a_cell(1)
+    fill(cell, 4)
+    thinking = only(engine.handle(submitted(job("wide", 2, cpu=4_000), 0), cell, 0), Think)
+    for expected in (SECOND, 2 * SECOND):
+        wake = only(attempt(engine, cell, thinking, 0), WakeMe)
+        assert wake.at == expected
+        thinking = only(engine.handle(TimerFired(wake.name), cell, 0), Think)
+    cell.commit(Transaction(OPERATOR, releases=tasks_of(99, *range(4))))
+    effects = attempt(engine, cell, thinking, 0)
+    # The decision was made on the full cell; the next one places a task, and the one after it none.
+    thinking = only(engine.handle(TimerFired(only(effects, WakeMe).name), cell, 0), Think)
+    thinking = only(attempt(engine, cell, thinking, 0), Think)
+    assert cell.claims() == 1
+    assert only(attempt(engine, cell, thinking, 0), WakeMe).at == SECOND
+
+
+def test_a_job_that_gets_something_within_its_schedulers_limit_tries_again_at_once() -> None:
+    engine, cell = an_omega(), a_cell(1)
+    cell.set_limits("s", Resources(1_500, 4 * GIB), None)
+    thinking = only(engine.handle(submitted(job("a", 2), 0), cell, 0), Think)
+    effects = attempt(engine, cell, thinking, 0)
+    assert cell.claims() == 1
+    thinking = only(effects, Think)
     assert only(attempt(engine, cell, thinking, 0), WakeMe).at == SECOND
 
 

@@ -1,4 +1,4 @@
-"""Engines from elsewhere: found when asked for, refused by name, and in nobody's way when broken."""
+"""Third-party engines: found when asked for, refused by name, and harmless to others when broken."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class TestByModule:
             (ROOMIEST.replace("def handle", "def react"), "has no method 'handle'"),
         ],
     )
-    def test_what_does_not_keep_the_contract_is_told_what_it_lacks(
+    def test_the_error_for_a_class_that_is_not_an_engine_names_what_is_missing(
         self, text: str, says: str
     ) -> None:
         Path("roomiest.py").write_text(text)

@@ -110,7 +110,7 @@ def test_a_setting_that_moved_to_the_machines_says_where(tmp_path: Path) -> None
     assert caught.value.field == "fleet[0].settings.heartbeat"
 
 
-def test_the_heartbeat_of_machines_is_said_in_the_scenario(tmp_path: Path) -> None:
+def test_the_heartbeat_of_machines_is_set_in_the_scenario(tmp_path: Path) -> None:
     path = write(tmp_path, "yaq-d", published=False)
     path.write_text(path.read_text() + '[machines]\nheartbeat = "2s"\n')
     assert load(path).machines.heartbeat == 2_000_000
@@ -131,13 +131,13 @@ def test_an_engine_without_a_published_form_is_an_error(tmp_path: Path, call: Ca
         assert "did you mean 'yaq-d'?" in result.err
 
 
-def test_a_file_whose_engine_has_no_form_is_told_where(tmp_path: Path) -> None:
+def test_the_error_for_an_engine_without_a_published_form_names_the_line(tmp_path: Path) -> None:
     with pytest.raises(UnknownForm) as caught:
         load(write(tmp_path, "omega"))
     assert (caught.value.line, caught.value.field) == (3, "as_published")
 
 
-def test_two_kinds_of_schedulers_are_no_published_form(tmp_path: Path) -> None:
+def test_two_kinds_of_schedulers_are_not_a_published_form(tmp_path: Path) -> None:
     scenario: Scenario = load(write(tmp_path, "sparrow", published=False))
     two = msgspec.structs.replace(scenario, fleet=scenario.fleet * 2)
     with pytest.raises(ScenarioError):

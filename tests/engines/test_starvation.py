@@ -167,6 +167,29 @@ def test_precedence_grows_no_further_than_the_scheduler_may_wield() -> None:
     assert (lost, gave_up) == (20, True)
 
 
+def test_precedence_that_would_grow_beyond_the_limit_stops_there_and_still_counts() -> None:
+    cell = a_cell(1)
+    cell.set_limits("s", None, None, 4)
+    Rival(cell, 3).fill(np.zeros(1, np.int32))
+    chosen = OmegaSettings(patience=1, raise_by=9, attempts=20)
+    engine = Omega(chosen, Context("s", (), Random(1)))
+    assert play(engine, cell, submission(1, 1, 0, False), lambda targets: None) == (1, False)
+    assert cell.usage()["s"].tasks == 1
+
+
+def test_a_job_that_only_meets_its_schedulers_limit_pushes_nobody_out() -> None:
+    cell = a_cell(1)
+    cell.set_limits("s", Resources(1_000, GIB), None)
+    engine = Omega(OmegaSettings(patience=1), Context("s", (), Random(1)))
+    (thinking,) = engine.handle(submission(1, 2, 0, False), cell, 0)
+    for _ in range(3):
+        (commit,) = engine.handle(DecisionDue(thinking.token), cell, 0)
+        assert not commit.transaction.preempt
+        outcome = cell.commit(commit.transaction)
+        (wake,) = engine.handle(Committed(commit.token, outcome), cell, 0)
+        (thinking,) = engine.handle(TimerFired(wake.name), cell, 0)
+
+
 def test_an_attempt_that_meets_a_limit_is_not_lost_to_others() -> None:
     cell = a_cell(2)
     cell.set_limits("s", Resources(1_000, GIB), None)

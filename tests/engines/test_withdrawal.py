@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from argosy.engines.api import Context, Deliberates, Engine, wait_view_for
+from argosy.engines.api import Context, Deliberates, DeliberatesInPlace, Engine, wait_view_for
 from argosy.engines.registry import ENGINES
 from argosy.host.runtime import build_cell
 from argosy.host.scheduler import make_settings
@@ -26,6 +26,7 @@ from argosy.model.effects import (
 )
 from argosy.model.events import (
     Committed,
+    Decision,
     DecisionDue,
     Deliberated,
     Event,
@@ -37,6 +38,7 @@ from argosy.model.events import (
     Started,
     TaskFailed,
     TaskFinished,
+    TimedDecision,
     TimerFired,
 )
 from argosy.model.jobs import Job, index_of, job_of
@@ -87,7 +89,8 @@ class Driver:
             if isinstance(event, QueuesReported):
                 # Of the machines that there are by now.
                 nothing = np.zeros(self.view.machines, np.int64)
-                event = QueuesReported(event.token, nothing, nothing.copy())
+                room = np.full(self.view.machines, 2**62, np.int64)
+                event = QueuesReported(event.token, nothing, nothing.copy(), room)
             self.tell(event)
         self.now = end
 
@@ -113,7 +116,7 @@ class Driver:
                     self._post(at, TimerFired(name))
                 case AskQueues(token):
                     nothing = np.zeros(0, np.int64)
-                    self._post(self.now + 1_000, QueuesReported(token, nothing, nothing))
+                    self._post(self.now + 1_000, QueuesReported(token, nothing, nothing, nothing))
                 case Enqueue(tasks, machines):
                     self._ask(tasks)
                     self.where.update(zip(tasks.tolist(), machines.tolist(), strict=True))
@@ -122,12 +125,20 @@ class Driver:
                     self.where.update(dict.fromkeys(tasks.tolist(), int(machines[0])))
                 case Commit(token, transaction):
                     self._commit(token, transaction)
-                case Deliberate(token, question):
-                    assert isinstance(self.engine, Deliberates)
-                    decision = self.engine.deliberate(
-                        question, self.cell.snapshot(), UNTIMED.start(effect.limit)
-                    )
-                    self._post(self.now + effect.duration, Deliberated(token, decision))
+                case Deliberate():
+                    self._deliberate(effect)
+
+    def _deliberate(self, effect: Deliberate) -> None:
+        decision: Decision
+        if isinstance(self.engine, DeliberatesInPlace):
+            decision = self.engine.deliberate_in_place(effect.question)
+        else:
+            assert isinstance(self.engine, Deliberates)
+            budget = UNTIMED.start(effect.limit)
+            decision = self.engine.deliberate(effect.question, self.cell.snapshot(), budget)
+        is_timed = isinstance(decision, TimedDecision)
+        duration = decision.duration if is_timed else effect.duration
+        self._post(self.now + duration, Deliberated(effect.token, decision))
 
     def _commit(self, token: int, transaction: Transaction) -> None:
         claims = transaction.claims

@@ -36,7 +36,7 @@ def test_processes_never_see_an_interrupt() -> None:
         assert signal.SIGINT in asked.result(timeout=60)
 
 
-def test_a_command_ends_though_a_thread_waits_for_ever() -> None:
+def test_a_command_ends_even_if_a_thread_waits_forever() -> None:
     code = (
         "import sys, threading, argosy.cli\n"
         "threading.Thread(target=threading.Event().wait).start()\n"

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import msgspec
 import pytest
+from deliberating import Run
 
 from argosy.cell import Snapshot
 from argosy.engines.api import Context
 from argosy.engines.families.lra.plans import BatchDecision
 from argosy.engines.registry import ENGINES
-from argosy.host.journal import Journal
 from argosy.model.budgets import Budget
 from argosy.model.constraints.text import parse_constraint
 from argosy.model.effects import Deliberate, Effect, Question
@@ -27,7 +25,7 @@ from argosy.model.wire import from_plain
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
 from argosy.testing import scripted_world
-from argosy.testing.builders import SECOND, cell, job, scenario
+from argosy.testing.builders import SECOND, cell, job
 from argosy.testing.scripted_world import ScriptedWorld
 
 APART = (parse_constraint("w -> {w, 0, 0} in machine"),)
@@ -37,59 +35,6 @@ APART = (parse_constraint("w -> {w, 0, 0} in machine"),)
 def no_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tries that fail would only blur who decided what."""
     monkeypatch.setattr(scripted_world, "FAILING", 0.0)
-
-
-class ByHand:
-    """Answers when it is told to."""
-
-    def __init__(self) -> None:
-        self.open: list[tuple[Callable[[], Decision], Callable[[Decision], None]]] = []
-
-    def start(self, run: Callable[[], Decision], done: Callable[[Decision], None]) -> None:
-        self.open.append((run, done))
-
-    def answer(self, which: int = 0) -> None:
-        run, done = self.open.pop(which)
-        done(run())
-
-
-class Run:
-    """A scripted run in which somebody answers at some times, if there is anything to answer."""
-
-    def __init__(
-        self,
-        engine: Any,
-        jobs: Sequence[SimulatedJob] = (),
-        answers: Sequence[float] = (),
-        script: Callable[[ScriptedWorld], None] = lambda world: None,
-        **fields: Any,
-    ) -> None:
-        self.engines = {engine.name: engine}
-        spec = scenario(engine.name, list(jobs), replicas=1, **fields)
-        stream, self.hand = io.BytesIO(), ByHand()
-        journal = Journal(stream)
-        self.world = ScriptedWorld(spec, self.engines, journal, self.hand)
-        for at in answers:
-            self.world.inject(int(at * SECOND), self._answer)
-        script(self.world)
-        self.world.run()
-        journal.flush()
-        self.journal = stream.getvalue()
-        self.lines: list[dict[str, Any]] = [
-            msgspec.json.decode(line) for line in self.journal.splitlines()
-        ]
-
-    def _answer(self) -> None:
-        if self.hand.open:
-            self.hand.answer()
-
-    def told(self, what: str) -> list[dict[str, Any]]:
-        return [line for line in self.lines if line["what"] == what]
-
-    def replay(self) -> Replay:
-        replay = Replay(JournalFile(self.journal), self.engines)
-        replay.run()
-        return replay
 
 
 def service(tasks: int = 3, cpu: int = 3_000, **fields: Any) -> SimulatedJob:
@@ -143,7 +88,7 @@ def test_the_cell_that_is_decided_on_is_that_of_the_question() -> None:
 
 
 def _decide(decisions: list[Any], is_late: bool, world: ScriptedWorld) -> None:
-    """The decision is made at 10.5 s or at 14 s, and told at 15 s."""
+    """The decision is made at 10.5 s or at 14 s, and reported at 15 s."""
     made: list[Decision] = []
     given: Any = world.host._deliberations._deliberator
 
@@ -175,7 +120,7 @@ def test_what_was_cancelled_in_between_is_not_claimed(left: int) -> None:
     run.replay()
 
 
-def test_an_answer_after_a_crash_is_no_input() -> None:
+def test_an_answer_after_a_crash_is_not_an_input() -> None:
     crash = SchedulerCrash(at=12 * SECOND, scheduler="s", down=SECOND)
     run = Run(ENGINES["medea"], [service()], answers=[14, 25], faults=(crash,))
     assert [line["at"] for line in run.told("answered")] == [25 * SECOND]
@@ -209,7 +154,7 @@ class Number(Decision, frozen=True):
 
 
 class Counts:
-    """Asks itself for numbers, and hears them in the order in which they come."""
+    """Asks itself for numbers, and gets them in the order in which they arrive."""
 
     name = "counts"
     summary = "For this test."

@@ -1,4 +1,4 @@
-"""The native runtime by itself: told ends, a clock that is told the time, and a journal replayed."""
+"""The native runtime on its own: reported ends, a clock set from outside, and a replayed journal."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_task_without_a_duration_runs_until_its_end_is_told() -> None:
     assert bench.cell.claims == 0
 
 
-def test_what_is_told_of_another_try_changes_nothing() -> None:
+def test_a_report_about_another_attempt_changes_nothing() -> None:
     bench = Bench()
     (task,) = bench.job()
     assert bench.runtime.incarnation(int(task)) == 0
@@ -221,7 +221,7 @@ def test_a_task_is_cancelled_wherever_it_waits() -> None:
     assert bench.board.take_done().tolist() == [1], "a job with cancelled tasks is over, not done"
 
 
-def test_every_start_is_told_in_order() -> None:
+def test_every_start_is_reported_in_order() -> None:
     bench = Bench()
     bench.runtime.tell_starts(True)
     launched, queued, bound = (bench.job()[0] for _ in range(3))
@@ -258,7 +258,7 @@ def test_shared_work_may_be_told() -> None:
     assert bench.cell.claims == 0
 
 
-def test_a_clock_that_is_told_the_time_never_goes_back() -> None:
+def test_a_clock_that_is_set_from_outside_never_goes_back() -> None:
     bench = Bench()
     runtime = bench.runtime
     assert runtime.next_at == NEVER
@@ -300,7 +300,7 @@ def test_a_line_buffer_gives_its_text_away() -> None:
 
 
 def test_reasons_are_the_cores_own_and_still_plain_numbers_in_json() -> None:
-    assert [why.value for why in Why] == list(range(24))
+    assert [why.value for why in Why] == list(range(25))
     assert Why.NO_ROOM.name.lower() == "no_room"
     line = msgspec.json.encode(Refusal(Why.QUEUE_FULL))
     assert line == b'{"why":18}'
@@ -308,7 +308,7 @@ def test_reasons_are_the_cores_own_and_still_plain_numbers_in_json() -> None:
 
 
 class Actor:
-    """Draws what to do at each event, and keeps all it hears: the same from the same events."""
+    """Acts at random at each event, and keeps all it receives: the same for the same events."""
 
     def __init__(self, seed: int, rules: QueueRules, *, replayed: bool) -> None:
         self.bench = Bench(rules, replayed=replayed)

@@ -100,13 +100,13 @@ class TestRun:
         assert by_class.counts == by_name.counts
         assert by_class.jct == by_name.jct
 
-    def test_what_is_no_engine_is_refused(self) -> None:
+    def test_anything_but_an_engine_is_refused(self) -> None:
         with pytest.raises(argosy.EngineFault, match="engine dict has no 'name'"):
             argosy.run(QUICKSTART, dict)  # type: ignore[arg-type]
         with pytest.raises(argosy.UnknownEngine, match="did you mean 'omega'"):
             argosy.run(QUICKSTART, "omgea")
 
-    def test_a_run_is_kept_where_it_is_told_to_be(self, tmp_path: Path) -> None:
+    def test_a_run_is_saved_in_the_given_directory(self, tmp_path: Path) -> None:
         kept = argosy.run(QUICKSTART, keep=tmp_path / "run")
         in_memory = argosy.run(QUICKSTART)
         assert kept.directory == tmp_path / "run"
@@ -149,7 +149,7 @@ class TestSeeds:
         assert argosy.compare(built, ["omega"], [3, 4]).seeds == (3, 4)
 
     @pytest.mark.parametrize("seed", [-1, 2**63])
-    def test_what_is_no_seed_is_refused(self, seed: int) -> None:
+    def test_an_invalid_seed_is_refused(self, seed: int) -> None:
         with pytest.raises(argosy.CommandError, match=r"expected a whole number from 0 to 2\^63"):
             argosy.run(scenario("omega", [job("a", 2)]), seed=seed)
         with pytest.raises(argosy.CommandError, match=r"expected a whole number from 0 to 2\^63"):

@@ -25,7 +25,7 @@ ALIKE = (
     *("scenario", "seed", "fleet", "ended_at", "counts", "wait_time", "placement_latency", "jct"),
     *("breakdown", "response_time", "timeline", "kinds", "speed_up"),
 )
-#: These hold slots for probes that are not answered yet, of which the journal says nothing.
+#: These hold slots for unanswered probes, which the journal does not contain.
 PROBING = ("sparrow", "hawk", "eagle")
 
 

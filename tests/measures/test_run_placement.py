@@ -1,4 +1,4 @@
-"""What a run's summary says of violations, fragmentation and balance, held against the definitions."""
+"""Violations, fragmentation and balance in a run's summary, compared with their definitions."""
 
 from __future__ import annotations
 

@@ -42,6 +42,13 @@ def test_the_interval_holds_the_median_and_stays_within_the_values(values: list[
     assert min(values) <= estimate.low <= estimate.value <= estimate.high <= max(values)
 
 
+def test_the_interval_is_as_wide_as_95_percent_confidence_needs() -> None:
+    """The median of n evenly spaced values has a standard error of half the root of n: here 10."""
+    estimate = median(np.arange(401.0), Random(0))
+    assert estimate.low == pytest.approx(200 - 19.6, abs=1.5)
+    assert estimate.high == pytest.approx(200 + 19.6, abs=1.5)
+
+
 def test_the_same_stream_gives_the_same_interval() -> None:
     values = [1.0, 2.0, 3.0, 5.0, 8.0, 13.0]
     assert median(values, Random(4)) == median(values, Random(4))
@@ -74,6 +81,12 @@ def test_ratios_with_zero_medians_are_defined() -> None:
     assert ratio_of_medians([0.0, 0.0], [0.0, 0.0], Random(0)).value == 1.0
     assert ratio_of_medians([1.0, 2.0], [0.0, 0.0], Random(0)).value == float("inf")
     assert ratio_of_medians([0.0, 0.0], [1.0, 2.0], Random(0)).value == 0.0
+
+
+def test_an_infinite_ratio_now_and_then_does_not_spoil_the_uncertainty() -> None:
+    ratio = ratio_of_medians([2.0, 2.0, 4.0], [0.0, 1.0, 1.0], Random(0))
+    assert ratio.high == float("inf")
+    assert 0 < ratio.uncertainty < 1
 
 
 def test_unpaired_or_missing_observations_are_refused() -> None:

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from argosy.cli.app import run as main
-from argosy.model.constraints.kubernetes import MANY_DOMAINS, from_kubernetes, to_kubernetes
+from argosy.model.constraints.kubernetes import MANY_DOMAINS, to_kubernetes
+from argosy.model.constraints.kubernetes_reader import from_kubernetes
 from argosy.model.constraints.lint import Surroundings, lint
 from argosy.model.constraints.tables import read_constraint
 from argosy.model.constraints.text import format_constraint, parse_constraint

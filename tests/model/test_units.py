@@ -76,7 +76,7 @@ def test_a_duration_that_is_not_whole_positive_and_with_a_unit_is_refused(value)
         (parse_count, 10**400, "is too large"),
     ],
 )
-def test_a_refusal_is_said_in_the_words_of_the_file(parse, value, said):
+def test_a_refusal_uses_the_terms_of_the_file(parse, value, said):
     with pytest.raises(UnitError) as caught:
         parse(value)
     assert said in str(caught.value)

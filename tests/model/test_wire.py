@@ -197,7 +197,7 @@ EVENTS: list[Event] = [
     SampleReturned(1, places(4, 5), np.array([[1, 2], [3, 4]]), np.array([0, 1], np.uint32)),
     SampleReturned(1, places(), np.zeros((0, 3), np.int64), np.zeros(0, np.uint32)),
     ProbeReady(1, 2, 3),
-    QueuesReported(1, ints(0, 2), ints(2**60, 0)),
+    QueuesReported(1, ints(0, 2), ints(2**60, 0), ints(2**62, 1)),
     *(MessageReceived("s-1", message) for message in MESSAGES),
     TimerFired("interval"),
     DecisionDue(9),
@@ -229,6 +229,7 @@ EFFECTS: list[Effect] = [
     AnswerProbe(1, 2**40),
     AnswerProbe(2),
     AskQueues(1, latest=True, which="long"),
+    AskQueues(2, until_room=places(0, 3)),
     Sample(SIZE, 3, 4, {"disk": "ssd"}, "north"),
     *(Send(("s-1", "s-2"), message) for message in MESSAGES),
     WakeMe(2**53, "retry"),
@@ -239,7 +240,7 @@ EFFECTS: list[Effect] = [
 
 
 class Where(Question, frozen=True):
-    """What an engine of its own might ask itself."""
+    """A question that a third-party engine might ask."""
 
     kinds: dict[int, str]
     tasks: NDArray[np.int64]
@@ -314,14 +315,20 @@ def test_parts_of_arrays_and_columns_of_tables_come_back() -> None:
 
 
 def test_json_says_what_a_value_is_and_can_be_read_by_anyone() -> None:
-    event = QueuesReported(3, ints(0, 2), ints(5, 6))
+    event = QueuesReported(3, ints(0, 2), ints(5, 6), ints(1, 0))
     plain = msgspec.json.decode(encode(event, "json"))
-    assert plain == {"type": "QueuesReported", "token": 3, "lengths": [0, 2], "waits": [5, 6]}
+    assert plain == {
+        "type": "QueuesReported",
+        "token": 3,
+        "lengths": [0, 2],
+        "waits": [5, 6],
+        "room": [1, 0],
+    }
 
 
 def test_what_was_read_may_be_written_to() -> None:
     for format in FORMATS:
-        event = decode_event(encode(QueuesReported(3, ints(1), ints(5)), format), format)
+        event = decode_event(encode(QueuesReported(3, ints(1), ints(5), ints(9)), format), format)
         assert isinstance(event, QueuesReported)
         event.waits[0] += 1
 
@@ -340,7 +347,7 @@ def test_what_was_read_may_be_written_to() -> None:
         b'"waits": []}',
     ],
 )
-def test_what_is_no_event_is_refused(data: bytes) -> None:
+def test_anything_but_an_event_is_refused(data: bytes) -> None:
     with pytest.raises(ModelError, match="not the event expected"):
         decode_event(data, "json")
 
@@ -348,10 +355,10 @@ def test_what_is_no_event_is_refused(data: bytes) -> None:
 def test_an_array_of_another_kind_is_refused() -> None:
     wrong: Any = places(1)
     with pytest.raises(ModelError, match="another kind"):
-        decode_event(encode(QueuesReported(1, wrong, ints()), "msgpack"), "msgpack")
+        decode_event(encode(QueuesReported(1, wrong, ints(), ints()), "msgpack"), "msgpack")
 
 
-def test_an_object_that_is_no_value_cannot_be_sent() -> None:
+def test_an_object_that_is_not_a_plain_value_cannot_be_sent() -> None:
     with pytest.raises((NotImplementedError, TypeError)):
         encode(Send((), Note("engine", object())), "json")
 

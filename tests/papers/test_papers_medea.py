@@ -40,7 +40,7 @@ def test_a_point_gives_the_same_result_twice(figure: str) -> None:
     assert run_point(point) == run_point(point)
 
 
-def test_a_crowded_machine_is_told_as_violating_and_fragmented() -> None:
+def test_a_crowded_machine_is_reported_as_violating_and_fragmented() -> None:
     trial = PlacementTrial(2, 2, "yarn", 1)
     trial.place(trial.submit([("w", MB, 30)], ["w -> {w, 0, 0} in machine"], 0))
     assert trial.violating()[0] == 1.0
@@ -84,14 +84,14 @@ def test_a_plain_heuristic_leaves_no_application_in_part() -> None:
 
 
 def runtime(limit: int, workers: int, interference: float, load: float) -> float:
-    """Of an instance in one rack with so many workers on each machine."""
+    """The slowdown of an instance in one rack with a given number of workers on each machine."""
     machines = np.arange(workers, dtype=np.int32) // limit
     crowd = np.bincount(machines, minlength=workers)
     racks = np.zeros(workers, np.int32)
     return float(performance.slowdowns(machines, racks, crowd, interference, load).mean())
 
 
-def test_the_model_says_of_tensorflow_what_the_paper_does() -> None:
+def test_the_model_agrees_with_the_paper_on_tensorflow() -> None:
     low, high = (
         {c: runtime(c, 32, performance.TENSORFLOW, load) for c in (1, 2, 4, 8, 16, 32)}
         for load in (0.05, 0.7)
@@ -128,7 +128,8 @@ def test_storm_is_fastest_beside_memcached() -> None:
 
 
 def test_the_model_takes_placements_as_they_are() -> None:
-    """What yarn scatters over racks is slower than what the integer program gathers."""
+    """Instances that yarn scatters over racks are slower than those that the integer program
+    gathers."""
     results = {
         name: applications.deployment(
             ExperimentPoint(

@@ -76,7 +76,7 @@ def commands(page: Path) -> list[str]:
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
-    """A directory that looks like the repository to whoever follows the documentation."""
+    """A directory that looks like the repository to someone who follows the documentation."""
     for name in ("scenarios", "examples"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
@@ -149,7 +149,7 @@ def test_examples_are_listed() -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """What a heading can be linked by, as usual viewers of Markdown have it."""
+    """The anchor of a heading, as in common Markdown viewers."""
     headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -249,7 +249,7 @@ def test_every_count_is_explained() -> None:
         assert f"`counts.{name}`" in text or f"`{name.removeprefix('tasks')}`" in text, name
 
 
-def test_every_record_stands_in_its_table_with_its_fields() -> None:
+def test_every_record_is_documented_with_its_fields() -> None:
     text = (DOCS / "runs.md").read_text("utf-8")
     for kind in journal_records():
         row = next(
@@ -272,7 +272,7 @@ def test_the_table_of_reason_codes_is_the_enumeration() -> None:
     ]
 
 
-def test_every_engine_and_command_is_told_about_in_the_documentation() -> None:
+def test_every_engine_and_command_is_documented() -> None:
     everything = "\n".join(page.read_text("utf-8") for page in PAGES)
     for engine in ENGINES:
         assert f"`{engine}`" in everything

@@ -1,4 +1,4 @@
-"""What import-linter cannot see: who imports the native core, and what importing Argosy costs."""
+"""What import-linter cannot check: who imports the native core, and what importing Argosy costs."""
 
 import ast
 import subprocess
@@ -44,7 +44,7 @@ def test_only_the_facades_import_the_native_core() -> None:
 
 
 def test_nobody_inside_goes_through_the_facade() -> None:
-    """It is above all layers, and import-linter is told to take no account of what it imports."""
+    """It is above all layers, and import-linter is configured to ignore its imports."""
     names = ["argosy", *(f"argosy.{name}" for name in argosy.__all__)]
     found = {path: name for name in names for path in modules_importing(name)}
     assert {path: name for path, name in found.items() if path != "__init__.py"} == {}

@@ -196,7 +196,8 @@ def test_limits_are_shown_and_kept(tmp_path: Path) -> None:
 
 
 def test_a_conflict_is_blamed_on_who_claimed_the_machine(tmp_path: Path) -> None:
-    """The slow one decides from the beginning; the quick one takes the only machine meanwhile."""
+    """The slow scheduler decides from the start; the fast one takes the only machine in the
+    meantime."""
     jobs = [job("slow", 1, cpu=3_000, kind="slow"), job("quick", 1, cpu=3_000, kind="quick")]
     fleet = tuple(
         FleetEntry(name=kind, engine="omega", takes=Takes(kinds=(kind,)), settings={"t_job": t_job})
@@ -210,7 +211,7 @@ def test_a_conflict_is_blamed_on_who_claimed_the_machine(tmp_path: Path) -> None
     assert found.claims_lost_to_nobody == 0
 
 
-def test_a_machine_that_went_away_is_nobodys_fault(tmp_path: Path) -> None:
+def test_a_conflict_over_a_lost_machine_is_blamed_on_nobody(tmp_path: Path) -> None:
     jobs = [job("a", 1)]
     crash = MachineCrash(at=SECOND, machine="m0", down=SECOND)
     spec = scenario(

@@ -99,7 +99,7 @@ def test_tasks_that_never_ended_run_as_long_as_estimated_or_as_they_have_run() -
     assert observed.horizon == 20 * SECOND
 
 
-def test_engines_are_told_the_same_estimates_as_before() -> None:
+def test_engines_get_the_same_estimates_as_before() -> None:
     guessed = simulated_job(
         "a", group_with_truth(4, Resources(1_000, GIB), (3 * SECOND,), estimate=9 * SECOND)
     )

@@ -168,7 +168,7 @@ def test_the_command_names_the_first_line_that_differs_and_exits_with_1(
     assert (found["same"], found["line"]) == (False, line)
 
 
-def test_a_file_that_is_no_journal_is_one_error(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_journal_is_one_error(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello\n")
     shown = call(str(tmp_path / "notes.txt"))
     # The one place that turns errors into lines is `run`; here the error itself comes out.

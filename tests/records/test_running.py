@@ -25,7 +25,7 @@ from argosy.testing.builders import SECOND, job, scenario
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What happened can be read at once, not within a second."""
+    """Events can be read at once, not within a second."""
     monkeypatch.setattr(execution, "_FLUSH_SECONDS", 0.0)
 
 
@@ -68,7 +68,7 @@ def test_a_run_in_progress_answers(tmp_path: Path) -> None:
 
 
 def test_a_run_whose_process_was_killed_can_be_read_as_far_as_it_came(tmp_path: Path) -> None:
-    """What is left of it is a copy: nobody holds the lock there."""
+    """A copy of what is left of it: nobody holds the lock there."""
 
     def look() -> None:
         shutil.copytree(tmp_path / "run", tmp_path / "left")
@@ -128,6 +128,6 @@ def test_a_run_of_an_older_version_says_so(tmp_path: Path) -> None:
     assert "run the scenario again" in str(caught.value)
 
 
-def test_a_directory_of_something_else_is_no_run(tmp_path: Path) -> None:
+def test_a_directory_of_something_else_is_not_a_run(tmp_path: Path) -> None:
     with pytest.raises(RunDirectoryError, match="not a run directory"):
         open_run(tmp_path)

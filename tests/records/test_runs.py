@@ -202,7 +202,7 @@ def test_why_not_of_a_gang_says_how_many_find_a_machine(tmp_path: Path) -> None:
     wide = job("gang", 12, cpu=4_000, gang=True)
     spec = scenario("omega", [wide], settings=FAST, horizon=10 * SECOND, replicas=1)
     why = answers(spec, tmp_path, "gang/11").why()
-    assert why.remedy == "room for all 12 tasks at once: 8 find a machine"
+    assert why.remedy == "room for all 12 tasks at once; 8 had room"
 
 
 def test_why_not_names_the_attributes_nobody_has(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from argosy.engines.api import Capabilities, Engine, Finishes, Settings
 from argosy.engines.registry import ENGINES
+from argosy.measures.statistics import Ratio
 from argosy.model.errors import CommandError, UnknownName
 from argosy.model.units import Micros, Time
 from argosy.records.answers import WhyAnswer
@@ -159,7 +160,7 @@ class TestSummaries:
         row = next(r for r in summaries.times(summary(finished=0)).rows if r[0] == "JCT")
         assert set(row[1:]) == {None}
 
-    def test_the_life_of_tasks_is_told_part_by_part_and_how_far_they_drift_apart(self) -> None:
+    def test_the_lives_of_tasks_are_shown_in_parts_with_their_drift(self) -> None:
         assert summaries.lives(summary()).rows == (), "not kept"
         one = Distribution(count=2, mean=3.0, p50=3.0, p90=3.0, p99=3.0, largest=3.0)
         kept = msgspec.structs.replace(
@@ -173,7 +174,7 @@ class TestSummaries:
         ]
         assert any("life of tasks" in section[0] for section in summaries.sections(kept))
 
-    def test_states_nobody_is_in_are_not_listed(self) -> None:
+    def test_states_without_tasks_are_not_listed(self) -> None:
         states = [row[0] for row in summaries.counts(summary(finished=90)).rows]
         assert states == ["submitted", "finished", "pending"]
 
@@ -253,7 +254,9 @@ class TestComparison:
         compared = compare(runs_of(a=[10e6, 14e6], b=[10e6, 14e6]), JCT)
         assert verdict(compared, JCT) == ["All engines are equal by median JCT."]
 
-    def test_equal_engines_of_unlike_means_are_told_apart_without_a_contradiction(self) -> None:
+    def test_equal_engines_with_different_means_are_distinguished_without_contradiction(
+        self,
+    ) -> None:
         runs = runs_of(a=[10e6, 10e6], b=[10e6, 10e6])
         slower = msgspec.structs.replace(spread(10e6), mean=12e6)
         runs["b"] = [msgspec.structs.replace(s, jct=slower) for s in runs["b"]]
@@ -267,7 +270,7 @@ class TestComparison:
         assert first == "a and b are equal by median JCT, and best."
         assert second.endswith("times faster than c")
 
-    def test_what_every_engine_passes_over_is_said_only_of_the_best(self) -> None:
+    def test_what_every_engine_ignores_is_noted_only_for_the_best(self) -> None:
         notes = {name: [f"{name} ignores limits"] for name in ("slow", "fast")}
         notes["slow"].append("slow ignores gangs")
         lines = verdict(compare(runs_of(slow=[30e6, 31e6], fast=[10e6, 11e6]), JCT, notes), JCT)
@@ -286,6 +289,19 @@ class TestComparison:
         assert "  2.00 ± 0.50 times faster than b (95 % from 1.90 to 4.00)" in verdict(
             compared, JCT
         )
+
+    def test_a_skew_that_two_decimals_do_not_show_is_left_out(self) -> None:
+        compared = compare(runs_of(a=[10e6] * 5, b=[20e6] * 5), JCT)
+        narrow = Ratio(2.0, 0.002, 1.999, 2.005)
+        standing = msgspec.structs.replace(compared.standing("b"), ratio=narrow)
+        compared = msgspec.structs.replace(compared, standings=(compared.standing("a"), standing))
+        assert "  2.00 ± 0.00 times faster than b" in verdict(compared, JCT)
+
+    def test_an_engine_that_starves_jobs_makes_nobody_clearly_best(self) -> None:
+        runs = runs_of(a=[10e6, 14e6, 12e6], b=[14e6, 10e6, 12.1e6])
+        runs["starving"] = [summary("starving", seed=s, jct=1e6, finished=60) for s in range(3)]
+        lines = verdict(compare(runs, JCT), JCT)
+        assert lines[0] == "No engine is clearly best by median JCT; a has the lowest:"
 
     def test_an_engine_that_passes_over_demands_is_not_best_in_silence(self) -> None:
         notes = {"fast": ["fast ignores gangs; 1 job asks for one"]}
@@ -323,7 +339,7 @@ class TestComparison:
         assert "stuck has no median JCT" in "\n".join(verdict(compared, JCT))
         assert comparison.table(compared, JCT).records()[-1]["median"] is None
 
-    def test_nobody_finishing_is_said_plainly(self) -> None:
+    def test_a_comparison_in_which_no_engine_finishes_says_so(self) -> None:
         compared = compare({"stuck": [summary(finished=0)]}, JCT)
         assert compared.best is None
         assert verdict(compared, JCT) == ["No engine has a median JCT: no job finished."]
@@ -344,7 +360,7 @@ class TestComparison:
         assert "A finished job took 10 s more on average with b than with a: +3 s waiting" in text
         assert "+3 s being placed, +4 s placed and not yet done" in text
 
-    def test_a_job_that_never_ends_is_no_part_of_the_split(self) -> None:
+    def test_a_job_that_never_ends_is_not_part_of_the_split(self) -> None:
         # A service placed after an hour moves the mean placement latency, but finishes nothing.
         late = msgspec.structs.replace(summary("a"), placement_latency=spread(3600e6))
         (standing,) = compare({"a": [late]}, JCT).standings
@@ -421,7 +437,7 @@ def test_settings_are_described_by_type_default_and_comment() -> None:
     assert capabilities(engine) == ["gossip", "finishes: own", "machine events"]
 
 
-def test_inherited_settings_and_tables_by_name_are_told_like_others():
+def test_inherited_settings_and_tables_by_name_are_listed_like_others():
     known = {setting.name: setting for setting in settings(ENGINES["mesos"])}
     assert known["frameworks"].type == "tables by name"
     inner = known["frameworks.NAME.refuse"]

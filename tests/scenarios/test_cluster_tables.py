@@ -74,7 +74,7 @@ def test_clusters_and_schedulers_have_places_and_places_have_distances(read):
     assert federation.places == Places(default=20_000, within=500, delays=delays)
 
 
-def test_a_cell_on_its_own_is_no_federation(read):
+def test_a_cell_without_clusters_is_not_a_federation(read):
     assert read(SMALL).federation is None
 
 

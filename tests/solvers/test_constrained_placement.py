@@ -21,6 +21,7 @@ from argosy.solvers.placement import (
     PlacementState,
     Running,
     place,
+    printed,
     problem_of,
 )
 from argosy.solvers.placement.answer import appraise
@@ -67,7 +68,7 @@ def test_only_what_does_not_look_at_constraints_breaks_hard_ones() -> None:
 
 
 @pytest.mark.parametrize("order", [0, 1])
-def test_scores_that_are_mended_where_something_changed_are_those_made_anew(order: int) -> None:
+def test_incrementally_updated_scores_equal_recomputed_ones(order: int) -> None:
     """With scored and first-fit rules, on small random cells and on a crowd with alternatives."""
     problems = [random_instance(Random(seed)).problem() for seed in range(150)]
     problems += [crowded(seed=seed, texts=RICH) for seed in range(3)]
@@ -251,7 +252,7 @@ def test_allowed_machines_bound_a_kind() -> None:
     assert solve(problem, Random(1), always=True).machines.tolist() == [1, 1]
 
 
-def test_a_ledger_that_lived_through_changes_is_one_made_anew() -> None:
+def test_a_ledger_after_changes_equals_a_new_one() -> None:
     for seed in range(40):
         random = Random(seed)
         instance = random_instance(random)
@@ -289,7 +290,7 @@ def test_a_ledger_that_lived_through_changes_is_one_made_anew() -> None:
         assert worth == answer.worth
 
 
-def test_a_ledger_knows_who_breaks_what_as_the_reference_does() -> None:
+def test_violations_found_in_a_ledger_agree_with_the_reference() -> None:
     for seed in range(60):
         instance = random_instance(Random(seed))
         problem = instance.problem()
@@ -385,3 +386,14 @@ def test_what_has_no_printed_form_is_refused() -> None:
     many = np.full((60_000, 1), 2, np.int64)
     with pytest.raises(ModelError, match="as printed"):
         solve_printed(problem_of(PlacementCluster(many, many), [kind]))
+
+
+def test_the_printed_program_leaves_out_applications_that_it_is_too_small_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(printed, "MOST_PLACES", 10)
+    capacity = np.full((4, 2), 4, np.int64)
+    request = np.array([1, 1], np.int64)
+    kinds = [ContainerKind(app, frozenset({"w"}), request, 2) for app in range(3)]
+    answer = solve_printed(problem_of(PlacementCluster(capacity, capacity), kinds))
+    assert answer.kinds.tolist() == [0, 0]

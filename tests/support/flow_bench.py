@@ -48,7 +48,8 @@ class Bench:
         self.graph.add([(larger, number, tasks)], self.view, self.now)
 
     def solve(self) -> int:
-        self.graph.refresh(self.view, self.now)
+        self.graph.observe(self.view)
+        self.graph.refresh(self.now)
         solution = self.graph.solve()
         assert solution.cost is not None
         network = self.graph.network

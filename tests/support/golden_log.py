@@ -2,7 +2,7 @@
 
     time  what  tasks  machines  scheduler
 
-After a change of behaviour that is meant, write the files anew and read the difference:
+After an intended change of behaviour, write the files again and read the difference:
 
     pytest tests/worlds/test_golden.py --update-golden
 """

@@ -37,7 +37,7 @@ class Clock:
 
 
 class Jobs:
-    """What has not started of each job, and when its last task ended."""
+    """Tasks of each job that have not started, and when its last task ended."""
 
     def __init__(self, rows: Sequence[JobRow]) -> None:
         self.rows = rows
@@ -97,7 +97,7 @@ class Worker:
 
 
 class Draws:
-    """What is left to chance: a job's scheduler, and which of several least busy machines."""
+    """What is random: a job's scheduler, and the choice among equally busy machines."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -172,7 +172,7 @@ def murmuration(
 
 
 class Probes:
-    """What is left to chance in Sparrow and Eagle: the machines that are probed."""
+    """What is random in Sparrow and Eagle: the machines that are probed."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -374,7 +374,7 @@ def eagle(
             assert told is not None
             free = [machine for machine in range(machines) if not told.state[machine]]
             chosen = [rng.choice(free) for _ in range(refused)]
-        # What was refused twice goes where long jobs may not.
+        # Probes refused twice go where long jobs may not.
         for _ in chosen:
             clock.at(clock.now + 5 * HOP // 2, workers[rng.randrange(apart)].add, job)
 

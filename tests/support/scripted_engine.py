@@ -37,7 +37,7 @@ Script = Callable[["Scripted", Event, View, int], Sequence[Effect]]
 
 
 class Scripted:
-    """An engine that does what a test says and remembers what it heard."""
+    """An engine that follows a test's script and records the events it gets."""
 
     name: ClassVar[str] = "scripted"
     summary: ClassVar[str] = "For tests."

@@ -55,7 +55,7 @@ def test_estimates_are_wrong_within_their_range(tmp_path: Path) -> None:
     assert right.groups[0].estimate == 100 * SECOND
 
 
-def test_the_first_so_many_jobs_are_read_and_no_further_line_is_looked_at(tmp_path: Path) -> None:
+def test_only_the_requested_number_of_jobs_is_read(tmp_path: Path) -> None:
     path = a_trace(tmp_path, "0 1 1 1\n1 1 1 1\nnonsense\n")
     assert len(list(eagle.read(path, Random(1), most=2))) == 2
 
@@ -73,7 +73,7 @@ def test_the_first_so_many_jobs_are_read_and_no_further_line_is_looked_at(tmp_pa
         (f"{eagle.HEADING}\na,0,1,1,1\n", 2, None),
     ],
 )
-def test_what_is_wrong_in_a_trace_is_told_with_its_line(
+def test_a_mistake_in_a_trace_is_reported_with_its_line(
     tmp_path: Path, text: str, line: int, field: str | None
 ) -> None:
     with pytest.raises(TraceError) as caught:
@@ -179,7 +179,7 @@ def test_a_scenario_names_a_trace_or_has_jobs_drawn(tmp_path: Path) -> None:
         ("fanout", 'name = "yahoo"\njobs = 3\npattern = "E"', "workload.fanout.pattern"),
     ],
 )
-def test_what_is_wrong_in_the_table_is_told_with_its_field(
+def test_a_mistake_in_the_table_is_reported_with_its_field(
     tmp_path: Path, table: str, keys: str, field: str
 ) -> None:
     a_trace(tmp_path, "0 1 1 1\n")

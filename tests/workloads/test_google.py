@@ -264,7 +264,7 @@ def test_a_gzip_file_that_ends_too_early_is_named(tmp_path):
     assert caught.value.hint == "fetch this part again"
 
 
-def test_a_file_that_is_no_gzip_or_no_text_is_named(tmp_path):
+def test_a_file_that_is_not_gzip_or_not_text_is_named(tmp_path):
     trace_2011(tmp_path, simple_jobs(1), [])
     path = write(tmp_path / "task_events" / "part-00000-of-00001.csv.gz", ["plain"])
     with pytest.raises(TraceError, match="not gzip"):
@@ -523,7 +523,7 @@ def test_a_scenario_replays_a_trace_on_its_machines(tmp_path):
     assert execute(loaded, None).counts.jobs_finished == 2
 
 
-def test_the_user_is_told_what_of_the_trace_no_job_can_say(tmp_path):
+def test_what_a_job_cannot_express_of_a_trace_is_reported(tmp_path):
     told = [constraint(700, 1, 0, 2, "clock", "3"), constraint(700, 2, 0, 2, "clock", "3")]
     trace = trace_2011(tmp_path / "trace", simple_jobs(1, 2), simple_tasks(1, 2), told)
     comes_later = "700000000,6,0,p,1,1"

@@ -65,7 +65,7 @@ def test_runs_of_a_program_take_about_as_long() -> None:
         assert max(times) / min(times) <= 1.2 / 0.8 + 1e-6
 
 
-def test_jobs_are_the_same_each_time_and_a_rate_of_nought_leaves_them_out() -> None:
+def test_jobs_are_the_same_each_time_and_a_rate_of_zero_leaves_them_out() -> None:
     assert drawn(days=1) == drawn(days=1)
     spec = clusters.cluster("D")
     without = mapreduce.jobs(spec, DAY, Random(1), rate={"mapreduce": 0.0})
@@ -87,7 +87,7 @@ def test_a_trace_gives_the_same_jobs_back(tmp_path: Path) -> None:
         ('"phases": [{"activities": 1}]', "duration"),
     ],
 )
-def test_a_mistake_in_phases_is_told_with_its_line(
+def test_a_mistake_in_phases_is_reported_with_its_line(
     keys: str, expected: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "jobs.jsonl"

@@ -59,7 +59,7 @@ Script = Callable[["Scripted", Event, View, int], Sequence[Effect]]
 
 
 class Scripted:
-    """An engine that does what a test says and remembers what it heard."""
+    """An engine that follows a test's script and records the events it gets."""
 
     name: ClassVar[str] = "scripted"
     summary: ClassVar[str] = "For tests."
@@ -125,7 +125,7 @@ def claims_of(
 
 
 def committing(cluster: str, machine: int, others: Sequence[int] | None = None) -> Script:
-    """Claims one machine, and others in its place, for every job."""
+    """Claims one machine, with others as alternatives, for every job."""
 
     def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
         if not isinstance(event, JobSubmitted):
@@ -147,7 +147,7 @@ def sampling(cluster: str, **terms: Any) -> Script:
 
 
 def heard_by(script: Script, jobs: list[SimulatedJob], kind: type[R], **fields: Any) -> list[Any]:
-    """What schedulers heard of one kind: when, and what."""
+    """The events of one kind that schedulers got: when, and what."""
     engine = scripted(script)
     fields.setdefault("horizon", 10 * SECOND)
     SimulatedWorld(federated("scripted", jobs, **fields), {"scripted": engine}).run()
@@ -254,7 +254,7 @@ def test_what_one_agent_is_asked_does_not_change_what_another_answers() -> None:
     assert len(set(of_the_south(0))) > 5
 
 
-def test_engines_are_told_of_the_clusters_and_of_their_own_place() -> None:
+def test_engines_get_the_clusters_and_their_own_place() -> None:
     told: dict[str, Context] = {}
 
     def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
@@ -339,12 +339,12 @@ def race(
     spec = federated("scripted", jobs, horizon=horizon)
     run = conformance.ConformanceRun(engine, spec, script=script)
     answers = [(name, event) for _, name, event in engine.heard if isinstance(event, Committed)]
-    # The replay hears the same again.
+    # The replay gets the same again.
     assert len(answers) == 2 * (1 + near)
     return run, [event for name, event in answers if name == "r"]
 
 
-def test_a_claim_whose_first_choice_is_taken_meanwhile_lands_on_the_next() -> None:
+def test_a_claim_whose_first_choice_was_taken_lands_on_the_next() -> None:
     run, answers = race([1])
     placed = {record.job: record for record in run.of(PlacedRecord)}
     assert (placed["near0"].at, placed["near0"].machines) == (11 * MS, [0])

@@ -83,8 +83,7 @@ def test_work_can_be_dealt_out_in_turn_or_at_random() -> None:
 @pytest.mark.parametrize("engine", ["omega", "monolithic", "partitioned", "mesos", "mapreduce"])
 def test_a_job_is_given_up_after_a_thousand_attempts(engine: str) -> None:
     settings: dict[str, Any] = {"t_job": 1_000, "t_task": 0}
-    if engine != "mesos":
-        settings["backoff"] = 0
+    settings["refuse" if engine == "mesos" else "backoff"] = 0
     wide = job("wide", 3, cpu=4_000, seconds=None)
     spec = scenario(
         engine, [wide], cell=cell(2), replicas=1, settings=settings, horizon=60 * SECOND
@@ -113,7 +112,7 @@ def test_a_gang_pushes_out_what_is_below_it_once_all_of_it_fits() -> None:
     assert [(x.job, x.why, x.at) for x in lost] == [("low", "preempted", placed.at)]
 
 
-def test_a_scheduler_that_may_not_wield_a_precedence_waits_and_says_so() -> None:
+def test_a_job_above_its_schedulers_precedence_limit_waits_and_is_explained() -> None:
     limited = entry("s", limits=SchedulerLimits(precedence=3, resources=Resources(0, 64 * GIB)))
     jobs = [job("modest", 1, precedence=3), job("proud", 1, precedence=4)]
     spec = scenario("omega", jobs, fleet=(limited,), horizon=20 * SECOND)

@@ -117,7 +117,7 @@ def an_update(machine: int) -> WaitUpdate:
     return WaitUpdate(one, np.array([2], np.uint8), where, 100, 4, (500,), 1, 0)
 
 
-def test_a_scheduler_that_has_not_begun_hears_of_no_placements() -> None:
+def test_a_scheduler_that_has_not_started_gets_no_placements() -> None:
     view = WaitView()
     feed(view, an_update(0), 0, 0)
     assert view.waiting == 0

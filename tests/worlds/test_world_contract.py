@@ -1,4 +1,4 @@
-"""What the host refuses to engines, by name."""
+"""What the host refuses from engines; errors name the engine."""
 
 from __future__ import annotations
 

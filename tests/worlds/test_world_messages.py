@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from scripted_engine import (
     Scripted,
     claim,
@@ -13,6 +14,7 @@ from scripted_engine import (
 )
 
 from argosy.cell import View
+from argosy.host.setup import HostSetup
 from argosy.model.effects import Effect, Enqueue, Send, WakeMe
 from argosy.model.events import (
     Committed,
@@ -30,8 +32,9 @@ from argosy.model.scenario import (
     Partition,
     UniformLatency,
 )
-from argosy.testing.builders import SECOND, job
+from argosy.testing.builders import SECOND, job, scenario
 from argosy.worlds.sim import SimulatedWorld
+from argosy.worlds.sim.network import SimulatedNetwork
 
 
 def greet(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
@@ -97,6 +100,23 @@ def test_a_partition_cuts_messages_both_ways_while_it_lasts() -> None:
     assert world.host.links.counts["cut"] == 3
 
 
+def test_partitions_that_overlap_cut_messages_until_the_last_of_them_heals() -> None:
+    cuts = (
+        Partition(at=int(2.5 * SECOND), lasts=3 * SECOND, isolated=("s-1",)),
+        Partition(at=int(3.5 * SECOND), lasts=4 * SECOND, isolated=("s-1",)),
+    )
+    world, got = greetings(faults=cuts)
+    assert [name for _, name in got] == ["0", "1", "2", "8", "9"]
+    assert world.host.links.counts["cut"] == 5
+
+
+def test_schedulers_that_are_isolated_together_hear_each_other() -> None:
+    cut = Partition(at=0, lasts=60 * SECOND, isolated=("s-0", "s-1"))
+    world, got = greetings(faults=(cut,))
+    assert len(got) == 10
+    assert world.host.links.counts["cut"] == 0
+
+
 def test_requests_wait_until_a_partition_heals() -> None:
     cut = Partition(at=0, lasts=4 * SECOND, isolated=("s",))
 
@@ -136,3 +156,28 @@ def test_partitions_need_not_be_listed_in_order() -> None:
 
     _, heard = world_of(script, [job("a", 1, submit=1)], faults=cuts)
     assert [now for now, _, event in heard if isinstance(event, Committed)] == [3 * SECOND]
+
+
+@pytest.mark.parametrize(
+    ("spans", "healed"), [([(1, 3), (2, 4)], 6), ([(1, 6), (2, 2)], 7), ([(2, 2), (1, 6)], 7)]
+)
+def test_requests_wait_for_the_last_of_the_partitions_that_overlap(
+    spans: list[tuple[int, int]], healed: int
+) -> None:
+    cuts = tuple(
+        Partition(at=at * SECOND, lasts=lasts * SECOND, isolated=("s",)) for at, lasts in spans
+    )
+
+    def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
+        if isinstance(event, JobSubmitted):
+            return [claim(view, event, 0, engine.context.name)]
+        return ()
+
+    _, heard = world_of(script, [job("a", 1, submit=3)], faults=cuts)
+    answered = [now for now, _, event in heard if isinstance(event, Committed)]
+    assert answered == [healed * SECOND]
+
+
+def test_a_round_trip_of_drawn_latency_is_twice_its_mean() -> None:
+    spec = scenario("omega", [], network=Network(latency=UniformLatency(low=100, high=900)))
+    assert SimulatedNetwork.of(HostSetup.of(spec)).round_trip == 1_000

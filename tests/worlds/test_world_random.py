@@ -1,4 +1,4 @@
-"""Whatever random workload meets whatever faults: nothing is lost, nothing oversubscribed."""
+"""Random workloads with random faults: nothing is lost, and nothing is oversubscribed."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def workloads(draw: st.DrawFn) -> list[SimulatedJob]:
     ]
 
 
-#: A partition may lose all its machines that are large enough, and then nobody can help.
+#: A partition may lose all machines that are large enough; then no engine can help.
 WHOLE_CELL = [engine for engine in ENGINES.values() if engine.name != "partitioned"]
 
 
@@ -100,7 +100,7 @@ def test_every_task_finishes_once_the_faults_are_over(
                 }
             )
         )
-    # What does not fit as a whole into the empty cell can never be placed all or nothing.
+    # A job that does not fit into the empty cell can never be placed all or nothing.
     is_atomic = options.get("transaction") == "atomic" or engine.name == "ilp-all"
     if is_atomic or (engine.capabilities.gang and any(j.job.gang for j in jobs)):
         jobs = [j for j in jobs if j.tasks * j.groups[0].request.cpu <= 8_000]

@@ -1,4 +1,4 @@
-"""The native core, as the facades see it: a stub for each of its folders; all names are in `_core`."""
+"""The native core, as the facades see it: one stub per folder; all names are in `_core`."""
 
 from argosy._core.cell import AuditFailure, Cell, CellSnapshot, CellView, Rule, Why
 from argosy._core.clock import Budget, ClockBudget, WorkBudget

@@ -33,6 +33,7 @@ class Why(IntEnum):
     RELEASED = 21
     CANCELLED = 22
     FAILED = 23
+    NOT_OFFERED = 24
 
 class Rule(IntEnum):
     FIRST = 0

@@ -1,5 +1,6 @@
 """The runtime of tasks: see core/host."""
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final, TypeAlias
 
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from argosy._core.cell import Cell
 from argosy._core.waits import WaitView
 
-#: When the next timer is due if there is none.
+#: The due time of the next timer if there is none.
 NEVER: Final[int]
 
 class TaskState(IntEnum):
@@ -26,6 +27,7 @@ class RuntimeEvent(IntEnum):
     LOST = 3
     PROBES = 4
     PHASES = 5
+    ROOM = 8
     CALL = 16
     SUBMIT = 32
     FAULT = 33
@@ -47,7 +49,7 @@ class QueueRules:
         steal_attempts: int = 0,
         steal_from: int = 0,
         steal_limit: int = 0,
-        steal_seed: int = ...,
+        steal_seed: int = 0,
     ) -> None: ...
 
 class QueueRows:
@@ -58,10 +60,19 @@ class QueueRows:
         shapes: NDArray[np.int32],
         durations: NDArray[np.int64],
         estimates: NDArray[np.int64],
+        requirements: Sequence[int] = (),
     ) -> None: ...
 
 class ProbeTerms:
-    def __init__(self, job: int, owner: int, scheduler: int, shape: int, estimate: int) -> None: ...
+    def __init__(
+        self,
+        job: int,
+        owner: int,
+        scheduler: int,
+        shape: int,
+        estimate: int,
+        requirement: int = 0,
+    ) -> None: ...
 
 class Hand:
     def __init__(
@@ -118,7 +129,7 @@ class Board:
     def abandoned_by_job(self) -> NDArray[np.int64]: ...
     def cancelled_by_job(self) -> NDArray[np.int64]: ...
 
-#: Tasks, machines, estimates, shapes, and when those that ended had begun.
+#: Tasks, machines, estimates, shapes, and the start times of ended tasks.
 _Notices: TypeAlias = tuple[
     NDArray[np.int64],
     NDArray[np.int32],
@@ -134,7 +145,7 @@ _TaskColumns: TypeAlias = tuple[
     NDArray[np.int64],
     NDArray[np.int64],
 ]
-#: A kind, the time, and two numbers of whoever pushed it.
+#: A kind, the time, and two numbers from whoever pushed it.
 _Event: TypeAlias = tuple[int, int, int, int]
 
 class TaskRuntime:
@@ -149,7 +160,7 @@ class TaskRuntime:
     @property
     def board(self) -> Board: ...
 
-    # The clock and what is to come.
+    # The clock and future events.
     @property
     def now(self) -> int: ...
     @property
@@ -164,7 +175,7 @@ class TaskRuntime:
     def record_into(self, buffer: LineBuffer | None) -> None: ...
     def due(self, ticket: int, at: int) -> _Event | None: ...
 
-    # Who hears of what.
+    # Who is notified of what.
     def hear_own(self, owner: int) -> None: ...
     def hear_all(self) -> None: ...
     def listen(self, owner: int, view: WaitView | None) -> None: ...
@@ -199,7 +210,7 @@ class TaskRuntime:
     def task_columns(self) -> _TaskColumns: ...
     def running_columns(self) -> _TaskColumns: ...
 
-    # Work that a job's tasks share.
+    # Work shared by a job's tasks.
     def add_pool(
         self, job: int, activities: NDArray[np.int64], durations: NDArray[np.int64]
     ) -> None: ...
@@ -209,17 +220,22 @@ class TaskRuntime:
         self,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
 
-    # Queues at machines, and probes in them.
+    # Machines' queues, and probes in them.
     def enqueue(
         self, at: int, scheduler: int, rows: QueueRows, first: int = 0, spacing: int = 0
     ) -> None: ...
+    def add_requirement(self, attributes: Sequence[int]) -> int: ...
     def lose_queue(self, machine: int) -> NDArray[np.int64]: ...
+    def lose_probes(self, machine: int) -> None: ...
     def pump(self, machine: int) -> None: ...
     def keep_loads(self) -> None: ...
     def beat_every(self, every: int, counts_sent: bool = False) -> None: ...
     def queue_state(
         self, only_long: bool = False, as_of_beat: bool = False
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+    def queue_room(self) -> NDArray[np.int64]: ...
+    def await_room(self, machines: NDArray[np.int32]) -> None: ...
+    def take_roomy(self) -> NDArray[np.int32]: ...
     @property
     def stolen(self) -> int: ...
     def set_round_trip(self, round_trip: int) -> None: ...

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from argosy._core.random import Random
 
-#: Of shapes: numbers, requests. Of jobs: numbers, totals, whether over, entries. Of entries: indices,
-#: work, machines, shapes, versions. Of machines: busy-until times. See core/waits/wait_state.hpp.
+#: Shapes: numbers, requests. Jobs: numbers, totals, whether over, number of entries. Entries: indices,
+#: work, machines, shapes, versions. Machines: busy-until times. See core/waits/wait_state.hpp.
 _Columns: TypeAlias = tuple[
     NDArray[np.int32],
     NDArray[np.int64],

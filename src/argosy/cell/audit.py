@@ -11,9 +11,9 @@ __all__ = ["AuditFailure", "Usage"]
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What one scheduler holds at this moment."""
+    """What one scheduler currently holds."""
 
     resources: dict[str, int]
     tasks: int
-    #: Jobs of which at least one task is placed: what a limit of jobs counts.
+    #: Jobs with at least one placed task; the job limit counts these.
     jobs: int

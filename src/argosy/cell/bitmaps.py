@@ -7,16 +7,16 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-#: One bit a machine in words of 64: machine m is bit m % 64 of word m // 64.
+#: One bit per machine in 64-bit words: machine m is bit m % 64 of word m // 64.
 Bitmap: TypeAlias = NDArray[np.uint64]
 
 _WORD = 64
 
 
 def to_mask(bitmap: Bitmap, machines: int) -> NDArray[np.bool_]:
-    """A truth value for each of the first `machines` machines; those beyond the bitmap are not in it."""
+    """A boolean for each of the first `machines` machines; false for those beyond the bitmap."""
     bits = np.unpackbits(bitmap.view(np.uint8), count=machines, bitorder="little")
-    # The bits are zeros and ones already, so the bytes can be read as they are.
+    # The bits are already zeros and ones, so the bytes can be read as booleans.
     return bits.view(np.bool_)
 
 

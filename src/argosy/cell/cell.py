@@ -29,8 +29,9 @@ UNLIMITED: Final = 2**62
 class Cell(View):
     """Machines, claims and counts. `audited` recounts everything after each commit and each end.
 
-    The cell grows: machines may come with resources, node groups and node sets that were not named when
-    it was made. Machines that were there have nothing of a new resource."""
+    The cell grows: machines may bring resources, node groups and node sets that were unknown when it
+    was made. Existing machines have none of a new resource.
+    """
 
     def __init__(
         self,
@@ -57,25 +58,25 @@ class Cell(View):
         self._native.set_audited(audited)
         self._audited = audited
         self._first_width = len(dimensions)
-        #: As they were set, for the parts of a scheduler that are heard of later.
+        #: Limits as they were set, for parts of a scheduler that appear later.
         self._limits: dict[str, tuple[Resources | None, int | None, int | None]] = {}
         super().__init__(self._native, names)
 
     @property
     def native(self) -> Columns:
-        """For the worlds, which run machines against the same columns."""
+        """The native columns, for worlds that run machines against them."""
         return self._native
 
     def view(self) -> View:
-        """The live cell without its door."""
+        """A read-only view of the live cell."""
         return View(self._native, self._names)
 
     def snapshot(self) -> Snapshot:
         return Snapshot(self._native.snapshot(), self._names)
 
     def scheduler_number(self, name: str) -> int:
-        """A scheduler is known from the first mention of its name; a part of one (``mesos:batch``)
-        has the limits of the whole."""
+        """The scheduler's number, assigned at the first mention of its name. A part of a scheduler
+        (``mesos:batch``) has the limits of the whole."""
         number = self._names.schedulers.get(name)
         if number is None:
             try:
@@ -97,9 +98,9 @@ class Cell(View):
         jobs: int | None,
         precedence: int | None = None,
     ) -> None:
-        """What the scheduler may hold from now on, and the highest precedence it may claim with. None
-        means no limit, and so does an amount of 0: a limit of some resources says nothing of the
-        others. A limit of a resource that no machine has holds once one has. Nothing is taken away."""
+        """Sets what the scheduler may hold from now on, and the highest precedence it may claim with.
+        None and 0 mean no limit; resources not mentioned are unlimited. A limit on a resource that no
+        machine has applies once one has it. Existing claims stay."""
         if scheduler == OPERATOR:
             raise ModelError("the operator has no limits", hint="name a scheduler")
         if jobs is not None and jobs < 0:
@@ -118,21 +119,21 @@ class Cell(View):
         )
 
     def admit(self, number: int, job: Job) -> None:
-        """From now on everybody can read the job's placement constraints: see `applications`."""
+        """Makes the job's placement constraints readable for everyone: see `applications`."""
         known = self._names.change()
         known.applications[number] = job
         known.applications_version += 1
 
     def retire(self, number: int) -> None:
-        """The job is over, and its constraints with it."""
+        """The job is over: removes its constraints."""
         if number in self._names.known.applications:
             known = self._names.change()
             del known.applications[number]
             known.applications_version += 1
 
     def commit(self, transaction: Transaction) -> Outcome:
-        """Judge the transaction against the cell as it is. What makes no sense raises `ModelError`
-        and changes nothing; what is merely refused is in the outcome."""
+        """Checks the transaction against the current cell and applies it. An invalid one raises
+        `ModelError` and changes nothing; refusals are in the outcome."""
         number = self.scheduler_number(transaction.scheduler)
         claims = _NO_CLAIMS if transaction.claims is None else transaction.claims
         arrays = (
@@ -205,11 +206,12 @@ class Cell(View):
         )
 
     def confirm(self, tasks: TaskArray) -> Outcome:
-        """The truth has these tasks where they were assumed to be."""
+        """The other system has confirmed the assumed claims of these tasks."""
         return self.commit(Transaction(OPERATOR, confirms=tasks))
 
     def forget(self, tasks: TaskArray) -> Outcome:
-        """The truth does not have these tasks where they were assumed: their room is free again."""
+        """The other system has not accepted the assumed claims of these tasks: their room is free
+        again."""
         return self.commit(Transaction(OPERATOR, forgets=tasks))
 
     def assumed(self) -> TaskArray:
@@ -220,7 +222,8 @@ class Cell(View):
         return self._native.is_assumed(task)
 
     def end(self, tasks: TaskArray) -> tuple[Refusal, ...]:
-        """These tasks ended, whoever's they were: one transaction. Those without a claim come back."""
+        """Ends tasks of any scheduler, as one transaction; returns a refusal for each task without a
+        claim."""
         try:
             unknown = self._native.end(tasks)
         except TypeError as error:
@@ -228,7 +231,7 @@ class Cell(View):
         return tuple([Refusal(Why.NOT_CLAIMED, task=task) for task in unknown])
 
     def _widen(self) -> None:
-        """There are new dimensions: limits may name them, and what schedulers want has 0 of them."""
+        """Extends limits to new dimensions; announced wants have 0 of these."""
         for scheduler, limits in self._limits.items():
             self.set_limits(scheduler, *limits)
         known = self._names.change()
@@ -236,8 +239,8 @@ class Cell(View):
         known.wants = {name: _padded(wants, width) for name, wants in known.wants.items()}
 
     def _check_wants(self, wants: Wants) -> None:
-        """Other schedulers compute with it, so it has to make sense."""
-        # A scheduler may not have heard of the latest dimensions.
+        """Checks announced wants, because other schedulers compute with them."""
+        # A scheduler may not know the latest dimensions yet.
         is_known = self._first_width <= len(wants.amounts) <= len(self.dimensions)
         if not is_known or min(wants.amounts) < 0 or not 0 < wants.weight < inf:
             raise ModelError(
@@ -246,7 +249,7 @@ class Cell(View):
             )
 
     def claims(self) -> int:
-        """How many tasks hold a claim."""
+        """Number of tasks that hold a claim."""
         return self._native.claims
 
     def machine_of(self, task: int) -> int | None:
@@ -258,11 +261,11 @@ class Cell(View):
         return self.scheduler_name(scheduler) if scheduler >= 0 else None
 
     def tasks_on(self, machine: int) -> TaskArray:
-        """Oldest claim first."""
+        """Tasks on the machine, oldest claim first."""
         return self._native.claims_on(machine)
 
     def usage(self) -> dict[str, Usage]:
-        """Who holds what: for reports on schedulers that share a cell."""
+        """What each scheduler holds, for reports."""
         used = {}
         for name, number in self._names.schedulers.items():
             resources, tasks, jobs = self._native.usage(number)
@@ -270,7 +273,7 @@ class Cell(View):
         return used
 
     def audit(self) -> list[str]:
-        """Recount everything from the claims; a sentence for every discrepancy."""
+        """Recounts everything from the claims; returns a sentence for each discrepancy."""
         return self._native.audit()
 
     def require_sound(self) -> None:
@@ -292,7 +295,8 @@ _NO_EVICTIONS: Final = (_read_only(np.empty(0, np.int64)), _read_only(np.empty(0
 
 @lru_cache(maxsize=4_096)
 def _all_accepted(count: int) -> tuple[Any, Any, Any, Any, list[int]]:
-    """The rows of an outcome without a refusal, which is what most are: all of one length share them."""
+    """The rows of an outcome without refusals. Most outcomes are such, so those of one length share
+    them."""
     return (
         _read_only(np.ones(count, np.bool_)),
         _read_only(np.zeros(count, np.uint8)),

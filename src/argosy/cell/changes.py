@@ -27,24 +27,24 @@ from argosy.model.transactions import (
     ReviveMachine,
 )
 
-#: Bound on the sum of all machines' capacities in a dimension, so that no native sum overflows.
+#: Bound on the total capacity of all machines in a dimension, so that no native sum overflows.
 _MOST_IN_ALL: Final = 2**62
 #: As in the native core.
 _MOST_SETS: Final = 2**24
 
 
 class Growth:
-    """What changes name that the cell does not know, in the order of mention."""
+    """Names in machine changes that are new to the cell, in order of mention."""
 
     def __init__(self, columns: Columns, names: Names) -> None:
         self._columns = columns
         self._names = names
         self.dimensions: list[str] = []
-        #: By group.
+        #: New sets by group.
         self.sets: dict[str, dict[str, None]] = {}
 
     def vector(self, capacity: Resources, machine: str) -> list[int]:
-        """By dimension, the new ones included."""
+        """Amounts by dimension, including new ones."""
         amounts = dict(capacity.items())
         known = self._names.known.dimensions
         for name, amount in amounts.items():
@@ -78,7 +78,7 @@ class Growth:
             raise ModelError(f"{machine}: more than 2^24 node sets")
 
     def make(self) -> bool:
-        """Whether there are new dimensions now."""
+        """Makes the cell grow; returns whether there are new dimensions."""
         if self.sets:
             self._names.add_sets(self.sets)
             self._columns.add_sets(sum(map(len, self.sets.values())))
@@ -89,7 +89,7 @@ class Growth:
 
 
 def check_changes(columns: Columns, names: Names, changes: Sequence[MachineChange]) -> Growth:
-    """Raise `ModelError` unless all of `changes` can be made one after another."""
+    """Raises `ModelError` unless all of `changes` can be made one after another."""
     growth = Growth(columns, names)
     machines = columns.machines
     in_all = columns.capacity_ever()
@@ -127,7 +127,7 @@ def check_changes(columns: Columns, names: Names, changes: Sequence[MachineChang
 
 
 def _sum(amounts: Sequence[int], others: Sequence[int], sign: int) -> list[int]:
-    """Dimension by dimension; what is not there is 0."""
+    """The sum per dimension; missing ones count as 0."""
     length = max(len(amounts), len(others))
     padded = [*amounts, *(0,) * (length - len(amounts))]
     for at, other in enumerate(others):
@@ -138,7 +138,7 @@ def _sum(amounts: Sequence[int], others: Sequence[int], sign: int) -> list[int]:
 def make_changes(
     columns: Columns, names: Names, changes: Sequence[MachineChange]
 ) -> tuple[int, ...]:
-    """Make changes that were checked, in a cell that has grown; the numbers of the machines added."""
+    """Makes checked changes in a cell that has grown; returns the numbers of the machines added."""
     first = columns.machines
     dimensions = names.known.dimensions
     for kind, run in groupby(changes, type):

@@ -16,11 +16,11 @@ from argosy.model.transactions import Claims, TaskArray
 
 
 class Draft:
-    """Collects claims over one view. Each `place` counts the room that earlier ones have taken."""
+    """Collects claims over one view. Each `place` accounts for the room taken by earlier ones."""
 
     def __init__(self, view: View, adjust: NDArray[np.int64] | None = None) -> None:
         self._view = view
-        #: What to add to the room the view shows, per machine and dimension.
+        #: Added to the room that the view shows, per machine and dimension.
         self._adjust = adjust
         self._parts: list[Claims] = []
         self._unplaced: list[TaskArray] = []
@@ -39,11 +39,11 @@ class Draft:
         prefer: Iterable[tuple[Bitmap, int]] = (),
         preempt_below: int | None = None,
     ) -> tuple[Found, TaskArray]:
-        """Machines for `tasks`, all of one shape, and the tasks that found none.
+        """Chooses machines for `tasks`, all of one shape; returns the tasks that found none.
 
-        Each pair in `prefer` offers its machines to so many tasks at most, before all machines are
-        looked at. With `preempt_below`, tasks that find no free room may count what claims of a lower
-        precedence hold."""
+        Each pair in `prefer` is a set of machines to try first, and the most tasks it may take. With
+        `preempt_below`, tasks that find no free room may use what claims of lower precedence hold.
+        """
         if requires:
             having = self._view.where(requires)
             within = having if within is None else within & having
@@ -73,7 +73,7 @@ class Draft:
         return found, left
 
     def _add(self, tasks: TaskArray, shape: int, found: Found) -> TaskArray:
-        """Keeps what was found for the first of `tasks`, and returns the others."""
+        """Adds what was found for the first of `tasks`; returns the others."""
         count = len(found)
         if count:
             shapes = np.empty(count, np.int32)
@@ -83,7 +83,7 @@ class Draft:
         return tasks[count:]
 
     def _taken(self) -> NDArray[np.int64] | None:
-        """What earlier placements leave of the room the view shows, as a correction to it."""
+        """The room taken by earlier placements, as a correction to the view."""
         if not self._parts:
             return self._adjust
         if self._adjust is None:

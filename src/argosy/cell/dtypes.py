@@ -9,12 +9,12 @@ import numpy as np
 
 from argosy.model.errors import ModelError
 
-#: Name, what was given, the type of its numbers, and how many axes it has.
+#: Name, given value, required element type and number of axes.
 Column = tuple[str, Any, type[np.generic], int]
 
 
 def misfit(columns: Iterable[Column], otherwise: Exception) -> ModelError:
-    """About the first column that is not as it has to be; None is always good."""
+    """The error for the first column with the wrong type; None is always valid."""
     for name, given, kind, axes in columns:
         if given is None:
             continue

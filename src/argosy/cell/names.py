@@ -50,20 +50,20 @@ class Known:
 
     def __init__(self, dimensions: tuple[str, ...]) -> None:
         self.groups: dict[str, Group] = {}
-        #: How many attributes there are, in the order of their numbers.
+        #: Number of attributes; they are numbered in order of appearance.
         self.attributes = 0
-        #: How often the labels of a machine that was there changed.
+        #: How often labels of existing machines have changed.
         self.labels_version = 0
-        #: What schedulers last said they want; the core has no use for it.
+        #: The latest wants announced by schedulers; the core does not use them.
         self.wants: dict[str, Wants] = {}
-        #: Jobs with constraints that are not over, and how often one came or went.
+        #: Jobs with constraints that are not over; how often one was added or removed.
         self.applications: dict[int, Job] = {}
         self.applications_version = 0
         self.set_dimensions(dimensions)
 
     def set_dimensions(self, dimensions: tuple[str, ...]) -> None:
         self.dimensions = dimensions
-        #: What the core's counts of machines ruled out are about.
+        #: Names of the counters in which the core counts excluded machines.
         self.ruled_out = (*dimensions, FILTERED, DOWN)
 
     def copied(self) -> Known:
@@ -95,42 +95,42 @@ class Known:
 
 
 class Names:
-    """Numbers are dense and given in the order of first mention."""
+    """Numbers are dense, in order of first mention."""
 
     def __init__(self, dimensions: tuple[str, ...]) -> None:
         self.known = Known(dimensions)
         self._is_shared = False
         self.machines: list[str] = []
         self.machine_numbers: dict[str, int] = {}
-        #: Names and groups of node sets in the order of their numbers.
+        #: Names and groups of node sets, by number.
         self.sets: list[str] = []
         self._group_of_set: list[str] = []
         self._attributes: dict[tuple[str, str], int] = {}
         self._tags: dict[str, int] = {}
-        #: Tags in the order of their numbers.
+        #: Tags by number.
         self.tags: list[str] = []
-        #: The operator is number 0: the native core exempts it.
+        #: The operator is number 0, which the native core exempts from limits.
         self.schedulers = {OPERATOR: 0}
-        #: Resources that the cell was not made with, by number: requests may name them before a machine
+        #: Resources added after the cell was made, by number; requests may name them before any machine
         #: has them.
         self._apart: dict[str, int] = {}
-        #: Shapes asked for before: most tasks of a workload ask for the same few.
+        #: Known shapes: most tasks of a workload ask for the same few.
         self.shapes: dict[tuple[int, int, int, tuple[str, ...]], int] = {}
 
     def share(self) -> Known:
-        """What is known now, for good."""
+        """What is known now, as a value that will not change."""
         self._is_shared = True
         return self.known
 
     def change(self) -> Known:
-        """What is known now, to be changed by the caller."""
+        """What is known now, for the caller to change."""
         if self._is_shared:
             self.known = self.known.copied()
             self._is_shared = False
         return self.known
 
     def amounts(self, request: Resources) -> tuple[tuple[int, ...], list[tuple[int, int]]]:
-        """What is asked for by dimension, and of resources that no machine has, by number."""
+        """The request by dimension, and the part of it for resources that no machine has, by number."""
         dimensions = self.known.dimensions
         if not request.extras and dimensions[:2] == BASE_DIMENSIONS:
             return (request.cpu, request.memory, *(0,) * (len(dimensions) - 2)), []
@@ -144,16 +144,16 @@ class Names:
         return vector, apart
 
     def add_dimensions(self, new: Sequence[str]) -> list[int]:
-        """The numbers by which requests named them so far, or would have."""
+        """Adds dimensions; returns the numbers under which requests refer to them."""
         self.change().set_dimensions((*self.known.dimensions, *new))
         return [self._apart.setdefault(name, len(self._apart)) for name in new]
 
     def resource(self, number: int) -> str:
-        """The name of a resource that the cell was not made with."""
+        """The name of a resource added after the cell was made."""
         return next(islice(self._apart, number, None))
 
     def add_sets(self, new: Mapping[str, Iterable[str]]) -> None:
-        """By group; the groups may be new, too."""
+        """Adds sets by group; groups may be new too."""
         groups = self.change().groups
         for group, names in new.items():
             sets = dict(groups[group].sets) if group in groups else {}
@@ -167,7 +167,7 @@ class Names:
         return tuple(self.sets[at] for at in numbers if self._group_of_set[at] == group)
 
     def sets_joined(self, joins: dict[str, tuple[str, ...]]) -> list[int]:
-        """The numbers of sets that are all known."""
+        """The numbers of sets, all of which are known."""
         known = self.known
         return [
             number
@@ -192,7 +192,7 @@ class Names:
         return self._attributes.get((key, value))
 
     def attributes(self, count: int) -> tuple[tuple[str, str], ...]:
-        """The first attributes that machines had, with their values."""
+        """The first `count` attributes of machines, with their values."""
         return tuple(islice(self._attributes, count))
 
     def tag(self, name: str) -> int:

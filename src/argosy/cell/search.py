@@ -11,7 +11,7 @@ from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.transactions import MachineArray, VersionArray
 from argosy.model.units import format_amount
 
-#: Keys of `Found.ruled_out` beside the names of dimensions.
+#: Keys of `Found.ruled_out` other than dimensions.
 FILTERED: Final = "filtered"
 DOWN: Final = "down"
 
@@ -24,27 +24,27 @@ _TITLES: Final = tuple(rule.name.lower().replace("_", " ") for rule in Rule)
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
-    """Machines for identical tasks, at most as many as were asked for, and what was seen."""
+    """Machines for identical tasks, at most as many as asked for, and what was seen in the search."""
 
     machines: MachineArray
-    #: The machines' versions when they were looked at: what `Claims.versions` wants.
+    #: The machines' versions during the search, for `Claims.versions`.
     versions: VersionArray
     asked: int
     rule: Rule
-    #: Looks, and looks that found room. Only first fit, if it finds all, looks at a machine twice.
+    #: Machines examined, and those with room. Only first fit, if it finds all, counts a machine twice.
     looked_at: int
     feasible: int
-    #: Looks without room: by the first dimension lacking, ``filtered`` or ``down``. No zeros.
+    #: Machines without room: by the first dimension lacking, ``filtered`` or ``down``. No zeros.
     ruled_out: dict[str, int]
-    #: Known where fewer machines were found than asked for.
+    #: Only if fewer machines were found than asked for.
     nearest_miss: Refusal | None = None
-    #: Of the first placement, under a rule that ranks: its left-over or key, and the runner-up's.
+    #: For the first placement, under a rule that ranks: its leftover or key, and the runner-up's.
     score: int | None = None
     second: int | None = None
     second_score: int | None = None
-    #: Where fewer were found: whether some machine would be large enough if it were empty.
+    #: If fewer were found: whether some machine would be large enough if it were empty.
     could_fit: bool = False
-    #: Attributes the machines had to have, for the explanation.
+    #: Required attributes, for the explanation.
     requires: dict[str, str] = {}
 
     def __len__(self) -> int:
@@ -72,15 +72,14 @@ class Found(msgspec.Struct, frozen=True, gc=False):
             amount = format_amount(miss.dimension, miss.lacking)
             if not self.could_fit:
                 return (
-                    f"no machine is large enough, even if empty: ask for {amount} less, or add one"
+                    f"no machine is large enough, even if empty: ask for {amount} less, "
+                    "or add a larger one"
                 )
             return f"free {amount} on the nearest machine, or ask for {amount} less"
         if self.ruled_out.get(FILTERED):
             wanted = ", ".join(f"{key}={value}" for key, value in self.requires.items())
             named = f" ({wanted})" if wanted else ""
-            return (
-                f"relax what the task requires of its machine{named}, or add a machine that has it"
-            )
+            return f"relax the task's machine requirements{named}, or add a machine that meets them"
         if self.ruled_out.get(DOWN):
             return "bring back a machine that is gone or draining"
         return "add a machine"

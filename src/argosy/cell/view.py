@@ -34,7 +34,7 @@ _MOST = 2**62
 
 
 class View:
-    """Reads of a cell. Machines are numbers from 0 to `machines` - 1, gone ones included."""
+    """Reads a cell. Machines are numbered from 0 to `machines` - 1, including removed ones."""
 
     def __init__(self, columns: Columns | CellSnapshot, names: Names) -> None:
         self._columns = columns
@@ -46,7 +46,7 @@ class View:
 
     @property
     def dimensions(self) -> tuple[str, ...]:
-        """The resources that machines have. A live view sees new ones come, at the end."""
+        """The resources that machines have. In a live view, new ones may appear at the end."""
         return self._known.dimensions
 
     @property
@@ -66,7 +66,7 @@ class View:
         return number
 
     def free(self, machines: MachineArray | None = None) -> NDArray[np.int64]:
-        """What is free, a row per machine (all, or those listed) and a column per dimension."""
+        """Free resources, one row per machine (all, or those listed) and one column per dimension."""
         try:
             return self._columns.free(machines)
         except TypeError as error:
@@ -85,7 +85,7 @@ class View:
             raise misfit([("machines", machines, np.int32, 1)], error) from None
 
     def is_up(self, machine: int) -> bool:
-        """Whether the machine is there; it may be draining."""
+        """Whether the machine is up; it may be draining."""
         return self._columns.is_up(machine)
 
     def is_draining(self, machine: int) -> bool:
@@ -96,16 +96,16 @@ class View:
         return self._columns.takes_claims()
 
     def used_total(self) -> dict[str, int]:
-        """What claims hold, over all machines."""
+        """Resources held by claims, over all machines."""
         return dict(zip(self.dimensions, self._columns.used_total(), strict=True))
 
     def capacity_total(self) -> dict[str, int]:
-        """Over machines that are up, draining ones included."""
+        """Capacity of all machines that are up, including draining ones."""
         return dict(zip(self.dimensions, self._columns.capacity_total(), strict=True))
 
     def shape(self, request: Resources, tags: Sequence[str] = (), precedence: int = 0) -> int:
-        """The number for what a task asks for; the same question gets the same number. A resource that
-        no machine has may be asked for: such a task fits nowhere until there is one."""
+        """The number of a shape; equal arguments give the same number. A task may ask for a resource
+        that no machine has; it fits nowhere until one has it."""
         if request.extras:
             return self._intern(request, tags, precedence)
         key = (request.cpu, request.memory, precedence, tuple(tags))
@@ -124,11 +124,11 @@ class View:
             raise ModelError(str(error)) from None
 
     def shape_request(self, shape: int) -> tuple[int, ...]:
-        """The amounts a shape asks for, in the order of `dimensions`."""
+        """The request of a shape, in the order of `dimensions`."""
         return tuple(self._columns.shape_parts(shape)[0])
 
     def unknown_resource(self, shape: int) -> str | None:
-        """The first resource a shape asks for that no machine has; None if they have all of them."""
+        """The first resource in a shape's request that no machine has, or None."""
         resource = self._columns.shape_beyond(shape)[0]
         return None if resource < 0 else self._names.resource(resource)
 
@@ -139,8 +139,8 @@ class View:
     def tagged_on(
         self, machines: MachineArray, scheduler: str
     ) -> tuple[TaskArray, MachineArray, ShapeArray, NDArray[np.bool_]]:
-        """Containers with tags on some machines, whoever placed them: task, machine, shape, and
-        whether it was this scheduler."""
+        """Tagged containers of all schedulers on some machines: task, machine, shape, and whether this
+        scheduler placed it."""
         try:
             tasks, where, shapes, who = self._columns.tagged_claims_on(machines)
         except TypeError as error:
@@ -148,22 +148,22 @@ class View:
         return tasks, where, shapes, who == self._scheduler(scheduler)
 
     def applications(self) -> Mapping[int, Job]:
-        """Jobs with placement constraints that are not over, by number, whoever schedules them."""
+        """Jobs of all schedulers with placement constraints that are not over, by number."""
         return self._known.applications
 
     @property
     def applications_version(self) -> int:
-        """Grows whenever such a job comes or goes."""
+        """Increases whenever such a job is added or removed."""
         return self._known.applications_version
 
     @property
     def labels_version(self) -> int:
-        """Grows whenever attributes or node sets of a machine that was there before change: what was
-        derived from `where`, `members` or `sets_of` has to be derived again."""
+        """Increases whenever attributes or node sets of an existing machine change: results derived
+        from `where`, `members` or `sets_of` must be computed again."""
         return self._known.labels_version
 
     def tag_count(self, tag: str, machine: int) -> int:
-        """How many running containers on the machine carry the tag."""
+        """Number of running containers on the machine with the tag."""
         return self._columns.tag_count(self._names.tag(tag), machine)
 
     def tag_count_in(self, tag: str, group: str, set_name: str) -> int:
@@ -174,7 +174,7 @@ class View:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The node groups there are beside `machine`."""
+        """The node groups other than `machine`."""
         return tuple(self._known.groups)
 
     @property
@@ -211,18 +211,25 @@ class View:
 
     def where(self, attributes: Mapping[str, str]) -> Bitmap:
         """Machines that have all of the attributes, whether up or not."""
+        numbers = self.attribute_numbers(attributes)
+        if numbers is None:
+            return np.zeros((self.machines + 63) // 64, np.uint64)
+        return self._columns.with_attributes(numbers)
+
+    def attribute_numbers(self, attributes: Mapping[str, str]) -> list[int] | None:
+        """The cell's numbers for the attributes; none if there is one that no machine ever had."""
         numbers = []
         for key, value in attributes.items():
             number = self._names.known_attribute(key, value)
             if number is None:
-                return np.zeros((self.machines + 63) // 64, np.uint64)
+                return None
             numbers.append(number)
-        return self._columns.with_attributes(numbers)
+        return numbers
 
     def where_tags(
         self, tag: str, group: str = MACHINE_GROUP, least: int = 0, most: int | None = None
     ) -> Bitmap:
-        """Machines in at least one set of the group that has `least` to `most` such containers."""
+        """Machines in at least one set of the group with `least` to `most` such containers."""
         number = self._names.tag(tag)
         bound = _MOST if most is None else most
         if group == MACHINE_GROUP:
@@ -246,11 +253,10 @@ class View:
     ) -> Found:
         """Machines for `count` tasks of one shape that are up, not draining and have room.
 
-        `within` leaves out machines that are not in the bitmap. `keys` and `step` are for
-        `SMALLEST_KEY`: each task that lands on a machine adds `step` (one for all, or one per
-        machine) to its key. Without `needs_room` a machine's capacity alone must suffice. At most
-        `per_machine` tasks go to one machine (0: any number). `adjust` holds, per machine and
-        dimension, what to add to what is free.
+        `within` restricts the search to a bitmap of machines. `keys` and `step` are for `SMALLEST_KEY`:
+        each task placed on a machine adds `step` (one for all, or one per machine) to its key. Without
+        `needs_room`, only a machine's capacity must suffice. At most `per_machine` tasks go to one
+        machine (0: no limit). `adjust` is added to the free resources, per machine and dimension.
         """
         one, each = (step, None) if isinstance(step, int) else (0, step)
         try:
@@ -289,14 +295,15 @@ class View:
         return Found(*found, near, score, second, second_score, could_fit)
 
     def held_by(self, scheduler: str) -> dict[str, int]:
-        """What the claims of a scheduler hold, by dimension."""
+        """Resources held by a scheduler's claims, by dimension."""
         number = self._scheduler(scheduler)
         if number < 0:
             return dict.fromkeys(self.dimensions, 0)
         return dict(zip(self.dimensions, self._columns.usage(number)[0], strict=True))
 
     def wants(self) -> Mapping[str, Wants]:
-        """What schedulers last said they would still claim; of some the time is over."""
+        """What schedulers last announced they still want to claim; some announcements may have
+        expired."""
         return self._known.wants
 
     def highest_precedence(self, scheduler: str) -> int:
@@ -305,11 +312,12 @@ class View:
         return PRECEDENCE_RANGE[1] if number < 0 else self._columns.most_precedence(number)
 
     def evictable(self, precedence: int) -> NDArray[np.int64]:
-        """What claims below `precedence` hold, a row per machine and a column per dimension."""
+        """Resources held by claims below `precedence`, one row per machine and one column per
+        dimension."""
         return self._columns.evictable(precedence)
 
     def _scheduler(self, name: str) -> int:
-        """Its number; -1 if the cell has not heard of it."""
+        """The scheduler's number; -1 if the cell does not know it."""
         return self._names.schedulers.get(name, -1)
 
     def _machine_range(self) -> str:
@@ -317,10 +325,10 @@ class View:
 
 
 class Snapshot(View):
-    """A view that no commit changes: the whole cell as it was, down to who held what, with the
-    dimensions, groups, sets and applications of its moment. It may be read in another thread while the
-    cell goes on, if nothing is asked there about tags and shapes that the cell has not met: those are
-    numbered for all."""
+    """A view that no commit changes: the whole cell at one moment, including who holds what, with its
+    dimensions, groups, sets and applications. It may be read in another thread while the cell changes,
+    unless tags or shapes that are new to the cell are asked for there: these are numbered for
+    everyone."""
 
     def __init__(self, columns: CellSnapshot, names: Names) -> None:
         super().__init__(columns, names)

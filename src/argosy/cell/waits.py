@@ -16,12 +16,12 @@ __all__ = ["WaitRules", "WaitView", "columns_of", "feed", "new_wait_view", "stat
 
 
 class WaitRules(msgspec.Struct, frozen=True):
-    """How a wait view reckons."""
+    """How a wait view computes expected waits."""
 
-    #: Machines are busy until a time, as in the Murmuration authors' simulator; otherwise they hold the
-    #: work of tasks.
+    #: Machines are busy until a time, as in the Murmuration authors' simulator; otherwise the view adds
+    #: up the work of tasks.
     as_published: bool = False
-    #: How long reports lie at the scheduler before they are worked in.
+    #: How long reports are held back at the scheduler before the view includes them.
     lag: int = 0
 
 
@@ -30,8 +30,8 @@ def new_wait_view(rules: WaitRules) -> WaitView:
 
 
 def feed(view: WaitView, report: WaitReport, due: int, now: int) -> None:
-    """A report comes to the scheduler at time `due`; from then on the view counts it in. A scheduler
-    that has not begun, and so knows no machines, hears of no placements."""
+    """Adds a report that reaches the scheduler at time `due`; the view includes it from then on. A
+    scheduler that has not started knows no machines, and gets no placements."""
     match report:
         case EndsReported(tasks, machines, estimates, shapes, started):
             view.post_ended(due, now, tasks, machines, estimates, shapes, started)
@@ -43,7 +43,7 @@ def feed(view: WaitView, report: WaitReport, due: int, now: int) -> None:
 
 
 def columns_of(state: WaitState) -> WaitColumns:
-    """What one view tells another, as a plain value."""
+    """The state that one view sends to another, as a plain value."""
     return WaitColumns(*state.columns())
 
 

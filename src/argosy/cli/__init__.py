@@ -23,12 +23,12 @@ __all__ = ["Terminated", "main", "process"]
 
 INTERRUPTED: Final = 130
 TERMINATED: Final = 143
-#: How long a thread may take to end once its command has ended.
+#: How long a thread may take to end after its command has ended.
 _PATIENCE_SECONDS: Final = 3.0
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: ends like Ctrl-C, through every clean-up on the way, with an exit code of its own."""
+    """SIGTERM: ends like Ctrl-C, with all clean-up on the way, but with its own exit code."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -45,11 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def process() -> NoReturn:
-    """The entry point `argosy`: a process that runs `main`, and ends when that does."""
+    """The entry point `argosy`: runs `main` and ends the process with it."""
     try:
         main()
     except SystemExit as end:
-        # A pool's thread may wait for ever for the rest of what a terminated process was sending.
+        # A pool's thread may wait forever for the rest of what a terminated process was sending.
         for thread in threading.enumerate():
             if thread is not threading.main_thread() and not thread.daemon:
                 thread.join(timeout=_PATIENCE_SECONDS)
@@ -61,7 +61,7 @@ def process() -> NoReturn:
 
 
 def ended_by(stop: BaseException) -> int:
-    """Say what ended the command, and return its exit code."""
+    """Prints what ended the command, and returns its exit code."""
     is_terminated = isinstance(stop, Terminated)
     print(f"argosy: {'terminated' if is_terminated else 'interrupted'}", file=sys.stderr)
     return TERMINATED if is_terminated else INTERRUPTED
@@ -69,14 +69,15 @@ def ended_by(stop: BaseException) -> int:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """While a command runs, SIGTERM raises `Terminated`, once: clean-up is not to be cut short."""
+    """While a command runs, SIGTERM raises `Terminated`, but only once, so that clean-up is not cut
+    short."""
     try:
         before = signal.getsignal(signal.SIGTERM)
         if before is not signal.SIG_DFL:
             raise ValueError("somebody else handles it")
         signal.signal(signal.SIGTERM, _terminate)
     except ValueError:
-        # Not in the main thread, or not ours to change.
+        # Not in the main thread, or not allowed to set handlers.
         yield
         return
     try:

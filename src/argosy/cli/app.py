@@ -17,7 +17,7 @@ from argosy.cli.output import OutputError, flush
 from argosy.model.errors import ArgosyError, UnknownName
 from argosy.version import __version__
 
-#: Every command and its line in `argosy --help`; the module of the same name holds its `command`.
+#: Every command and its line in `argosy --help`; the module of the same name has its `command`.
 COMMANDS: Final = {
     "run": "Simulate a scenario and save the run.",
     "compare": "Run several engines with the same seeds; say which is best, and why.",
@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "audit": "Show which scheduler used what, and which got in another's way.",
     "why": "Explain why a task is where it is, or why it has no machine.",
     "constraints": "Check, print and translate placement constraints.",
+    "campaign": "Test engines on random scenarios with faults; shrink what fails.",
     "paper": "Rerun a paper's experiments and check its claims.",
     "flow": "Solve, generate and check min-cost flow problems.",
     "doctor": "Check this installation.",
@@ -38,13 +39,13 @@ READER_GONE: Final = 141
 
 @dataclass
 class GlobalOptions:
-    """Options of the command as a whole; `run` can read them even after the command has failed."""
+    """Global options; `run` can read them even after the command has failed."""
 
     debug: bool = False
 
 
 class LazyGroup(click.Group):
-    """Imports a command's module when the command is called, not to list it."""
+    """Imports a command's module when the command is called, not for listing it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -83,11 +84,11 @@ def app(options: GlobalOptions, debug: bool) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Call the command and return the exit code."""
+    """Calls the command and returns the exit code."""
     options = GlobalOptions(debug=bool(os.environ.get("ARGOSY_DEBUG")))
     try:
         code = _called(arguments, options)
-        # The last lines may still be on their way when the reader leaves.
+        # The reader may leave while the last lines are still buffered.
         flush()
         return code
     except OutputError as error:
@@ -114,7 +115,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _forget_output() -> None:
-    """Python flushes once more at exit; let that go nowhere."""
+    """Python flushes once more at exit; discards that output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -135,7 +136,7 @@ def _called(arguments: Sequence[str] | None, options: GlobalOptions) -> int:
 
 
 def _complain(code: str, text: str, options: GlobalOptions) -> int:
-    """Print the error that is being handled."""
+    """Prints the error being handled."""
     if options.debug:
         click.echo(traceback.format_exc(), err=True, nl=False)
     line = " ".join(text.split())

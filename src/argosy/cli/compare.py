@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from argosy.report.comparison import Ranking
 
 DEFAULT_SEEDS: Final = 5
-#: Every run's summary is held until the end.
+#: Every run's summary is kept until the end.
 MOST_SEEDS: Final = 10_000
-#: Wider than this, bars say no more.
+#: Wider bars show nothing more.
 WIDEST_PLOT: Final = 100
 
 
@@ -102,7 +102,8 @@ def command(
     from argosy.scenarios.missing_extras import missing, unmet
 
     wanted = [find_metric(name) for name in dict.fromkeys(metrics or ("jct",))]
-    # Loaded even where the seeds are given: a mistake in the file should not come from a process.
+    # Loaded even if the seeds are given, so that a mistake in the file is not reported by a worker
+    # process.
     loaded = load(scenario, seed=chosen[0] if chosen else None, published=published)
     for name in engines:
         find_published(name) if loaded.as_published else find_engine(name)
@@ -115,7 +116,7 @@ def command(
         known = find_engines(changed.engine_names())
         notes[name] = unmet(changed, known)
         if (lack := missing(changed, known)) is not None:
-            # Of all there are, those that can run are compared; those that were named must run.
+            # Without names, all engines that can run are compared; engines that were named must run.
             if engines:
                 raise lack
             skipped[name] = lack
@@ -149,7 +150,7 @@ def command(
 
 
 def _seeds(scenario: Scenario, count: int) -> list[int]:
-    """Counted up from the scenario's own, all of which must be seeds."""
+    """Consecutive seeds from the scenario's own; all must be valid seeds."""
     last = scenario.seed + count - 1
     if last > LARGEST_SEED:
         raise CommandError(
@@ -160,13 +161,13 @@ def _seeds(scenario: Scenario, count: int) -> list[int]:
 
 
 def _all_names(scenario: Scenario) -> tuple[list[str], dict[str, ArgosyError]]:
-    """Every engine or published form that can be loaded, and why the others cannot."""
+    """Every engine or published configuration that can be loaded, and the error of each that cannot."""
     from argosy.engines.registry import forms_named, survey
 
     if scenario.as_published:
         return forms_named(), {}
     engines, broken = survey()
-    # One that bears a built-in engine's name is out of reach by that name, not missing.
+    # An engine with the name of a built-in one is hidden by it, not missing.
     return list(engines), {name: error for name, error in broken.items() if name not in engines}
 
 
@@ -180,7 +181,7 @@ def _runs(points: list[SweepPoint], engines: list[str], processes: int) -> dict[
 
 
 def csv(runs: dict[str, list[Summary]]) -> str:
-    """A row a run."""
+    """One row per run."""
     from argosy.report.summaries import flat
     from argosy.report.tables import csv_text
 
@@ -192,7 +193,7 @@ def csv(runs: dict[str, list[Summary]]) -> str:
 def sections(
     comparisons: list[Ranking], width: int | None, *, has_seeds: bool = True
 ) -> list[list[str]]:
-    """Comparisons of the same runs for people."""
+    """Comparisons of the same runs as readable text."""
     from argosy.report import comparison as report
     from argosy.report import verdicts
     from argosy.report.metrics import find_metric

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from argosy.cli.output import emit, note, output_option, write
-from argosy.model.errors import CommandError
+from argosy.model.errors import ArgosyError, CommandError
 
 
 @click.command(epilog="Example: argosy constraints lint scenarios/medea.toml")
@@ -96,7 +96,7 @@ def _lint(file: Path, output: str) -> None:
 
 
 def _print(constraints: list[Any], output: str) -> None:
-    """The text of each, or their tables."""
+    """The text of each constraint, or their tables."""
     from argosy.model.constraints.tables import write_constraint
     from argosy.model.constraints.text import format_constraint
     from argosy.report.tables import Column, Table
@@ -104,7 +104,7 @@ def _print(constraints: list[Any], output: str) -> None:
     texts = [format_constraint(constraint) for constraint in constraints]
     table = Table((Column("constraint", "constraint"),), tuple((text,) for text in texts))
     if output == "table":
-        # Lines that can be read again, so no heading.
+        # The lines can be read back, so there is no heading.
         write("\n".join(texts))
         return
     emit(
@@ -116,7 +116,7 @@ def _print(constraints: list[Any], output: str) -> None:
 
 
 def _to(system: str, file: Path, tags: tuple[str, ...], static: tuple[str, ...]) -> tuple[str, Any]:
-    """As text and as a document."""
+    """The translation as text and as a document."""
     import json
 
     constraints = _read(file)
@@ -144,13 +144,16 @@ def _from(system: str, file: Path) -> list[Any]:
     if system == "yarn":
         from argosy.model.constraints.yarn import from_yarn
 
-        return [part.constraint for part in from_yarn(text.strip())]
-    from argosy.model.constraints.kubernetes import from_kubernetes
+        try:
+            return [part.constraint for part in from_yarn(text.strip())]
+        except ArgosyError as error:
+            raise error.located(file=str(file)) from None
+    from argosy.model.constraints.kubernetes_reader import from_kubernetes
 
-    spec = read_yaml(text, file)
-    if not isinstance(spec, dict):
-        raise CommandError(f"{file} is no table", expected="labels, affinity, ...")
-    return list(from_kubernetes(spec))
+    try:
+        return list(from_kubernetes(read_yaml(text, file)))
+    except ArgosyError as error:
+        raise error.located(file=str(file)) from None
 
 
 def _read(file: Path) -> list[Any]:

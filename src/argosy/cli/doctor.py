@@ -1,6 +1,6 @@
 """`argosy doctor`: what works here and what does not.
 
-Every check stands alone and catches what it finds: a broken installation must not break its doctor.
+Every check is independent and catches all errors: a broken installation must not break the doctor.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from argosy.version import __version__
 RUNS: Final = Path("runs")
 OLDEST_PYTHON: Final = (3, 11)
 LIBRARIES: Final = ("click", "msgspec", "numpy", "rich")
-#: Libraries of extras: which extra, and what does not work without.
+#: Libraries of extras: which extra, and what does not work without it.
 EXTRAS: Final = {
     "ortools": ("ilp", "no integer programs, so no medea by default and no ilp-all"),
     "pyyaml": ("yaml", "no constraints from YAML files"),
 }
-#: The first number of stream 1: the same on every platform, or no run can be repeated.
+#: The first number of stream 1: it must be the same on every platform, or runs cannot be repeated.
 FIRST_BITS: Final = 16326800385650405095
 
 
 class DoctorFinding(NamedTuple):
-    #: "ok", "note" for what works but not as well, or "problem".
+    #: "ok", "note" for something that works but not as well, or "problem".
     status: str
     what: str
     found: str

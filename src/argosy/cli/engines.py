@@ -54,7 +54,7 @@ def _list(engines: dict[str, type[Engine]], broken: dict[str, ArgosyError], outp
     def sections(width: int | None) -> list[list[str]]:
         heading, *lines = table.without(["summary", "lacking", "broken"]).lines(width)
         shown = [heading]
-        # A summary is a sentence: it stands below its engine instead of widening a column.
+        # A summary is a sentence, so it goes below its engine instead of widening a column.
         below = [
             *([*_wrapped(e.summary, width), *_missing(e, width)] for e in engines.values()),
             *(_wrapped(f"broken: {error}", width) for error in broken.values()),

@@ -31,7 +31,7 @@ def run_option(command: Command) -> Command:
 
 
 def kept_run(directory: Path | None) -> RunDirectory:
-    """The run; if it is not finished, a note on stderr says how far it has come."""
+    """The run; if it is not finished, a note on stderr says how far it has got."""
     from argosy.records.directory import latest_directory, open_run
 
     run = open_run(latest_directory() if directory is None else directory)
@@ -56,7 +56,7 @@ class Recording:
 
     @property
     def is_finished(self) -> bool:
-        """False for a journal file: it does not say."""
+        """False for a journal file, which does not contain this."""
         return self.run is not None and self.run.is_finished
 
     @cached_property
@@ -72,7 +72,7 @@ class Recording:
         return RunState.of(self.journal) if self.run is None else self.run.state
 
     def summary(self, *, recount: bool = False) -> Summary:
-        """The saved one, or one computed from the journal."""
+        """The saved summary, or one computed from the journal."""
         from argosy.measures.from_journal import summarise_state
 
         if self.run is not None and self.run.is_finished and not recount:

@@ -30,7 +30,7 @@ def output_option(command: Command) -> Command:
 
 
 def width() -> int | None:
-    """The terminal's width; none if the output is not a terminal, so that nothing is cut."""
+    """The terminal's width; None if the output is not a terminal, so that nothing is cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -98,7 +98,7 @@ def speaks_unicode() -> bool:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinity: such a number becomes null."""
+    """Replaces infinities by null, because JSON has none."""
     match value:
         case dict():
             return {key: _finite(inner) for key, inner in value.items()}

@@ -139,7 +139,7 @@ def _table(claims: Sequence[Claim]) -> Table:
 def _sections(
     paper: Paper, scale: Scale, claims: Sequence[Claim], width: int | None
 ) -> list[list[str]]:
-    """What was run, then a block per claim: sentences do not fit into columns."""
+    """What was run, then a block per claim, because sentences do not fit into columns."""
     held = sum(claim.holds for claim in claims)
     head = [
         f"{paper.title}",

@@ -16,7 +16,7 @@ PATIENCE_SECONDS: Final = 1.0
 
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[float], None]]:
-    """Gives a function to be told the share done, from 0 to 1. The bar vanishes at the end."""
+    """Yields a function that takes the share done, from 0 to 1. The bar disappears at the end."""
     if not sys.stderr.isatty():
         yield lambda share: None
         return

@@ -16,7 +16,7 @@ from argosy.model.errors import ReplayDiverged
 if TYPE_CHECKING:
     from argosy.records.summary import Summary
 
-#: The name under which the recorded run stands beside the engines.
+#: The label of the recorded run among the engines.
 RECORDED: Final = "recorded"
 
 

@@ -12,9 +12,9 @@ from argosy.cli.output import emit, note, output_option, tell_unmet
 from argosy.cli.progress import progress
 from argosy.model.errors import CommandError
 
-#: The largest seed a scenario file can hold as well.
+#: The largest seed that a scenario file can contain.
 LARGEST_SEED: Final = 2**63 - 1
-#: What is shown of a path too long to exist.
+#: How much of a path that is too long to exist is shown.
 LONGEST_ECHO: Final = 100
 
 

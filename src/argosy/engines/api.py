@@ -8,7 +8,7 @@ clock, draws entropy, opens a socket, starts a thread or logs: time comes as `no
 from `handle` is a bug in the engine.
 
 A long decision need not block other events: `handle` asks for it with the effect `Deliberate`, and the
-world answers with `Deliberated`. See `Deliberates`.
+world answers with `Deliberated`. See `Deliberates` and `DeliberatesInPlace`.
 
 An engine must place, enqueue, abandon (with a reason) or explain every task it was given, and return the
 same effects for the same events. `argosy.testing.conformance` checks this for every registered engine.
@@ -29,18 +29,20 @@ from argosy.model.budgets import UNTIMED, Budget, Budgets
 from argosy.model.constraints import Constraint
 from argosy.model.effects import Effect, Question
 from argosy.model.events import Decision, Event
+from argosy.model.jobs import Job
 from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Cluster
 from argosy.model.random import Random
 
 
 class Finishes(Enum):
-    """Which `TaskFinished` events a scheduler is woken for; each kind costs more than the one before."""
+    """Which `TaskFinished` events a scheduler receives, from cheapest to most expensive."""
 
     NONE = "none"
     #: Every task that this scheduler placed, at the instant it ends.
     OWN = "own"
-    #: Every task in the cell, over the network: late, lost or twice like any message.
+    #: Every task in the cell, over the network: like any message, an event may come late, twice or
+    #: never.
     ALL = "all"
     #: As `ALL`, but the engine is not called: the host creates a wait view, passes it as
     #: `Context.waits`, and feeds it with the ends of tasks and the `WaitUpdate` messages of peers.
@@ -51,21 +53,21 @@ class Finishes(Enum):
 class Capabilities(msgspec.Struct, frozen=True):
     """What an engine can do and needs, for worlds and for people who choose one."""
 
-    #: Claims through `Commit`; otherwise tasks go to machine-side queues by `Enqueue`.
+    #: Claims machines with `Commit`; otherwise puts tasks into machines' queues with `Enqueue`.
     transactions: bool = False
     queues: bool = False
     #: Sends messages to its peers.
     gossip: bool = False
     gang: bool = False
     preemption: bool = False
-    #: Follows the placement constraints of jobs.
+    #: Respects the placement constraints of jobs.
     constraints: bool = False
     finishes: Finishes = Finishes.NONE
-    #: Adds extra workers to jobs with phases, and releases them again; gets `PhaseFinished`.
+    #: Adds extra workers to jobs with phases, and releases them again; receives `PhaseFinished`.
     malleable: bool = False
-    #: Must be the only scheduler of its jobs: several replicas would be another architecture.
+    #: Must be the only scheduler of its jobs: several replicas would be a different architecture.
     alone: bool = False
-    #: Also gets `MachineJoined`, `MachineLost` and `MachineChanged`.
+    #: Also receives `MachineJoined`, `MachineLost` and `MachineChanged`.
     machine_events: bool = False
 
 
@@ -77,8 +79,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class PaperPreset(msgspec.Struct, frozen=True):
-    """One form of a system as its paper's own simulation has it: what the engine is told, how machines
-    queue, and how many schedulers there are, each job going to one of them at random."""
+    """A published configuration, as simulated in its paper: the engine's settings, how machines queue,
+    and the number of schedulers, among which jobs are distributed at random."""
 
     settings: dict[str, Any]
     machines: MachineModel
@@ -86,35 +88,35 @@ class PaperPreset(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """Who the scheduler is: its name, the names of its peers (replicas), and its random stream; and
-    what is in its world: constraints, and who starts budgets."""
+    """A scheduler's identity (name, peers, random stream) and surroundings (constraints, budgets,
+    clusters)."""
 
     name: str
     peers: tuple[str, ...]
     random: Random
     #: The operator's placement constraints on the cell.
     constraints: tuple[Constraint, ...] = ()
-    #: The expected waits at machines, for an engine with `Finishes.WAITS`: the host feeds it.
+    #: The expected waits at machines, kept up to date by the host; only with `Finishes.WAITS`.
     waits: WaitView | None = None
-    #: Budgets for decisions that could take long. A world's use its clock; those of tests never end.
+    #: Budgets for long decisions. Those of a world use its clock; those in tests never run out.
     budgets: Budgets = UNTIMED
     #: In a federation: its clusters, whose machines are the sets of the node group ``cluster``, and the
-    #: place where the scheduler is (empty: nowhere in particular).
+    #: scheduler's place (empty: none).
     clusters: tuple[Cluster, ...] = ()
     place: str = ""
 
 
 @runtime_checkable
 class Deliberates(Protocol):
-    """What an engine has besides whose decisions may run beside its loop.
+    """Implemented by engines whose decisions may run in the background.
 
-    `deliberate` may run in another thread or process while `handle` goes on, several times at once. So
-    it reads nothing but its arguments and what the engine never changes (settings, name). What it keeps
-    to save the next one work changes no answer, and `handle` does not touch it. Shapes and tags that
-    are new to the cell are numbered in `handle`, not on a snapshot.
+    `deliberate` may run in another thread or process while `handle` continues, and several calls may
+    run at once. So it must read only its arguments and what the engine never changes (settings, name).
+    It may cache work for later calls if that changes no answer and `handle` does not touch the cache.
+    Shapes and tags that are new to the cell are numbered in `handle`, not on a snapshot.
     """
 
-    #: The plain values that `Deliberate` and `Deliberated` carry.
+    #: Plain values carried by `Deliberate` and `Deliberated`.
     question_type: ClassVar[type[Question]]
     decision_type: ClassVar[type[Decision]]
 
@@ -122,15 +124,33 @@ class Deliberates(Protocol):
 
 
 @runtime_checkable
+class DeliberatesInPlace(Protocol):
+    """What an engine has instead of `Deliberates` whose decisions need, and change, state that is too
+    large to copy.
+
+    From `Deliberate` until `Deliberated`, this state is lent to `deliberate_in_place`, which may run in
+    another thread. Meanwhile `handle` neither reads nor writes it, and asks no other question. There is
+    no snapshot: whatever of the cell matters is put into the state before. There is no budget: the same
+    state and question always give the same decision and leave the same state, because a replay decides
+    again. After a crash, the state belongs to a deliberation that nobody waits for.
+    """
+
+    question_type: ClassVar[type[Question]]
+    decision_type: ClassVar[type[Decision]]
+
+    def deliberate_in_place(self, question: Question) -> Decision: ...
+
+
+@runtime_checkable
 class HasWaitRules(Protocol):
-    """What an engine with `Finishes.WAITS` may have besides: how its wait view reckons."""
+    """Optional, with `Finishes.WAITS`: how the wait view computes expected waits."""
 
     @classmethod
     def wait_rules(cls, settings: Settings) -> WaitRules: ...
 
 
 def wait_view_for(engine: type[Engine], settings: Settings) -> WaitView | None:
-    """What a host puts into the context of a scheduler that begins; none, if the engine wants none."""
+    """The wait view for a scheduler that starts; None if its engine does not use one."""
     if engine.capabilities.finishes is not Finishes.WAITS:
         return None
     known: object = engine
@@ -140,39 +160,73 @@ def wait_view_for(engine: type[Engine], settings: Settings) -> WaitView | None:
 
 @runtime_checkable
 class HasPaperPresets(Protocol):
-    """What an engine may have besides: the forms in which it has been published, by name. The first is
-    also known by the engine's own."""
+    """Optional: the engine's published configurations by name. The engine's own name stands for the
+    first."""
 
     published: ClassVar[Mapping[str, PaperPreset]]
 
 
 @runtime_checkable
 class ReportsMetrics(Protocol):
-    """What an engine may have besides: numbers about itself, for the summary of a run."""
+    """Optional: metrics about the scheduler, for the summary of a run."""
 
     def figures(self) -> dict[str, float]: ...
 
 
 class NeededExtra(msgspec.Struct, frozen=True):
-    """An optional part of the installation that is not there."""
+    """An optional part of the installation that is missing."""
 
-    #: The extra of the package that installs it.
+    #: The package's extra that installs it.
     extra: str
-    #: What to do instead, as the end of a sentence.
+    #: The alternative, as the end of a sentence.
     otherwise: str = ""
 
 
 @runtime_checkable
 class NeedsExtra(Protocol):
-    """What an engine may have besides: what of the installation it lacks to work with some settings."""
+    """Optional: which part of the installation is missing for the given settings."""
 
     @classmethod
     def lack(cls, settings: Settings) -> NeededExtra | None: ...
 
 
+class RunFacts(msgspec.Struct, frozen=True):
+    """What is known of a run before it begins."""
+
+    #: Resources that some machine has.
+    dimensions: tuple[str, ...]
+    machines: int
+    #: Per node group, how many sets it has.
+    groups: dict[str, int]
+    #: Groups in which some machine is in several sets.
+    overlapping: frozenset[str]
+    #: The operator's placement constraints on the cell.
+    constraints: tuple[Constraint, ...]
+    jobs: Sequence[Job]
+
+
+class SettingMismatch(msgspec.Struct, frozen=True):
+    """A setting that does not fit the run."""
+
+    #: Where it is among the settings: a name, or a name and an index.
+    place: tuple[str | int, ...]
+    problem: str
+    expected: str | None = None
+    hint: str | None = None
+
+
+@runtime_checkable
+class ChecksSettings(Protocol):
+    """What an engine may have besides: settings that make sense only for some cells and jobs. A mismatch
+    is the user's mistake, and is reported before the run begins."""
+
+    @classmethod
+    def mismatch(cls, settings: Settings, facts: RunFacts) -> SettingMismatch | None: ...
+
+
 @runtime_checkable
 class Engine(Protocol):
-    """One scheduler: an instance of an engine with its settings and state."""
+    """One scheduler: an engine with settings and state."""
 
     name: ClassVar[str]
     #: One sentence for `argosy engines`.

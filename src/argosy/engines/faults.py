@@ -19,25 +19,25 @@ from argosy.model.effects import Effect, Enqueue
 from argosy.model.errors import LONGEST_ECHO, EngineFault
 from argosy.model.transactions import Claims
 
-#: Structs whose arrays have one row a task.
+#: Structs whose arrays have one row per task.
 _PARALLEL: Final = (Claims, Enqueue)
-#: Arrays that are tables, with a row a task.
+#: Two-dimensional arrays, with one row per task.
 _TABLES: Final = ((Claims, "alternatives"),)
 _OWN: Final = "argosy"
 _ENGINES: Final = "argosy.engines"
 
 
 class FieldMisfit(NamedTuple):
-    """A field that does not hold what it should."""
+    """A field with a value of the wrong type."""
 
     problem: str
     expected: str
 
 
 def locate(error: BaseException, engine: type | None = None) -> str:
-    """``file.py:123 in function``: the innermost line of the engine's own package that led to the error,
-    for the libraries it calls are rarely to blame. If there is none, or no engine, the innermost line of
-    all. Empty for an error that was never raised."""
+    """``file.py:123 in function``: the innermost line of the engine's own package that led to the
+    error, because the libraries it calls are rarely to blame. Without such a line, or without an
+    engine, the innermost line of all. Empty for an error that was never raised."""
     frames = list(traceback.walk_tb(error.__traceback__))
     if not frames:
         return ""
@@ -60,14 +60,14 @@ def _place(frame: types.FrameType, line: int) -> str:
 
 
 def failure(who: str, doing: str, error: Exception, engine: type) -> EngineFault:
-    """The fault of an engine that raised `error` while it was `doing` something."""
+    """The fault of an engine that raised `error`; `doing` says when."""
     where = locate(error, engine)
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return EngineFault(f"{who} failed {doing}{f', {where}' if where else ''}: {what}")
 
 
 def malformed(who: str, effect: Effect, error: Exception) -> EngineFault:
-    """The fault of an engine that returned an effect which could not be carried out."""
+    """The fault of an engine that returned an effect which cannot be carried out."""
     misfit = find_misfit(effect)
     problem = str(error).splitlines()[0] if misfit is None else misfit.problem
     return EngineFault(
@@ -77,7 +77,8 @@ def malformed(who: str, effect: Effect, error: Exception) -> EngineFault:
 
 
 def find_misfit(value: msgspec.Struct, path: str = "") -> FieldMisfit | None:
-    """The first field, here or further in, that is not of its type. Arrays first: they go wrong most."""
+    """The first field of the wrong type, nested fields included. Arrays come first: they are most often
+    wrong."""
     hints = _hints(type(value))
     for is_array in (True, False):
         for name, hint in hints.items():
@@ -125,7 +126,7 @@ def _array_misfit(held: Any, hint: Any, place: str, axes: int) -> FieldMisfit | 
 def _misfit(held: Any, hint: Any, place: str) -> FieldMisfit | None:
     options = tuple(option for option in _options(hint) if isinstance(option, type))
     if options and len(options) == len(_options(hint)):
-        # NumPy's whole numbers are taken wherever Python's are.
+        # NumPy integers are accepted wherever Python integers are.
         allowed = (*options, np.integer) if int in options else options
         if not isinstance(held, allowed):
             names = " or ".join(option.__name__ for option in options)

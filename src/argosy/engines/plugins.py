@@ -28,7 +28,7 @@ _CONTRACT: Final = "a class that keeps argosy.engine.Engine"
 
 
 def entry_points() -> dict[str, list[metadata.EntryPoint]]:
-    """By name, what installed packages declare; more than one where packages disagree."""
+    """The entry points of installed packages by name; several where packages conflict."""
     found: dict[str, list[metadata.EntryPoint]] = {}
     for entry in metadata.entry_points(group=ENTRY_POINTS):
         found.setdefault(entry.name, []).append(entry)
@@ -36,7 +36,7 @@ def entry_points() -> dict[str, list[metadata.EntryPoint]]:
 
 
 def load_entry_point(name: str, entries: list[metadata.EntryPoint]) -> type[Engine]:
-    """The engine that an installed package declares under `name`."""
+    """The engine that an installed package declares as `name`."""
     if len({entry.value for entry in entries}) > 1:
         raise EngineFault(
             f"engine {name!r} is declared by several packages: "
@@ -67,12 +67,12 @@ def _package(entry: metadata.EntryPoint) -> str:
 
 
 def is_reference(name: str) -> bool:
-    """Whether `name` means a class by its module, and not an engine by its name."""
+    """Whether `name` is a reference to a class rather than the name of an engine."""
     return ":" in name
 
 
 def load_reference(reference: str) -> type[Engine]:
-    """The class that ``package.module:Class`` means."""
+    """The class that ``package.module:Class`` refers to."""
     if _REFERENCE.fullmatch(reference) is None:
         raise EngineNotFound(f"engine {excerpt(reference)}", expected=f"a name, or {_FORM}")
     module_name, _, class_name = reference.partition(":")
@@ -119,15 +119,15 @@ def _import(name: str) -> object:
         here = os.getcwd()
         if error.name != name.partition(".")[0] or here in sys.path:
             raise
-        # At the end, where it hides nothing that is installed; and for good, for the module may
-        # import its neighbours later.
+        # Last, so that it hides no installed module; permanently, because the module may import its
+        # neighbours later.
         sys.path.append(here)
         importlib.invalidate_caches()
         return importlib.import_module(name)
 
 
 def check(engine: object, origin: str) -> type[Engine]:
-    """Refuse what does not have the contract's form, before a run depends on it."""
+    """Rejects a class that does not have the form of an engine, before a run depends on it."""
     if not isinstance(engine, type):
         raise EngineFault(f"{origin} is not a class", expected=_CONTRACT)
     for attribute, kind in (("name", str), ("summary", str), ("capabilities", Capabilities)):

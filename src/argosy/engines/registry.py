@@ -58,12 +58,12 @@ ENGINES: Final[dict[str, type[Engine]]] = {
 
 
 def all_engines() -> dict[str, type[Engine]]:
-    """Built-in engines, and installed ones that can be loaded, by name."""
+    """Built-in engines and installed ones that can be loaded, by name."""
     return survey()[0]
 
 
 def survey() -> tuple[dict[str, type[Engine]], dict[str, ArgosyError]]:
-    """All engines that can be loaded, and what is wrong with each of the others."""
+    """All engines that can be loaded, and for each other one the error."""
     engines, broken = dict(ENGINES), dict[str, ArgosyError]()
     for name, entries in plugins.entry_points().items():
         try:
@@ -84,13 +84,14 @@ def _name_taken(name: str, value: str) -> EngineFault:
 
 
 def forms_named() -> list[str]:
-    """Names of the forms in which engines have been published."""
+    """Names of all published configurations."""
     engines = all_engines().values()
     return [name for engine in engines for name in getattr(engine, "published", ())]
 
 
 def find_published(name: str) -> tuple[str, PaperPreset]:
-    """The engine with a form of this name, and the form. An engine by its own name has its first."""
+    """The engine and configuration of this name. An engine's own name stands for its first
+    configuration."""
     for engine in all_engines().values():
         if not isinstance(engine, HasPaperPresets):
             continue
@@ -102,7 +103,7 @@ def find_published(name: str) -> tuple[str, PaperPreset]:
 
 
 def find_engine(name: str, also: Mapping[str, type[Engine]] | None = None) -> type[Engine]:
-    """The engine of this name: one of `also`, built in or installed; or a class by its module."""
+    """The engine of this name, from `also`, built in or installed; or the class it refers to."""
     engines = {**ENGINES, **(also or {})}
     if name in engines:
         return engines[name]
@@ -117,5 +118,5 @@ def find_engine(name: str, also: Mapping[str, type[Engine]] | None = None) -> ty
 def find_engines(
     names: Iterable[str], also: Mapping[str, type[Engine]] | None = None
 ) -> dict[str, type[Engine]]:
-    """Those that go by these names; no other is loaded."""
+    """The engines of these names; no others are loaded."""
     return {name: find_engine(name, also) for name in names}

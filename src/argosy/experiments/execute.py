@@ -25,17 +25,18 @@ from argosy.records import directory as layout
 from argosy.records.in_memory import RunInMemory
 from argosy.records.record import JOB_COLUMNS, TASK_COLUMNS, Columns
 from argosy.records.summary import Provenance, Summary
+from argosy.scenarios.engine_checks import require_fitting
 from argosy.scenarios.missing_extras import missing
 from argosy.scenarios.variants import scenario_digest
 from argosy.version import __version__
 from argosy.worlds.sim import SimulatedWorld
 
-#: How long a reader of a run that goes on may have to wait for what happened.
+#: How long events may take to become visible to readers of a run in progress.
 _FLUSH_SECONDS: Final = 1.0
 
 
 class FinishedRun(NamedTuple):
-    """What is known once a run has ended."""
+    """The results of a finished run."""
 
     summary: Summary
     tasks: Columns
@@ -50,8 +51,8 @@ def execute(
     progress: Callable[[float], None] | None = None,
     also: Mapping[str, type[Engine]] | None = None,
 ) -> Summary:
-    """Runs `scenario` in the simulated world. With a directory, the journal can be read there while the
-    run goes on; one that fails leaves nothing. `also` adds engines to the registered ones."""
+    """Runs `scenario` in the simulated world. With a directory, the journal can be read there during
+    the run; a run that fails leaves nothing. `also` adds engines to the registered ones."""
     engines = _ready_engines(scenario, also)
     if directory is None:
         return _simulate(scenario, engines, _journal(scenario, None), progress).summary
@@ -86,7 +87,7 @@ def execute(
 
 
 class _TimelyJournal(Journal):
-    """Lets go of its lines about once a second, for those who read along."""
+    """Writes its lines about once a second, for readers during the run."""
 
     _flushed = -_FLUSH_SECONDS
 
@@ -104,7 +105,7 @@ def execute_in_memory(
     progress: Callable[[float], None] | None = None,
     also: Mapping[str, type[Engine]] | None = None,
 ) -> RunInMemory:
-    """As `execute`, but what would be in the directory stays in memory, the journal included."""
+    """As `execute`, but keeps everything in memory, including the journal."""
     stream = None if scenario.output.log == "none" else io.BytesIO()
     run = _simulate(scenario, _ready_engines(scenario, also), _journal(scenario, stream), progress)
     journal = None if stream is None else stream.getvalue()
@@ -117,6 +118,7 @@ def _ready_engines(
     engines = find_engines(scenario.engine_names(), also)
     if (error := missing(scenario, engines)) is not None:
         raise error
+    require_fitting(scenario, engines)
     return engines
 
 

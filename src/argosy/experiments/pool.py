@@ -17,21 +17,22 @@ Result = TypeVar("Result")
 
 
 class Failure(NamedTuple):
-    """An error as values: exceptions with their own constructors do not survive the way back."""
+    """An error as plain values, because exceptions with their own constructors cannot be sent between
+    processes."""
 
     code: str
     text: str
-    #: What `--debug` shows.
+    #: Shown with `--debug`.
     trace: str = ""
 
     @classmethod
     def of(cls, error: ArgosyError) -> Failure:
-        """Of the error that is being handled."""
+        """From the error being handled."""
         return cls(error.code, str(error), traceback.format_exc())
 
 
 def unwrap(what: object, future: Future[Result | Failure]) -> Result:
-    """The result, or the error that `what` ended in, raised here."""
+    """The result; or raises the error that `what` ended with."""
     try:
         result = future.result()
     except BrokenProcessPool:
@@ -44,10 +45,10 @@ def unwrap(what: object, future: Future[Result | Failure]) -> Result:
 
 
 def _raised_again(what: object, failure: Failure) -> ArgosyError:
-    """An error of the same class, so that callers can tell one from another."""
+    """An error of the same class, so that callers can distinguish it."""
     kind = next((kind for kind in error_tree() if kind.code == failure.code), ArgosyError)
     error = kind.__new__(kind)
-    # Each class has a constructor of its own; the text is made already.
+    # Each class has its own constructor, but the text is already complete.
     ArgosyError.__init__(error, f"{what}: {failure.text}")
     error.code = failure.code
     if failure.trace:
@@ -63,7 +64,7 @@ def worker_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
     try:
         yield pool
     except BaseException:
-        # Work in progress can last for minutes: do not wait for it.
+        # Do not wait for work in progress, which can take minutes.
         pool.shutdown(wait=False, cancel_futures=True)
         for child in set(multiprocessing.active_children()) - others:
             child.terminate()
@@ -73,16 +74,16 @@ def worker_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Children started here never see Ctrl-C, which a terminal sends to all; we end them. One that comes
-    meanwhile is for us, as soon as they are started."""
+    """Child processes started here ignore Ctrl-C, which a terminal sends to all processes; the parent
+    ends them. A Ctrl-C that arrives in the meantime is handled here, once they are started."""
     came: list[int] = []
     try:
         before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
     except ValueError:
-        # Signals belong to the main thread.
+        # Only the main thread can set signal handlers.
         yield
         return
-    # What is blocked here is blocked in children; another thread of ours may still be sent the signal.
+    # Child processes inherit the mask; another thread of this process may still receive the signal.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

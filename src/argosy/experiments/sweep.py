@@ -17,17 +17,17 @@ from argosy.model.scenario import Scenario
 from argosy.records.summary import Summary
 from argosy.scenarios.loader import load, with_engine
 
-#: How often the progress bar hears that runs go on.
+#: How often the progress bar is updated while runs are in progress.
 _TICK_SECONDS: Final = 0.2
 
 
 class SweepPoint(NamedTuple):
-    #: A file, whose workload is drawn for the seed; or a scenario, whose jobs are what they are.
+    #: A file, whose workload is generated for the seed; or a scenario, whose jobs are fixed.
     scenario: Path | Scenario
     engine: str
     seed: int
     published: bool = False
-    #: Engines known beside the registered ones.
+    #: Engines in addition to the registered ones.
     also: tuple[type[Engine], ...] = ()
 
     def __str__(self) -> str:
@@ -37,8 +37,8 @@ class SweepPoint(NamedTuple):
 def run_all(
     points: Sequence[SweepPoint], processes: int, tell: Callable[[float], None]
 ) -> list[Summary]:
-    """The summaries in the order of `points`. A failure ends all of it; of several, the one shown is
-    the first in the order of `points`, whichever happened first."""
+    """The summaries in the order of `points`. A failure ends the sweep; if there are several, the first
+    in the order of `points` is shown, regardless of when it happened."""
     if processes == 1 or len(points) == 1:
         return _one_by_one(points, tell)
     with worker_pool(min(processes, len(points))) as pool:
@@ -77,13 +77,13 @@ def _attempt(point: SweepPoint) -> Summary | Failure:
 
 
 def _await(futures: Sequence[Future[Summary | Failure]], tell: Callable[[float], None]) -> None:
-    """Until all are done, or all before and including the first that failed."""
+    """Waits until all are done, or until the first failure and everything before it."""
     awaited = list(futures)
     while True:
         done, pending = wait(awaited, timeout=_TICK_SECONDS)
         failed = next((n for n, f in enumerate(awaited) if f in done and _has_failed(f)), None)
         if failed is not None:
-            # What comes later is of no use any more; what comes earlier may fail as well.
+            # Later results are no longer needed; earlier ones may fail as well.
             for future in awaited[failed + 1 :]:
                 future.cancel()
             del awaited[failed + 1 :]

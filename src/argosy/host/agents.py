@@ -16,16 +16,17 @@ from argosy.model.machines import CLUSTER_GROUP, Cluster
 from argosy.model.random import Random
 from argosy.model.transactions import Claims
 
-#: Fills up rows of alternatives.
+#: Padding in rows of alternatives.
 _NO_MACHINE: Final = -1
 
 
 class Agents:
-    """A cell on its own is the one cluster, whose name is empty."""
+    """Checks and answers requests to cluster agents. A cell that is not a federation is a single
+    cluster with an empty name."""
 
     def __init__(self, clusters: tuple[Cluster, ...], view: View, random: Random) -> None:
         self._view = view
-        # Each agent draws for itself, so that what one is asked does not change another's answers.
+        # Each agent has its own stream, so requests to one do not affect the answers of another.
         self._randoms = {"": random.child("agent")}
         for cluster in clusters:
             self._randoms[cluster.name] = random.child(f"agent of {cluster.name}")
@@ -43,7 +44,7 @@ class Agents:
         )
 
     def check_claims(self, scheduler: Scheduler, cluster: str, claims: Claims | None) -> None:
-        """Every machine that is claimed, if only as an alternative, is the cluster's own."""
+        """Raises a fault if a claimed machine, alternatives included, is outside the cluster."""
         self.check_known(scheduler, cluster, "commits to")
         if claims is None:
             return
@@ -57,7 +58,7 @@ class Agents:
     ) -> None:
         count = self._view.machines
         is_machine = (machines >= 0) & (machines < count)
-        # What is no machine at all is for the cell to refuse, as without clusters.
+        # The cell refuses numbers that are not machines, as it does without clusters.
         known = machines[is_machine]
         is_own = to_mask(self._view.members(CLUSTER_GROUP, cluster), count)[known]
         if is_own.all():

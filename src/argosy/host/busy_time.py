@@ -9,7 +9,7 @@ DAY: Final = 86_400_000_000
 
 
 class BusyTime:
-    """One line of thought: its decisions follow one another."""
+    """The decision time of one lane, whose decisions do not overlap."""
 
     def __init__(self) -> None:
         self._total = 0
@@ -17,13 +17,13 @@ class BusyTime:
         self._days: Counter[int] = Counter()
 
     def think(self, now: int, duration: int, before: int = 0) -> None:
-        """For `duration` from now on, and for as long as `before` until now."""
+        """Adds a decision that takes `duration` from now, and `before` that was spent until now."""
         self._total += before + duration
         self._until = now + duration
         self._book(max(0, now - before), self._until, 1)
 
     def stop(self, now: int) -> None:
-        """A decision under way is broken off: only what has passed counts."""
+        """Aborts the current decision: only the time that has passed counts."""
         self._total -= max(0, self._until - now)
         self._book(now, self._until, -1)
         self._until = min(self._until, now)
@@ -32,7 +32,7 @@ class BusyTime:
         return self._total - max(0, self._until - now)
 
     def by_day(self, now: int) -> list[float]:
-        """The share of each day; the last day counts for as long as it has lasted."""
+        """The share of each day spent deciding; the last day counts only up to now."""
         ahead = BusyTime()
         ahead._book(now, self._until, 1)
         days = max(1, -(-now // DAY))

@@ -14,6 +14,8 @@ from argosy.host import late_claims, records
 from argosy.host.agents import Agents
 from argosy.host.busy_time import DAY
 from argosy.host.protocols import MACHINES, agent_of
+from argosy.host.requirements import QueueRequirements
+from argosy.host.room_watch import RoomWatch
 from argosy.host.scheduler import Scheduler
 from argosy.model.effects import (
     Abandon,
@@ -37,7 +39,6 @@ from argosy.model.events import (
     Committed,
     DecisionDue,
     MessageReceived,
-    QueuesReported,
     SampleReturned,
     TimerFired,
 )
@@ -65,6 +66,11 @@ class EffectRunner:
         self._links = host.links
         self._jobs = host.jobs
         self._decisions = host.decisions
+        #: Who steals must meet them; nobody asks otherwise.
+        self._requirements: QueueRequirements | None = None
+        if host.setup.machines.steal is not None:
+            self._requirements = QueueRequirements(host.runtime, host.view, host.jobs)
+        self.room_watch = RoomWatch(host)
         self._agents = Agents(host.setup.clusters, host.view, host.random)
         self._methods: dict[type[Any], Callable[[Scheduler, Any, int], None]] = {
             Think: self._think,
@@ -72,7 +78,7 @@ class EffectRunner:
             Enqueue: self._enqueue,
             Probe: self._probe,
             AnswerProbe: self._answer,
-            AskQueues: self._ask_queues,
+            AskQueues: self.room_watch.ask,
             Sample: self._sample,
             Send: self._send,
             WakeMe: self._wake_me,
@@ -82,7 +88,7 @@ class EffectRunner:
         }
 
     def carry_out(self, scheduler: Scheduler, effects: Sequence[Effect], now: int) -> None:
-        # Asking for the class is quick, asking whether it is iterable is not.
+        # Comparing the class is fast; checking for iterability is not.
         if type(effects) not in (list, tuple) and not isinstance(effects, Iterable):
             raise EngineFault(
                 f"{scheduler.label} returned {type(effects).__name__}",
@@ -105,10 +111,10 @@ class EffectRunner:
         self._host.post(now + duration, scheduler, DecisionDue(effect.token))
 
     def _deliberate(self, scheduler: Scheduler, effect: Deliberate, now: int) -> None:
-        self._host.deliberate(scheduler, effect, self._host.cell.snapshot())
+        self._host.deliberate(scheduler, effect)
 
     def spend(self, scheduler: Scheduler, effect: Think, now: int) -> int:
-        """Notes the time that a decision takes, and says how long that is."""
+        """Records the decision time of `effect` and returns it."""
         duration = effect.duration
         if duration < 0:
             raise EngineFault(f"{scheduler.name} wants to think for {duration} µs")
@@ -154,7 +160,7 @@ class EffectRunner:
         else:
             outcome = self._host.cell.commit(late_claims.drop_late_claims(transaction, late))
             outcome = late_claims.with_refusals(transaction, late, outcome)
-        # Saying what one wants is no transaction that could meet a conflict.
+        # A transaction that only announces wants cannot conflict, so it is not counted.
         scheduler.transactions += claims is not None or transaction.releases is not None
         if transaction.releases is not None:
             self._release(scheduler, transaction.releases, outcome, now)
@@ -169,8 +175,8 @@ class EffectRunner:
     def _late(
         self, scheduler: Scheduler, tasks: TaskArray, *, moves: bool
     ) -> NDArray[np.uint8] | None:
-        """Why claims come too late, a reason for each, if any does. A claim that was never the
-        scheduler's to make is its fault."""
+        """For each claim, why it comes too late (0: it does not), or None if none does. A claim that
+        the scheduler was never allowed to make raises a fault."""
         extras = scheduler.capabilities.malleable
         first = self._board.first_misplaced(tasks, scheduler.index, moves, extras)
         if first < 0:
@@ -182,7 +188,7 @@ class EffectRunner:
         return late
 
     def _why_over(self, scheduler: Scheduler, task: int, *, moves: bool) -> Why:
-        """Why one of the scheduler's tasks cannot be placed any more; `NONE` if it can."""
+        """Why the scheduler can no longer place its task; `NONE` if it can."""
         number = job_of(task)
         is_known = 0 <= number < len(self._jobs) and index_of(task) < self._jobs.counts[number]
         if not is_known or self._board.owner(number) != scheduler.index:
@@ -193,7 +199,7 @@ class EffectRunner:
         return Why.ENDED if moves and state == TaskState.FINISHED else Why.NONE
 
     def _still_wanted(self, scheduler: Scheduler, tasks: TaskArray) -> NDArray[np.bool_] | None:
-        """Which of the tasks were not cancelled while they were on their way; none means all."""
+        """Which of the tasks were not cancelled in transit; None means all."""
         if self._board.first_misplaced(tasks, scheduler.index, False, False) < 0:
             return None
         states = [self._why_over(scheduler, task, moves=False) for task in tasks.tolist()]
@@ -202,7 +208,7 @@ class EffectRunner:
         return is_wanted
 
     def _machines_left(self, transaction: Transaction) -> list[int]:
-        """The machines that releases and moves would leave: their queues may go on afterwards."""
+        """Machines that releases and moves would free up: their queues may proceed afterwards."""
         if transaction.releases is None and not transaction.move:
             return []
         leaving = [] if transaction.releases is None else transaction.releases.tolist()
@@ -237,7 +243,8 @@ class EffectRunner:
             self._decisions.placed(now, tasks, machines, scheduler.name, explanation)
 
     def _run(self, tasks: TaskArray) -> None:
-        # Most transactions are of one job whose tasks are alike: then two numbers say it all.
+        # Most transactions contain identical tasks of one job: one duration and one estimate cover them
+        # all.
         number = job_of(int(tasks[0]))
         estimate = self._jobs.common_estimate(number)
         duration = None if estimate is None else self._machines.common_running_time(number)
@@ -252,7 +259,8 @@ class EffectRunner:
     def _release(
         self, scheduler: Scheduler, releases: TaskArray, outcome: Outcome, now: int
     ) -> None:
-        """Tasks a scheduler released, and did not place elsewhere at once, are its to place again."""
+        """Released tasks that were not placed elsewhere in the same transaction become pending
+        again."""
         cell = self._host.cell
         kept = {refusal.task for refusal in outcome.unreleased}
         freed = [task for task in dict.fromkeys(releases.tolist()) if task not in kept]
@@ -271,10 +279,12 @@ class EffectRunner:
             estimates = np.full(len(tasks), effect.estimate, np.int64)
         at = now + self._links.reliable_delay(scheduler.name, MACHINES, now)
         pace = effect.pace or _AT_ONCE
+        required = () if self._requirements is None else self._requirements.of(tasks)
+        times = self._machines.running_times(tasks)
         self._runtime.enqueue(
             at,
             scheduler.number,
-            QueueRows(tasks, machines, shapes, self._machines.running_times(tasks), estimates),
+            QueueRows(tasks, machines, shapes, times, estimates, required),
             pace.first,
             pace.every,
         )
@@ -283,7 +293,8 @@ class EffectRunner:
     def _check_placeable(
         self, scheduler: Scheduler, tasks: TaskArray, *, may_run: bool, extras: bool = False
     ) -> None:
-        """`extras` are workers beyond those a job asked for."""
+        """Raises a fault unless the scheduler may place `tasks`. `extras` allows workers beyond those
+        that a job asked for."""
         bad = self._board.first_misplaced(tasks, scheduler.index, may_run, extras)
         if bad >= 0:
             task = int(tasks[bad])
@@ -301,7 +312,7 @@ class EffectRunner:
         if effect.tasks is not None:
             self._deal(scheduler, effect, effect.tasks, shape, at, now)
             return
-        self._runtime.probe(at, _terms(scheduler, effect, shape), effect.machines)
+        self._runtime.probe(at, self._terms(scheduler, effect, shape), effect.machines)
 
     def _deal(
         self,
@@ -317,7 +328,7 @@ class EffectRunner:
             tasks = tasks[wanted]
         self._runtime.deal(
             at,
-            _terms(scheduler, effect, shape),
+            self._terms(scheduler, effect, shape),
             effect.machines,
             Hand(tasks, self._machines.running_times(tasks), effect.sticky, effect.cancel),
         )
@@ -329,6 +340,12 @@ class EffectRunner:
             machines=effect.machines.tolist(),
         )
 
+    def _terms(self, scheduler: Scheduler, effect: Probe, shape: int) -> ProbeTerms:
+        required = 0 if self._requirements is None else self._requirements.of_probe(effect)
+        return ProbeTerms(
+            effect.job, scheduler.index, scheduler.number, shape, effect.estimate, required
+        )
+
     def _answer(self, scheduler: Scheduler, effect: AnswerProbe, now: int) -> None:
         if effect.task is not None:
             self._still_wanted(scheduler, np.array([effect.task], np.int64))
@@ -336,7 +353,7 @@ class EffectRunner:
         self._host.request(now + delay, scheduler, self._arrive_answer, effect)
 
     def _arrive_answer(self, scheduler: Scheduler, effect: AnswerProbe, now: int) -> None:
-        """A slot that was held on a machine that is gone is gone too: its task comes back."""
+        """A slot held on a machine that has left is lost, and its task is pending again."""
         if not self._runtime.is_held(effect.probe):
             raise EngineFault(f"{scheduler.name} answers probe {effect.probe}, which holds no slot")
         is_cancelled = (
@@ -354,24 +371,6 @@ class EffectRunner:
             self._decisions.placed(now, tasks, machines, scheduler.name, None)
         else:
             self._host.membership.lose(tasks, np.full(1, -1, np.int32), Why.MACHINE_GONE, now)
-
-    def _ask_queues(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
-        if effect.latest:
-            model = self._host.setup.machines
-            if model.heartbeat:
-                self._runtime.beat_every(model.heartbeat, model.heartbeat_counts_sent)
-            lengths, waits = self._runtime.queue_state(
-                effect.which == "long", as_of_beat=model.heartbeat > 0
-            )
-            self._host.post(now, scheduler, QueuesReported(effect.token, lengths, waits))
-            return
-        delay = self._links.reliable_delay(scheduler.name, MACHINES, now)
-        self._host.request(now + delay, scheduler, self._arrive_ask_queues, effect)
-
-    def _arrive_ask_queues(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
-        lengths, waits = self._runtime.queue_state(effect.which == "long")
-        hop = self._links.reliable_delay(MACHINES, scheduler.name, now)
-        self._host.post(now + hop, scheduler, QueuesReported(effect.token, lengths, waits))
 
     def _sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
         if effect.cluster:
@@ -401,7 +400,7 @@ class EffectRunner:
     def _gossip(
         self, scheduler: Scheduler, peers: tuple[str, ...], update: WaitUpdate, now: int
     ) -> None:
-        """Straight into the peers' wait views, where it takes effect once it has arrived."""
+        """Feeds the update directly into the peers' wait views, where it takes effect on arrival."""
         scheduler.messages_sent += len(peers) * update.messages
         receivers = [self._receiver(scheduler, name) for name in peers]
         for name in peers:
@@ -449,10 +448,6 @@ class EffectRunner:
             scheduler=scheduler.name,
             explanation=effect.explanation,
         )
-
-
-def _terms(scheduler: Scheduler, effect: Probe, shape: int) -> ProbeTerms:
-    return ProbeTerms(effect.job, scheduler.index, scheduler.number, shape, effect.estimate)
 
 
 def _news(update: WaitUpdate, part: slice = slice(None)) -> PlacementNews:

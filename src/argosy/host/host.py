@@ -13,7 +13,6 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from argosy._core import RuntimeEvent, TaskRuntime, TaskState
-from argosy.cell import Snapshot
 from argosy.engines import faults
 from argosy.engines.api import Engine, Finishes
 from argosy.host import records
@@ -30,6 +29,7 @@ from argosy.host.restoring import Restored, restore, state_of
 from argosy.host.runtime import build_cell, build_runtime
 from argosy.host.scheduler import Router, Scheduler, make_settings
 from argosy.host.setup import HostSetup
+from argosy.host.standstill import StandstillGuard
 from argosy.host.tries import Tries
 from argosy.model.budgets import UNTIMED, Budgets
 from argosy.model.effects import Deliberate, Effect
@@ -41,9 +41,9 @@ from argosy.model.random import Random
 from argosy.model.tasks import first_tasks, jobs_of
 from argosy.model.transactions import MachineChange, TaskArray
 
-#: What comes back from the clock is a call; who and what is in `_calls`.
+#: The clock event of a deferred call; `_calls` holds its target and argument.
 CALL: Final = int(RuntimeEvent.CALL)
-#: How many jobs are submitted between two times that done ones are forgotten.
+#: Finished jobs are forgotten once per this many submissions.
 _CLEAR_EVERY: Final = 1_024
 
 Call: TypeAlias = tuple[Scheduler, int, Callable[[Scheduler, Any, int], None], Any]
@@ -51,9 +51,9 @@ TimerItem: TypeAlias = tuple[int, int, int, int]
 
 
 class Host:
-    """One fleet over one cell. `stopwatch` says how long decisions really take, in nanoseconds of
-    whatever the world counts, for schedulers whose decision time is measured. `budgets` are handed to
-    engines for decisions that could take long. With a `deliberator`, those run beside the loop."""
+    """One fleet over one cell. `stopwatch` returns nanoseconds of the world's clock; it times the
+    decisions of schedulers whose decision time is measured. `budgets` limit engines' long decisions.
+    With a `deliberator`, those run in the background."""
 
     def __init__(
         self,
@@ -92,21 +92,21 @@ class Host:
         self._effects = EffectRunner(self)
         self._deliberations = Deliberations(self, deliberator, self._effects.spend)
         self.membership = Membership(self)
-        self._reports = Reports(self)
+        self._reports = Reports(self, self._effects.room_watch)
         self.job_control = JobControl(self)
         self._tries = Tries(self.runtime, machines) if machines.acts else None
         self._calls: dict[int, Call] = {}
         self._token = 0
         #: Jobs with placement constraints.
         self.constrained: list[int] = []
-        #: Jobs that are done and not yet forgotten, and applications of which some tasks were given up.
+        #: Jobs that are finished but not yet forgotten; applications some of whose tasks were
+        #: abandoned.
         self._done: list[int] = []
         self._given_up: set[int] = set()
-        #: Whether `run_until` returns when no task is open: nothing more will be submitted.
+        #: Whether `run_until` returns when no task is open, because nothing more will be submitted.
         self.ends_when_idle = False
         self._stopwatch = stopwatch
-        #: How often an engine was called.
-        self.events = 0
+        self._standstill = StandstillGuard(self)
 
     def _make_schedulers(
         self, engines: Mapping[str, type[Engine]], budgets: Budgets
@@ -140,7 +140,7 @@ class Host:
         return schedulers
 
     def _listen(self, scheduler: Scheduler) -> None:
-        """Tells the runtime which ends, and which loads, the scheduler has to hear of."""
+        """Tells the runtime which task ends and machine loads the scheduler needs."""
         capabilities = scheduler.capabilities
         if capabilities.queues:
             self.runtime.keep_loads()
@@ -157,13 +157,13 @@ class Host:
             self._start(scheduler, again=self.setup.is_resumed)
 
     def run_until(self, limit: int) -> TimerItem | None:
-        """Carries out all that is due until `limit`, and none when nothing is left until then. An
-        event that the world pushed itself is handed back to it."""
+        """Carries out everything due up to `limit`. Returns an event that the world itself pushed, or
+        None when nothing is left."""
         next_event, calls, runtime = self.runtime.next, self._calls, self.runtime
         while True:
             item = next_event(limit)
             if self._tries is not None:
-                # Tasks may have left queues before that.
+                # Tasks may have left queues before this event.
                 self._tries.pass_on_starts()
             if item is None:
                 return None
@@ -178,7 +178,7 @@ class Host:
                 return None
 
     def carry_out(self, item: TimerItem) -> None:
-        """One thing that came from the clock."""
+        """Carries out one item returned by the clock."""
         kind, now, _, token = item
         if kind == CALL:
             self._call(self._calls.pop(token), now)
@@ -192,16 +192,20 @@ class Host:
         try:
             action(scheduler, what, now)
         except (AttributeError, TypeError, ValueError, ModelError) as error:
-            # What came over a hop may have been malformed when it left.
+            # The effect may already have been malformed when it was sent.
             if not isinstance(what, Effect) or faults.find_misfit(what) is None:
                 raise
             raise faults.malformed(scheduler.label, what, error) from error
+
+    @property
+    def events(self) -> int:
+        """How often an engine was called."""
+        return sum(scheduler.handled for scheduler in self.schedulers)
 
     def handle(self, scheduler: Scheduler, event: Event, now: int) -> None:
         engine = scheduler.engine
         if engine is None:
             return
-        self.events += 1
         if self.cell.applications() and scheduler.capabilities.constraints:
             self.retire_done()
         began = self._stopwatch() if scheduler.is_measured else 0
@@ -214,17 +218,20 @@ class Host:
             scheduler.computed += self._stopwatch() - began
         if effects:
             self._effects.carry_out(scheduler, effects, now)
+        scheduler.handled += 1
+        if scheduler.handled >= scheduler.next_look:
+            self._standstill.look(scheduler, event, effects, now)
 
-    def deliberate(self, scheduler: Scheduler, effect: Deliberate, snapshot: Snapshot) -> None:
-        """Has the engine decide on the snapshot: at once, unless there is a deliberator."""
-        self._deliberations.begin(scheduler, effect, snapshot, self.runtime.now)
+    def deliberate(self, scheduler: Scheduler, effect: Deliberate) -> None:
+        """Has the engine decide on the cell as it is: at once, unless there is a deliberator."""
+        self._deliberations.begin(scheduler, effect, self.runtime.now)
 
     def answer(self, name: str, token: int, decision: Decision) -> None:
-        """What a scheduler deliberates on beside the loop has been decided."""
+        """In a replay: what a scheduler deliberates on beside the loop has been decided."""
         self._deliberations.answer(self.named(name), token, decision)
 
     def timed(self, scheduler: Scheduler, run: Callable[[], Decision]) -> Decision:
-        """Calls `run`; what it takes is part of the scheduler's next decision, if that is measured."""
+        """Calls `run`. If the scheduler is measured, the time counts towards its next decision."""
         if not scheduler.is_measured:
             return run()
         began = self._stopwatch()
@@ -233,11 +240,11 @@ class Host:
         return decision
 
     def measured(self, scheduler: Scheduler, factor: float) -> int:
-        """How long the decision that the scheduler announces has really taken, scaled."""
+        """The real duration of the scheduler's current decision, scaled."""
         return int(scheduler.take_computed() * factor)
 
     def post(self, at: int, scheduler: Scheduler, event: Event) -> None:
-        """Hands the event over at time `at`: after what is due before then, in order of posting."""
+        """Delivers the event at time `at`: after everything due earlier, in order of posting."""
         self.request(at, scheduler, self.handle, event)
 
     def request(
@@ -266,7 +273,7 @@ class Host:
         return scheduler
 
     def submit(self, job: Job) -> int:
-        """A new job: routed, numbered and told to its scheduler, now."""
+        """Routes and numbers a new job, and passes it to its scheduler, now."""
         now = self.runtime.now
         scheduler = self.router.route(job)
         if scheduler is None:
@@ -317,7 +324,7 @@ class Host:
         self._done = []
 
     def retire_done(self) -> None:
-        """Constraints of applications that are over hold no more."""
+        """Deactivates the constraints of finished applications."""
         done = self.board.take_done().tolist()
         self._done += done
         for number in done:
@@ -327,23 +334,23 @@ class Host:
             self.cell.retire(number)
 
     def note_given_up(self, tasks: TaskArray) -> None:
-        """An application of which tasks were given up is over when the others are."""
+        """An application with abandoned tasks is over when its other tasks are."""
         numbers = np.unique(jobs_of(tasks)).tolist()
         self._given_up.update(n for n in numbers if n in self.cell.applications())
 
     def cancel(self, number: int, tasks: TaskArray | None = None) -> TaskArray:
-        """A user wants a job no more, or some of its tasks; returns those that were not over."""
+        """Cancels a job, or some of its tasks, for a user; returns the tasks that were not over."""
         cancelled = self.job_control.cancel(number, tasks)
         self._pass_on_starts()
         return cancelled
 
     def scale(self, number: int, job: Job) -> None:
-        """A user changes how many tasks a job has: `job` is the whole specification as it is now."""
+        """Changes the number of a job's tasks for a user; `job` is the complete new specification."""
         self.job_control.scale(number, job)
         self._pass_on_starts()
 
     def end_task(self, task: int, incarnation: int) -> bool:
-        """Machines report that a try has ended well; false if it is not the one that runs."""
+        """Machines report that an attempt succeeded; returns false if it is not the current one."""
         if self._tries is not None and not self._tries.end(task, incarnation):
             return False
         has_ended = self.runtime.end_task(task, incarnation)
@@ -351,8 +358,8 @@ class Host:
         return has_ended
 
     def fail_task(self, task: int, incarnation: int, exit_status: int, reason: str) -> bool:
-        """Machines report that a try has failed; false if it is not the one that runs. The task is
-        tried again as often as its job allows."""
+        """Machines report that an attempt failed; returns false if it is not the current one. The task
+        is retried as often as its job allows."""
         if self._tries is not None and not self._tries.end(task, incarnation):
             return False
         has_failed = self.job_control.fail(task, incarnation, exit_status, reason)
@@ -360,16 +367,16 @@ class Host:
         return has_failed
 
     def end_phase(self, number: int, phase: int, duration: int) -> None:
-        """Workers of a job report that the last activity of a phase has ended."""
+        """A job's workers report that the last activity of a phase has ended."""
         self.runtime.end_phase(number, phase, duration)
 
     def change_machine(self, change: MachineChange) -> None:
-        """A machine joins, leaves or changes."""
+        """Adds, removes or changes a machine."""
         self.membership.change(change)
         self._pass_on_starts()
 
     def stop(self, tasks: TaskArray, why: Why) -> None:
-        """Tasks have lost their place: machines that act stop them."""
+        """Tasks have lost their machines: real machines are told to stop them."""
         if self._tries is not None:
             self._tries.stop(tasks, why)
 
@@ -378,7 +385,7 @@ class Host:
             self._tries.pass_on_starts()
 
     def crash(self, scheduler: Scheduler) -> None:
-        """The scheduler stops and forgets everything; after the fail-over time its peers take over."""
+        """The scheduler stops and loses its memory; its peers take over after the fail-over time."""
         now = self.runtime.now
         self.decisions.input(records.CrashedRecord(now, scheduler.name))
         scheduler.crash(now)
@@ -391,8 +398,8 @@ class Host:
             self.hand_over(scheduler, now)
 
     def hand_over(self, scheduler: Scheduler, now: int) -> None:
-        """A scheduler is given up: its pending tasks go to living ones that take their jobs, now and
-        whenever such a one returns."""
+        """Gives up on a crashed scheduler: its pending tasks go to live schedulers that take their
+        jobs, now and whenever one restarts."""
         scheduler.is_given_up = True
         for number in self.board.jobs_with_pending(scheduler.index).tolist():
             self.inherit(number, now)
@@ -421,7 +428,8 @@ class Host:
         self.post(self.runtime.now, scheduler, Started(again))
 
     def restart(self, scheduler: Scheduler) -> None:
-        """The scheduler is back, and is told of all pending tasks that are its own or nobody's."""
+        """Restarts the scheduler and submits to it all pending tasks that are its own or belong to a
+        scheduler given up on."""
         now = self.runtime.now
         self.decisions.input(records.RestartedRecord(now, scheduler.name))
         self._start(scheduler, again=True)

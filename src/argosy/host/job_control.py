@@ -30,11 +30,12 @@ class JobControl:
         self._host = host
         self._runtime = host.runtime
         self._board = host.board
-        #: How often each task has failed, of tasks that are tried again.
+        #: Number of failures per task, for tasks that are retried.
         self._failures: Counter[int] = Counter()
 
     def cancel(self, number: int, tasks: TaskArray | None = None) -> TaskArray:
-        """The job, or some of its tasks: those that are over stay as they are. Returns the others."""
+        """Cancels the job, or some of its tasks. Tasks that are over are left alone; returns the
+        others."""
         host, now = self._host, self._runtime.now
         job = self._job(number)
         wanted = np.sort(self._open(number))
@@ -47,8 +48,8 @@ class JobControl:
         return wanted
 
     def scale(self, number: int, job: Job) -> None:
-        """The job has more or fewer tasks from now on. An index names the same task for ever: tasks are
-        added and removed at the end."""
+        """Changes the number of the job's tasks. An index always means the same task: tasks are added
+        and removed at the end."""
         host, now = self._host, self._runtime.now
         before = self._job(number)
         self._check_scaled(before, job)
@@ -57,7 +58,7 @@ class JobControl:
         added, removed = range(before.tasks, job.tasks), range(job.tasks, before.tasks)
         if job.tasks > self._board.tasks(number):
             self._board.grow_job(number, job.tasks)
-        # An index that was removed before names the same task again.
+        # An index that was removed earlier means the same task again.
         self._runtime.set_pending(self._cancelled(number, list(added)))
         gone = np.intersect1d(task_numbers(number, list(removed)), self._open(number))
         self._stop(gone)
@@ -66,7 +67,7 @@ class JobControl:
         self._tell(number, JobChanged(job, number, task_numbers(number, list(added)), gone), CELL)
 
     def fail(self, task: int, incarnation: int, exit_status: int, reason: str) -> bool:
-        """A try ended in failure; false if it is not the one that runs."""
+        """Handles a failed attempt; returns false if it is not the current one."""
         host, now = self._host, self._runtime.now
         number, machine = job_of(task), host.cell.machine_of(task)
         if machine is None or self._runtime.incarnation(task) != incarnation:
@@ -116,7 +117,7 @@ class JobControl:
         return self._failures[task]
 
     def _stop(self, tasks: TaskArray) -> None:
-        """Tasks that are not over will not run, or run no more."""
+        """Stops or dequeues tasks that are not over."""
         self._host.stop(tasks, Why.CANCELLED)
         for task in tasks.tolist():
             if self._board.state(task) == TaskState.RUNNING:

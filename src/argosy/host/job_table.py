@@ -14,13 +14,13 @@ from argosy.model.transactions import TaskArray
 
 
 class JobEntry:
-    """One job, with the shape and the estimate of each group of its tasks."""
+    """A job, with the shape and estimate of each of its groups."""
 
     __slots__ = ("_groups", "common_estimate", "is_endless", "job")
 
     def __init__(self, job: Job, cell: Cell) -> None:
         self.job = job
-        #: Whether some of its tasks run until they are stopped.
+        #: Whether some of its tasks run until stopped.
         self.is_endless = any(group.endless for group in job.groups)
         self._groups: list[tuple[int, int, int, int]] = []
         start = 0
@@ -29,13 +29,13 @@ class JobEntry:
             end = start + group.count
             self._groups.append((start, end, shape, group.estimate or 0))
             start = end
-        #: The estimate of every task, if there is but one group.
+        #: The estimate of every task, if there is only one group.
         self.common_estimate = self._groups[0][3] if len(self._groups) == 1 else None
 
     def fill(
         self, tasks: TaskArray, shapes: NDArray[np.int32], estimates: NDArray[np.int64]
     ) -> None:
-        """Writes what is known of `tasks`, all of this job, into the other arrays."""
+        """Writes the shapes and estimates of `tasks`, all of this job, into the other arrays."""
         if len(self._groups) == 1:
             _, _, shapes[:], estimates[:] = self._groups[0]
             return
@@ -46,15 +46,15 @@ class JobEntry:
 
 
 class JobTable:
-    """Of jobs that are done, only the columns that reports need are kept."""
+    """Jobs by number. For finished jobs, keeps only the columns that reports need."""
 
     def __init__(self) -> None:
         self._entries: dict[int, JobEntry] = {}
-        #: By job number: its id, its kind and how many tasks it has.
+        #: By job number: id, kind and number of tasks.
         self.names: list[str] = []
         self.kinds: list[str] = []
         self.counts: list[int] = []
-        #: Jobs with tasks that run until they are stopped.
+        #: Jobs with tasks that run until stopped.
         self.endless_jobs = 0
 
     def __len__(self) -> int:
@@ -69,12 +69,12 @@ class JobTable:
         self.endless_jobs += entry.is_endless
 
     def replace(self, number: int, entry: JobEntry) -> None:
-        """A job that is not done has another specification."""
+        """Replaces the specification of a job that is not finished."""
         self._entries[number] = entry
         self.counts[number] = entry.job.tasks
 
     def forget(self, numbers: Iterable[int]) -> None:
-        """These jobs are done: nobody will ask for them any more."""
+        """Drops finished jobs, which are not looked up again."""
         for number in numbers:
             del self._entries[number]
 
@@ -89,17 +89,17 @@ class JobTable:
         return number not in self._entries
 
     def job(self, number: int) -> Job:
-        """A job that is not done."""
+        """A job that is not finished."""
         return self._entries[number].job
 
     def common_estimate(self, number: int) -> int | None:
-        """The estimate that all tasks of a job have in common, if they do. A job that is done has
-        nothing left for a worker to do."""
+        """The estimate shared by all tasks of a job, or None if they differ. For a finished job, 0: its
+        workers have nothing left to do."""
         entry = self._entries.get(number)
         return 0 if entry is None else entry.common_estimate
 
     def rows(self, tasks: TaskArray) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Shapes and estimates of `tasks`."""
+        """The shapes and estimates of `tasks`."""
         shapes = np.empty(len(tasks), np.int32)
         estimates = np.empty(len(tasks), np.int64)
         for number, where in by_job(tasks):

@@ -32,7 +32,7 @@ class Journal:
 
     def __init__(self, stream: BinaryIO | None = None, *, everything: bool = False) -> None:
         self.everything = everything
-        #: Lines that have not reached the stream.
+        #: Lines not yet written to the stream.
         self.buffer = LineBuffer()
         self._stream = stream
         self._digest = hashlib.blake2b(digest_size=16)
@@ -48,7 +48,7 @@ class Journal:
             self.flush()
 
     def add_to_digest(self, data: bytes) -> None:
-        """Facts kept outside the journal, such as task timelines, that the digest should vouch for."""
+        """Includes data kept outside the journal, such as task timelines, in the digest."""
         self.flush()
         self._digest.update(data)
 
@@ -60,7 +60,7 @@ class Journal:
             self._stream.flush()
 
     def sync(self) -> None:
-        """Afterwards, every line written so far is on the disk."""
+        """Writes every line so far to disk."""
         self.flush()
         if self._stream is not None:
             os.fsync(self._stream.fileno())
@@ -71,7 +71,7 @@ class Journal:
 
 
 class DecisionWriter:
-    """Writes decisions about tasks, a line per job. Does nothing without a journal."""
+    """Writes decisions about tasks, one line per job. Does nothing without a journal."""
 
     def __init__(self, journal: Journal | None, jobs: JobTable) -> None:
         self.journal = journal
@@ -87,7 +87,7 @@ class DecisionWriter:
             self.journal.write(records.AttemptRecord(now, name, scheduler, takes, earlier))
 
     def tasks(self, now: int, kind: type[Any], tasks: TaskArray, **fields: Any) -> None:
-        """A record of `kind` for each job among `tasks`."""
+        """Writes a record of `kind` for each job among `tasks`."""
         if self.journal:
             for number, where in by_job(tasks):
                 name = self._jobs.name(number)
@@ -120,7 +120,7 @@ class DecisionWriter:
         explanation: Explanation | None,
         pace: Pace,
     ) -> None:
-        """Tasks that leave one after the other have a line for each run of one job's tasks."""
+        """Tasks sent at a pace get one line for each run of consecutive tasks of a job."""
         if not self.journal:
             return
         for number, where in by_job(tasks):
@@ -171,6 +171,6 @@ class DecisionWriter:
                 )
 
     def detail(self, record: records.SentRecord | records.TimerRecord) -> None:
-        """Messages and timers, which only a journal of everything holds."""
+        """Writes messages and timers, which only a journal of `everything` contains."""
         if self.journal and self.journal.everything:
             self.journal.write(record)

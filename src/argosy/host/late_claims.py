@@ -15,7 +15,7 @@ from argosy.model.transactions import Claims, Outcome, Transaction
 
 
 def drop_late_claims(transaction: Transaction, late: NDArray[np.uint8]) -> Transaction:
-    """What is left to judge. Claims that stand or fall with a late one fall with it."""
+    """The transaction without late claims, and without claims that stand or fall with one."""
     claims = transaction.claims
     assert claims is not None
     kept = ~_fallen(transaction, claims, late > 0)
@@ -33,7 +33,7 @@ def drop_late_claims(transaction: Transaction, late: NDArray[np.uint8]) -> Trans
 
 
 def with_refusals(transaction: Transaction, late: NDArray[np.uint8], outcome: Outcome) -> Outcome:
-    """The outcome of what `drop_late_claims` left, as rows of the whole transaction."""
+    """The outcome for the whole transaction, given the outcome of what `drop_late_claims` left."""
     claims = transaction.claims
     assert claims is not None
     kept = ~_fallen(transaction, claims, late > 0)

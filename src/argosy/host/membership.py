@@ -14,6 +14,7 @@ from argosy.model.tasks import by_job
 from argosy.model.transactions import (
     OPERATOR,
     AddMachine,
+    DrainMachine,
     MachineArray,
     MachineChange,
     Outcome,
@@ -33,12 +34,12 @@ class Membership:
         self._host = host
         self._runtime = host.runtime
         self._links = host.links
-        #: Tasks that lost their place to others, and for other reasons.
+        #: Number of tasks that were preempted, and that lost their machines for other reasons.
         self.preemptions = 0
         self.losses = 0
 
     def change(self, change: MachineChange) -> None:
-        """Commits a change of one machine and tells everyone concerned."""
+        """Commits a change of one machine and notifies those concerned."""
         host, now = self._host, self._runtime.now
         host.decisions.input(records.MachineRecord(now, change))
         outcome = host.cell.commit(Transaction(OPERATOR, machines=(change,)))
@@ -48,6 +49,8 @@ class Membership:
         if is_resized or is_gone:
             queued = self._runtime.lose_queue(machine)
             self.lose(queued, np.full(len(queued), machine, np.int32), why, now)
+        if isinstance(change, DrainMachine) and change.draining:
+            self._runtime.lose_probes(machine)
         self.evict(outcome, why, now)
         event: MachineJoined | MachineLost | MachineChanged
         if is_gone:
@@ -62,7 +65,7 @@ class Membership:
                 host.post(now + hop, scheduler, event)
 
     def evict(self, outcome: Outcome, why: Why, now: int) -> None:
-        """Evicted tasks are pending again; slots that probes held are simply gone."""
+        """Evicted tasks are pending again; slots held by probes are simply released."""
         if not len(outcome.evicted):
             return
         is_task = np.fromiter(
@@ -78,7 +81,7 @@ class Membership:
         self.lose(evicted, machines, why, now)
 
     def lose(self, tasks: TaskArray, machines: MachineArray, why: Why, now: int) -> None:
-        """Tasks that had a machine have none: their schedulers are told, a hop later."""
+        """Tasks have lost their machines: their schedulers learn of it a hop later."""
         host = self._host
         if why is Why.PREEMPTED:
             self.preemptions += len(tasks)
@@ -91,7 +94,7 @@ class Membership:
                 continue
             job, owner = host.jobs.job(number), host.schedulers[host.board.owner(number)]
             if job.activities and not (owner.is_alive and owner.capabilities.malleable):
-                # Workers that nobody asked for are not missed.
+                # Extra workers need not be placed again.
                 is_own = job.is_own(lost)
                 lost, where_from = lost[is_own], where_from[is_own]
             if not len(lost):

@@ -22,73 +22,73 @@ from argosy.model.events import Decision
 from argosy.model.explanations import Why
 from argosy.model.transactions import MachineArray, TaskArray
 
-#: Parties beside the schedulers.
+#: Parties other than schedulers.
 CELL: Final = "cell"
 MACHINES: Final = "machines"
 
 
 def agent_of(cluster: str) -> str:
-    """The party that answers for a cluster; the cell itself, if that has no name."""
+    """The agent of a cluster; the cell itself if the name is empty."""
     return f"{CELL}:{cluster}" if cluster else CELL
 
 
 class Machines(Protocol):
-    """What runs tasks. Queues, probes and slots at machines are the runtime's in every world; this is
-    what a world adds. It reports back through `Host`: `end_tasks`, `fail_task`, `change_machine`."""
+    """Runs tasks. Machine queues, probes and slots belong to the runtime in every world; this is what a
+    world adds. It reports back through `Host`: `end_task`, `fail_task`, `change_machine`."""
 
-    #: Whether `start` and `stop` are called. Simulated machines need not be told.
+    #: Whether `start` and `stop` are called. Simulated machines do not need them.
     acts: bool
 
     def common_running_time(self, job: int) -> int | None:
-        """How long every task of the job runs, if all run equally long; -1: until told otherwise."""
+        """How long every task of the job runs, None if they differ; -1: until reported."""
 
     def running_times(self, tasks: TaskArray) -> NDArray[np.int64]:
-        """How long each task will run; -1: until told otherwise."""
+        """How long each task will run; -1: until reported."""
 
     def start(
         self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64]
     ) -> None:
-        """Each task begins to run on its machine, as this incarnation."""
+        """Starts each task on its machine, as the given incarnation."""
 
     def stop(
         self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64], why: Why
     ) -> None:
-        """These incarnations have lost their place. What they report from now on comes too late."""
+        """Stops these incarnations, which have lost their machines. Their later reports are ignored."""
 
     def forget(self, jobs: Iterable[int]) -> None:
-        """These jobs are done: nobody will ask for them any more."""
+        """Drops finished jobs, which are not looked up again."""
 
 
 class Links(Protocol):
-    """How long what is sent takes. Sender and receiver are schedulers, agents of clusters, or `CELL` and
-    `MACHINES`, which in a federation are wherever a cluster is."""
+    """Network delays. Senders and receivers are schedulers, cluster agents, or `CELL` and `MACHINES`,
+    which in a federation are wherever the cluster in question is."""
 
-    #: The delay of every hop, where all take as long and nothing goes wrong; otherwise -1.
+    #: The delay of every hop, if all are equal and no message is lost; otherwise -1.
     plain_hop: int
-    #: There and back, on average.
+    #: Mean round-trip time.
     round_trip: int
-    #: Messages by what became of them.
+    #: Number of messages by outcome.
     counts: dict[str, int]
 
     def reliable_delay(self, sender: str, receiver: str, now: int) -> int:
-        """The delay of what is sent again until it arrives."""
+        """The delay of a request that is resent until it arrives."""
 
     def deliveries(self, sender: str, receiver: str, now: int) -> tuple[int, ...]:
-        """The delays after which copies of one message arrive: none, one or two."""
+        """The delays of all copies of one message that arrive: none, one or two."""
 
 
 class Deliberator(Protocol):
-    """Where long decisions run, if not at once on the host's loop."""
+    """Runs long decisions somewhere other than on the host's loop."""
 
     def start(self, run: Callable[[], Decision], done: Callable[[Decision], None]) -> None:
-        """Has `run` called, in another thread if need be, and then `done` with what it returned: on the
-        host's loop, with the clock as far as the time, like every input. `done` may be called long
-        after, never from within `start`, and not at all if the answer is lost. What `run` raises is the
-        engine's fault, and is to be raised on the loop."""
+        """Has `run` called, in another thread of this process if need be, and then `done` with what it
+        returned: on the host's loop, with the clock as far as the time, like every input. `done` may be
+        called long after, never from within `start`, and not at all if the answer is lost. What `run`
+        raises is the engine's fault, and is to be raised on the loop."""
 
 
 class DirectLinks:
-    """Everybody lives in one process: what is sent is there."""
+    """All parties are in one process: nothing takes time to arrive."""
 
     def __init__(self) -> None:
         self.plain_hop = 0

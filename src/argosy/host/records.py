@@ -29,22 +29,22 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="what", 
 
 
 class InputRecord(Record, frozen=True):
-    """What a world gave the host. The inputs alone determine everything else."""
+    """An input from the world. The inputs alone determine everything else."""
 
     is_input: ClassVar[bool] = True
 
 
 class Header(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="what", tag="journal"):
-    """The first line: all that the host was built from."""
+    """The first line: everything the host was built from."""
 
     version: int
     setup: HostSetup
-    #: Whether long decisions ran beside the loop: then there is a record of each answer.
+    #: Whether long decisions ran in the background: then every answer has a record.
     deliberated_beside: bool = False
 
 
 class SubmittedRecord(InputRecord, frozen=True, tag="submitted"):
-    """A job came, and went to that scheduler. Jobs are numbered from 0."""
+    """A job was submitted and routed to a scheduler. Jobs are numbered from 0."""
 
     number: int
     job: Job
@@ -61,13 +61,13 @@ class RestoredRecord(InputRecord, frozen=True, tag="restored"):
 
 
 class DueRecord(InputRecord, frozen=True, tag="due"):
-    """What was to come at a time has come: the clock's ticket says what it was."""
+    """A scheduled clock event came due; its ticket identifies it."""
 
     ticket: int
 
 
 class EndedRecord(InputRecord, frozen=True, tag="ended"):
-    """Machines reported the ends of tasks, in this order."""
+    """Machines reported ended tasks, in this order."""
 
     tasks: list[int]
 
@@ -75,21 +75,21 @@ class EndedRecord(InputRecord, frozen=True, tag="ended"):
 class PhaseEndedRecord(InputRecord, frozen=True, tag="phase-ended"):
     job: int
     phase: int
-    #: Of an activity, on average.
+    #: Mean duration of an activity.
     duration: int
 
 
-ReportKind: TypeAlias = Literal["finished", "lost", "probes", "phases"]
+ReportKind: TypeAlias = Literal["finished", "lost", "probes", "phases", "room"]
 
 
 class ReportRecord(InputRecord, frozen=True, tag="report"):
-    """What machines had reported until then was passed on to schedulers."""
+    """Reports from machines so far were passed on to schedulers."""
 
     kind: ReportKind
 
 
 class FailedRecord(InputRecord, frozen=True, tag="failed"):
-    """A try of a task ended in failure."""
+    """An attempt to run a task failed."""
 
     task: int
     incarnation: int
@@ -98,7 +98,7 @@ class FailedRecord(InputRecord, frozen=True, tag="failed"):
 
 
 class MachineRecord(InputRecord, frozen=True, tag="machine"):
-    """A machine joined, left, came back, was resized, or began or ceased to drain."""
+    """A machine joined, left, came back, was resized, or started or stopped draining."""
 
     change: MachineChange
 
@@ -126,33 +126,33 @@ class ScaledRecord(InputRecord, frozen=True, tag="scaled"):
 
 
 class MeasuredRecord(InputRecord, frozen=True, tag="measured"):
-    """How long the decision that a scheduler announced next really took."""
+    """The measured duration of a scheduler's next decision."""
 
     scheduler: str
     duration: int
 
 
 class AnsweredRecord(InputRecord, frozen=True, tag="answered"):
-    """What a scheduler deliberated on beside the loop has been decided."""
+    """A background decision arrived."""
 
     scheduler: str
     token: int
-    #: The engine's own, in plain values: see `argosy.model.wire.to_plain`.
+    #: The engine's own type, as plain values: see `argosy.model.wire.to_plain`.
     decision: Any
 
 
 class AttemptRecord(Record, frozen=True, tag="attempt"):
-    """A scheduler begins to decide on a job."""
+    """A scheduler starts to decide on a job."""
 
     job: str
     scheduler: str
     takes: int
-    #: Decision time that it had spent on the job before and not reported.
+    #: Earlier decision time spent on the job that was not yet reported.
     earlier: int = 0
 
 
 class PlacedRecord(Record, frozen=True, tag="placed"):
-    """Claims that the cell accepted: the tasks run."""
+    """Claims that the cell accepted: the tasks are running."""
 
     job: str
     indices: list[int]
@@ -162,8 +162,7 @@ class PlacedRecord(Record, frozen=True, tag="placed"):
 
 
 class EnqueuedRecord(Record, frozen=True, tag="enqueued"):
-    """Tasks on their way to machines' queues: the first leaves `first` later, each other one `every`
-    after the one before."""
+    """Tasks sent to machines' queues: the first after `first`, then one per `every`."""
 
     job: str
     indices: list[int]
@@ -175,7 +174,7 @@ class EnqueuedRecord(Record, frozen=True, tag="enqueued"):
 
 
 class ProbedRecord(Record, frozen=True, tag="probed"):
-    """Probes for tasks went to machines' queues; whichever come up first get them."""
+    """Probes for tasks were sent to machines' queues; the first to reach the head get the tasks."""
 
     job: str
     indices: list[int]
@@ -184,7 +183,7 @@ class ProbedRecord(Record, frozen=True, tag="probed"):
 
 
 class RefusedRecord(Record, frozen=True, tag="refused"):
-    """Claims that the cell refused: why, in which dimension, and by how much."""
+    """Claims that the cell refused: the reason, the dimension and the amount."""
 
     job: str
     indices: list[int]
@@ -196,7 +195,7 @@ class RefusedRecord(Record, frozen=True, tag="refused"):
 
 
 class LostRecord(Record, frozen=True, tag="lost"):
-    """Tasks lost their machines, and are pending again."""
+    """Tasks lost their machines and are pending again."""
 
     job: str
     indices: list[int]
@@ -205,7 +204,7 @@ class LostRecord(Record, frozen=True, tag="lost"):
 
 
 class ReleasedRecord(Record, frozen=True, tag="released"):
-    """A scheduler took tasks off their machines: they are pending again."""
+    """A scheduler took tasks off their machines; they are pending again."""
 
     job: str
     indices: list[int]
@@ -213,7 +212,8 @@ class ReleasedRecord(Record, frozen=True, tag="released"):
 
 
 class ResubmittedRecord(Record, frozen=True, tag="resubmitted"):
-    """Pending tasks were told to a scheduler that is back, or to the heir of one that is not."""
+    """Pending tasks were passed to a scheduler that restarted, or to one that took over from
+    another."""
 
     job: str
     indices: list[int]
@@ -221,7 +221,7 @@ class ResubmittedRecord(Record, frozen=True, tag="resubmitted"):
 
 
 class ExplainedRecord(Record, frozen=True, tag="explained"):
-    """A scheduler says why tasks have no machine."""
+    """A scheduler explains why tasks have no machine."""
 
     job: str
     indices: list[int]
@@ -230,7 +230,7 @@ class ExplainedRecord(Record, frozen=True, tag="explained"):
 
 
 class AbandonedRecord(Record, frozen=True, tag="abandoned"):
-    """A scheduler gave tasks up for good."""
+    """A scheduler abandoned tasks."""
 
     job: str
     indices: list[int]
@@ -239,7 +239,7 @@ class AbandonedRecord(Record, frozen=True, tag="abandoned"):
 
 
 class StartedRecord(Record, frozen=True, tag="started"):
-    """Tasks left their machines' queues, and run `after` later."""
+    """Tasks left their machines' queues and start running `after` later."""
 
     tasks: list[int]
     machines: list[int]
@@ -247,7 +247,7 @@ class StartedRecord(Record, frozen=True, tag="started"):
 
 
 class RetriedRecord(Record, frozen=True, tag="retried"):
-    """A failed task is its scheduler's to place again, or has failed for good."""
+    """A failed task is pending again, or has failed for good."""
 
     job: str
     indices: list[int]
@@ -257,7 +257,7 @@ class RetriedRecord(Record, frozen=True, tag="retried"):
 
 
 class SentRecord(Record, frozen=True, tag="sent"):
-    """A message between schedulers; only in a journal of everything."""
+    """A message between schedulers; only in a journal of `everything`."""
 
     scheduler: str
     to: str
@@ -265,7 +265,7 @@ class SentRecord(Record, frozen=True, tag="sent"):
 
 
 class TimerRecord(Record, frozen=True, tag="timer"):
-    """A scheduler asked to be woken; only in a journal of everything."""
+    """A scheduler asked for a timer; only in a journal of `everything`."""
 
     scheduler: str
     name: str
@@ -308,6 +308,6 @@ JournalRecord: TypeAlias = Header | Input | DecisionRecord
 
 
 def plain(record: Any) -> dict[str, Any]:
-    """A record as the JSON object it is written as."""
+    """The record as the JSON object that is written."""
     value: dict[str, Any] = msgspec.to_builtins(record)
     return value

@@ -13,6 +13,7 @@ from argosy.cell.waits import feed
 from argosy.engines.api import Finishes
 from argosy.host import records
 from argosy.host.protocols import MACHINES
+from argosy.host.room_watch import RoomWatch
 from argosy.model.events import PhaseFinished, ProbeReady, TaskFinished
 from argosy.model.explanations import Why
 from argosy.model.messages import EndsReported
@@ -21,23 +22,26 @@ from argosy.model.tasks import jobs_of
 if TYPE_CHECKING:
     from argosy.host.host import Host
 
-#: Plain numbers: they are compared with once an event.
+#: Plain integers, because they are compared once per event.
 _FINISHED: Final = int(RuntimeEvent.FINISHED)
 _LOST: Final = int(RuntimeEvent.LOST)
 _PROBES: Final = int(RuntimeEvent.PROBES)
 _PHASES: Final = int(RuntimeEvent.PHASES)
+_ROOM: Final = int(RuntimeEvent.ROOM)
 #: By the name that a journal gives the kind of report.
 REPORT_EVENTS: Final[Mapping[records.ReportKind, int]] = {
     "finished": _FINISHED,
     "lost": _LOST,
     "probes": _PROBES,
     "phases": _PHASES,
+    "room": _ROOM,
 }
 
 
 class Reports:
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, room_watch: RoomWatch) -> None:
         self._host = host
+        self._room_watch = room_watch
         self._runtime = host.runtime
         self._links = host.links
         self._listeners = [scheduler for scheduler in host.schedulers if scheduler.hears_all]
@@ -51,7 +55,7 @@ class Reports:
         )
 
     def pass_on(self, kind: int, now: int) -> bool:
-        """Whether it was a report."""
+        """Passes on the reports of this kind; returns false if it is not a report."""
         if kind == _FINISHED:
             self._finished(now)
         elif kind == _LOST:
@@ -60,19 +64,28 @@ class Reports:
             self._ready(now)
         elif kind == _PHASES:
             self._phases(now)
+        elif kind == _ROOM:
+            self._room_watch.pass_on(now)
         else:
             return False
         return True
 
     def _lost(self, now: int) -> None:
-        """Tasks that came to a full queue, or to a machine that is gone or too small for them by now."""
+        """Tasks that came to a full queue, or to a machine that is gone, draining or too small."""
         lose = self._host.membership.lose
         tasks, machines, *_ = self._runtime.take_refused()
         lose(tasks, machines, Why.QUEUE_FULL, now)
         tasks, machines, *_ = self._runtime.take_lost()
-        is_up = np.fromiter(map(self._host.view.is_up, machines.tolist()), np.bool_, len(machines))
-        for why, which in ((Why.MACHINE_GONE, ~is_up), (Why.NO_ROOM, is_up)):
+        whys = np.array([self._why_lost(machine) for machine in machines.tolist()], np.uint8)
+        for why in (Why.MACHINE_GONE, Why.MACHINE_DRAINING, Why.NO_ROOM):
+            which = whys == int(why)
             lose(tasks[which], machines[which], why, now)
+
+    def _why_lost(self, machine: int) -> Why:
+        view = self._host.view
+        if not view.is_up(machine):
+            return Why.MACHINE_GONE
+        return Why.MACHINE_DRAINING if view.is_draining(machine) else Why.NO_ROOM
 
     def _finished(self, now: int) -> None:
         host = self._host
@@ -106,7 +119,7 @@ class Reports:
                 host.post(now, owner, PhaseFinished(number, phase, duration))
 
     def _ready(self, now: int) -> None:
-        """Machines ask the schedulers whose probes came up; the dead do not answer."""
+        """Forwards ready probes to their schedulers; probes of dead schedulers are cancelled."""
         host = self._host
         for probe, job, machine, owner in self._runtime.take_ready():
             scheduler = host.schedulers[owner]
@@ -119,7 +132,8 @@ class Reports:
                 self._runtime.cancel(probe)
 
     def _tell_keepers(self, now: int, ends: tuple[NDArray[Any], ...]) -> None:
-        """Into each wait view, over the network; of a scheduler's own tasks for sure."""
+        """Feeds task ends into each wait view over the network; ends of a scheduler's own tasks are
+        never lost."""
         owners = self._owners(ends[0])
         for keeper in self._keepers:
             if keeper.waits is None:

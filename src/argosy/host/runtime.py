@@ -8,6 +8,7 @@ from argosy._core import QueueOrder, QueueRules, TaskRuntime
 from argosy.cell import Cell
 from argosy.host.protocols import Links
 from argosy.host.setup import HostSetup
+from argosy.model.random import Random
 from argosy.model.resources import dimensions_of
 from argosy.model.transactions import OPERATOR, AddMachine, Transaction
 
@@ -19,7 +20,7 @@ _ORDERS: Final = {
 
 
 def build_cell(setup: HostSetup) -> Cell:
-    """An audited or plain cell with the setup's machines and every dimension they have."""
+    """The cell, audited if the setup asks for it, with all machines and dimensions of the setup."""
     machines = setup.cell.machines
     cell = Cell(
         dimensions_of([machine.capacity for machine in machines]),
@@ -41,6 +42,7 @@ def build_runtime(setup: HostSetup, cell: Cell, links: Links, *, replayed: bool)
         steal_attempts=steal.attempts if steal else 0,
         steal_from=int(steal.after * len(setup.cell.machines)) if steal else 0,
         steal_limit=steal.most if steal else 0,
+        steal_seed=Random(setup.seed).child("stealing").bits(),
     )
     runtime = TaskRuntime(cell.native, rules, record_tasks=setup.output.tasks, replayed=replayed)
     runtime.set_hop(links.plain_hop)

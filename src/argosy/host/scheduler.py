@@ -5,12 +5,14 @@ from __future__ import annotations
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import msgspec
 
 from argosy.cell.waits import WaitView
 from argosy.engines.api import (
     Context,
+    DeliberatesInPlace,
     Engine,
     Finishes,
     ReportsMetrics,
@@ -28,10 +30,13 @@ from argosy.model.scenario import FleetEntry, Measured
 
 
 class Scheduler:
-    """One scheduler: its engine while it is alive, and what is counted about it.
+    """One scheduler: its engine, while it is alive, and its counters.
 
     `epoch` grows with every crash; what was sent to an earlier epoch is dropped on arrival.
     """
+
+    #: After so many events the host looks for progress for the first time.
+    first_look: ClassVar[int] = 10_000
 
     def __init__(
         self,
@@ -59,29 +64,33 @@ class Scheduler:
         self.number = number
         self.capabilities = engine_type.capabilities
         self.engine: Engine | None = None
+        #: The engine again, if its long decisions are made in place.
+        self.in_place: DeliberatesInPlace | None = None
         #: What its engine, while it is alive, knows of expected waits; none, if it wants no such view.
         self.waits: WaitView | None = None
-        #: Dead for longer than the fail-over time: its jobs are for others to take.
+        #: Dead for longer than the fail-over time: its jobs are up for takeover.
         self.is_given_up = False
         self.epoch = 0
+        #: Events that its engine has handled, and at how many the host looks for progress next.
+        self.handled = 0
+        self.next_look = self.first_look
         self.jobs = 0
-        #: Decision time by lane; most engines have but one, without a name.
+        #: Decision time by lane; most engines have a single, unnamed lane.
         self.lanes: defaultdict[str, BusyTime] = defaultdict(BusyTime)
-        #: Transactions that succeeded or met a conflict, by day of the virtual clock.
+        #: Successful and conflicting transactions, by day of the virtual clock.
         self.success_days: Counter[int] = Counter()
         self.conflict_days: Counter[int] = Counter()
         self.transactions = 0
-        #: Transactions of which nothing was refused, and those that met a conflict.
+        #: Transactions with no refusals; transactions with a conflict.
         self.successes = 0
         self.conflicts = 0
         self.refused: Counter[int] = Counter()
         self.messages_sent = 0
         self.crashes = 0
-        #: Whether its decisions take as long as it really computes, and how long it has computed since
-        #: the last one, in nanoseconds.
+        #: Whether decision time is measured; computing time since the last decision, in nanoseconds.
         self.is_measured = isinstance(entry.decision_time, Measured)
         self.computed = 0
-        #: The operator's.
+        #: Set by the operator.
         self._constraints = constraints
         self._random = random
         self.budgets = budgets
@@ -91,7 +100,7 @@ class Scheduler:
 
     @property
     def label(self) -> str:
-        """Its name and its engine's, for messages."""
+        """The scheduler's and the engine's name, for messages."""
         return f"{self.name} ({self.entry.engine})"
 
     @property
@@ -103,12 +112,12 @@ class Scheduler:
         return self.capabilities.finishes is Finishes.ALL
 
     def take_computed(self) -> int:
-        """Microseconds of computing since this was last asked."""
+        """Microseconds of computing since the last call."""
         spent, self.computed = self.computed // 1_000, self.computed % 1_000
         return spent
 
     def figures(self) -> dict[str, float]:
-        """What its engine says of itself, if it says anything."""
+        """The engine's own metrics, if it reports any."""
         engine: object = self.engine
         return engine.figures() if isinstance(engine, ReportsMetrics) else {}
 
@@ -121,7 +130,7 @@ class Scheduler:
         return [sum(day) for day in zip(*lanes, strict=True)]
 
     def start(self) -> None:
-        """A fresh engine: nothing is remembered, and the random stream is the epoch's own."""
+        """Starts a fresh engine, with no memory and with the random stream of this epoch."""
         self.is_given_up = False
         random = self._random.child(f"{self.name}, epoch {self.epoch}")
         self.waits = wait_view_for(self.engine_type, self.settings)
@@ -135,18 +144,24 @@ class Scheduler:
             self._clusters,
             self._place,
         )
-        self.engine = self.engine_type(self.settings, context)
+        engine = self.engine_type(self.settings, context)
+        # Whether it is one takes longer to find out than a short decision.
+        self.engine, self.in_place = engine, _in_place(engine)
 
     def crash(self, now: int) -> None:
         for lane in self.lanes.values():
             lane.stop(now)
-        self.engine = self.waits = None
+        self.engine = self.in_place = self.waits = None
         self.epoch += 1
         self.crashes += 1
 
 
+def _in_place(engine: object) -> DeliberatesInPlace | None:
+    return engine if isinstance(engine, DeliberatesInPlace) else None
+
+
 def make_settings(engine: type[Engine], raw: Mapping[str, object]) -> Settings:
-    """The engine's typed settings, or an error that names the setting."""
+    """The engine's typed settings; an error names the setting."""
     try:
         return msgspec.convert(dict(raw), type=engine.settings_type)
     except msgspec.ValidationError as error:
@@ -154,7 +169,7 @@ def make_settings(engine: type[Engine], raw: Mapping[str, object]) -> Settings:
 
 
 class Router:
-    """Deals jobs out: by kind to the entries that take it, then by split among their schedulers."""
+    """Routes jobs: first by kind to fleet entries, then by `split` to one of the entry's schedulers."""
 
     def __init__(self, schedulers: Sequence[Scheduler], random: Random) -> None:
         self._schedulers = schedulers
@@ -173,7 +188,7 @@ class Router:
         return takers
 
     def route(self, job: Job) -> Scheduler | None:
-        """A living scheduler for the job if there is one, a dead one that may come back otherwise."""
+        """A live scheduler for the job if there is one, otherwise a dead one that may come back."""
         takers = self.takers(job.kind)
         if len(takers) == 1:
             return takers[0]

@@ -23,7 +23,7 @@ class HostSetup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cell: CellSpec
     fleet: tuple[FleetEntry, ...]
     machines: MachineModel
-    #: None: everybody lives in one process, and what is sent is there at once.
+    #: None: all parties are in one process, and nothing takes time to arrive.
     network: Network | None
     partitions: tuple[Partition, ...]
     #: How long after a scheduler stops its unplaced tasks go to its peers.
@@ -34,7 +34,7 @@ class HostSetup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     began: int = 0
     #: Whether an earlier host stopped and left jobs: schedulers start with no memory of them.
     is_resumed: bool = False
-    #: None: the cell is the one cluster, which has no name.
+    #: None: the cell is a single cluster without a name.
     federation: Federation | None = None
 
     @property

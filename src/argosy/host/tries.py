@@ -19,12 +19,12 @@ class Tries:
     def __init__(self, runtime: TaskRuntime, machines: Machines) -> None:
         self._runtime = runtime
         self._machines = machines
-        #: By task: the machine, and the incarnation that runs there.
+        #: Per task: its machine and current incarnation.
         self._running: dict[int, tuple[int, int]] = {}
         runtime.tell_starts(machines.acts)
 
     def pass_on_starts(self) -> None:
-        """Tells machines what begins to run; a task that moved stops where it was first."""
+        """Starts tasks on their machines; a task that moved is stopped on its old machine first."""
         tasks, machines, incarnations, _ = self._runtime.take_starts()
         if not len(tasks):
             return
@@ -44,7 +44,7 @@ class Tries:
         self._running.update(zip(tasks.tolist(), tries, strict=True))
 
     def stop(self, tasks: TaskArray, why: Why) -> None:
-        """Those of the tasks that run have lost their place."""
+        """Stops those of the tasks that are running."""
         stopped = [
             (task, *self._running.pop(task)) for task in tasks.tolist() if task in self._running
         ]
@@ -60,7 +60,7 @@ class Tries:
             )
 
     def end(self, task: int, incarnation: int) -> bool:
-        """Whether that try is the one that runs; it is over now."""
+        """Ends the attempt; returns false if it is not the current one."""
         current = self._running.get(task)
         if current is None or current[1] != incarnation:
             return False

@@ -40,18 +40,18 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     scenario: str
     seeds: tuple[int, ...]
-    #: By engine, a summary for each seed, in the order of `seeds`.
+    #: By engine, one summary per seed, in the order of `seeds`.
     runs: dict[str, tuple[Summary, ...]]
     #: Demands of the scenario that an engine ignores, one sentence each.
     notes: dict[str, tuple[str, ...]] = {}
 
     def ranking(self, metric: str = "jct") -> Ranking:
-        """The engines by a metric, best first, with intervals and ratios. Metrics are those of
-        ``argosy compare --metric``; less is better."""
+        """The engines by a metric, best first, with intervals and ratios. Metrics are those of ``argosy
+        compare --metric``; less is better."""
         return rank(self.runs, find_metric(metric), self.notes)
 
     def best(self, metric: str = "jct") -> str | None:
-        """The engine with the least of a metric; none, if no engine finished anything."""
+        """The engine with the lowest value of a metric; None if no engine finished anything."""
         return self.ranking(metric).best
 
     def verdict(self, metric: str = "jct") -> list[str]:
@@ -60,13 +60,13 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         return [*verdict(ranking, find_metric(metric)), *reasons(ranking)]
 
     def columns(self) -> Columns:
-        """A row for every run: the engine, the seed and the numbers of its summary."""
+        """One row per run: the engine, the seed and the numbers of its summary."""
         return columns_of(
             [{"engine": name, **flat(each)} for name, ran in self.runs.items() for each in ran]
         )
 
     def frame(self) -> Any:
-        """`columns` as a data frame of pandas or, without that, of polars."""
+        """`columns` as a data frame, of pandas if installed, otherwise of polars."""
         return frame(self.columns())
 
 

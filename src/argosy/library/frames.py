@@ -11,7 +11,7 @@ import numpy as np
 from argosy.model.errors import MissingLibrary
 from argosy.records.record import Columns
 
-#: The first that is installed makes the frame. Argosy depends on none of them.
+#: The first one installed is used. Argosy depends on none of them.
 LIBRARIES: Final = ("pandas", "polars")
 
 
@@ -32,7 +32,7 @@ def frame(columns: Columns) -> Any:
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> Columns:
-    """A column for every key of any row, in order of appearance; NaN where a row has no number."""
+    """A column for every key of any row, in order of appearance; NaN if a row has no number."""
     names: Iterable[str] = dict.fromkeys(name for row in rows for name in row)
     return {name: _column([row.get(name) for row in rows]) for name in names}
 

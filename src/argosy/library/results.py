@@ -30,7 +30,7 @@ class Result:
 
     def __init__(self, record: RunRecord, directory: Path | None = None) -> None:
         self._record = record
-        #: Where the run is kept; none, if it is in memory only.
+        #: The directory of the run; None if it is only in memory.
         self.directory = directory
 
     def __repr__(self) -> str:
@@ -68,8 +68,7 @@ class Result:
 
     def tasks_columns(self) -> Columns:
         """One row per task that started: finished ones in the order in which they ended, then those
-        still
-        running at the end."""
+        still running at the end."""
         rows = self._record.task_rows()
         jobs, machines = jobs_of(rows["task"]), self.scenario.cell.machines
         return {

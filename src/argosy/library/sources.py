@@ -21,7 +21,7 @@ from argosy.scenarios import loader
 #: As in scenario files.
 LARGEST_SEED: Final = 2**63 - 1
 PathLike: TypeAlias = str | os.PathLike[str]
-#: An engine by its name, as ``package.module:Class``, or the class itself.
+#: An engine's name, ``package.module:Class``, or the class itself.
 EngineChoice: TypeAlias = str | type[Engine]
 
 
@@ -29,7 +29,7 @@ class LoadedScenario(Scenario, frozen=True, kw_only=True):
     """A scenario with the file that it was read from."""
 
     path: str
-    #: Whether it was loaded to run its engines in their published forms.
+    #: Whether it was loaded to run engines in their published configurations.
     published: bool = False
 
 
@@ -88,7 +88,7 @@ def check_unchanged(scenario: LoadedScenario, seed: int) -> None:
 def under(
     scenario: Scenario, engine: EngineChoice | None
 ) -> tuple[Scenario, dict[str, type[Engine]]]:
-    """The scenario as it is executed, and the engines that are given as classes, by name."""
+    """The scenario to execute, and the engines given as classes, by name."""
     name, also = named(engine) if engine is not None else (None, {})
     changed = plain(scenario)
     if name is not None:
@@ -99,7 +99,7 @@ def under(
 
 
 def named(engine: EngineChoice) -> tuple[str, dict[str, type[Engine]]]:
-    """An engine's name, and the engine by it if a class was given."""
+    """An engine's name, and the class under this name if one was given."""
     if isinstance(engine, str):
         return engine, {}
     checked = check(engine, f"engine {getattr(engine, '__qualname__', engine)!s}")

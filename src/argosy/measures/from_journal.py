@@ -32,7 +32,7 @@ from argosy.records.state import RunState
 from argosy.records.steps import Step
 from argosy.records.summary import Counts, SchedulerSummary, SpeedUp, Summary
 
-#: As the world's own samples: at most so many, a power of two of seconds apart.
+#: As for the world's own samples: at most this many, a power of two of seconds apart.
 _MOST_SAMPLES: Final = 399
 _SECOND: Final = 1_000_000
 NOT_TOLD: Final = (
@@ -87,7 +87,7 @@ def summarise_state(state: RunState) -> Summary:
 
 
 def sample_times(until: int) -> NDArray[np.int64]:
-    """Evenly spaced, from nought to `until`."""
+    """Evenly spaced times from 0 to `until`."""
     spacing = _SECOND
     while until // spacing + 1 > _MOST_SAMPLES:
         spacing *= 2
@@ -135,7 +135,7 @@ def _schedulers(state: RunState) -> tuple[SchedulerSummary, ...]:
 
 
 def _speed_up(state: RunState) -> SpeedUp | None:
-    """Of jobs whose shared work is done, from the first worker's start on."""
+    """The speed-up of jobs whose shared work is done, counted from the first worker's start."""
     if not state.steps.work_done:
         return None
     numbers = np.array(sorted(state.steps.work_done), np.int64)
@@ -148,13 +148,13 @@ def _speed_up(state: RunState) -> SpeedUp | None:
 
 
 def _time_asked(state: RunState, number: int) -> int:
-    """How long a job's work takes the workers that it asked for."""
+    """How long the workers that a job asked for need for its work."""
     job, took = state.steps.jobs[number], state.steps.phases[number]
     return running_time(job.activities, tuple(took[phase] for phase in sorted(took)), job.tasks)
 
 
 class _Usage:
-    """What claims hold of what machines have, over time."""
+    """Resources held by claims relative to the machines' capacity, over time."""
 
     def __init__(self, state: RunState) -> None:
         claims = state.claims
@@ -182,7 +182,7 @@ class _Usage:
         }
 
     def _machines(self, state: RunState) -> _LevelOverTime:
-        """The capacity of machines that are up. The first ones are there before anything happens."""
+        """The capacity of machines that are up. Initial machines are there before anything happens."""
         sizes = [machine.capacity for machine in state.setup.cell.machines]
         is_up = [True] * len(sizes)
         changes = [(-1, size, 1) for size in sizes]
@@ -213,7 +213,7 @@ class _Usage:
 
 
 class _LevelOverTime:
-    """Amounts that change at times, by dimension."""
+    """Amounts per dimension that change over time."""
 
     def __init__(self, times: NDArray[np.int64], changes: NDArray[np.int64]) -> None:
         order = np.argsort(times, kind="stable")
@@ -226,7 +226,7 @@ class _LevelOverTime:
         return levels
 
     def integral(self, until: int) -> NDArray[np.float64]:
-        """From nought to `until`."""
+        """The integral from 0 to `until`."""
         ends = np.clip(np.concatenate([self._times, [until]]), 0, until)
         begins = np.concatenate([[0], ends[:-1]])
         lasted = (ends - begins).astype(np.float64)

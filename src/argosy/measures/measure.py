@@ -108,7 +108,7 @@ def fleet_label(scenario: Scenario | HostSetup) -> str:
 
 
 def since(milestone: NDArray[np.int64], submit: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Times from submission to a milestone, of the jobs that reached it."""
+    """Times from submission to a milestone, for jobs that reached it."""
     return (milestone - submit)[milestone >= 0]
 
 
@@ -120,7 +120,7 @@ def by_kind(
     done: NDArray[np.int64],
     abandoned: NDArray[np.int64],
 ) -> dict[str, KindSummary]:
-    """The jobs of each kind apart, from columns of all jobs."""
+    """Summaries by kind, from columns of all jobs."""
     kinds = np.array(kinds_of_jobs)
     summaries = {}
     for kind in sorted(set(kinds.tolist())):
@@ -140,12 +140,13 @@ def by_kind(
     return summaries
 
 
-#: A job counts as faster from here on.
+#: A job counts as faster from this speed-up on.
 FASTER = 1.05
 
 
 def speed_ups(world: SimulatedWorld, kind: str | None = None) -> NDArray[np.float64]:
-    """Of each job, or each of a kind, whose shared work is done; in order of submission."""
+    """The speed-up of each job, or each of a kind, whose shared work is done; in order of
+    submission."""
     numbers, began, ended, asked = world.host.runtime.pool_columns()
     is_wanted = ended >= 0
     if kind is not None:
@@ -183,7 +184,7 @@ def breakdown(
     finished = done >= 0
     if not finished.any():
         return {}
-    # An engine that never thinks begins its first attempt when it places the job.
+    # For an engine that never thinks, the first attempt starts when it places the job.
     begun = np.where(first_attempt >= 0, first_attempt, all_placed)
     parts = {
         "waiting": begun - submit,
@@ -219,7 +220,7 @@ def _scheduler(scheduler: Scheduler, ended_at: int) -> SchedulerSummary:
 
 
 def _series(world: SimulatedWorld) -> dict[str, list[float]]:
-    """Samples over the run: the share in use per dimension, and tasks by where they are."""
+    """Samples over the run: the used share per dimension, and the number of tasks in each state."""
     samples = world.host.runtime.samples()
     names = world.host.view.dimensions
     count = len(names)

@@ -28,27 +28,27 @@ from argosy.solvers.placement import PlacementState
 from argosy.solvers.placement.violations import Judge
 from argosy.worlds.sim import SimulatedWorld
 
-#: Looks per run, if it ends when its horizon or last submission says so; fewer per time later on.
+#: Number of samples if the run ends at its horizon or last submission; samples become rarer after that.
 LOOKS: Final = 32
 _SECOND: Final = 1_000_000
-#: Less room than this is of no use, as the Medea paper has it: a core and 2 GB.
+#: Less room than this is useless, as in the Medea paper: a core and 2 GB.
 SMALLEST: Final = {"cpu": 1_000, "memory": 2 * 2**30}
 
 _NUMBERS: Final = ("concerned", "violating", "extent", "machines", "machines_used", "fragmented")
 
 
 class Watch:
-    """Watches a world from before it runs."""
+    """Samples a world; must be created before the run."""
 
     def __init__(self, world: SimulatedWorld) -> None:
         self._world = world
         scenario = world.scenario
-        #: Per running job and group (by identity), the tags of its containers.
+        #: The tags of containers, by running job and group (by identity).
         self._tags: dict[int, dict[int, frozenset[str]]] = {}
-        #: Of each application that is not over, its constraints.
+        #: The constraints of each application that is not over.
         self._own: dict[int, tuple[Constraint, ...]] = {}
         self._ledger: PlacementState | None = None
-        #: The cell's versions when it was last seen, and what was seen.
+        #: The cell's versions at the last sample, and the result.
         self._state: tuple[int, bytes] | None = None
         self._use = Use()
         self._looks = 0
@@ -80,7 +80,7 @@ class Watch:
                 sums[name] += lasted * share
 
     def placement(self) -> Placement:
-        """When the world has run."""
+        """The result, after the world has run."""
         simulator = self._world.host.runtime
         end = self.use()
         self._count(end, simulator.now - self._last)
@@ -104,7 +104,7 @@ class Watch:
         )
 
     def use(self) -> Use:
-        """As the cell is now."""
+        """The current state of the cell."""
         self._world.host.retire_done()
         view = self._world.host.view
         state = (view.applications_version, view.versions().tobytes())
@@ -138,7 +138,7 @@ class Watch:
         )
 
     def _shares(self, is_up: NDArray[np.bool_]) -> dict[str, dict[str, float]]:
-        """By cluster and resource, what is in use of what there is."""
+        """The used share of each resource in each cluster."""
         view, shares = self._world.host.view, {}
         for cluster in self._world.host.setup.clusters:
             here = is_up & to_mask(view.members(CLUSTER_GROUP, cluster.name), len(is_up))
@@ -169,7 +169,7 @@ class Watch:
         return _judged(ledger, active)
 
     def _containers(self, named: frozenset[str]) -> Mapping[tuple[frozenset[str], int], int]:
-        """Running containers by machine and by those of their tags that matter."""
+        """Running containers, by machine and by those of their tags that are named in constraints."""
         tasks, machines, *_ = self._world.host.runtime.running_columns()
         found: Counter[tuple[frozenset[str], int]] = Counter()
         order = np.argsort(tasks, kind="stable")
@@ -186,7 +186,7 @@ class Watch:
                 tags = named & its[id(group)]
                 if not tags:
                     continue
-                # Both in ascending order.
+                # Both are ascending.
                 here: NDArray[np.int32] = where[np.searchsorted(mine, part)]
                 for machine in here.tolist():
                     found[tags, machine] += 1
@@ -194,7 +194,7 @@ class Watch:
 
 
 def operator_constraints(world: SimulatedWorld) -> tuple[Constraint, ...]:
-    """Those of the cell, and those that some scheduler was told in its settings."""
+    """Constraints of the cell, and those in the settings of schedulers."""
     found = dict.fromkeys(world.scenario.cell.constraints)
     for scheduler in world.host.schedulers:
         found.update(dict.fromkeys(getattr(scheduler.settings, "operator", ())))

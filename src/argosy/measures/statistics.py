@@ -19,13 +19,14 @@ from argosy.records.summary import Distribution
 
 Sample: TypeAlias = NDArray[Any] | Sequence[float]
 
-#: Enough for a 95 % interval whose ends move by less than they are wide when the stream changes.
+#: Enough for a 95 % interval whose ends change by less than its width if the stream changes.
 RESAMPLES: Final = 2_000
 CONFIDENCE: Final = 0.95
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A median and the interval that holds it with `CONFIDENCE`. One observation has no width."""
+    """A median and the interval that contains it with `CONFIDENCE`. With one observation, the width is
+    zero."""
 
     value: float
     low: float
@@ -33,9 +34,9 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 class Ratio(msgspec.Struct, frozen=True):
-    """How many times one median is another; `uncertainty` is the standard error of `value`.
+    """The ratio of two medians; `uncertainty` is the standard error of `value`.
 
-    It is infinite where the smaller median is zero, and one where both are.
+    It is infinite if only the denominator is zero, and 1 if both are.
     """
 
     value: float
@@ -45,12 +46,12 @@ class Ratio(msgspec.Struct, frozen=True):
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval leaves out one, that is, "no difference"."""
+        """Whether the interval excludes 1, that is, "no difference"."""
         return self.low > 1.0 or self.high < 1.0
 
 
 def distribution(values: NDArray[Any]) -> Distribution:
-    """Count, mean, quantiles (linear between neighbours) and the largest; zeros for no values."""
+    """Count, mean, quantiles (linearly interpolated) and maximum; zeros without values."""
     if len(values) == 0:
         return Distribution()
     observed = np.asarray(values, dtype=np.float64)
@@ -78,8 +79,8 @@ def median(values: Sample, random: Random) -> Estimate:
 def ratio_of_medians(numerator: Sample, denominator: Sample, random: Random) -> Ratio:
     """`median(numerator) / median(denominator)` of paired observations, with its uncertainty.
 
-    Pairs (the same seed under two engines) are drawn together, so what a seed makes hard for both
-    cancels out instead of widening the interval.
+    Pairs (the same seed under two engines) are drawn together, so that effects of a seed on both
+    engines cancel out instead of widening the interval.
     """
     above, below = _observed(numerator), _observed(denominator)
     if len(above) != len(below):
@@ -102,13 +103,13 @@ def _observed(values: Sample) -> NDArray[np.float64]:
 
 
 def _draws(count: int, random: Random) -> NDArray[np.int64]:
-    """One row of `count` indexes per resample."""
+    """One row of `count` indices per resample."""
     drawn = [random.below(count) for _ in range(RESAMPLES * count)]
     return np.array(drawn, dtype=np.int64).reshape(RESAMPLES, count)
 
 
 def _interval(statistics: NDArray[np.float64]) -> tuple[float, float]:
-    """Ends taken from the sorted values themselves: infinities cannot be interpolated."""
+    """The ends are sorted values themselves, because infinities cannot be interpolated."""
     tail = (1.0 - CONFIDENCE) / 2.0
     low, high = np.quantile(statistics, (tail, 1.0 - tail), method="nearest")
     return float(low), float(high)

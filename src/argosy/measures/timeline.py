@@ -24,7 +24,7 @@ Times = NDArray[np.int64]
 
 
 class TaskTimes(msgspec.Struct, frozen=True):
-    """One row a finished task; times in microseconds."""
+    """One row per finished task; times in microseconds."""
 
     tasks: NDArray[np.int64]
     submitted: Times
@@ -51,7 +51,7 @@ def task_times(
     first_attempt: Times,
     thought: Times,
 ) -> TaskTimes:
-    """From columns of tasks and of jobs. A job that nobody thought about was decided on at once."""
+    """From columns of tasks and of jobs. A job without decision time was decided on instantly."""
     jobs = jobs_of(tasks)
     submitted = submit[jobs]
     begun = np.where(first_attempt[jobs] >= 0, first_attempt[jobs], placed)
@@ -102,6 +102,6 @@ def _tails(values: Times, jobs: NDArray[np.intp]) -> Times:
 
 
 def _spread(values: Times, jobs: NDArray[np.intp]) -> NDArray[np.float64]:
-    """The standard deviation of each job's tasks, about their own mean."""
+    """The standard deviation of each job's tasks about their mean."""
     apart = values - _means(values, jobs)[jobs]
     return np.sqrt(np.bincount(jobs, apart**2) / np.bincount(jobs))

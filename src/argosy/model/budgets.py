@@ -18,13 +18,13 @@ __all__ = ["UNTIMED", "Budget", "Budgets", "WorkBudget", "WorkBudgets"]
 
 class Budgets(Protocol):
     def start(self, limit: int) -> Budget:
-        """A budget that begins now and is meant to last `limit` microseconds; 0 means no limit."""
+        """A budget that starts now and should last `limit` microseconds; 0: no limit."""
 
 
 class WorkBudgets(msgspec.Struct, frozen=True):
-    """Budgets that count steps instead of time: for tests, and where runs must be reproducible."""
+    """Budgets that count steps instead of time, for tests and reproducible runs."""
 
-    #: Steps that stand for one microsecond; 0: nothing is ever over.
+    #: Steps per microsecond; 0: budgets never run out.
     rate: int = 0
 
     def start(self, limit: int) -> Budget:

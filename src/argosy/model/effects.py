@@ -28,10 +28,10 @@ class EarlierTime(msgspec.Struct, frozen=True, gc=False):
 
 
 class Think(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Spend `duration` on a decision; `DecisionDue(token)` follows. The first `Think` for a `job`
-    ends its wait time. Busyness is the sum of these durations. An engine that makes several
-    decisions at once
-    names a `lane` for each. `earlier` adds decision time that was not yet reported by a `Think`."""
+    """Spend `duration` on a decision; `DecisionDue(token)` follows. The first `Think` for a `job` ends
+    its wait time. Busyness is the sum of these durations. An engine that makes several decisions at
+    once names a `lane` for each. `earlier` adds decision time that was not yet reported by a
+    `Think`."""
 
     duration: int
     token: int
@@ -41,10 +41,10 @@ class Think(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class Commit(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Ask the cell; `Committed(token)` answers. `explanation` says what the scheduler saw. In a
-    federation, what goes to the agent of one `cluster` claims machines of that cluster alone, and takes
-    as long as the way there; without a name it concerns all clusters, and takes as long as to the
-    farthest."""
+    """Submit a transaction to the cell; `Committed(token)` answers. `explanation` says what the
+    scheduler saw. In a federation, a commit to one `cluster` may claim only machines of that cluster,
+    and takes as long as the way to its agent; without a name it may claim machines of all clusters, and
+    takes as long as the way to the farthest."""
 
     token: int
     transaction: Transaction
@@ -105,18 +105,20 @@ class AnswerProbe(msgspec.Struct, frozen=True, gc=False, tag=True):
 class AskQueues(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Ask all machines for the length of their queues; `QueuesReported(token)` answers. With
     `latest`, the answer comes at once, from each machine's last report (`[machines] heartbeat`).
-    `which` tasks count:
-    all, or only long ones (`[machines] long_above`); running tasks are included."""
+    `which` tasks count: all, or only long ones (`[machines] long_above`); running tasks are included.
+    With `until_room`, the answer comes as soon as the queue of one of those machines takes another
+    entry (`[machines] limit`)."""
 
     token: int
     latest: bool = False
     which: Literal["all", "long"] = "all"
+    until_room: MachineArray | None = None
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Ask a cluster's agent for up to `count` random machines that fit and have the attributes in
-    `requires`; `SampleReturned(token)` answers. A cell on its own is the cluster without a name; in a
-    federation, the empty name stands for all clusters."""
+    `requires`; `SampleReturned(token)` answers. A cell that is not a federation is a cluster without a
+    name; in a federation, the empty name means all clusters."""
 
     request: Resources
     count: int
@@ -126,9 +128,8 @@ class Sample(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class Send(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """One message to each of `peers`. It may arrive late, twice or never. A `WaitUpdate` goes to
-    the peers'
-    wait views without calling their engines."""
+    """One message to each of `peers`. It may arrive late, twice or never. A `WaitUpdate` goes to the
+    peers' wait views without calling their engines."""
 
     peers: tuple[str, ...]
     payload: Message
@@ -142,7 +143,7 @@ class WakeMe(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class Explain(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Why these tasks have no machine (yet)."""
+    """Say why these tasks have no machine (yet)."""
 
     tasks: TaskArray
     explanation: Explanation
@@ -161,9 +162,9 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Deliberate(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Decide in the background, on a snapshot of the cell as it is now; `Deliberated(token)` answers. It
-    takes `duration` if time is modelled, otherwise at most `limit` (0: no limit), both in microseconds.
-    `job` and `lane` are as in `Think`."""
+    """Decide in the background, on the cell as it is now; `Deliberated(token)` answers. If time is
+    modelled, it takes `duration`, unless the answer is a `TimedDecision`; otherwise at most `limit` (0:
+    no limit), both in microseconds. `job` and `lane` are as in `Think`."""
 
     token: int
     question: Question

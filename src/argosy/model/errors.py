@@ -9,12 +9,12 @@ import difflib
 from collections.abc import Iterable
 from typing import Final
 
-#: What is repeated of the user's own text, in characters: enough to find it again.
+#: How many characters of the user's text a message quotes: enough to find it again.
 LONGEST_ECHO: Final = 60
 
 
 class ArgosyError(Exception):
-    """Something the user can mend. Rendered as one line; the CLI exits with 2."""
+    """An error that the user can fix. Shown as one line; the CLI exits with 2."""
 
     code = "error"
 
@@ -56,7 +56,7 @@ class ArgosyError(Exception):
     def located(
         self, *, file: str | None = None, line: int | None = None, field: str | None = None
     ) -> ArgosyError:
-        """The same error with whatever part of its place was not known yet."""
+        """The same error with the missing parts of its place filled in."""
         self.file = self.file or file
         self.line = self.line if self.line is not None else line
         self.field = self.field or field
@@ -76,7 +76,7 @@ class RunDirectoryError(ArgosyError):
 
 
 class ReplayDiverged(ArgosyError):
-    """A replay did not lead to the decisions of the journal."""
+    """A replay made different decisions from those in the journal."""
 
     code = "replay-diverged"
 
@@ -105,7 +105,7 @@ class ConstraintSyntaxError(ArgosyError):
 
 
 class Untranslatable(ArgosyError):
-    """A constraint that another system's language cannot say, or the other way round."""
+    """A constraint that another system's language cannot express, or the reverse."""
 
     code = "untranslatable"
 
@@ -115,7 +115,7 @@ class SettingError(ArgosyError):
 
 
 class UnknownName(ArgosyError):
-    """A name that is not among those known; offers the nearest."""
+    """An unknown name; suggests the nearest known one."""
 
     code = "unknown-name"
 
@@ -137,13 +137,13 @@ class UnknownEngine(UnknownName):
 
 
 class EngineNotFound(ArgosyError):
-    """A class that was named as an engine cannot be imported."""
+    """A class given as an engine cannot be imported."""
 
     code = "engine-not-found"
 
 
 class MissingExtra(ArgosyError):
-    """Something needs an optional part of the installation."""
+    """An optional part of the installation is needed."""
 
     code = "missing-extra"
 
@@ -156,13 +156,13 @@ class MissingExtra(ArgosyError):
 
 
 class MissingLibrary(ArgosyError):
-    """Something needs a library that Argosy does without."""
+    """A library is needed that Argosy does not require otherwise."""
 
     code = "missing-library"
 
 
 class UnknownForm(UnknownName):
-    """No published form of an engine has this name."""
+    """No published configuration has this name."""
 
     code = "unknown-form"
 
@@ -183,7 +183,7 @@ class EngineFault(ArgosyError):
 
 
 def error_tree() -> list[type[ArgosyError]]:
-    """`ArgosyError` and all that derive from it, parents first."""
+    """`ArgosyError` and all its subclasses, parents first."""
     found: list[type[ArgosyError]] = [ArgosyError]
     for kind in found:
         found.extend(kind.__subclasses__())
@@ -191,7 +191,7 @@ def error_tree() -> list[type[ArgosyError]]:
 
 
 def excerpt(text: str, around: int = 0) -> str:
-    """`text` quoted; of a long one only what is near the position `around`."""
+    """`text` in quotes; if it is long, only the part near position `around`."""
     if len(text) <= LONGEST_ECHO:
         return repr(text)
     start = max(0, min(around - LONGEST_ECHO // 2, len(text) - LONGEST_ECHO))

@@ -40,8 +40,8 @@ class JobSubmitted(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class TaskFinished(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Tasks ended; `Capabilities.finishes` says which ones an engine hears of. Machines report the
-    estimate and the shape of each."""
+    """Tasks ended; `Capabilities.finishes` determines which ones an engine is told about. Machines
+    report the estimate and shape of each."""
 
     tasks: TaskArray
     machines: MachineArray
@@ -59,10 +59,9 @@ class PhaseFinished(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class TasksLost(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Tasks of `job` that this scheduler had placed lost their machine, and it must place them
-    again. The event carries the job, so that engines need not remember what they have placed.
-    Malleable engines
-    also hear of extra workers, which need not be placed again."""
+    """Tasks of `job` that this scheduler had placed lost their machines, and it must place them again.
+    The event carries the job, so engines need not remember what they placed. Malleable engines also get
+    lost extra workers, which need not be placed again."""
 
     job: Job
     number: int
@@ -82,7 +81,7 @@ class MachineLost(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class MachineChanged(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Resized, or draining begun or ended."""
+    """The machine was resized, or started or stopped draining."""
 
     machine: int
 
@@ -95,7 +94,7 @@ class Committed(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class SampleReturned(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """The answer to a `Sample`: machines of the cluster that fit, what is free on them, and their
+    """The answer to a `Sample`: machines of the cluster that fit, their free resources and their
     versions."""
 
     token: int
@@ -106,7 +105,7 @@ class SampleReturned(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class ProbeReady(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """A probe came to the head of its machine's queue and holds a slot until `AnswerProbe(probe)`."""
+    """A probe reached the head of its machine's queue and holds a slot until `AnswerProbe(probe)`."""
 
     probe: int
     job: int
@@ -114,12 +113,13 @@ class ProbeReady(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class QueuesReported(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """The answer to `AskQueues`: per machine, tasks and probes in the queue, and the estimated work of
-    what is queued and running there, in microseconds."""
+    """The answer to `AskQueues`: per machine, tasks and probes in the queue, the estimated work of what
+    is queued and running there, in microseconds, and how many more entries the queue takes."""
 
     token: int
     lengths: NDArray[np.int64]
     waits: NDArray[np.int64]
+    room: NDArray[np.int64]
 
 
 class MessageReceived(msgspec.Struct, frozen=True, gc=False, tag=True):
@@ -132,7 +132,7 @@ class TimerFired(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class DecisionDue(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """The time a `Think` asked for has passed."""
+    """The duration of a `Think` has passed."""
 
     token: int
 
@@ -141,8 +141,16 @@ class Decision(msgspec.Struct, frozen=True):
     """Base of the answers to deliberations: plain values, like questions."""
 
 
+class TimedDecision(Decision, frozen=True):
+    """A decision that says how long it took, in microseconds, where time is modelled. It counts instead
+    of `Deliberate.duration`: what a solver did is known only afterwards."""
+
+    duration: int
+
+
 class Deliberated(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """The answer to a `Deliberate`, decided on the cell as it was then."""
+    """The answer to a `Deliberate`, decided on the cell as it was then. What was lent is the engine's
+    again."""
 
     token: int
     decision: Decision
@@ -158,9 +166,9 @@ class TaskFailed(msgspec.Struct, frozen=True, gc=False, tag=True):
     machines: MachineArray
     #: How often each was started before.
     incarnations: NDArray[np.int64]
-    #: What the command returned; below 0, the signal that ended it.
+    #: The command's exit status; negative: the signal that ended it.
     exit_status: int
-    #: In words.
+    #: The reason, in words.
     reason: str
     again: bool
 

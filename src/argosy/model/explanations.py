@@ -6,16 +6,16 @@ from typing import Final
 
 import msgspec
 
-from argosy._core import Why as Why  # the reason codes, in the core's own numbers
+from argosy._core import Why as Why  # reason codes, numbered by the core
 from argosy.model.units import format_amount
 
-#: Refusals that come from others having changed the cell, and those that come from a scheduler's limits.
+#: Reasons that come from other changes to the cell; reasons that come from a scheduler's limits.
 CONFLICTS: Final = (Why.NO_ROOM, Why.STALE, Why.MACHINE_GONE, Why.MACHINE_DRAINING)
 LIMITS: Final = (Why.RESOURCE_LIMIT, Why.JOB_LIMIT, Why.PRECEDENCE_LIMIT)
 
 
 class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One claim, or one machine, that was refused: which, why, and by how much."""
+    """A refused claim or machine: which, why, and by how much."""
 
     why: Why
     task: int = -1
@@ -48,7 +48,7 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             case Why.DUPLICATE:
                 return "the task is already placed"
             case Why.TOGETHER:
-                return "another task of the same all-or-nothing placement was refused"
+                return "another task of the same all-or-nothing placement has no machine"
             case Why.NOT_CLAIMED:
                 return "the task is not placed"
             case Why.NOT_YOURS:
@@ -65,7 +65,7 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             case Why.SCHEDULER_LOST:
                 return "the scheduler that held it stopped"
             case Why.QUEUE_FULL:
-                return f"the queue of {where} was full"
+                return f"{where} had a full queue"
             case Why.NOT_ASSUMED:
                 return "the task's claim is already confirmed"
             case Why.MOVED:
@@ -76,6 +76,8 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 return "a user cancelled it"
             case Why.FAILED:
                 return f"it failed on {where}"
+            case Why.NOT_OFFERED:
+                return "its framework is offered nothing"
         return "no reason was recorded"
 
     def remedy(self) -> str:
@@ -84,7 +86,7 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             case Why.RESOURCE_LIMIT | Why.JOB_LIMIT:
                 return "raise the scheduler's limit, or wait until some of its tasks end"
             case Why.PRECEDENCE_LIMIT:
-                return "raise the scheduler's limit, or submit the job with less precedence"
+                return "raise the scheduler's limit, or submit the job with lower precedence"
             case Why.NO_ROOM | Why.STALE | Why.TOGETHER:
                 return "another attempt, on a fresh view of the cell"
             case Why.MACHINE_GONE | Why.MACHINE_DRAINING | Why.MACHINE_UNKNOWN:
@@ -93,43 +95,43 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Price(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What a place would have cost a task that has none, in the units of its scheduler's policy."""
+    """What a place would have cost a task that has none, in the unit of its scheduler's policy."""
 
-    #: What waiting costs, and what the cheapest place would, with all that others would have to do.
+    #: The cost of waiting, and of the cheapest place, including what other tasks would have to do.
     waiting: int
     place: int
-    #: The machine it would go to, -1 if that is not known, and the task that holds that place, -1 where
-    #: nobody has to leave.
+    #: The machine of that place (-1: unknown), and the task that holds it (-1: nobody has to leave).
     machine: int
     holder: int = -1
-    #: The task that would be without a machine in the end; others may only move.
+    #: The task that would end up without a machine; others may only move.
     loser: int = -1
-    #: By how much more waiting, or precedence, would have to cost for the task to win the place.
+    #: How much the cost of waiting, or the precedence, would have to rise for the task to win the
+    #: place.
     rise: int = 0
     precedence: int | None = None
 
 
 class Explanation(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What a scheduler saw when it decided about a task (or about identical tasks at once)."""
+    """What a scheduler saw when it decided about a task, or about several identical ones."""
 
-    #: How many machines were looked at, and how many of them could take the task.
+    #: Number of machines considered, and how many of them could take the task.
     looked_at: int = 0
     feasible: int = 0
-    #: How many machines each reason ruled out: ``{"cpu": 900, "filtered": 100}``.
+    #: Number of machines excluded for each reason: ``{"cpu": 900, "filtered": 100}``.
     ruled_out: dict[str, int] = {}
     #: The machine that came closest, and what it lacked.
     nearest_miss: Refusal | None = None
-    #: Why the last attempt was refused by the cell, where it came that far.
+    #: Why the cell refused the last attempt, if there was one.
     refused: Refusal | None = None
-    #: For a placed task: the rule that chose, the winner's score, and who came second.
+    #: For a placed task: the rule that chose, the winner's score, and the runner-up.
     rule: str = ""
     score: int | None = None
     second: int | None = None
     second_score: int | None = None
-    #: For a placed task: placement constraints that are broken by what was placed with it, each with for
-    #: whom and by how much.
+    #: For a placed task: constraints violated by what was placed with it, each with the containers
+    #: affected and the extent.
     violated: tuple[str, ...] = ()
     #: What would have to change; a sentence without the machine's name.
     remedy: str = ""
-    #: For a task without a machine, where its scheduler prices places.
+    #: For a task without a machine, if its scheduler computes prices.
     price: Price | None = None

@@ -31,10 +31,10 @@ TaskNumber = NewType("TaskNumber", int)
 BATCH: Final = "batch"
 SERVICE: Final = "service"
 
-#: A task number holds the task's index in its low bits and its job's number above them.
+#: A task number has the task's index in its low bits and the job's number above them.
 INDEX_BITS: Final = 32
 INDEX_MASK: Final = (1 << INDEX_BITS) - 1
-#: Job numbers leave the sign bit alone.
+#: Job numbers do not use the sign bit.
 MOST_JOBS: Final = 2**31 - 1
 MOST_TASKS: Final = 2**24
 MOST_RETRIES: Final = 1_000_000
@@ -56,8 +56,8 @@ def index_of(task: int) -> int:
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` can be typed, seen, and told from what stands beside it."""
-    # Of all spaces, only the plain one is printable.
+    """Whether `text` can be typed, is visible, and contains no space."""
+    # The plain space is the only printable one.
     return bool(text) and text.isprintable() and " " not in text
 
 
@@ -68,15 +68,15 @@ def task_name(job_id: str, index: int) -> str:
 class Execution(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What a task executes. Unused in simulation."""
 
-    #: The program and its arguments; empty means what the image starts by itself.
+    #: The program and its arguments; empty: the image's default.
     command: tuple[str, ...] = ()
-    #: Added to what the machine sets.
+    #: Added to the machine's environment.
     environment: dict[str, str] = {}
-    #: Empty means the machine's choice.
+    #: Empty: chosen by the machine.
     working_directory: str = ""
-    #: The container image; empty means a plain process.
+    #: The container image; empty: a plain process.
     image: str = ""
-    #: Text for the standard input.
+    #: Text for standard input.
     stdin: str = ""
     #: A try that runs longer is stopped, and has failed; 0 means no limit.
     timeout: Time = 0
@@ -106,7 +106,7 @@ class Execution(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             "image": (self.image,),
         }
         for field, values in texts.items():
-            # No operating system takes them.
+            # No operating system accepts null characters.
             if any("\0" in value for value in values):
                 raise ModelError(
                     f"a null character in the {field.replace('_', ' ')}",
@@ -116,28 +116,27 @@ class Execution(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class TaskGroup(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Tasks of one job that are alike: same request, tags and required machine attributes.
+    """Identical tasks of one job: same request, tags and required machine attributes.
 
-    With `activities`, the tasks are workers: together they do the activities of one phase after the
-    other, as many at once as there are workers, and all end with the last. `count` is how many workers
-    the submitter asks for; a scheduler that knows how may add others and take them away again.
+    With `activities`, the tasks are workers: together they do the activities of one phase after
+    another, one activity per worker at a time, and all end with the last activity. `count` is the
+    number of workers the submitter asks for; a malleable scheduler may add more and remove them again.
     """
 
     count: int
     request: Resources
-    #: How long a task is expected to run; of workers, how long all phases take `count` of them.
+    #: Expected running time of a task; for workers, how long `count` of them need for all phases.
     estimate: int | None = None
     tags: tuple[str, ...] = ()
     requires: dict[str, str] = {}
-    #: Attributes of machines near the tasks' data: engines that know of locality weigh them against
-    #: waiting.
+    #: Attributes of machines near the tasks' data; engines with locality weigh them against waiting.
     prefers: dict[str, str] = {}
-    #: How many activities each phase has.
+    #: Number of activities in each phase.
     activities: tuple[int, ...] = ()
-    #: Whether tasks run until they are stopped.
+    #: Whether tasks run until stopped.
     endless: bool = False
-    #: How often a task that failed is tried again. 0 unless the submitter says otherwise, whatever the
-    #: kind: what fails once usually fails again, and trying again may do harm. Lost tasks do not count.
+    #: How often a failed task is retried. 0 by default for every kind, because what fails once usually
+    #: fails again, and retrying may do harm. Lost tasks do not count as failed.
     retries: int = 0
     #: How long after its first failure a task is tried again; each further failure doubles it, up to
     #: `LONGEST_BACKOFF`.
@@ -167,7 +166,7 @@ class TaskGroup(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 def check_activities(activities: int) -> None:
-    """One phase's number."""
+    """Checks the number of activities in one phase."""
     if not 1 <= activities <= MOST_TASKS:
         raise ModelError(
             f"{activities} activities in a phase",
@@ -177,10 +176,10 @@ def check_activities(activities: int) -> None:
 
 
 class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What a user submits, and everybody may read. `kind` routes it (``batch``, ``service`` or a name
-    of the user's own); `precedence` ranks it; a `gang` job's tasks are placed together or not at all.
-    Jobs of one `program` are runs of the same thing, so that a scheduler may learn from one for the
-    next. `name` is for people and need not be unique."""
+    """What a user submits; everyone may read it. `kind` routes it (``batch``, ``service`` or any other
+    name); `precedence` ranks it; the tasks of a `gang` job are placed together or not at all. Jobs with
+    the same `program` are runs of the same thing, so a scheduler may learn from one for the next.
+    `name` is for people and need not be unique."""
 
     id: str
     groups: tuple[TaskGroup, ...]
@@ -225,7 +224,7 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def activities(self) -> tuple[int, ...]:
-        """How many activities each phase has, if the tasks are workers."""
+        """Number of activities in each phase, if the tasks are workers."""
         return self.groups[0].activities
 
     @property
@@ -235,11 +234,11 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return sum([group.count for group in self.groups])
 
     def is_own(self, tasks: TaskArray) -> NDArray[np.bool_]:
-        """Which of the job's tasks it was submitted with; others are workers that it did not ask for."""
+        """Which of these tasks the job was submitted with; the others are extra workers."""
         return (tasks & INDEX_MASK) < self.tasks
 
     def tasks_by_group(self, tasks: TaskArray) -> Iterator[tuple[TaskGroup, TaskArray]]:
-        """Those of `tasks` that are in each group; groups without any are left out."""
+        """The tasks in each group; groups without any are skipped."""
         if len(self.groups) == 1:
             if len(tasks):
                 yield self.groups[0], tasks
@@ -251,7 +250,7 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 yield group, mine
 
     def group_starts(self) -> list[int]:
-        """The index of each group's first task."""
+        """Index of the first task of each group."""
         starts, at = [], 0
         for group in self.groups:
             starts.append(at)

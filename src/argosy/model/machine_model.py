@@ -14,11 +14,12 @@ Probability: TypeAlias = Annotated[
 
 
 class Steal(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine without work asks `attempts` others for some and takes at most `most` entries of one."""
+    """An idle machine asks `attempts` others for work and takes at most `most` entries from one of
+    them."""
 
     attempts: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
     most: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 1
-    #: Nothing is asked of machines in the first such share of the cell.
+    #: Machines in the first part of the cell, up to this share, are not asked.
     after: Probability = 0.0
 
 
@@ -26,17 +27,17 @@ class MachineModel(msgspec.Struct, frozen=True, kw_only=True):
     """How simulated machines treat queued tasks."""
 
     queue: Literal["fcfs", "shortest-first", "shortest-remaining"] = "fcfs"
-    #: By how many times its own estimate a queued task may be overtaken; 0 means without end.
+    #: How much work may overtake a queued task, in multiples of its estimate; 0: no limit.
     slack: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
-    #: Tasks that wait at one machine at most; what comes to a full queue goes back. 0 means no limit.
+    #: At most this many tasks wait at one machine; further ones are sent back. 0: no limit.
     limit: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
-    #: From a slot's being free to the queued task's running in it.
+    #: From when a slot is free until the queued task runs in it.
     start_delay: Time = 0
-    #: Tasks with an estimate above this are long, and stand apart; 0 means that none is.
+    #: Tasks with a larger estimate count as long and are kept apart; 0: none.
     long_above: Time = 0
-    #: How often each machine reports its queue to schedulers that go by the latest report (`yaq-d`); 0
-    #: means at every change.
+    #: How often each machine reports its queue to schedulers that use the latest report (`yaq-d`); 0:
+    #: at every change.
     heartbeat: Time = 8_000_000
-    #: Whether such a report counts what is on its way to the machine as well.
+    #: Whether a report includes tasks still on their way to the machine.
     heartbeat_counts_sent: bool = False
     steal: Steal | None = None

@@ -13,8 +13,8 @@ from argosy.model.resources import Resources
 class Machine(msgspec.Struct, frozen=True, omit_defaults=True):
     """One machine as the operator describes it.
 
-    A *node group* ("rack", "zone", "upgrade-domain") is a category of node sets; `joins` names, per
-    group, the sets this machine is in. Groups may nest or overlap, and a machine may be in several
+    A *node group* ("rack", "zone", "upgrade-domain") is a category of node sets; `joins` lists, per
+    group, the sets that this machine is in. Groups may nest or overlap, and a machine may be in several
     sets of one group. Every machine also forms a set of its own in the group ``machine``.
     """
 
@@ -25,28 +25,28 @@ class Machine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """Some of a federation's machines: those that one agent answers for.
+    """The machines of a federation that one agent is responsible for.
 
-    A federation is one cell. Every machine is in exactly one of its clusters, which is a set of the
-    node group ``cluster``. `place` says where the cluster is: places have distances, clusters do not.
+    A federation is one cell. Every machine is in exactly one cluster, and each cluster is a set of the
+    node group ``cluster``. `place` is where the cluster is; distances are between places.
     """
 
     name: str
     place: str
 
 
-#: The group of a federation in which every cluster is a set.
+#: The node group of a federation whose sets are the clusters.
 CLUSTER_GROUP: Final = "cluster"
-#: The group in which every machine is a set of its own.
+#: The node group in which every machine is its own set.
 MACHINE_GROUP: Final = "machine"
-#: Marks settings that name a node group of the cell: what a scenario gives for one is checked.
+#: Marks settings whose value is a node group of the cell, so that scenarios can be checked.
 GROUP_NAME: Final = msgspec.Meta(extra={"names": "node group"})
 #: Empty: none.
 GroupName: TypeAlias = Annotated[str, GROUP_NAME]
 
 
 def static_tags(attributes: Mapping[str, str]) -> frozenset[str]:
-    """The tags a machine has for good: ``key:value`` for each attribute, and ``key`` where the value
-    is ``true``."""
+    """A machine's permanent tags: ``key:value`` for each attribute, and ``key`` if the value is
+    ``true``."""
     tags = {f"{key}:{value}" for key, value in attributes.items()}
     return frozenset(tags | {key for key, value in attributes.items() if value == "true"})

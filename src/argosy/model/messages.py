@@ -16,22 +16,22 @@ from argosy.model.transactions import MachineArray, ShapeArray, TaskArray
 
 
 class WaitUpdate(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Tasks of one job and shape were placed, each on its machine and expected to run for `estimate`; or
-    lost their places. `versions` count up with each change of a task's place: even ones are placements.
-    """
+    """Tasks of one job and shape were placed, each on its machine with an expected running time of
+    `estimate`, or lost their machines. A task's version increases with each change of its machine: even
+    versions are placements."""
 
     tasks: TaskArray
     versions: NDArray[np.uint8]
     machines: MachineArray
     estimate: int
     shape: int
-    #: What a task of the shape asks for, in the order of the cell's dimensions.
+    #: The request of the shape, in the order of the cell's dimensions.
     request: tuple[int, ...]
-    #: How many tasks the job has in all.
+    #: Number of tasks in the whole job.
     total: int
     #: When it was decided.
     since: int
-    #: Sent as one message for each task; otherwise as one for all.
+    #: Sent as one message per task; otherwise as one for all.
     is_per_task: bool = False
 
     @property
@@ -40,7 +40,7 @@ class WaitUpdate(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class EndsReported(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Machines report tasks that ended: the estimate each came with, its shape, and when it started."""
+    """Machines report ended tasks: each with its estimate, shape and start time."""
 
     tasks: TaskArray
     machines: MachineArray
@@ -49,57 +49,58 @@ class EndsReported(msgspec.Struct, frozen=True, gc=False, tag=True):
     started: NDArray[np.int64]
 
 
-#: What wait views are fed with: see `argosy.cell.waits.feed`.
+#: Inputs of wait views: see `argosy.cell.waits.feed`.
 WaitReport: TypeAlias = WaitUpdate | EndsReported
 
 
 class WaitColumns(msgspec.Struct, frozen=True, gc=False):
-    """What a wait view knows, or of some jobs: flat columns, one row a shape, a job or a task."""
+    """The contents of a wait view, or its entries for some jobs, as flat columns with one row per
+    shape, job or task."""
 
     shapes: ShapeArray
-    #: As many amounts for each shape as the cell has dimensions, one shape after the other.
+    #: The requests of all shapes one after another, with one amount per dimension of the cell.
     requests: NDArray[np.int64]
     jobs: NDArray[np.int64]
-    #: Of each job: its tasks if somebody said how many, whether all have ended, and its rows below.
+    #: Per job: its number of tasks if known, whether all have ended, and its number of rows below.
     totals: NDArray[np.int64]
     over: NDArray[np.uint8]
     counts: NDArray[np.int64]
-    #: Of each task: its index in the job; the work it adds to its machine, while it has one, that
-    #: machine and the row of its shape; and the version of its place.
+    #: Per task: its index in the job; the work it adds to its machine, that machine and the row of its
+    #: shape, while it has one; and the version of its placement.
     indices: NDArray[np.uint32]
     work: NDArray[np.int64]
     machines: MachineArray
     task_shapes: NDArray[np.uint16]
     versions: NDArray[np.uint8]
-    #: The times until which machines are busy, of a view that keeps those.
+    #: When each machine becomes free, in a view that tracks this.
     busy: NDArray[np.int64]
 
 
 class AskWaits(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """A scheduler that starts again asks a peer for its view."""
+    """A restarted scheduler asks a peer for its view."""
 
 
 class Waits(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """All that the sender's view holds."""
+    """The complete contents of the sender's view."""
 
     state: WaitColumns
 
 
 class Digest(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Of all that the sender knows."""
+    """A digest of the sender's whole view."""
 
     digest: int
 
 
 class Digests(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """The jobs that are not over in the sender's view, each with the digest of its entries."""
+    """Jobs that are not over in the sender's view, each with a digest of its entries."""
 
     jobs: NDArray[np.int64]
     digests: NDArray[np.uint64]
 
 
 class Repair(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """The sender's entries of some jobs. One that is not an answer wants one."""
+    """The sender's entries for some jobs. Unless it is an answer, the receiver replies with its own."""
 
     jobs: NDArray[np.int64]
     state: WaitColumns
@@ -107,7 +108,7 @@ class Repair(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class Note(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """A message of an engine's own: `data` is anything that JSON can say."""
+    """A message defined by an engine: `data` is any JSON value."""
 
     kind: str
     data: Any = None

@@ -10,9 +10,9 @@ import msgspec
 from argosy.model import units
 from argosy.model.errors import ArgosyError, ModelError, did_you_mean
 
-#: Every cell has these two, in this order; extras follow in the order of their names.
+#: Every cell has these two, in this order; extras follow, sorted by name.
 BASE_DIMENSIONS: Final = ("cpu", "memory")
-#: The native columns are sized for this many.
+#: The native columns have room for this many.
 MOST_DIMENSIONS: Final = 8
 
 
@@ -32,7 +32,7 @@ class Resources(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return [("cpu", self.cpu), ("memory", self.memory), *self.extras.items()]
 
     def vector(self, dimensions: tuple[str, ...]) -> tuple[int, ...]:
-        """The amounts in the order of `dimensions`, every one of them present."""
+        """The amounts in the order of `dimensions`, which must include every resource asked for."""
         if not self.extras and dimensions[:2] == BASE_DIMENSIONS:
             return (self.cpu, self.memory, *(0,) * (len(dimensions) - 2))
         amounts = dict(self.items())
@@ -45,13 +45,13 @@ class Resources(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return tuple(amounts.get(name, 0) for name in dimensions)
 
     def within(self, dimensions: tuple[str, ...]) -> tuple[int, ...]:
-        """The amounts in the order of `dimensions`, without those of any other resource."""
+        """The amounts in the order of `dimensions`; other resources are ignored."""
         amounts = dict(self.items())
         return tuple(amounts.get(name, 0) for name in dimensions)
 
     @staticmethod
     def parse(table: Mapping[str, Any]) -> Resources:
-        """From scenario or trace text: ``{cpu = "500m", memory = "2GiB", gpu = 1}``."""
+        """Reads the form used in scenarios and traces: ``{cpu = "500m", memory = "2GiB", gpu = 1}``."""
         amounts: dict[str, int] = {}
         for name, value in table.items():
             try:
@@ -70,7 +70,7 @@ class Resources(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 def dimensions_of(vectors: Iterable[Resources]) -> tuple[str, ...]:
-    """The dimensions a cell needs to hold all of `vectors`."""
+    """The dimensions that a cell needs for all of `vectors`."""
     extras = sorted({name for vector in vectors for name in vector.extras})
     dimensions = (*BASE_DIMENSIONS, *extras)
     if len(dimensions) > MOST_DIMENSIONS:

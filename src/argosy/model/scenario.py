@@ -19,7 +19,7 @@ from argosy.model.truth import SimulatedJob
 from argosy.model.units import Time
 
 Positive: TypeAlias = Annotated[int, msgspec.Meta(ge=1, description="a whole number of 1 or more")]
-#: Of the largest time, still a 64-bit number.
+#: Times the largest time, this still fits 64 bits.
 Factor: TypeAlias = Annotated[
     float, msgspec.Meta(gt=0, le=1000, description="a number above 0, at most 1000")
 ]
@@ -31,11 +31,11 @@ Precedence: TypeAlias = Annotated[
         description="a whole number from -32768 to 32767",
     ),
 ]
-#: Against others of its kind.
+#: Relative to others of the same kind.
 Weight: TypeAlias = Annotated[
     float, msgspec.Meta(ge=1e-9, le=1e9, description="a number from 1e-9 to 1e9")
 ]
-#: Each scheduler is a state of its own, and hears of all its peers.
+#: Each scheduler has its own state, and exchanges messages with all its peers.
 MOST_SCHEDULERS: Final = 10_000
 Replicas: TypeAlias = Annotated[
     int,
@@ -53,12 +53,12 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True):
 class CellSpec(msgspec.Struct, frozen=True, kw_only=True):
     machines: tuple[Machine, ...]
     groups: tuple[GroupSpec, ...] = ()
-    #: The operator's, beside those of jobs.
+    #: The operator's constraints, in addition to those of jobs.
     constraints: tuple[Constraint, ...] = ()
 
 
 class SchedulerLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one scheduler may hold at most. What is left out, or 0, is not limited."""
+    """The most that one scheduler may hold. Anything omitted, or 0, is unlimited."""
 
     resources: Resources | None = None
     jobs: Positive | None = None
@@ -77,21 +77,21 @@ class AsTold(msgspec.Struct, frozen=True, kw_only=True, tag="as-told", tag_field
 
 
 class Scaled(msgspec.Struct, frozen=True, kw_only=True, tag="scaled", tag_field="model"):
-    """A slower or faster computer: the engine's time times `factor`."""
+    """A slower or faster computer: the engine's decision time is multiplied by `factor`."""
 
     factor: Factor
 
 
 class Jittered(msgspec.Struct, frozen=True, kw_only=True, tag="jittered", tag_field="model"):
-    """The engine's time times a number drawn evenly between `low` and `high` for each decision."""
+    """The engine's decision time is multiplied by a uniform random number between `low` and `high`."""
 
     low: Factor
     high: Factor
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True, tag="measured", tag_field="model"):
-    """What the engine really computed since its last decision, times `factor`, whatever it says. Two
-    runs of one seed then differ."""
+    """The time the engine really computed since its last decision, times `factor`; its own figure is
+    ignored. Runs with the same seed then differ."""
 
     factor: Factor = 1.0
 
@@ -107,7 +107,8 @@ Split: TypeAlias = Literal["hash", "round-robin", "random"]
 
 
 class FleetEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """`replicas` schedulers of one engine. `split` says how jobs are dealt out among them."""
+    """`replicas` schedulers with the same engine. `split` determines how jobs are distributed among
+    them."""
 
     name: str
     engine: str
@@ -134,7 +135,7 @@ class UniformLatency(msgspec.Struct, frozen=True, kw_only=True, tag="uniform", t
 
 
 class PairLatency(msgspec.Struct, frozen=True, kw_only=True, tag="per-pair", tag_field="model"):
-    """`delays` maps "sender>receiver" to a delay; `default` serves the other pairs."""
+    """`delays` maps "sender>receiver" to a delay; `default` applies to all other pairs."""
 
     default: Time
     delays: dict[str, Time] = {}
@@ -144,25 +145,25 @@ Latency: TypeAlias = ConstantLatency | UniformLatency | PairLatency
 
 
 class Network(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a hop takes, and what goes wrong with messages between schedulers."""
+    """How long a hop takes, and how messages between schedulers fail."""
 
     latency: Latency = ConstantLatency()
     #: Probabilities per message.
     loss: Probability = 0.0
     duplication: Probability = 0.0
-    #: Share of messages that are delayed by up to `extra_delay` more, and so overtaken.
+    #: Probability that a message is delayed by up to `extra_delay`, so that others may overtake it.
     reordering: Probability = 0.0
     extra_delay: Time = 0
 
 
-#: Between the two places of a pair, in `Places.delays`.
+#: Separates the two places of a pair in `Places.delays`.
 BOTH_WAYS: Final = "<>"
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a hop takes between those of whom a place is known, the same both ways. `delays` maps
-    "one<>other" to a delay; `default` serves the other pairs of places, and `within` hops that stay at
-    one place."""
+    """How long a hop takes between parties whose places are known; the same in both directions.
+    `delays` maps "one<>other" to a delay; `default` applies to all other pairs of places, and `within`
+    to hops within one place."""
 
     default: Time
     within: Time = 500
@@ -170,19 +171,20 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Federation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cell of several clusters has besides: where everybody is, and how far that is."""
+    """Additional data of a federation: the places of clusters and schedulers, and the distances between
+    them."""
 
     clusters: tuple[Cluster, ...]
-    #: Goes before the network's latency where both ends are at a place; none: nothing does.
+    #: Overrides the network's latency if both ends have a place; None: nothing is overridden.
     places: Places | None = None
-    #: By scheduler. Those left out are nowhere in particular: places do not concern them.
+    #: Places of schedulers. Schedulers left out have no place, and distances do not apply to them.
     schedulers: dict[str, str] = {}
 
 
 class MachineCrash(
     msgspec.Struct, frozen=True, kw_only=True, tag="machine-crash", tag_field="kind"
 ):
-    """A machine stops at `at` and is back, empty, `down` later (never, if `down` is none)."""
+    """A machine stops at `at` and is back, empty, after `down` (None: never)."""
 
     at: Time
     machine: str
@@ -192,8 +194,8 @@ class MachineCrash(
 class MachineDrain(
     msgspec.Struct, frozen=True, kw_only=True, tag="machine-drain", tag_field="kind"
 ):
-    """A machine takes no new tasks from `at` on, for `lasts` (for good, if that is none); what runs
-    there, or is queued there, stays."""
+    """A machine takes no new tasks from `at` on, for `lasts` (None: for good). Running and queued tasks
+    stay."""
 
     at: Time
     machine: str
@@ -203,7 +205,7 @@ class MachineDrain(
 class MachineResize(
     msgspec.Struct, frozen=True, kw_only=True, tag="machine-resize", tag_field="kind"
 ):
-    """A machine has another capacity from `at` on; tasks that no longer fit lose their place."""
+    """A machine's capacity changes at `at`; tasks that no longer fit lose their machine."""
 
     at: Time
     machine: str
@@ -221,8 +223,8 @@ class SchedulerCrash(
 class RandomCrashes(
     msgspec.Struct, frozen=True, kw_only=True, tag="random-crashes", tag_field="kind"
 ):
-    """Crashes of random machines or schedulers, exponentially `every` so often between `start` and
-    `end`, each for `down`."""
+    """Crashes of random machines or schedulers between `start` and `end`, at exponentially distributed
+    intervals with mean `every`, each lasting `down`."""
 
     what: Literal["machines", "schedulers"]
     every: Time
@@ -232,7 +234,7 @@ class RandomCrashes(
 
 
 class Partition(msgspec.Struct, frozen=True, kw_only=True, tag="partition", tag_field="kind"):
-    """Between `at` and `at + lasts`, the schedulers in `isolated` hear no others and are not heard."""
+    """From `at` until `at + lasts`, the schedulers in `isolated` are cut off from all others."""
 
     at: Time
     lasts: Time
@@ -248,7 +250,7 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     #: What the journal contains. `decisions`: submissions, changes and decisions. `replayable`: also
     #: every input, so that the run can be replayed. `everything`: also messages and timers.
     log: Literal["none", "decisions", "replayable", "everything"] = "replayable"
-    #: Keep the timeline of every task (40 bytes each).
+    #: Whether to keep the timeline of every task (40 bytes each).
     tasks: bool = True
 
 
@@ -262,20 +264,20 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     network: Network = Network()
     machines: MachineModel = MachineModel()
     faults: tuple[Fault, ...] = ()
-    #: The run ends here at the latest; none means when all jobs are done.
+    #: The run ends by this time; None: when all jobs are done.
     horizon: Time | None = None
     #: How long after a scheduler stops its unplaced tasks go to its peers.
     failover: Time = 1_000_000
     #: Recount the whole cell after every commit: slow, for tests.
     audit: bool = False
     output: Output = Output()
-    #: Engines run in the form in which they were published, and machines and hops with them.
+    #: Use the published configuration of each engine, including its machines and hops.
     as_published: bool = False
-    #: Sentences on what of the trace it was made from it cannot say.
+    #: What the scenario could not reproduce of the trace it was made from, as sentences.
     left_out: tuple[str, ...] = ()
-    #: None: the cell is the one cluster, which has no name.
+    #: None: the cell is a single cluster without a name.
     federation: Federation | None = None
 
     def engine_names(self) -> list[str]:
-        """As the fleet names them, each once."""
+        """The engines named in the fleet, without duplicates."""
         return list(dict.fromkeys(entry.engine for entry in self.fleet))

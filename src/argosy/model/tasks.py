@@ -28,19 +28,20 @@ def indices_of(tasks: TaskArray) -> NDArray[np.int64]:
 def task_numbers(
     job: int | NDArray[np.int64], indices: NDArray[np.integer] | Sequence[int]
 ) -> TaskArray:
-    """The tasks with these indices, of one job or of a job each."""
+    """The tasks with these indices: all of one job, or each of its own job."""
     return np.asarray(indices, np.int64) | (job << INDEX_BITS)
 
 
 def first_tasks(job: int, count: int) -> TaskArray:
-    """The tasks of a job with the indices 0 to `count` - 1."""
+    """The tasks of a job with indices 0 to `count` - 1."""
     first = job << INDEX_BITS
     return np.arange(first, first + count, dtype=np.int64)
 
 
 def by_job(tasks: TaskArray) -> list[tuple[int, slice | NDArray[np.intp]]]:
-    """The job numbers among `tasks`, ascending, each with the positions of its tasks. Most arrays hold
-    the tasks of one job: then the positions are the slice of everything, and nothing is copied."""
+    """The job numbers among `tasks`, ascending, each with the positions of its tasks. Most arrays
+    contain the tasks of one job; then the positions are a slice of everything, and nothing is
+    copied."""
     if not len(tasks):
         return []
     jobs = tasks >> INDEX_BITS

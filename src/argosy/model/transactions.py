@@ -22,22 +22,22 @@ MachineArray: TypeAlias = NDArray[np.int32]
 VersionArray: TypeAlias = NDArray[np.uint32]
 ShapeArray: TypeAlias = NDArray[np.int32]
 
-#: The name under which operators and worlds commit: exempt from limits, may release any task.
+#: The name under which operators and worlds commit: exempt from limits, and may release any task.
 OPERATOR = "operator"
 
 
 class Claims(msgspec.Struct, frozen=True, gc=False):
-    """Parallel arrays, one row a claim.
+    """Parallel arrays, one row per claim.
 
-    `shapes` holds what `Cell.shape` gave for the task's request, tags and precedence; `versions` the
-    machine versions the decision was made on. Rows with the same non-negative `gangs` number must be
-    neighbours; they are accepted together or not at all.
+    `shapes` are from `Cell.shape`, for the task's request, tags and precedence; `versions` are the
+    machine versions that the decision was based on. Rows with the same non-negative number in `gangs`
+    must be adjacent; they are accepted together or not at all.
 
-    `alternatives` holds, per claim, machines to try in order when the one before is refused with a
-    conflict: a table with a row a claim, filled up with -1. Each is judged as a first choice would be,
-    preemption included, but by fit alone: `versions` and coarse detection are about the first choice.
-    The rows of a gang or an atomic transaction are judged in order, and each keeps the first machine
-    that takes it; they still stand or fall together.
+    `alternatives` lists, per claim, machines to try in order if the previous one is refused with a
+    conflict: a table with one row per claim, padded with -1. Each is checked like a first choice,
+    including preemption, but only for fit: `versions` and coarse detection apply to the first choice.
+    The rows of a gang or an atomic transaction are checked in order, and each keeps the first machine
+    that accepts it; they still stand or fall together.
     """
 
     tasks: TaskArray
@@ -52,7 +52,7 @@ class Claims(msgspec.Struct, frozen=True, gc=False):
 
     @staticmethod
     def joined(parts: Sequence[Claims]) -> Claims:
-        """One after another; at least one part, none with gangs or alternatives."""
+        """Concatenates parts; there must be at least one, and none with gangs or alternatives."""
         return Claims(
             np.concatenate([part.tasks for part in parts]),
             np.concatenate([part.machines for part in parts]),
@@ -66,49 +66,49 @@ class AddMachine(msgspec.Struct, frozen=True, tag=True):
 
 
 class DrainMachine(msgspec.Struct, frozen=True, tag=True):
-    """No new claims; running tasks stay. `draining=False` takes it back."""
+    """The machine accepts no new claims; running tasks stay. `draining=False` ends this."""
 
     machine: int
     draining: bool = True
 
 
 class RemoveMachine(msgspec.Struct, frozen=True, tag=True):
-    """The machine is gone; its claims are evicted."""
+    """The machine leaves; its claims are evicted."""
 
     machine: int
 
 
 class ReviveMachine(msgspec.Struct, frozen=True, tag=True):
-    """A removed machine is back, empty."""
+    """A removed machine comes back, empty."""
 
     machine: int
 
 
 class ResizeMachine(msgspec.Struct, frozen=True, tag=True):
-    """New capacity; claims that no longer fit are evicted, least precedence first."""
+    """New capacity; claims that no longer fit are evicted, lowest precedence first."""
 
     machine: int
     capacity: Resources
 
 
 class RelabelMachine(msgspec.Struct, frozen=True, tag=True):
-    """New attributes and node sets, instead of all that the machine had. Running tasks stay, whatever
-    they required."""
+    """New attributes and node sets replace all old ones. Running tasks stay, even if they required the
+    old ones."""
 
     machine: int
     attributes: dict[str, str] = {}
     joins: dict[str, tuple[str, ...]] = {}
 
 
-#: Those that name a resource, node group or node set which the cell has not heard of add it.
+#: Resources, node groups and node sets that are new to the cell are added to it.
 MachineChange: TypeAlias = (
     AddMachine | DrainMachine | RemoveMachine | ReviveMachine | ResizeMachine | RelabelMachine
 )
 
 
 class Wants(msgspec.Struct, frozen=True):
-    """What a scheduler would still claim, for the others to see: by dimension, with its weight against
-    theirs. It counts until a time, so that nobody waits for a scheduler that stopped."""
+    """What a scheduler still wants to claim, per dimension, and its weight, for other schedulers to
+    read. It expires, so that nobody waits for a scheduler that has stopped."""
 
     weight: float
     amounts: tuple[int, ...]
@@ -116,20 +116,21 @@ class Wants(msgspec.Struct, frozen=True):
 
 
 class Transaction(msgspec.Struct, frozen=True, gc=False):
-    """Machine changes, then confirms, forgets and releases, then claims, judged in that order against
-    the cell as it is.
+    """Machine changes, then confirms, forgets and releases, then claims, checked in this order against
+    the current cell.
 
     `atomic` takes all claims or none; otherwise each claim (or gang) stands for itself. `coarse`
     refuses any machine whose version moved on since the decision; otherwise only fit is checked.
     `scheduler` may have a part after a colon (``mesos:batch``): claims are then counted under that name.
-    `preempt` lets claims push out tasks of strictly lower precedence; `move` lets a claim replace the
-    claim its task already holds. `wants` is kept for others to read; nothing is judged by it.
+    `preempt` lets claims push out tasks of strictly lower precedence, but never one that the
+    transaction claims itself; `move` lets a claim replace the claim its task already holds. `wants` is
+    kept for others to read; nothing is judged by it.
 
-    Where the truth is elsewhere (Kubernetes, a remote agent), claims are made with `assume`: they take
-    room and count like any other, until the truth is known. `confirms` are tasks whose assumed claims
-    have become true, which moves no version on; `forgets` those whose claims have not, which are then
-    released. Tasks that were preempted for a forgotten claim do not come back. Like releases, both are
-    for the scheduler that made the claim and for the operator.
+    If another system has the last word (Kubernetes, a remote agent), claims are made with `assume`:
+    they take room and count like any other until that system has decided. `confirms` lists tasks whose
+    assumed claims became real, which changes no version; `forgets` lists tasks whose claims did not,
+    which are then released. Tasks preempted for a forgotten claim do not come back. Like releases, both
+    are reserved for the scheduler that made the claim and for the operator.
     """
 
     scheduler: str
@@ -155,10 +156,10 @@ _CONFLICTS[list(CONFLICTS)] = True
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """The cell's answer. Arrays are parallel to the transaction's claims.
 
-    `details` and `amounts` give each refusal its numbers: a dimension's index and what is lacking
-    (no room, limits), or how far the version moved on (stale). Evicted tasks come with their
-    machines, in the order of eviction. `machines` says where each claim ended up: the claim's own, or
-    one of its alternatives; of a refused claim, the machine that its reason is about.
+    `details` and `amounts` quantify each refusal: a dimension's index and the shortfall (no room,
+    limits), or by how much the version has changed (stale). Evicted tasks come with their machines, in
+    the order of eviction. `machines` is where each claim ended up: the claimed machine or one of its
+    alternatives; for a refused claim, the machine that the reason refers to.
     """
 
     accepted: NDArray[np.bool_]
@@ -167,27 +168,28 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     amounts: NDArray[np.int64]
     evicted: TaskArray
     evicted_from: MachineArray
-    #: Releases that were refused: which task and why.
+    #: Releases that were refused, each with its task and reason.
     unreleased: tuple[Refusal, ...]
-    #: Names for `details`: the cell's dimensions, then resources no machine has that claims asked for.
+    #: Names for `details`: the cell's dimensions, then resources that were claimed but exist on no
+    #: machine.
     dimensions: tuple[str, ...]
     #: Numbers of the machines that were added, in order.
     added: tuple[int, ...] = ()
-    #: Whether nothing was refused; a transaction without claims is whole.
+    #: Whether nothing was refused; true for a transaction without claims.
     all_accepted: bool = True
     machines: MachineArray = msgspec.field(default_factory=lambda: _NOWHERE)
-    #: As `unreleased`, of confirms and forgets.
+    #: As `unreleased`, for confirms and forgets.
     unconfirmed: tuple[Refusal, ...] = ()
     unforgotten: tuple[Refusal, ...] = ()
 
     @property
     def has_conflict(self) -> bool:
-        """Whether a claim was refused because others had changed the cell: see `CONFLICTS`. Limits and
-        mistakes are no conflicts."""
+        """Whether a claim was refused because the cell had changed: see `CONFLICTS`. Limits and
+        mistakes are not conflicts."""
         return not self.all_accepted and bool(_CONFLICTS[self.whys].any())
 
     def refusals(self, claims: Claims) -> list[Refusal]:
-        """Every refused claim, named, with its reason and numbers."""
+        """Every refused claim, with its reason and numbers."""
         return [self.refusal(claims, int(row)) for row in np.flatnonzero(~self.accepted)]
 
     def refusal(self, claims: Claims, row: int) -> Refusal:

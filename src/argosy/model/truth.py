@@ -16,13 +16,13 @@ from argosy.model.jobs import Job, TaskGroup, check_activities
 from argosy.model.resources import Resources
 from argosy.model.units import LARGEST
 
-#: Of one phase, activities x duration: still a 64-bit number.
+#: Activities x duration of one phase still fit 64 bits.
 MOST_WORK: Final = 2**62
 
 
 class GroupTruth(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """How long the tasks of a group run: `durations` holds one time for all, or one per task; empty
-    means until stopped. Of workers, `phases` holds what one activity of each phase takes."""
+    """How long the tasks of a group run: `durations` has one time for all, or one per task; empty:
+    until stopped. For workers, `phases` has the duration of one activity in each phase."""
 
     durations: tuple[int, ...] = ()
     phases: tuple[int, ...] = ()
@@ -39,18 +39,18 @@ class GroupTruth(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 )
 
     def duration(self, index: int) -> int | None:
-        """Of the task with this index in the group; none if it runs until stopped."""
+        """The duration of the task with this index in the group; None: until stopped."""
         if not self.durations:
             return None
         return self.durations[0] if len(self.durations) == 1 else self.durations[index]
 
     def mean(self) -> int | None:
-        """Of all tasks; none if they run until stopped."""
+        """The mean duration of all tasks; None if they run until stopped."""
         return sum(self.durations) // len(self.durations) if self.durations else None
 
 
 class SimulatedJob(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A job of a workload: when it is submitted, and the truth about each of its groups."""
+    """A job of a workload: its time of submission, and the truth about each group."""
 
     job: Job
     submit: int
@@ -91,7 +91,7 @@ class SimulatedJob(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def is_endless(self) -> bool:
-        """Whether some of its tasks really run until they are stopped."""
+        """Whether some of its tasks really run until stopped."""
         return not all(truth.durations or truth.phases for truth in self.truth)
 
 
@@ -118,7 +118,7 @@ def _check(group: TaskGroup, truth: GroupTruth) -> None:
 
 
 def check_phase(activities: int, duration: int) -> None:
-    """So many activities, each of which takes so long."""
+    """Checks the number of activities in a phase and the duration of each."""
     check_activities(activities)
     if not 0 <= duration <= min(LARGEST, MOST_WORK // activities):
         raise ModelError(
@@ -129,7 +129,7 @@ def check_phase(activities: int, duration: int) -> None:
 
 
 def running_time(activities: tuple[int, ...], durations: tuple[int, ...], workers: int) -> int:
-    """How long all phases take so many workers, who are there from beginning to end."""
+    """How long this many workers need for all phases if none joins or leaves."""
     total = 0
     for count, duration in zip(activities, durations, strict=True):
         total += -(-count * duration // min(workers, count))
@@ -143,8 +143,8 @@ def group_with_truth(
     estimate: int | None = None,
     **fields: Any,
 ) -> tuple[TaskGroup, GroupTruth]:
-    """Without an estimate, the mean duration; without either, the group is endless. `fields` are other
-    fields of the group."""
+    """A group with its truth. The estimate defaults to the mean duration; with neither, the group is
+    endless. `fields` are other fields of the group."""
     truth = GroupTruth(durations)
     if estimate is None:
         estimate = truth.mean()
@@ -159,7 +159,8 @@ def workers_with_truth(
     estimate: int | None = None,
     **fields: Any,
 ) -> tuple[TaskGroup, GroupTruth]:
-    """Without an estimate, how long all phases take the workers asked for."""
+    """A group of workers with its truth. The estimate defaults to how long `count` workers need for all
+    phases."""
     if estimate is None:
         estimate = running_time(activities, durations, count)
     group = TaskGroup(count, request, estimate, activities=activities, **fields)
@@ -169,13 +170,13 @@ def workers_with_truth(
 def simulated_job(
     job_id: str, *parts: tuple[TaskGroup, GroupTruth], submit: int = 0, **fields: Any
 ) -> SimulatedJob:
-    """A job of these groups. `fields` are other fields of the job."""
+    """A job with these groups. `fields` are other fields of the job."""
     job = Job(job_id, tuple([group for group, _ in parts]), **fields)
     return SimulatedJob(job, submit, tuple([truth for _, truth in parts]))
 
 
 def told_by_default(group: TaskGroup, truth: GroupTruth) -> int | None:
-    """The estimate that the group has if its submitter gives none."""
+    """The group's estimate if its submitter gives none."""
     if truth.phases:
         return running_time(group.activities, truth.phases, group.count)
     return truth.mean()

@@ -16,13 +16,13 @@ from argosy.model.errors import LONGEST_ECHO, UnitError, excerpt
 Micros = NewType("Micros", int)
 MilliCpu = NewType("MilliCpu", int)
 Bytes = NewType("Bytes", int)
-#: Microseconds in a plain `int`; scenario and trace files write such a field as text with a unit.
+#: Microseconds as a plain `int`; in scenario and trace files, text with a unit.
 Time: TypeAlias = Annotated[int, Micros]
 
 MICROS_PER_SECOND: Final = 1_000_000
-#: Quantities and times stay below this, so that sums of a million of them fit a signed 64-bit integer.
+#: Quantities and times are below this, so that sums of a million of them fit a signed 64-bit integer.
 LARGEST: Final = 2**53
-#: Of an amount written as text: far more than any within the range needs.
+#: The longest amount accepted as text: far longer than any amount in range needs.
 MOST_DIGITS: Final = 40
 
 _DURATIONS: Final = {
@@ -49,10 +49,10 @@ _NUMBER: Final = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
 class _Kind(NamedTuple):
-    """What an amount is of, in the words of an error."""
+    """A kind of amount, as named in errors."""
 
     name: str
-    #: How to write one.
+    #: An example of the notation.
     example: str
     most: str
     units: Mapping[str, int]
@@ -79,7 +79,7 @@ _MEMORY: Final = _Kind(
 
 
 def shown(value: object) -> str:
-    """A value of a TOML or JSON file as one writes it there, shortened."""
+    """A value of a TOML or JSON file in that file's notation, shortened."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -90,6 +90,9 @@ def shown(value: object) -> str:
         return "a table"
     if isinstance(value, list | tuple):
         return "an array"
+    if isinstance(value, int) and value.bit_length() > 8 * LONGEST_ECHO:
+        # Python itself refuses to write very long numbers.
+        return f"a number of {value.bit_length():,} bits"
     # Dates and times of TOML.
     text = value.isoformat() if hasattr(value, "isoformat") else repr(value)
     return text if len(text) <= LONGEST_ECHO else f"{text[: LONGEST_ECHO - 3]}..."
@@ -122,7 +125,8 @@ def _whole(text: str, kind: _Kind) -> int:
 
 
 def _unit_meant(unit: str, units: Mapping[str, int]) -> str | None:
-    """Only another spelling: TiB is near EiB, but a million times less."""
+    """Suggests only other capitalisations of the unit: TiB is close to EiB, but a million times
+    smaller."""
     for known in units:
         if unit and known.lower() == unit.lower():
             return f"did you mean {known!r}?"
@@ -148,7 +152,7 @@ def _integer(value: object, kind: _Kind) -> int:
 
 
 def parse_duration(value: object) -> Micros:
-    """``"90s"`` or ``"1.5h"``; a bare number has no unit and is refused."""
+    """``"90s"`` or ``"1.5h"``; a bare number is refused because it has no unit."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         raise UnitError(f"{shown(value)} has no unit", expected=_DURATION.example)
     if not isinstance(value, str):
@@ -167,12 +171,12 @@ def parse_bytes(value: object) -> Bytes:
 
 
 def parse_count(value: object, what: str = "an amount") -> int:
-    """A plain whole number: the unit of named extras such as GPUs."""
+    """A plain whole number, for named extras such as GPUs."""
     return _integer(value, _Kind(what, "a whole number", "at most 2^53", {}))
 
 
 def format_duration(micros: float) -> str:
-    """Three significant digits in the unit a person would choose."""
+    """Three significant digits, in the unit a person would choose."""
     for unit, size in (("d", 86_400e6), ("h", 3_600e6), ("min", 60e6), ("s", 1e6), ("ms", 1e3)):
         if abs(micros) >= size:
             return (
@@ -191,7 +195,7 @@ def format_bytes(amount: float) -> str:
 
 
 def format_amount(dimension: str, amount: int) -> str:
-    """An amount of one resource dimension, for people."""
+    """An amount of one resource dimension, as readable text."""
     if dimension == "cpu":
         return "1 core" if amount == 1000 else f"{amount / 1000:g} cores"
     if dimension == "memory":

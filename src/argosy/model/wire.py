@@ -3,13 +3,13 @@
     data = encode(event, "json")
     assert same(decode_event(data, "json"), event)
 
-Each value says what it is in its field `type`. An array of one dimension is a list in JSON; in msgpack
+The field `type` gives the type of each value. An array of one dimension is a list in JSON; in msgpack
 it is an extension type, whose code says what kind of numbers its little-endian data are. One of several
 dimensions is a map of its `shape` and its flat `values`. An array that is read has the kind of numbers
 that the field's annotation names.
 
-What an engine asks itself (`Deliberate`) and decides (`Deliberated`) is of types that it declares: who
-reads it says which (`Deliberates.question_type` and `decision_type`).
+The questions (`Deliberate`) and decisions (`Deliberated`) of an engine have types that it declares; a
+reader must pass them (`Deliberates.question_type` and `decision_type`).
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ def decode_effect(data: bytes, format: Format, question: type[Question] = Questi
 
 
 def to_plain(value: msgspec.Struct) -> Any:
-    """The value as JSON would have it."""
+    """The value as JSON-compatible Python objects."""
     return msgspec.to_builtins(value, str_keys=True, enc_hook=_as_json)
 
 
 def from_plain(value: Any, kind: type[_T]) -> _T:
-    """What `to_plain` was given."""
+    """The inverse of `to_plain`."""
     try:
         return msgspec.convert(value, kind, str_keys=True, dec_hook=_array)
     except msgspec.MsgspecError as error:
@@ -91,8 +91,8 @@ def decode_wait_report(data: bytes, format: Format) -> WaitReport:
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two values are equal in every part, arrays with their kinds and shapes included. A number
-    of NumPy is not the same as Python's: it would not come back from a journey."""
+    """Whether two values are equal in every part, including the types and shapes of arrays. A NumPy
+    number differs from a Python number, because it would not survive encoding."""
     if type(one) is not type(other):
         return False
     if isinstance(one, np.ndarray):
@@ -133,7 +133,7 @@ def _packed(array: NDArray[Any]) -> msgspec.msgpack.Ext:
 
 @cache
 def _element(kind: Any) -> np.dtype[Any]:
-    """What arrays of a type such as ``NDArray[np.int64]`` are made of."""
+    """The element type of an array type such as ``NDArray[np.int64]``."""
     if get_origin(kind) is not np.ndarray:
         raise NotImplementedError(f"{kind} is not a plain value")
     element: np.dtype[Any] = np.dtype(get_args(get_args(kind)[1])[0])
@@ -153,7 +153,7 @@ def _flat(element: np.dtype[Any], told: Any) -> NDArray[Any]:
         kind = element.newbyteorder("<")
         if told.code != _CODES[kind.str]:
             raise ValueError(f"an array of another kind than {element}")
-        # A copy in the machine's own order, which may be written to.
+        # A writable copy in native byte order.
         numbers: NDArray[Any] = np.frombuffer(bytes(told.data), kind)
         return numbers.astype(element)
     try:
@@ -179,7 +179,7 @@ def _decoders(union: Any) -> Mapping[Format, Callable[[bytes], Any]]:
 
 @cache
 def _part(field: str, kind: type[msgspec.Struct]) -> Mapping[Format, Callable[[bytes], Any]]:
-    """Decoders that look at one field of a struct alone."""
+    """Decoders that read only one field of a struct."""
     return _decoders(msgspec.defstruct("Part", [(field, kind)]))
 
 

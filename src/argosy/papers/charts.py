@@ -1,4 +1,4 @@
-"""Figures as values: what stands on the axes, and the lines, curves and maps between them.
+"""Figures as values: axes, lines, curves and maps.
 
 Papers make these; `argosy.report.figures` draws them.
 """
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """One point of a line; `error` is half the length of its bar."""
+    """One point of a line; `error` is half the length of its error bar."""
 
     x: float
     y: float
@@ -22,12 +22,12 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     #: Lines with the same number have the same colour.
     colour: int = 0
     dashed: bool = False
-    #: Whether each mark holds until the next, as in a cumulative distribution.
+    #: Whether each value holds until the next mark, as in a cumulative distribution.
     stepped: bool = False
 
 
 class ReferenceLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A straight line over the whole chart, at a value of one axis."""
+    """A straight line across the whole chart, at a value of one axis."""
 
     at: float
     label: str
@@ -38,7 +38,7 @@ class ReferenceLine(msgspec.Struct, frozen=True, kw_only=True):
 class Axis(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     logarithmic: bool = False
-    #: Shown at least from `low` to `high`.
+    #: The axis covers at least `low` to `high`.
     low: float | None = None
     high: float | None = None
 
@@ -60,7 +60,7 @@ class HeatMap(msgspec.Struct, frozen=True, kw_only=True):
     value: str
     xs: tuple[str, ...]
     ys: tuple[str, ...]
-    #: A row per y, a value per x; none where nothing was measured.
+    #: One row per y, one value per x; None where nothing was measured.
     rows: tuple[tuple[float | None, ...], ...]
     struck: tuple[tuple[bool, ...], ...]
     struck_label: str

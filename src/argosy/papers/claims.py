@@ -1,4 +1,4 @@
-"""What a paper says and what was measured here, side by side."""
+"""A paper's claims, each beside what was measured here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import msgspec
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """One statement of a paper. All papers report theirs in this form, which is also the JSON form."""
+    """One claim of a paper. All papers report their claims in this form, which is also the JSON
+    form."""
 
     #: Stable: tests and documents refer to it.
     id: str
@@ -17,5 +18,5 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     #: How far `here` may be from `paper` for the claim to hold.
     tolerance: str
     holds: bool
-    #: What a reader has to know to judge it; may be empty.
+    #: What a reader must know to judge it; may be empty.
     note: str = ""

@@ -1,8 +1,8 @@
-"""Points of experiments: run on all processors, kept one file each, and never run twice.
+"""Points of experiments: run on all processors, saved in one file each, and never run twice.
 
-A point says everything its result depends on, beside the version of Argosy. The state directory has a
-JSON file per point that is done, written whole or not at all: a sweep that was interrupted goes on
-where it stopped.
+A point contains everything its result depends on, except the version of Argosy. The state directory has
+a JSON file per finished point, written whole or not at all, so an interrupted sweep continues where it
+stopped.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from argosy.records.files import write_whole
 from argosy.version import __version__
 
 Parameter: TypeAlias = str | int | float
-#: How often whoever waits hears that points are still running.
+#: How often progress is reported while points are running.
 _TICK_SECONDS: Final = 0.2
 
 
 class ExperimentPoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One run of an experiment. A figure may be drawn from the points of another."""
+    """One run of an experiment. A figure may be drawn from another figure's points."""
 
     paper: str
     figure: str
     parameters: dict[str, Parameter]
     seed: int
-    #: The name of the scale that the point belongs to, such as ``quick`` or ``full``.
+    #: The name of the point's scale, such as ``quick`` or ``full``.
     scale: str
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class ExperimentPoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class PointResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one point measured: numbers by name, such as ``batch.wait``, and lists of them."""
+    """The measurements of one point: numbers by name, such as ``batch.wait``, and lists of numbers."""
 
     values: dict[str, float]
     series: dict[str, list[float]] = {}
@@ -61,13 +61,13 @@ class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def digest(point: ExperimentPoint) -> str:
-    """Equal for equal points under the same version of Argosy, and only for them."""
+    """Equal exactly for equal points under the same version of Argosy."""
     whole = msgspec.json.encode((__version__, point), order="deterministic")
     return hashlib.sha256(whole).hexdigest()[:24]
 
 
 class Store:
-    """The results of points that are done, as files of one directory."""
+    """Results of finished points, as files in one directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -76,7 +76,7 @@ class Store:
         return self.directory / f"{point.figure}-{digest(point)}.json"
 
     def read(self, point: ExperimentPoint) -> PointResult | None:
-        """None for a point that is not done; a file that is damaged counts as none."""
+        """None for a point that is not finished; a damaged file counts as missing."""
         with suppress(FileNotFoundError, msgspec.DecodeError):
             kept = msgspec.json.decode(self.path(point).read_bytes(), type=_Kept)
             if kept.point == point and kept.argosy == __version__:
@@ -97,8 +97,9 @@ def run_points(
     tell: Callable[[float], None] = lambda share: None,
     again: bool = False,
 ) -> dict[str, PointResult]:
-    """The result of each point by its digest. What the store has is not run, unless `again`; what is
-    run is stored at once. `runner` is a function of a module, for it is called in other processes."""
+    """The result of each point by its digest. Points in the store are not run, unless `again`; new
+    results are stored at once. `runner` must be a module-level function, because it is called in other
+    processes."""
     wanted = {digest(point): point for point in points}
     done: dict[str, PointResult] = {}
     if store is not None and not again:
@@ -138,7 +139,7 @@ def _attempt(runner: Runner, point: ExperimentPoint) -> PointResult | Failure:
 
 
 class Findings:
-    """The results of an experiment, looked up by what their points are about."""
+    """The results of an experiment, looked up by the parameters of their points."""
 
     def __init__(
         self, points: Sequence[ExperimentPoint], results: Mapping[str, PointResult]
@@ -153,7 +154,7 @@ class Findings:
         return figure in self._found
 
     def select(self, figure: str, **wanted: Parameter) -> list[tuple[ExperimentPoint, PointResult]]:
-        """The points of a figure whose parameters are the wanted ones."""
+        """The points of a figure with the given parameters."""
         return [
             (point, result)
             for point, result in self._found.get(figure, [])

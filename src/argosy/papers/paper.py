@@ -1,4 +1,4 @@
-"""A paper: its points at each scale, what runs one, and what they say together."""
+"""A paper: its points at each scale, how to run one, and what they show together."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     scales: dict[str, Scale]
     #: Figures in the paper's order.
     figures: tuple[str, ...]
-    #: The points of the figures wanted, at a scale. None of them twice.
+    #: The points of the requested figures at a scale, without duplicates.
     plan: Callable[[str, Sequence[str]], list[ExperimentPoint]]
     runner: Runner
-    #: What the points show: the figures wanted as charts, claims, and notes on what is missing.
+    #: What the points show: the requested figures as charts, claims, and notes on what is missing.
     draw: Callable[[Findings, Sequence[str]], list[Figure]]
     claims: Callable[[Findings, Sequence[str]], list[Claim]]
     notes: Callable[[Sequence[str]], list[str]] = lambda figures: []
-    #: The same point on recorded input in a directory; none where a paper has no such input.
+    #: The same point on recorded input from a directory; None if the paper has no such input.
     traced: Callable[[ExperimentPoint, Path], ExperimentPoint] | None = None
 
 
-#: By figure: what draws it, and what the paper claims of it, as far as the points at hand can decide.
+#: By figure: its charts, and the paper's claims about it that can be decided with the available points.
 Makers: TypeAlias = dict[
     str, tuple[Callable[[Findings], Figure], Callable[[Findings], Iterator[Claim]]]
 ]

@@ -69,7 +69,7 @@ class WhyAnswer(msgspec.Struct, frozen=True, kw_only=True):
     price: Price | None = None
 
 
-#: Records that say where the task is, or why it is nowhere; the last one decides.
+#: Records that determine where the task is, or why it has no machine; the last one counts.
 Decisive: TypeAlias = (
     PlacedRecord
     | EnqueuedRecord
@@ -79,7 +79,7 @@ Decisive: TypeAlias = (
     | ReleasedRecord
     | AbandonedRecord
 )
-#: Records that name the task's job, and of its tasks those concerned.
+#: Records that name the task's job and the indices of the tasks concerned.
 _OfTasks: TypeAlias = Decisive | ProbedRecord | ResubmittedRecord | RetriedRecord
 
 
@@ -94,9 +94,9 @@ class TaskAnswers:
         self._facts = list(self._concerning())
 
     def story(self) -> list[StoryLine]:
-        """The task's life, line by line; attempts that changed nothing are counted, not repeated."""
+        """The task's history, line by line; attempts that changed nothing are counted, not repeated."""
         told = [pair for fact in self._facts for pair in self._tell(fact)]
-        # What a kept timeline adds stands at the end.
+        # Lines from a saved timeline are at the end.
         return _fold(sorted(told, key=lambda pair: pair[0].at))
 
     def why(self) -> WhyAnswer:
@@ -129,7 +129,7 @@ class TaskAnswers:
         )
 
     def _concerning(self) -> Iterator[Fact]:
-        """What happened to the task, in order."""
+        """The records about the task, in order."""
         index, task = self._index, task_number(self._number, self._index)
         prober = ""
         for fact in self._journal.about(self._job, self._number, index):
@@ -150,7 +150,7 @@ class TaskAnswers:
                 case CancelledRecord(number=number, indices=indices):
                     concerns = number == self._number and index in indices
                 case CrashedRecord(scheduler=scheduler):
-                    # Its probes are of no use any more.
+                    # The scheduler's probes are void.
                     concerns = scheduler == prober
                 case _ if isinstance(fact, _OfTasks):
                     concerns = fact.job == self._job and index in fact.indices
@@ -164,7 +164,7 @@ class TaskAnswers:
             yield from self._kept(task)
 
     def _kept(self, task: int) -> Iterator[Fact]:
-        """The start and the end from a kept timeline, where the journal holds decisions alone."""
+        """Start and end from a saved timeline, if the journal contains only decisions."""
         if not self._run.is_finished:
             return
         rows = self._run.kept_tasks()
@@ -199,7 +199,7 @@ class TaskAnswers:
         )
 
     def _tell(self, fact: Fact) -> Iterator[tuple[StoryLine, Fact]]:
-        """The lines of one record: a task that is placed starts at once."""
+        """The lines for one record: a placed task also starts at once."""
         what, detail = type(fact).__struct_config__.tag, plain(fact)
         assert isinstance(what, str)
         detail = {name: value for name, value in detail.items() if name not in ("at", "what")}
@@ -232,7 +232,7 @@ class TaskAnswers:
         return started
 
     def _queued(self, started: int) -> str:
-        """How long the task waited, from when it left its scheduler."""
+        """How long the task waited since it left its scheduler."""
         waits = 0
         for fact in self._facts:
             match fact:
@@ -305,7 +305,7 @@ class TaskAnswers:
         machine = self._machine(record.indices, record.machines)
         second = "" if explanation.second is None else self._name(explanation.second)
         if second == machine:
-            # The explanation is that of tasks placed together: another of them took the best machine.
+            # The explanation is shared by tasks placed together: another of them took the best machine.
             second = ""
         return WhyAnswer(
             task=self.task,
@@ -323,7 +323,7 @@ class TaskAnswers:
         )
 
     def _told_before(self, at: int) -> Explanation | None:
-        """What the scheduler said of the place just before it asked for it, where it said it apart."""
+        """The scheduler's explanation of the placement, if it was given separately just before."""
         told = [
             fact.explanation
             for fact in self._facts
@@ -351,7 +351,7 @@ class TaskAnswers:
         return task_name(jobs[number] if number < len(jobs) else str(number), index_of(task))
 
     def _why_not(self, record: Decisive, state: str) -> WhyAnswer:
-        """The record's own reason; for a task given up, also that of the last attempt."""
+        """The record's own reason; for an abandoned task, also that of the last attempt."""
         given_up = ""
         if isinstance(record, AbandonedRecord):
             if record.explanation.refused is not None:
@@ -388,14 +388,14 @@ class TaskAnswers:
 
 
 def _resolve(journal: JournalFile, task: str) -> tuple[str, int, int]:
-    """``job/index`` (or ``job`` for its first task): the job, its number and the index."""
+    """Parses ``job/index`` (or ``job`` for its first task): the job, its number and the index."""
     job, _, index_text = task.partition("/")
     found = journal.job(job)
     if found is None:
         names = journal.job_names()
         error = UnknownName("job", job, names)
         if len(names) > 20:
-            # The list of all jobs would bury the message.
+            # A list of all jobs would bury the message.
             error.expected = f"one of the {len(names)} jobs that were submitted"
         raise error
     count = found.job.tasks
@@ -417,7 +417,7 @@ _PLACES = {
 
 
 def _choice(explanation: Explanation) -> str:
-    """How the machine was chosen, as far as the scheduler said."""
+    """How the machine was chosen, as far as the scheduler explained it."""
     if not explanation.rule:
         return "its scheduler chose it"
     if explanation.rule == "first":
@@ -439,7 +439,7 @@ def _choice(explanation: Explanation) -> str:
 
 
 def _state_after(fact: Fact, index: int) -> str | None:
-    """The task's state after a record; none where that changes nothing."""
+    """The task's state after a record; None if the record does not change it."""
     match fact:
         case PlacedRecord() | StartedRecord():
             return "running"
@@ -468,7 +468,7 @@ def _state_after(fact: Fact, index: int) -> str | None:
 
 
 def _fold(lines: list[tuple[StoryLine, Fact]]) -> list[StoryLine]:
-    """Lines that say the same as one of the three before them become one, with a count."""
+    """Merges lines equal to one of the three before them into one, with a count."""
     folded: list[tuple[StoryLine, tuple[object, ...]]] = []
     repeats: list[int] = []
     for line, fact in lines:
@@ -487,7 +487,8 @@ def _fold(lines: list[tuple[StoryLine, Fact]]) -> list[StoryLine]:
 
 
 def _gist(line: StoryLine, fact: Fact) -> tuple[object, ...]:
-    """What makes two lines the same to a reader: not which machine refused, nor how long one thought."""
+    """What makes two lines equal to a reader; which machine refused and how long a decision took do not
+    matter."""
     match fact:
         case AttemptRecord(scheduler=scheduler):
             return line.what, scheduler

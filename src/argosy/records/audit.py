@@ -24,16 +24,16 @@ HOUR: Final = 3_600_000_000
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one resource, by one scheduler. Amounts as in the model: milli-cores, bytes, or a count."""
+    """One scheduler's use of one resource. Amounts as in the model: milli-cores, bytes, or a count."""
 
-    #: Core-hours, GiB-hours or unit-hours over all claims, and the same as a part of what the cell's
-    #: machines would give if all of them were up all the time.
+    #: Core-hours, GiB-hours or unit-hours over all claims, and as a share of what the cell's machines
+    #: would provide if all were up all the time.
     hours: float
     share: float
-    #: The most at one instant, as an amount and as a part of the cell.
+    #: The peak, as an amount and as a share of the cell.
     peak: int
     peak_share: float
-    #: What the scheduler may hold, and its peak as a part of that; none: no limit.
+    #: The scheduler's limit, and its peak as a share of it; None: no limit.
     limit: int | None = None
     peak_of_limit: float | None = None
 
@@ -42,38 +42,40 @@ class SchedulerAudit(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     engine: str
     resources: dict[str, Held]
-    #: Claims that were accepted, tasks that started from machines' queues included.
+    #: Accepted claims, including tasks that started from machines' queues.
     claims: int
-    #: Jobs of which a task was claimed, the most of them at one instant, and the limit of that.
+    #: Jobs with a claimed task, the most at one instant, and the limit on these.
     jobs_admitted: int
     peak_jobs: int
     job_limit: int | None
-    #: Tasks of others, or of its own, that it pushed out, and tasks it lost that way.
+    #: Tasks that it preempted, of any scheduler; its own tasks that were preempted.
     preemptions_made: int
     preemptions_suffered: int
-    #: Transactions in which a claim was refused because the cell had changed, and such claims.
+    #: Transactions in which a claim was refused because the cell had changed; the number of such
+    #: claims.
     conflicts_lost: int
     claims_lost: int
-    #: Those of others in which it had claimed a machine in question since the decision began.
+    #: The same for other schedulers, if this one had claimed the machine since their decision started.
     conflicts_caused: int
     claims_caused: int
-    #: Claims refused by its own limits, by reason.
+    #: Claims refused because of its own limits, by reason.
     limit_refusals: dict[str, int]
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     seed: int
-    #: Virtual time at the end, or that a run in progress has reached, in microseconds.
+    #: Virtual time at the end, or reached so far by a run in progress, in microseconds.
     ended_at: int
     schedulers: list[SchedulerAudit]
-    #: Refused claims that nobody's claim explains: machines that were lost or drained, tasks that ended
+    #: Refused claims that no other claim explains: machines that were lost or drained, tasks that ended
     #: (coarse detection).
     claims_lost_to_nobody: int
 
 
 def audit(run: RunRecord) -> Audit:
-    """Reads the run's journal twice, for holdings and for quarrels; memory grows with the claims."""
+    """Reads the run's journal twice, for holdings and for conflicts; memory grows with the number of
+    claims."""
     setup, ended_at = run.journal.header().setup, run.reached
     holdings, quarrels = Holdings.of_state(run.state), _Quarrels()
     for fact in run.journal.facts():
@@ -137,18 +139,18 @@ def _scheduler(
 
 
 class _Quarrels:
-    """Who got in whose way, from the facts of the journal in order."""
+    """Conflicts and preemptions between schedulers, from the facts of the journal in order."""
 
     def __init__(self) -> None:
-        #: Per machine, the line and the scheduler of the last claim there.
+        #: Per machine, the line and scheduler of the last claim.
         self._claimed: dict[int, tuple[int, str]] = {}
-        #: The line at which a scheduler began to decide on a job.
+        #: The line at which a scheduler started to decide on a job.
         self._began: dict[tuple[str, str], int] = {}
         self._line = 0
-        #: Tasks pushed out at this instant by a claim whose line is still to come, by machine.
+        #: Tasks preempted at this instant by a claim whose line follows, by machine.
         self._pushed_out: Counter[int] = Counter()
         self._at = -1
-        #: Of the transaction under way: who lost, and who is known to have caused it.
+        #: For the current transaction: who lost, and who is known to have caused it.
         self._loser = ("", -1)
         self._causers: set[str] = set()
         self.preempted_by: Counter[str] = Counter()
@@ -182,7 +184,7 @@ class _Quarrels:
                 self.preempted_by[name] += self._pushed_out.pop(machine, 0)
 
     def _refuse(self, record: RefusedRecord) -> None:
-        """One transaction may have several lines, a job each, all of one instant."""
+        """A transaction may have several lines, one per job, all at the same instant."""
         name, began = record.scheduler, self._began.get((record.scheduler, record.job), 0)
         for machine, why in zip(record.machines, record.whys, strict=True):
             if why in LIMITS:

@@ -43,9 +43,9 @@ SUMMARY: Final = "summary.json"
 PROVENANCE: Final = "provenance.json"
 MANIFEST: Final = "manifest.json"
 RUNNING: Final = "running.json"
-#: What the journal was called when it held no inputs.
+#: The journal's name from before it contained inputs.
 _OLD_LOG: Final = "decisions.jsonl"
-#: Where runs go when the user names no directory.
+#: The directory for runs if the user names none.
 DEFAULT_PARENT: Final = Path("runs")
 T = TypeVar("T")
 _HINT: Final = "run the scenario again to get a whole directory"
@@ -57,7 +57,7 @@ class FileEntry(msgspec.Struct, frozen=True):
 
 
 class RunMark(msgspec.Struct, frozen=True, kw_only=True):
-    """`running.json`: who writes the run."""
+    """`running.json`: which process writes the run."""
 
     command: list[str]
     started: str
@@ -71,7 +71,7 @@ def _entry(path: Path) -> FileEntry:
 
 
 def default_directory(scenario_name: str, label: str = "") -> Path:
-    """``runs/<name>-<n>`` with the first number that is free."""
+    """``runs/<name>-<n>`` with the first free number."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{scenario_name}-{label}" if label else scenario_name)
     number = 1
     while (DEFAULT_PARENT / f"{stem}-{number}").exists():
@@ -80,11 +80,11 @@ def default_directory(scenario_name: str, label: str = "") -> Path:
 
 
 def latest_directory() -> Path:
-    """The run under ``runs/`` that was finished, or begun, last."""
+    """The run under ``runs/`` that was finished or started last."""
     found = []
     for name in (MANIFEST, RUNNING):
         for path in DEFAULT_PARENT.glob(f"*/{name}"):
-            # It may be gone by now: a run has just ended.
+            # It may have disappeared because a run has just ended.
             with contextlib.suppress(FileNotFoundError):
                 found.append((path.stat().st_mtime_ns, path.parent))
     if not found:
@@ -97,10 +97,10 @@ def latest_directory() -> Path:
 
 
 class RunWriter:
-    """Fills the directory of one run. `finish` or `abandon` it."""
+    """Fills the directory of one run. Must be ended with `finish` or `abandon`."""
 
     def __init__(self, path: Path, mark: RunMark, scenario: Scenario) -> None:
-        """Takes the directory, which must not exist, so that no other run can."""
+        """Creates the directory, which must not exist, so that no other run can use it."""
         self.path = path
         try:
             path.mkdir(parents=True)
@@ -114,7 +114,7 @@ class RunWriter:
             ) from None
         try:
             self._mark: IO[bytes] = open(path / RUNNING, "wb")  # noqa: SIM115
-            # As long as this process lives.
+            # The lock lasts as long as this process lives.
             fcntl.flock(self._mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._mark.write(msgspec.json.format(msgspec.json.encode(mark), indent=2))
             self._mark.flush()
@@ -135,16 +135,17 @@ class RunWriter:
         self._mark.close()
 
     def abandon(self) -> None:
-        """Leaves nothing of a run that did not end."""
+        """Removes everything of a run that did not end."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._mark.close()
 
 
 def open_run(path: Path) -> RunDirectory:
-    """A finished run that is all there, or one that goes on, or an error that says what is missing."""
+    """A complete finished run or a run in progress; otherwise an error that says what is missing."""
     if not path.is_dir():
         raise RunDirectoryError("no such run directory", file=str(path))
-    # The mark goes when the manifest is there: if neither is seen, the manifest may have come meanwhile.
+    # The mark is removed after the manifest is written: if neither is seen, check for the manifest
+    # again.
     for _ in range(2):
         if (path / MANIFEST).exists():
             return _open_finished(path)
@@ -213,7 +214,7 @@ class RunDirectory(RunRecord):
         return self._decode(SUMMARY, Summary)
 
     def provenance(self) -> Provenance:
-        """Of a finished run."""
+        """Only for a finished run."""
         return self._decode(PROVENANCE, Provenance)
 
     def read_journal(self) -> JournalFile:

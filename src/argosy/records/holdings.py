@@ -17,8 +17,8 @@ from argosy.records.state import RunState
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
-    """What one scheduler held, by dimension: amount times microseconds, and the most at one instant.
-    Where claims end and begin at one instant, the ends come first."""
+    """What one scheduler held, by dimension: amount times microseconds, and the peak. At the same
+    instant, ends of claims come before starts."""
 
     time: list[float]
     peak: list[int]
@@ -29,16 +29,17 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def vector(resources: Resources, dimensions: tuple[str, ...]) -> tuple[int, ...]:
-    """By dimension; of a resource that no machine ever had, nothing can have been held."""
+    """Amounts by dimension; resources that no machine ever had are left out, because nobody can have
+    held them."""
     amounts = dict(resources.items())
     return tuple(amounts.get(name, 0) for name in dimensions)
 
 
 class GroupRequests:
-    """What the tasks of all jobs ask for, by dimension."""
+    """The requests of all jobs' tasks, by dimension."""
 
     def __init__(self, jobs: list[Job], dimensions: tuple[str, ...]) -> None:
-        #: Per group of tasks, in the order of jobs: its first task, and what its tasks ask for.
+        #: Per group of tasks, in order of jobs: its first task and the request.
         first: list[int] = []
         amounts: list[tuple[int, ...]] = []
         for number, job in enumerate(jobs):
@@ -49,7 +50,7 @@ class GroupRequests:
         self._amounts = np.array(amounts, np.int64).reshape(-1, len(dimensions))
 
     def of(self, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """A row a task. Workers beyond a job's own ask for what its last group does."""
+        """One row per task. Extra workers have the request of their job's last group."""
         found: NDArray[np.int64] = self._amounts[
             np.searchsorted(self._first, tasks, side="right") - 1
         ]
@@ -57,13 +58,13 @@ class GroupRequests:
 
 
 class Holdings(msgspec.Struct, frozen=True, kw_only=True):
-    """All claims of a run as parallel arrays, each with its begin and end."""
+    """All claims of a run as parallel arrays, each with its start and end."""
 
     #: Names of schedulers by number.
     names: list[str]
     schedulers: NDArray[np.int64]
     tasks: NDArray[np.int64]
-    #: What each claims, by dimension.
+    #: The request of each claim, by dimension.
     amounts: NDArray[np.int64]
     begin: NDArray[np.int64]
     end: NDArray[np.int64]
@@ -100,7 +101,7 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _peak(begin: NDArray[np.int64], end: NDArray[np.int64], amounts: NDArray[np.int64]) -> int:
-    """The largest sum of amounts over intervals that are open at one instant."""
+    """The largest sum of amounts over intervals open at one instant."""
     if not len(begin):
         return 0
     amounts = np.broadcast_to(amounts, begin.shape)
@@ -112,7 +113,7 @@ def _peak(begin: NDArray[np.int64], end: NDArray[np.int64], amounts: NDArray[np.
 def _spans(
     jobs: NDArray[np.int64], begin: NDArray[np.int64], end: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The times during which each job holds something, as intervals."""
+    """The time intervals during which each job holds something."""
     if not len(jobs):
         return begin, end
     times, changes = np.concatenate([begin, end]), np.repeat([1, -1], len(jobs))

@@ -10,7 +10,7 @@ from argosy.records.summary import Summary
 
 
 class RunInMemory(RunRecord):
-    """`journal` holds its lines; none, where the scenario asks for none."""
+    """`journal` contains the lines; None if the scenario asks for no journal."""
 
     def __init__(
         self,

@@ -47,7 +47,7 @@ Fact: TypeAlias = (
 )
 
 _T = TypeVar("_T")
-#: Decoders of all records, of facts, and of the first line alone.
+#: Decoders for all records, for facts, and for the first line.
 _RECORDS: Final = msgspec.json.Decoder(JournalRecord)
 _FACTS: Final = msgspec.json.Decoder(Fact)
 _HEADER: Final = msgspec.json.Decoder(Header)
@@ -61,7 +61,7 @@ def _tags(records: object) -> set[str]:
     return {str(kind.__struct_config__.tag) for kind in get_args(records)}
 
 
-#: Lines that are no facts.
+#: Lines that are not facts.
 _REST: Final = re.compile(
     rb'^\{"what":"(?:%b)".*\n' % "|".join(sorted(_tags(JournalRecord) - _tags(Fact))).encode(),
     re.MULTILINE,
@@ -73,13 +73,13 @@ _JOB: Final = re.compile(
 _MACHINE: Final = re.compile(
     rb'^\{"what":"machine",.*"(?:AddMachine|ResizeMachine)".*\n', re.MULTILINE
 )
-#: Lines that give tasks by their numbers.
+#: Lines that give tasks by number.
 _BY_NUMBER: Final = (b'{"what":"ended"', b'{"what":"started"', b'{"what":"failed"')
 _CHUNK: Final = 1 << 20
 
 
 class JournalFile:
-    """The lines of a journal that are complete: while it grows, the last may not be."""
+    """The complete lines of a journal: while it grows, the last one may be incomplete."""
 
     def __init__(self, data: bytes, name: str = "journal") -> None:
         self.name = name
@@ -93,7 +93,7 @@ class JournalFile:
             raise RunDirectoryError(str(error.strerror), file=str(path)) from None
 
     def header(self) -> Header:
-        """The first line, checked for a version that can be read."""
+        """The first line; raises an error if its version cannot be read."""
         line = self.data[: self.data.find(b"\n") + 1]
         version = _VERSION.match(line)
         if version is None:
@@ -118,11 +118,11 @@ class JournalFile:
 
     @property
     def has_ends(self) -> bool:
-        """Whether it holds starts and ends of tasks, as all but a journal of decisions alone do."""
+        """Whether it contains starts and ends of tasks; only a journal of decisions does not."""
         return self.header().setup.output.log != "decisions"
 
     def records(self) -> Iterator[JournalRecord]:
-        """All records, the header first."""
+        """All records, starting with the header."""
         self.header()
         for number, line in enumerate(self.data.splitlines(), 1):
             yield self._decode(_RECORDS, line, number)
@@ -152,11 +152,11 @@ class JournalFile:
         return begin
 
     def job_names(self) -> list[str]:
-        """The ids of all jobs that were submitted, by number."""
+        """The ids of all submitted jobs, by number."""
         return [msgspec.json.decode(name, type=str) for name in _JOB.findall(self.data)]
 
     def machine_names(self) -> list[str]:
-        """Of all machines there ever were, by number."""
+        """The names of all machines there ever were, by number."""
         names = [machine.name for machine in self.header().setup.cell.machines]
         for change in self._machine_changes():
             match change:
@@ -173,13 +173,13 @@ class JournalFile:
         return dimensions
 
     def _machine_changes(self) -> Iterator[MachineChange]:
-        """Those that may add something."""
+        """Machine changes that may add something."""
         for found in _MACHINE.finditer(self.data):
             yield self._decode(_CHANGES, found[0], self.line_at(found.start())).change
 
     def about(self, job: str, number: int, index: int) -> Iterator[Fact]:
         """The facts that may concern one task, in order: those of its job, those that give its number,
-        and crashes of schedulers. Looks for these texts alone, so that it takes no time to speak of."""
+        and scheduler crashes. It searches for these as text only, so it takes almost no time."""
         self.header()
         quoted, task = msgspec.json.encode(job), task_number(number, index)
         lines = {
@@ -192,7 +192,7 @@ class JournalFile:
             )
             for start, end in self._lines_with(needle)
         }
-        # Wherever the number can stand in a list, or on its own.
+        # All forms in which the number can occur, in a list or alone.
         lines |= {
             start: end
             for form in (b"[%d,", b"[%d]", b",%d,", b",%d]", b":%d,")
@@ -204,7 +204,7 @@ class JournalFile:
                 yield self._decode(_FACTS, self.data[start : lines[start]], None, start)
 
     def _lines_with(self, needle: bytes) -> Iterator[tuple[int, int]]:
-        """Where lines that have this text begin and end."""
+        """The start and end of each line that contains this text."""
         position = self.data.find(needle)
         while position >= 0:
             end = self.data.find(b"\n", position)
@@ -218,11 +218,11 @@ class JournalFile:
         return int(found[1]) if found else 0
 
     def line_at(self, position: int) -> int:
-        """The number of the line that begins at that byte."""
+        """The number of the line that starts at this byte."""
         return self.data.count(b"\n", 0, position) + 1
 
     def _find_fault(self, position: int, end: int) -> None:
-        """Raises with the number of the line that cannot be decoded."""
+        """Raises an error with the number of the line that cannot be decoded."""
         first = self.line_at(position)
         for number, line in enumerate(self.data[position:end].splitlines(), first):
             self._decode(_RECORDS, line, number)
@@ -230,7 +230,7 @@ class JournalFile:
     def _decode(
         self, decoder: msgspec.json.Decoder[_T], line: bytes, number: int | None, start: int = 0
     ) -> _T:
-        """The line with this number, or that begins at this byte."""
+        """Decodes the line with this number, or at this byte."""
         try:
             return decoder.decode(line)
         except msgspec.MsgspecError as error:
@@ -239,7 +239,7 @@ class JournalFile:
 
 
 def grown(dimensions: tuple[str, ...], change: MachineChange) -> tuple[str, ...]:
-    """A machine with a resource that no other had adds it, after the others."""
+    """The dimensions after the change: a resource that no machine had before is added at the end."""
     match change:
         case AddMachine(machine):
             capacity = machine.capacity

@@ -40,7 +40,8 @@ from argosy.model.truth import GroupTruth, SimulatedJob
 from argosy.records.state import RunState
 from argosy.records.steps import Step
 
-#: An engine that would never end what was recorded is stopped after so many times its time.
+#: An engine that would never finish the recorded jobs is stopped after this many times the recorded
+#: time.
 PATIENCE: Final = 10
 _UNKNOWN: Final = -1
 
@@ -59,7 +60,7 @@ def observed_scenario(state: RunState) -> Scenario:
         network=setup.network or Network(latency=ConstantLatency(delay=0)),
         machines=setup.machines,
         faults=(*faults, *setup.partitions),
-        # Where something was still open, all engines get as much time as was recorded.
+        # If something was still open, every engine gets exactly the recorded time.
         horizon=state.until * PATIENCE if is_whole else state.until,
         failover=setup.failover,
         output=Output(log="none"),
@@ -71,10 +72,10 @@ def observed_scenario(state: RunState) -> Scenario:
 class _Observer:
     def __init__(self, state: RunState) -> None:
         self._state = state
-        #: How often something was seen that a scenario cannot say, or that had to be guessed.
+        #: How often something could not be expressed in a scenario, or had to be guessed.
         self.left_out: Counter[str] = Counter()
         self.has_endless = False
-        #: Machines that came later.
+        #: Machines that joined later.
         self.joined: list[Machine] = []
 
     def jobs(self) -> Iterator[SimulatedJob]:
@@ -113,7 +114,7 @@ class _Observer:
         return GroupTruth(tuple(truth[:1].tolist() if alike else truth.tolist()))
 
     def _shared(self, group: TaskGroup, took: Mapping[int, int]) -> GroupTruth:
-        """Of phases that did not end, activities take what would make the estimate true."""
+        """For phases that did not end, activities take as long as the estimate implies."""
         phases = range(len(group.activities))
         if not all(phase in took for phase in phases):
             self.left_out["unended"] += group.count
@@ -142,7 +143,7 @@ class _Observer:
                     names.append(machine.name)
                     self.joined.append(machine)
                     self.left_out["joined"] += 1
-                    # It is not there before it comes.
+                    # The machine is absent until it joins.
                     yield MachineCrash(at=0, machine=machine.name, down=at)
         crashes = self._state.steps.scheduler_changes
         for row, (at, name, is_back) in enumerate(crashes):

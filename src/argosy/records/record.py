@@ -24,11 +24,11 @@ from argosy.records.summary import Summary
 
 Columns: TypeAlias = dict[str, NDArray[Any]]
 
-#: Of finished tasks in the order in which they ended, then of those that run when the run ends, with
-#: -1 for the time they finished. Times in microseconds.
+#: Finished tasks in the order in which they ended, then tasks still running at the end of the run,
+#: whose finish time is -1. Times in microseconds.
 TASK_COLUMNS: Final = ("task", "machine", "placed", "started", "finished")
-#: Of submitted jobs by number: when each was submitted and first attempted, when its last task was
-#: placed and when its last task finished; -1 for what did not happen. Times in microseconds.
+#: Submitted jobs by number: when each was submitted and first attempted, when its last task was placed
+#: and when its last task finished; -1: did not happen. Times in microseconds.
 JOB_COLUMNS: Final = ("submitted", "attempted", "placed", "finished")
 KEEP_THEM: Final = 'run it with output.log = "replayable", which is the default'
 
@@ -41,7 +41,7 @@ class RunStatus(Enum):
 
 
 class RunRecord(ABC):
-    """A run; one that goes on, as far as it had come when its journal was first asked for."""
+    """A run; if it is in progress, up to the point reached when its journal was first read."""
 
     status = RunStatus.FINISHED
 
@@ -50,18 +50,18 @@ class RunRecord(ABC):
 
     @abstractmethod
     def summary(self) -> Summary:
-        """Of a finished run."""
+        """Only for a finished run."""
 
     @abstractmethod
     def read_journal(self) -> JournalFile: ...
 
     @abstractmethod
     def kept_tasks(self) -> Columns:
-        """Of a finished run; finished tasks are missing where they were not kept."""
+        """Only for a finished run; finished tasks are missing if they were not saved."""
 
     @abstractmethod
     def kept_jobs(self) -> Columns:
-        """Of a finished run."""
+        """Only for a finished run."""
 
     @property
     def is_finished(self) -> bool:
@@ -78,8 +78,8 @@ class RunRecord(ABC):
 
     @cached_property
     def state(self) -> RunState:
-        """Where all tasks are, from the journal. Where it holds decisions alone, the starts and ends of
-        a finished run's tasks come from its kept columns."""
+        """Where all tasks are, from the journal. If it contains only decisions, the starts and ends of
+        a finished run's tasks come from the saved columns."""
         steps = read_steps(self.journal)
         if not self.journal.has_ends:
             if not self.is_finished or not steps.setup.output.tasks:
@@ -93,7 +93,7 @@ class RunRecord(ABC):
 
     @property
     def note(self) -> str:
-        """A sentence on what is missing of a run that is not finished; empty of one that is."""
+        """A sentence on what is missing from an unfinished run; empty if it is finished."""
         match self.status:
             case RunStatus.FINISHED:
                 return ""
@@ -115,7 +115,7 @@ class RunRecord(ABC):
         }
 
     def job_rows(self) -> Columns:
-        """The columns of jobs that were submitted."""
+        """The columns of submitted jobs."""
         if self.is_finished:
             return self.kept_jobs()
         jobs = self.state.jobs

@@ -4,7 +4,8 @@ Engines are pure, so a host that gets the same inputs in the same order decides 
 input, the bytes that the replaying host writes must be the next bytes of the journal. So only inputs are
 decoded. The journal of a run in progress may end between an input and its consequences.
 
-Long decisions made in the background are inputs too. Those made at once are made again, with the same
+Long decisions made in the background are inputs too, except that one made in place is made again and
+compared, because it left more behind than its answer. Those made at once are made again, with the same
 result unless a clock ended a budget, then or now; such a run cannot be replayed.
 """
 
@@ -39,7 +40,7 @@ from argosy.worlds.sim.network import SimulatedNetwork
 
 _INPUTS: Final = msgspec.json.Decoder(records.Input)
 _MEASURED: Final = msgspec.json.Decoder(records.MeasuredRecord)
-#: What is shown of a line.
+#: How much of a line is shown.
 _LONGEST: Final = 400
 
 
@@ -53,7 +54,7 @@ class ReplaySummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToldMachines:
-    """Machines whose tasks' ends are told."""
+    """Machines that do nothing: the ends of tasks come from the journal."""
 
     acts = False
 
@@ -75,19 +76,19 @@ class ToldMachines:
 
 
 class ToldAnswers:
-    """Nothing is deliberated on: the journal has the answers."""
+    """Nothing is deliberated on until the journal has the answer: see `Host.answer`."""
 
     def start(self, run: Callable[[], Decision], done: Callable[[Decision], None]) -> None: ...
 
 
 class _HeldJournal(Journal):
-    """What is written stays in the buffer, however much it is, until it has been compared."""
+    """Keeps everything written in the buffer until it has been compared."""
 
     def flush(self) -> None: ...
 
 
 class ReplayedHost(Host):
-    """Decisions take as long as the journal says they took."""
+    """Decision times are taken from the journal."""
 
     def measured(self, scheduler: Scheduler, factor: float) -> int:
         return self.recorded_times[scheduler.name].popleft()
@@ -96,7 +97,8 @@ class ReplayedHost(Host):
 
 
 class Replay:
-    """`finished`: whether the run is, so that the journal must hold all that the last input led to."""
+    """Replays a journal. `finished`: whether the run is, so that the journal must contain everything
+    that the last input led to."""
 
     def __init__(
         self,
@@ -176,7 +178,7 @@ class Replay:
         )
 
     def _take(self, line: bytes, position: int) -> None:
-        """An input that needs the host."""
+        """Feeds an input to the host."""
         try:
             record = _INPUTS.decode(line)
         except msgspec.MsgspecError:
@@ -184,7 +186,7 @@ class Replay:
         self._actions[type(record)](record)
 
     def _diverged(self, position: int, written: bytes) -> ReplayDiverged:
-        """Names the first line that differs."""
+        """An error that names the first line that differs."""
         data = self._file.data
         for line in written.splitlines(keepends=True):
             if data[position : position + len(line)] != line:
@@ -254,7 +256,7 @@ class Replay:
 
 
 def _shortened(line: str, around: int) -> str:
-    """Of a long line, its beginning and what is near the position `around`."""
+    """The beginning of a long line, and the part near position `around`."""
     if len(line) <= _LONGEST:
         return line
     begin, end = max(0, around - _LONGEST // 4), around + _LONGEST // 2
@@ -263,7 +265,7 @@ def _shortened(line: str, around: int) -> str:
 
 
 def _measured(data: bytes) -> defaultdict[str, deque[int]]:
-    """How long decisions took, by scheduler: asked for before their lines are reached."""
+    """Measured decision times by scheduler; they are needed before their lines are reached."""
     times: defaultdict[str, deque[int]] = defaultdict(deque)
     for match in re.finditer(rb'^\{"what":"measured".*$', data, re.MULTILINE):
         record = _MEASURED.decode(match[0])

@@ -22,7 +22,7 @@ from argosy.records.steps import STATE_AFTER, JournalSteps, Step, StepColumns, r
 
 Column = NDArray[np.int64]
 _STATES: Final = len(TaskState)
-#: Steps with which a task gets a machine, and with which it takes room there.
+#: Steps by which a task gets a machine; steps by which it takes room there.
 _GIVES_MACHINE: Final = (Step.PLACED, Step.ENQUEUED, Step.PROBED)
 _TAKES_ROOM: Final = (Step.PLACED, Step.STARTED)
 _HAS_MACHINE: Final = np.array(
@@ -34,7 +34,7 @@ _HAS_MACHINE: Final = np.array(
 
 
 class JobColumns(msgspec.Struct, frozen=True):
-    """By job number, in microseconds; -1 where it did not come that far."""
+    """By job number, in microseconds; -1 if it was not reached."""
 
     submitted: Column
     first_attempt: Column
@@ -43,12 +43,12 @@ class JobColumns(msgspec.Struct, frozen=True):
     #: Decision time spent on it.
     thought: Column
     tasks: Column
-    #: Tasks that were given up for good.
+    #: Number of abandoned tasks.
     abandoned: Column
 
 
 class TaskRows(msgspec.Struct, frozen=True):
-    """Of tasks that started. `finished` is -1 of those that still run."""
+    """Tasks that started. `finished` is -1 for those still running."""
 
     tasks: Column
     machines: Column
@@ -60,26 +60,26 @@ class TaskRows(msgspec.Struct, frozen=True):
 
 
 class HeldClaims(msgspec.Struct, frozen=True):
-    """What took room on machines, and for how long, workers beyond a job's own tasks included."""
+    """Room taken on machines, and for how long, including by extra workers."""
 
     tasks: Column
     machines: Column
     schedulers: Column
     begin: Column
     end: Column
-    #: Whether a task of higher precedence pushed it out.
+    #: Whether it was preempted by a task of higher precedence.
     was_preempted: NDArray[np.bool_]
 
 
 class RunState:
-    """The state at the time `until`, or when the last record was written."""
+    """The state at time `until`, or when the last record was written."""
 
     def __init__(self, steps: JournalSteps, until: int) -> None:
         self.steps = steps
         self.setup = steps.setup
         self.until = until
         columns = steps.columns()
-        # What befell one task stands together, in the order of the journal.
+        # The steps of each task are adjacent, in the order of the journal.
         order = np.argsort(columns.tasks, kind="stable")
         self._order = order
         self._columns = StepColumns(
@@ -91,12 +91,12 @@ class RunState:
         self._is_last = np.ones(len(tasks), np.bool_)
         self._is_last[:-1] = self._is_first[1:]
         counts = np.array(steps.task_counts, np.int64)
-        #: Not one of the workers that a job did not ask for, of which only room is counted.
+        #: False for extra workers, of which only the room counts.
         self._is_own = (indices_of(tasks)) < counts[jobs_of(tasks)] if len(counts) else tasks < 0
         after = STATE_AFTER[self._columns.kinds].astype(np.int64)
         self._before = np.full(len(tasks), int(TaskState.PENDING), np.int64)
         self._before[1:][~self._is_first[1:]] = after[:-1][~self._is_first[1:]]
-        # What is over stays as it is, whoever cancels it.
+        # Cancelling a task that is over does not change its state.
         is_over = (self._before >= int(TaskState.FINISHED)) & (
             self._columns.kinds == Step.CANCELLED
         )
@@ -108,14 +108,14 @@ class RunState:
 
     @cached_property
     def counts(self) -> dict[TaskState, int]:
-        """How many tasks are in each state."""
+        """Number of tasks in each state."""
         last = self._after[self._is_last & self._is_own]
         found = np.bincount(last, minlength=_STATES)
         found[int(TaskState.PENDING)] += sum(self.steps.task_counts) - len(last)
         return {state: int(found[int(state)]) for state in map(TaskState, range(_STATES))}
 
     def count(self, *kinds: Step) -> int:
-        """How often a task, or a worker, made such a step."""
+        """How often tasks and workers made these steps."""
         return int(np.isin(self._columns.kinds, kinds).sum())
 
     @cached_property
@@ -139,11 +139,11 @@ class RunState:
         )
 
     def _all_placed(self, totals: Column) -> Column:
-        """The first time at which each of a job's tasks had a machine."""
+        """The first time at which every task of a job had a machine."""
         change = _HAS_MACHINE[self._after].astype(np.int64) - _HAS_MACHINE[self._before]
         rows = np.flatnonzero((change != 0) & self._is_own)
         numbers = jobs_of(self._columns.tasks[rows])
-        # Of one job, in the order of the journal.
+        # Rows of one job, in the order of the journal.
         by_job = np.lexsort((self._order[rows], numbers))
         rows, numbers = rows[by_job], numbers[by_job]
         have = np.cumsum(change[rows])
@@ -156,7 +156,7 @@ class RunState:
         return placed
 
     def _totals_at(self, rows: Column) -> Column:
-        """How many tasks the job of each row had by then."""
+        """The number of tasks that the job of each row had by then."""
         numbers = jobs_of(self._columns.tasks[rows])
         totals = np.array(self.steps.first_counts, np.int64)[numbers]
         for grown in self.steps.growth:
@@ -191,8 +191,8 @@ class RunState:
         )
 
     def _latest(self, kinds: tuple[Step, ...]) -> Column:
-        """Per row, the last row up to it whose step is one of `kinds`; of the same task, where the
-        journal is whole."""
+        """Per row, the last row up to it with one of these steps; it is of the same task if the journal
+        is complete."""
         rows = np.arange(len(self._columns.kinds))
         return np.maximum.accumulate(np.where(np.isin(self._columns.kinds, kinds), rows, 0))
 
@@ -215,7 +215,7 @@ class RunState:
         )
 
     def over_time(self, at: Column) -> dict[str, Column]:
-        """How many tasks were pending, queued and running just before each of these times."""
+        """The number of pending, queued and running tasks just before each of these times."""
         own = self._is_own
         times = self._columns.at[own]
         order = np.argsort(times, kind="stable")

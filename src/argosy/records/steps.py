@@ -31,28 +31,28 @@ _PREEMPTED: Final = Why.PREEMPTED.name.lower()
 
 
 class Step(IntEnum):
-    #: A claim was accepted: it runs.
+    #: A claim was accepted: the task runs.
     PLACED = 0
-    #: On its way to, or in, the queue of a machine.
+    #: On its way to a machine's queue, or in it.
     ENQUEUED = 1
-    #: It goes to whichever of its probes comes up first.
+    #: It goes to the first of its probes that is ready.
     PROBED = 2
-    #: It left the queue: it runs.
+    #: It left the queue: the task runs.
     STARTED = 3
     ENDED = 4
     LOST = 5
     PREEMPTED = 6
     RELEASED = 7
-    #: The scheduler that had probed for it stopped.
+    #: The scheduler that had probed for it crashed.
     UNPROBED = 8
     ABANDONED = 9
-    #: Its try failed, and it may be placed again; or not.
+    #: Its attempt failed; it will be retried, or not.
     FAILED = 10
     FAILED_FOR_GOOD = 11
     CANCELLED = 12
 
 
-#: Where a task is after each step.
+#: The state of a task after each step.
 STATE_AFTER: Final = np.array(
     [
         int(state)
@@ -77,19 +77,19 @@ STATE_AFTER: Final = np.array(
 
 
 class SchedulerTally:
-    """What the journal says of one scheduler."""
+    """What the journal says about one scheduler."""
 
     def __init__(self) -> None:
-        #: Jobs that were given to it; one that was handed over counts for both.
+        #: Jobs routed to it; a job that was handed over counts for both schedulers.
         self.jobs = 0
         self.attempts = 0
-        #: Time that it spent on them.
+        #: Decision time.
         self.busy = 0
-        #: Tasks that it claimed, and that it sent to queues or probed for.
+        #: Tasks that it claimed; tasks that it enqueued or probed for.
         self.placed = 0
         self.queued = 0
-        #: What it committed at one instant counts as one transaction: how many there were, of how many
-        #: something was refused, and of how many because of others.
+        #: Everything committed at one instant counts as one transaction: their total number, those with
+        #: a refusal, and those with a conflict.
         self.transactions = 0
         self.refusals = 0
         self.conflicts = 0
@@ -100,7 +100,7 @@ class SchedulerTally:
 
     @property
     def successes(self) -> int:
-        """Transactions of which nothing was refused."""
+        """Transactions without refusals."""
         return self.transactions - self.refusals
 
     def commit(self, at: int) -> None:
@@ -124,25 +124,26 @@ class StepColumns(msgspec.Struct, frozen=True, kw_only=True):
 
     #: Task numbers: job x 2^32 + index.
     tasks: NDArray[np.int64]
-    #: When the step was told, and when it takes effect: a queued task may leave its scheduler later, and
-    #: run some time after it has left its queue.
+    #: When the step was recorded, and when it takes effect: a queued task may leave its scheduler
+    #: later, and start running some time after it has left its queue.
     at: NDArray[np.int64]
     effective: NDArray[np.int64]
     kinds: NDArray[np.int64]
-    #: -1 where there is none.
+    #: -1 if there is none.
     machines: NDArray[np.int64]
-    #: By number, in the order of `JournalSteps.schedulers`; -1 where nobody did it.
+    #: By number, in the order of `JournalSteps.schedulers`; -1 if there is none.
     schedulers: NDArray[np.int64]
 
     def tasks_that_last(self, *kinds: Step) -> NDArray[np.int64]:
-        """Those whose last step is one of these."""
+        """Tasks whose last step is one of these."""
         tasks, last = np.unique(self.tasks[::-1], return_index=True)
         found: NDArray[np.int64] = tasks[np.isin(self.kinds[::-1][last], kinds)]
         return found
 
 
 class BoardGrowth(NamedTuple):
-    """A job has more tasks than ever: how many, by how many more, and how many steps came before."""
+    """A job has more tasks than ever before: the new total, the increase, and the number of steps
+    before it."""
 
     at: int
     job: int
@@ -152,29 +153,29 @@ class BoardGrowth(NamedTuple):
 
 
 class JournalSteps:
-    """Reads facts in order. `columns` may be asked for at any time."""
+    """Reads facts in order. `columns` may be called at any time."""
 
     def __init__(self, setup: HostSetup) -> None:
         self.setup = setup
-        #: By job number: the job as it is now, and how many tasks it has or had.
+        #: By job number: the current job, and the largest number of tasks it has had.
         self.jobs: list[Job] = []
         self.task_counts: list[int] = []
-        #: How many it was submitted with.
+        #: Number of tasks at submission.
         self.first_counts: list[int] = []
         self.growth: list[BoardGrowth] = []
         self.submitted: list[int] = []
         self.first_attempt: list[int] = []
         #: Decision time spent on each job.
         self.thought: list[int] = []
-        #: Of shared work, by job: what an activity of each phase took, and when the last phase ended.
+        #: Shared work by job: the duration of an activity in each phase, and when the last phase ended.
         self.phases: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self.work_done: dict[int, int] = {}
         self.machine_changes: list[tuple[int, MachineChange]] = []
         #: The resources of all machines so far, in the cell's order.
         self.dimensions = dimensions_of([machine.capacity for machine in setup.cell.machines])
-        #: Crashes and restarts, in order: when, who, and whether it came back.
+        #: Crashes and restarts in order: time, scheduler, and whether it came back.
         self.scheduler_changes: list[tuple[int, str, bool]] = []
-        #: Every scheduler of the fleet, and whoever else appears, by name.
+        #: Every scheduler of the fleet, and any other that appears, by name.
         self.schedulers: dict[str, SchedulerTally] = {
             name: SchedulerTally() for entry in setup.fleet for name in entry.scheduler_names()
         }
@@ -184,8 +185,8 @@ class JournalSteps:
         #: Jobs that each scheduler has probed for.
         self._probed: defaultdict[str, set[int]] = defaultdict(set)
         self._tasks, self._machines = array("q"), array("q")
-        #: Per line: how many steps, the job's first task number, when, what, who, then when the first
-        #: takes effect and how much later each other one does.
+        #: Per line: number of steps, the job's first task number, time, step, scheduler, then when the
+        #: first step takes effect and how much later each following one does.
         self._lines = array("q")
 
     def read(self, fact: Fact) -> None:
@@ -267,7 +268,7 @@ class JournalSteps:
         )
 
     def add_task_rows(self, rows: dict[str, NDArray[Any]]) -> None:
-        """Starts and ends from a kept timeline, for a journal that holds decisions alone."""
+        """Adds starts and ends from a saved timeline, for a journal with only decisions."""
         queued = self.columns().tasks_that_last(Step.ENQUEUED, Step.PROBED)
         starts = np.isin(rows["task"], queued)
         for task, machine, at in zip(
@@ -351,7 +352,7 @@ class JournalSteps:
             self.work_done[number] = at
 
     def _crash(self, at: int, scheduler: str) -> None:
-        """Tasks that wait for a probe of its come up in vain: they are pending again."""
+        """Tasks waiting for the scheduler's probes are pending again."""
         self._tally(scheduler).crashes += 1
         self.scheduler_changes.append((at, scheduler, False))
         probed = self._probed.pop(scheduler, None)

@@ -8,7 +8,7 @@ import msgspec
 
 
 class Distribution(msgspec.Struct, frozen=True):
-    """Of times in microseconds. All zero where `count` is."""
+    """Distribution of times in microseconds. All zero if `count` is."""
 
     count: int = 0
     mean: float = 0.0
@@ -19,8 +19,8 @@ class Distribution(msgspec.Struct, frozen=True):
 
 
 class Daily(msgspec.Struct, frozen=True):
-    """Per-day values of a scheduler as the Omega paper reports them: the median over days, and the
-    median absolute deviation from it. A day that was begun counts for as long as it lasted."""
+    """Daily values of a scheduler as reported in the Omega paper: the median over days, and the median
+    absolute deviation from it. An incomplete day counts up to the end of the run."""
 
     median: float = 0.0
     mad: float = 0.0
@@ -36,16 +36,16 @@ class SchedulerSummary(msgspec.Struct, frozen=True, kw_only=True):
     #: The same by day, and conflicts per successful transaction by day.
     daily_busyness: Daily = Daily()
     daily_conflicts: Daily = Daily()
-    #: Daily busyness of each lane, where an engine thinks along several at once.
+    #: Daily busyness of each lane, if an engine uses several.
     lanes: dict[str, Daily] = {}
-    #: Transactions sent, and those of which at least one claim was refused.
+    #: Transactions sent, and those with at least one refused claim.
     transactions: int
     conflicts: int
     #: Refused claims by reason.
     refused: dict[str, int]
     messages_sent: int
     crashes: int
-    #: What the engine says of itself, where it says anything; of its last life.
+    #: The engine's own metrics, if it reports any; since its last restart.
     figures: dict[str, float] = {}
 
 
@@ -61,12 +61,12 @@ class KindSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpeedUp(msgspec.Struct, frozen=True, kw_only=True):
-    """Of jobs whose tasks share work: the time it takes the workers asked for, from beginning to end,
-    against the time from the first worker's start to the last activity's end."""
+    """For jobs whose tasks share work: the time that the workers asked for would take from start to
+    end, divided by the time from the first worker's start to the last activity's end."""
 
-    #: Jobs of which all work was done.
+    #: Jobs whose work was completed.
     jobs: int
-    #: The share of them that took less time by a twentieth at least.
+    #: The share of jobs that were faster by at least a twentieth.
     faster: float
     p50: float
     p80: float
@@ -77,13 +77,13 @@ class SpeedUp(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """Where all tasks are when the run ends; they add up to `tasks`."""
+    """Where all tasks are when the run ends; the states add up to `tasks`."""
 
     jobs: int
     jobs_finished: int
-    #: Jobs with tasks that run until they are stopped, which no run finishes.
+    #: Jobs with tasks that run until stopped, which no run finishes.
     jobs_endless: int = 0
-    #: Jobs of which at least one task was abandoned.
+    #: Jobs with at least one abandoned task.
     jobs_abandoned: int = 0
     tasks: int
     tasks_finished: int
@@ -91,16 +91,16 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     tasks_queued: int
     tasks_pending: int
     tasks_abandoned: int
-    #: Whose last try failed, and whose users did not want them any more.
+    #: Tasks whose last attempt failed; tasks that users cancelled.
     tasks_failed: int = 0
     tasks_cancelled: int = 0
-    #: Events along the way: a task can be preempted or lost more than once.
+    #: Events during the run: a task can be preempted or lost more than once.
     preemptions: int
     losses: int
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of finished tasks' lives, and their sums; see `runs.timeline`."""
+    """The parts of finished tasks' lives, and their sums; see `measures.timeline`."""
 
     #: Per task.
     w2s: Distribution = Distribution()
@@ -119,32 +119,33 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Use(msgspec.Struct, frozen=True, kw_only=True):
-    """How containers and machines are: at one instant, or on average over time."""
+    """The state of containers and machines, at one instant or averaged over time."""
 
-    #: Running containers that some placement constraint concerns, those of them that break one, and
-    #: weight times extent of all that they break.
+    #: Running containers that a placement constraint concerns; those that violate one; and the total of
+    #: weight times extent of these violations.
     concerned: float = 0.0
     violating: float = 0.0
     extent: float = 0.0
-    #: Machines that are up; of these, with something running, and too full for another container
-    #: though not full.
+    #: Machines that are up; those with something running; and those too full for another container but
+    #: not full.
     machines: float = 0.0
     machines_used: float = 0.0
     fragmented: float = 0.0
     #: Per resource, the coefficient of variation of machines' use.
     imbalance: dict[str, float] = {}
-    #: Of a federation: per cluster and resource, the share in use of what is up.
+    #: In a federation: per cluster and resource, the used share of what is up.
     clusters: dict[str, dict[str, float]] = {}
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
-    """Where containers were put, judged by all constraints, also where an engine does not see them."""
+    """Where containers were put, evaluated with all constraints, even if an engine does not support
+    them."""
 
-    #: How often the cell was looked at.
+    #: Number of samples.
     looks: int = 0
     mean: Use = Use()
     end: Use = Use()
-    #: Of jobs with constraints: submit to last container placed.
+    #: For jobs with constraints: from submission until the last container was placed.
     latency: Distribution = Distribution()
 
 
@@ -155,23 +156,23 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     fleet: str
     #: Virtual time at the end, in microseconds.
     ended_at: int
-    #: Sentences on what of its trace the scenario cannot say.
+    #: What the scenario could not reproduce of its trace, as sentences.
     left_out: list[str] = []
     counts: Counts
-    #: Per job: submit to first attempt; submit to last task placed; submit to last task done.
+    #: Per job: submission to first attempt; to last task placed; to last task done.
     wait_time: Distribution
     placement_latency: Distribution
     jct: Distribution
-    #: The mean JCT of finished jobs in its parts: until the first attempt began (``waiting``), until the
-    #: last task was placed (``placing``), and until the last was done (``running``). Empty without any.
+    #: The mean JCT of finished jobs in its parts: until the first attempt (``waiting``), until the last
+    #: task was placed (``placing``), and until the last was done (``running``). Empty without any.
     breakdown: dict[str, float] = {}
-    #: Per task: submit to done.
+    #: Per task: submission to end.
     response_time: Distribution
-    #: The parts of that. Empty where tasks' timelines were not kept.
+    #: The parts of that. Empty if timelines of tasks were not kept.
     timeline: Timeline = Timeline()
     #: The same times for the jobs of each kind.
     kinds: dict[str, KindSummary] = {}
-    #: None where no job's tasks share work.
+    #: None if no job's tasks share work.
     speed_up: SpeedUp | None = None
     #: Mean share of each resource in use over the run.
     utilisation: dict[str, float]
@@ -179,19 +180,20 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     placement: Placement = Placement()
     #: Conflicting transactions per successful one, over all schedulers.
     conflict_fraction: float
-    #: Everything that went over the lossy network: sent, lost, duplicated, delayed, cut. Empty where
-    #: nobody counted.
+    #: Messages on the lossy network: sent, lost, duplicated, delayed, cut. Empty if they were not
+    #: counted.
     network: dict[str, int]
     schedulers: tuple[SchedulerSummary, ...]
     #: Events handled by engines, and the digest of the journal.
     events: int
     log_digest: str
-    #: Time series for plots: instants, and used share per dimension and pending tasks at each.
+    #: Time series for plots: times, and at each the used share per dimension and the number of pending
+    #: tasks.
     series: dict[str, list[float]]
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
-    """What else a reader needs to repeat the run; kept apart, for it differs between machines."""
+    """What else is needed to repeat the run; separate, because it differs between machines."""
 
     argosy: str
     python: str

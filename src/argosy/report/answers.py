@@ -15,7 +15,7 @@ def sentences(answer: WhyAnswer) -> list[str]:
     if answer.ruled_out:
         most_first = sorted(answer.ruled_out.items(), key=lambda item: (-item[1], item[0]))
         lines.append("ruled out: " + ", ".join(_excluded(*item) for item in most_first))
-    # The answer itself may have named the nearest miss already.
+    # The answer itself may already have named the nearest miss.
     if answer.nearest_miss not in answer.sentence:
         lines.append(f"nearest miss: {answer.nearest_miss}")
     lines.extend(answer.violated)
@@ -37,13 +37,23 @@ def _choice(answer: WhyAnswer) -> str:
 
 
 def _excluded(reason: str, count: int) -> str:
-    """How many machines a reason rules out; a reason is a resource unless it is one of these two."""
+    """How many machines a reason rules out; a reason is a resource unless it is one of these."""
     one = count == 1
     match reason:
         case "filtered":
             return f"{count:,} {'does' if one else 'do'} not meet the task's requirements"
         case "down":
             return f"{count:,} {'is' if one else 'are'} down"
+        case "full":
+            return f"{count:,} {'has' if one else 'have'} nothing free"
+        case "offered":
+            return f"{count:,} {'is' if one else 'are'} on offer to others or held for gangs"
+        case "declined":
+            return f"{count:,} {'was' if one else 'were'} declined by its framework"
+        case "not wanted":
+            return f"{count:,} {'does' if one else 'do'} not pass its framework's filters"
+        case "queue full":
+            return f"{count:,} {'has' if one else 'have'} a full queue"
     return f"{count:,} {'lacks' if one else 'lack'} {reason}"
 
 

@@ -8,7 +8,7 @@ from argosy.model.units import format_amount
 from argosy.records.audit import Audit
 from argosy.report.tables import Column, Table, Unit, Value, csv_text
 
-#: What resource-time is counted in, by resource; of others in units.
+#: Units of resource-time, by resource; others are in plain units.
 _HOURS: Final = {"cpu": "core-hours", "memory": "GiB-hours"}
 #: Fields of `SchedulerAudit` that are counts, with their headings.
 _COUNTS: Final = {
@@ -23,7 +23,7 @@ _COUNTS: Final = {
 
 
 def holdings(audit: Audit) -> Table:
-    """A row per scheduler and resource."""
+    """One row per scheduler and resource."""
     columns = (
         Column("name", "scheduler"),
         Column("resource", "resource"),
@@ -54,7 +54,7 @@ def holdings(audit: Audit) -> Table:
 
 
 def dealings(audit: Audit) -> Table:
-    """A row per scheduler: what it admitted, whom it met and what it was refused."""
+    """One row per scheduler: its admissions, preemptions, conflicts and refusals."""
     columns = (
         Column("name", "scheduler"),
         *(Column(name, title, Unit.COUNT) for name, title in _COUNTS.items()),
@@ -84,7 +84,7 @@ def sections(audit: Audit, width: int | None) -> list[list[str]]:
 
 
 def csv(audit: Audit) -> str:
-    """One row a scheduler."""
+    """One row per scheduler."""
     records: list[dict[str, Value]] = []
     for scheduler in audit.schedulers:
         record: dict[str, Value] = {"name": scheduler.name, "engine": scheduler.engine}

@@ -19,16 +19,16 @@ from argosy.model.units import Micros
 class Setting(msgspec.Struct, frozen=True):
     name: str
     type: str
-    #: As a plain value; none also where there is none, which `is_required` tells apart.
+    #: As a plain value; also None if there is no default, which `is_required` distinguishes.
     default: Any
-    #: As one would write it in a scenario; "required" where there is none.
+    #: As written in a scenario; "required" if there is no default.
     default_text: str
     is_required: bool
     doc: str
 
 
 def capabilities(engine: type[Engine]) -> list[str]:
-    """What it can do or needs, in the words of `Capabilities`."""
+    """What the engine can do or needs, in the words of `Capabilities`."""
     words = []
     for name in engine.capabilities.__struct_fields__:
         value = getattr(engine.capabilities, name)
@@ -41,7 +41,8 @@ def capabilities(engine: type[Engine]) -> list[str]:
 
 
 def lacking(engine: type[Engine]) -> str:
-    """What it needs with its default settings and is not installed, as a sentence; empty if nothing."""
+    """What the engine needs with its default settings but is not installed, as a sentence; empty if
+    nothing."""
     kind: object = engine
     fields = msgspec.structs.fields(engine.settings_type)
     if not isinstance(kind, NeedsExtra) or any(field.required for field in fields):
@@ -51,7 +52,7 @@ def lacking(engine: type[Engine]) -> str:
 
 
 def settings(engine: type[Engine]) -> list[Setting]:
-    """All that can be set; what a table by name holds (``frameworks.NAME.t_job``) after the table."""
+    """All settings; those inside a table by name (``frameworks.NAME.t_job``) follow the table."""
     return list(_settings(engine.settings_type, ""))
 
 
@@ -74,14 +75,14 @@ def _settings(kind: type[msgspec.Struct], prefix: str) -> Iterator[Setting]:
 
 
 def _by_name(annotation: Any) -> type[msgspec.Struct] | None:
-    """What a table holds for each name, if that is a table itself."""
+    """The type of each entry in a table by name, if that is a table itself."""
     if get_origin(annotation) is not dict:
         return None
     inner = get_args(annotation)[1]
     return inner if isinstance(inner, type) and issubclass(inner, msgspec.Struct) else None
 
 
-#: Largest first; the first that divides a time exactly is the one to write it in.
+#: Largest first; a time is written in the first unit that divides it exactly.
 _UNITS: Final = (
     ("h", 3_600_000_000),
     ("min", 60_000_000),
@@ -117,7 +118,7 @@ def _type(annotation: Any) -> str:
 
 
 def _default(field: msgspec.structs.FieldInfo) -> Any:
-    """A plain value; a time is text with its unit, as scenarios write it."""
+    """A plain value; a time is text with a unit, as in scenarios."""
     value = field.default
     if value is msgspec.NODEFAULT:
         if field.default_factory is msgspec.NODEFAULT:
@@ -156,7 +157,7 @@ _COMMENT: Final = re.compile(r"^    #:\s?(.*)$")
 
 
 def _comments(settings_type: type) -> dict[str, str]:
-    """The attribute comments (``#:``) above each field, so that it is documented only once."""
+    """The attribute comments (``#:``) above each field, so that settings are documented only once."""
     try:
         source = textwrap.dedent(inspect.getsource(settings_type))
     except (OSError, TypeError):

@@ -23,14 +23,13 @@ from argosy.report.summaries import messages, notices
 from argosy.report.tables import Column, Table, Unit, Value
 
 _STREAM: Final = 0
-#: An engine that finishes less than this part of the jobs another finishes cannot be best: its
+#: An engine that finishes less than this share of the jobs another finishes cannot be best, because its
 #: times leave out the jobs it starved.
 NEARLY_ALL: Final = 0.99
 
 
 class Breakdown(msgspec.Struct, frozen=True):
-    """The mean JCT of finished jobs in three parts, in microseconds: means add up where medians do
-    not."""
+    """The mean JCT of finished jobs in three parts, in microseconds; means add up, medians do not."""
 
     waiting: float
     placing: float
@@ -45,21 +44,22 @@ BREAKDOWN_NAMES: Final = ("wait for an attempt", "placing", "placed, until done"
 
 
 class EngineRank(msgspec.Struct, frozen=True, kw_only=True):
-    """One engine's place. Numbers are medians over the seeds, but for `breakdown`: means."""
+    """One engine's rank. Numbers are medians over the seeds, except the means in `breakdown`."""
 
     engine: str
     fleet: str
-    #: None where a run had nothing to measure; such engines stand last.
+    #: None if a run had nothing to measure; such engines come last.
     estimate: Estimate | None
-    #: How many times the best engine's median; none for the best itself and where unknown.
+    #: The ratio to the best engine's median; None for the best itself, or if unknown.
     ratio: Ratio | None
     #: Share of the submitted jobs.
     finished: float
     mean_jct: float
-    #: None where no job finished.
+    #: None if no job finished.
     breakdown: Breakdown | None
     conflict_fraction: float
-    #: The share of containers under placement constraints that break one, over time; none without any.
+    #: The share of containers under placement constraints that violate one, over time; None without
+    #: any.
     violating: float | None
     utilisation: dict[str, float]
     #: Sent by schedulers, and by machines to schedulers.
@@ -75,9 +75,9 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     metric: str
     seeds: tuple[int, ...]
-    #: None where no engine finished anything.
+    #: None if no engine finished anything.
     best: str | None
-    #: By the metric, least first.
+    #: By the metric, lowest first.
     standings: tuple[EngineRank, ...]
 
     def standing(self, engine: str) -> EngineRank:
@@ -89,8 +89,8 @@ def compare(
     metric: Metric,
     notes: Mapping[str, Sequence[str]] | None = None,
 ) -> Ranking:
-    """`runs` holds each engine's summaries under the same seeds in the same order, `notes` what each
-    engine passes over."""
+    """`runs` has each engine's summaries under the same seeds in the same order, `notes` what each
+    engine ignores."""
     seeds = {tuple(summary.seed for summary in summaries) for summaries in runs.values()}
     if len(seeds) != 1 or seeds == {()}:
         raise CommandError("the engines did not run under the same seeds")
@@ -120,7 +120,7 @@ def compare(
 
 
 def _place(standing: EngineRank) -> tuple[bool, float, float, str]:
-    """By the metric; equals by their mean JCT, so that a tie is not decided by the alphabet."""
+    """By the metric, then by mean JCT, so that ties are not decided alphabetically."""
     estimate = standing.estimate
     value = estimate.value if estimate else 0.0
     return (estimate is None, value, standing.mean_jct, standing.engine)
@@ -184,7 +184,7 @@ def _violating(summaries: Sequence[Summary]) -> float | None:
 
 
 def _finished(summaries: Sequence[Summary]) -> float:
-    """The share of the jobs that can finish at all which did."""
+    """The share of jobs that finished, of those that can finish at all."""
     able = sum(s.counts.jobs - s.counts.jobs_endless for s in summaries)
     return sum(s.counts.jobs_finished for s in summaries) / able if able else 1.0
 
@@ -223,7 +223,7 @@ def table(comparison: Ranking, metric: Metric) -> Table:
 
 
 def _is_disqualified(standing: EngineRank, comparison: Ranking) -> bool:
-    """Whether it would be best, had it finished as many jobs as the best."""
+    """Whether it would be best if it had finished as many jobs as the best."""
     return (
         standing.engine != comparison.best
         and standing.ratio is not None
@@ -232,7 +232,7 @@ def _is_disqualified(standing: EngineRank, comparison: Ranking) -> bool:
 
 
 def causes(comparison: Ranking) -> Table:
-    """What the metric comes from: the parts of the mean JCT, conflicts, messages, utilisation."""
+    """What contributes to the metric: the parts of the mean JCT, conflicts, messages, utilisation."""
     dimensions = comparison.standings[0].utilisation
     columns = (
         Column("engine", "engine"),
@@ -277,7 +277,7 @@ def bars(comparison: Ranking, metric: Metric, width: int) -> list[str]:
 
 
 def breakdown(comparison: Ranking, width: int) -> list[str]:
-    """Nothing where no engine finished a job."""
+    """Empty if no engine finished a job."""
     rows = {s.engine: s.breakdown.parts() for s in comparison.standings if s.breakdown}
     if not rows:
         return []

@@ -16,13 +16,13 @@ from argosy.papers.charts import Axis, Chart, HeatMap, Line, Mark, ReferenceLine
 WIDTH: Final = 380
 HEIGHT: Final = 280
 LEFT, RIGHT, TOP, BOTTOM = 66, 20, 30, 46
-#: Colours and marks that can be told apart; more lines begin again.
+#: Distinguishable colours and marks; further lines reuse them.
 COLOURS: Final = 6
 MINUS: Final = "\N{MINUS SIGN}"
 
 
 class Span:
-    """Maps values of an axis to a stretch of the drawing, and knows where its ticks are."""
+    """Maps values of an axis to positions in the drawing, and chooses its ticks."""
 
     def __init__(self, axis: Axis, values: Iterable[float], begin: float, end: float) -> None:
         self.begin, self.end = begin, end
@@ -33,7 +33,7 @@ class Span:
             shown = [value for value in shown if value > 0] or [1.0]
             self.low, self.high = _decade(min(shown), math.floor), _decade(max(shown), math.ceil)
             if axis.low is None and axis.high is None:
-                # Nothing but data: no empty part decades at the ends.
+                # Only the range of the data: no empty parts of decades at the ends.
                 self.low, self.high = min(shown) / 1.15, max(shown) * 1.15
             if self.low == self.high:
                 self.low, self.high = self.low / 10, self.high * 10
@@ -84,14 +84,14 @@ def _decade(value: float, rounded: Callable[[float], int]) -> float:
 
 
 def number(value: float) -> str:
-    """For a tick: short, without an exponent where people would not write one."""
+    """A tick's number: short, and without an exponent where people would not write one."""
     if value and (abs(value) >= 100_000 or abs(value) < 0.0001):
         return f"{value:.0e}"
     return f"{value:,.6g}".replace("-", MINUS)
 
 
 def draw_chart(chart: Chart, name: str) -> str:
-    """`name` is unique on the page: parts of the drawing refer to each other by it."""
+    """`name` must be unique on the page, because parts of the drawing refer to each other by it."""
     marks = [mark for line in chart.lines for mark in line.marks]
     rules_x = [rule.at for rule in chart.rules if rule.vertical]
     rules_y = [rule.at for rule in chart.rules if not rule.vertical]
@@ -198,7 +198,8 @@ def _line(line: Line, x: Span, y: Span) -> str:
 
 
 def _error_bar(mark: Mark, x: Span, y: Span) -> str:
-    # Where a logarithmic axis cannot show the lower half, a bar down to its edge would be as wrong.
+    # If a logarithmic axis cannot show the lower half of an error bar, a bar down to its edge would be
+    # wrong too.
     lowest = mark.y if y.is_logarithmic and mark.y - mark.error < y.low else mark.y - mark.error
     at, low, high = x(mark.x), y(lowest), y(mark.y + mark.error)
     return (
@@ -208,7 +209,7 @@ def _error_bar(mark: Mark, x: Span, y: Span) -> str:
 
 
 def shape(colour: int, x: float, y: float, *, hollow: bool) -> str:
-    """The mark of a colour, so that lines differ without it as well."""
+    """The mark of a colour, so that lines can be distinguished without colour."""
     kind = "mark hollow" if hollow else "mark"
     match colour % COLOURS:
         case 0:
@@ -227,7 +228,7 @@ def shape(colour: int, x: float, y: float, *, hollow: bool) -> str:
 
 
 def key(line: Line) -> str:
-    """The entry of a line in a legend."""
+    """A line's entry in the legend."""
     dashed = " dashed" if line.dashed else ""
     drawn = f'<path class="line{dashed}" d="M1 7H31"/>'
     if not line.stepped:
@@ -239,7 +240,7 @@ def key(line: Line) -> str:
 
 
 def draw_heat_map(heat: HeatMap, name: str) -> str:
-    """A coloured, numbered cell per value; those crossed out say what `struck_label` says."""
+    """A coloured, numbered cell per value; `struck_label` explains those crossed out."""
     width = (WIDTH - LEFT - RIGHT) / max(1, len(heat.xs))
     height = (HEIGHT - TOP - BOTTOM) / max(1, len(heat.ys))
     parts = [
@@ -276,7 +277,7 @@ def _cell(
 
 
 def _depth(share: float) -> str:
-    """How opaque the colour of a value is; the smallest can still be told from nothing."""
+    """The opacity of a value's colour; the smallest value is still visible."""
     return f"{0.06 + 0.94 * share:.3f}"
 
 

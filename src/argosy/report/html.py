@@ -62,7 +62,8 @@ def page(
     figures: Sequence[Figure],
     notes: Sequence[str],
 ) -> str:
-    """The whole document. It names no address, so it looks the same wherever it is opened."""
+    """The whole document. It refers to no other resource, so it looks the same wherever it is
+    opened."""
     body = [
         f"<h1>{escape(paper.title)}</h1>",
         f'<p class="soft">{escape(paper.reference)}</p>',

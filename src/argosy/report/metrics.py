@@ -17,13 +17,13 @@ class Metric:
     name: str
     title: str
     unit: Unit
-    #: What a run with less of it is: "1.4 times *faster* than".
+    #: What a run with a lower value is: "1.4 times *faster* than".
     better: str
-    #: None where the run has nothing to measure, such as the JCT of no finished job.
+    #: None if the run has nothing to measure, such as the JCT without finished jobs.
     value: Callable[[Summary], float | None]
 
 
-#: Names on the command line, the summary's field, the words, and what less of it is called.
+#: Name on the command line, field of the summary, description, and the word for a lower value.
 _TIMES: Final = (
     ("jct", "jct", "JCT", "faster"),
     ("wait", "wait_time", "wait time", "shorter"),
@@ -41,7 +41,7 @@ def _of(field: str, statistic: str) -> Callable[[Summary], float | None]:
 
 
 def _violations(summary: Summary) -> float | None:
-    """The share of containers under constraints that break one, over time."""
+    """The share of containers under constraints that violate one, over time."""
     use = summary.placement.mean
     return use.violating / use.concerned if use.concerned else None
 
@@ -52,7 +52,7 @@ def _extent(summary: Summary) -> float | None:
 
 
 def _imbalance(summary: Summary) -> float | None:
-    """Of the resource that is used least evenly."""
+    """For the least evenly used resource."""
     return max(summary.placement.mean.imbalance.values(), default=None)
 
 

@@ -13,9 +13,9 @@ from typing import Final
 
 from argosy.report.tables import GAP
 
-#: The least room for the drawing itself, whatever the labels need.
+#: The minimum width of the drawing itself, regardless of labels.
 NARROWEST: Final = 10
-#: Above this spread a linear axis would push all but the largest into one column.
+#: With a larger spread, a linear axis would squeeze everything but the largest into one column.
 LOGARITHMIC_FROM: Final = 20.0
 SHADES: Final = "░▓█"
 MARKS: Final = "●◆▲│"
@@ -23,7 +23,7 @@ MARKS: Final = "●◆▲│"
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`text` stands to the right: the value as a person reads it."""
+    """`text` is shown on the right: the value in readable form."""
 
     label: str
     value: float
@@ -62,7 +62,7 @@ def stacked(
     total: Callable[[float], str],
     width: int,
 ) -> list[str]:
-    """A bar per label made of up to three parts, and the legend that names them."""
+    """A bar per label with up to three parts, and a legend."""
     label = _widest(rows)
     sums = {name: sum(parts) for name, parts in rows.items()}
     room = _room(width, label, _widest(total(value) for value in sums.values()))
@@ -109,7 +109,7 @@ def quantiles(
         at = [place(value) for value in row]
         cells = [" "] * room
         cells[at[0] : at[-1] + 1] = "─" * (at[-1] + 1 - at[0])
-        # The median is drawn last: where points coincide it is the one that matters.
+        # The median is drawn last, because it matters most where points coincide.
         for column, mark in reversed(list(zip(at, MARKS, strict=False))):
             cells[column] = mark
         lines.append(f"{name:<{label}}{GAP}{''.join(cells)}".rstrip())

@@ -9,14 +9,14 @@ import msgspec
 from argosy.records.summary import Distribution, SpeedUp, Summary
 from argosy.report.tables import Column, Table, Unit, Value
 
-#: The fields of `Summary` that are distributions of times, with the words people use for them.
+#: Fields of `Summary` that are distributions of times, with their headings.
 TIMES: Final = {
     "wait_time": "wait time",
     "placement_latency": "placement latency",
     "jct": "JCT",
     "response_time": "response time",
 }
-#: The fields of `Distribution`, but the count, likewise.
+#: Fields of `Distribution` except the count, with their headings.
 STATISTICS: Final = {
     "mean": "mean",
     "p50": "median",
@@ -40,7 +40,7 @@ def counts(summary: Summary) -> Table:
     ]
     if c.jobs_endless:
         rows.append(("run until stopped", c.jobs_endless, None))
-    # States that no task is in would only hide the ones that matter.
+    # States without tasks would only distract.
     rows += [
         (state, jobs, count)
         for state, jobs, count in (
@@ -75,7 +75,7 @@ def times(summary: Summary) -> Table:
     return Table(columns, tuple(rows))
 
 
-#: The parts of `Timeline`, in the order in which a task lives through them, and what happens there.
+#: The parts of `Timeline` in chronological order, with descriptions.
 LIVES: Final = {
     "w2s": "w2s, waiting for a decision",
     "s": "s, deciding",
@@ -87,7 +87,7 @@ LIVES: Final = {
 
 
 def lives(summary: Summary) -> Table:
-    """The parts of tasks' lives, and how far those of one job drift apart; empty where not kept."""
+    """The parts of tasks' lives, and how far those of one job drift apart; empty if not kept."""
     columns = (
         Column("part", "life of tasks"),
         *(Column(name, title, Unit.TIME) for name, title in STATISTICS.items()),
@@ -106,7 +106,7 @@ def lives(summary: Summary) -> Table:
 
 
 def schedulers(summary: Summary) -> Table:
-    """A row per scheduler, without the columns that would say the same in each."""
+    """One row per scheduler, without columns in which all are equal."""
     columns = (
         Column("name", "scheduler"),
         Column("engine", "engine"),
@@ -143,7 +143,7 @@ def schedulers(summary: Summary) -> Table:
 
 
 def totals(summary: Summary) -> Table:
-    """What one number says: how full the cell was, how often schedulers met, what they sent."""
+    """Totals: how full the cell was, how often schedulers conflicted, what they sent."""
     used = (
         (f"{name} used", Column("", "", Unit.SHARE).text(share))
         for name, share in summary.utilisation.items()
@@ -227,7 +227,7 @@ def _listed(amounts: dict[str, int]) -> str:
 
 
 def sections(summary: Summary, width: int | None = None) -> list[list[str]]:
-    """The whole summary for people; each section begins with its heading."""
+    """The whole summary as readable text; each section begins with its heading."""
     return [
         [f"{summary.scenario}, seed {summary.seed}: {summary.fleet}"],
         *(
@@ -272,7 +272,7 @@ def flat(summary: Summary) -> dict[str, Value]:
 
 
 def document(summary: Summary) -> dict[str, Any]:
-    """All of the summary, with messages counted as everywhere else."""
+    """The whole summary, with messages counted as everywhere else."""
     built: dict[str, Any] = msgspec.to_builtins(summary)
     built["messages"] = messages(summary)
     built["notices"] = notices(summary)

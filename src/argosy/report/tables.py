@@ -20,7 +20,7 @@ from argosy.model.units import format_duration
 
 Value: TypeAlias = str | int | float | None
 GAP: Final = "  "
-#: What a text column is never cut below.
+#: The minimum width to which a text column is cut.
 NARROWEST: Final = 12
 
 
@@ -29,7 +29,7 @@ class Unit(Enum):
     COUNT = "count"
     #: Microseconds.
     TIME = "time"
-    #: A part of one.
+    #: A fraction of 1.
     SHARE = "share"
     NUMBER = "number"
 
@@ -51,7 +51,7 @@ _FORMATS: Final[dict[Unit, Callable[[Any], str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`name` is the key in JSON and CSV, `title` the heading for people."""
+    """`name` is the key in JSON and CSV, `title` the heading in text."""
 
     name: str
     title: str
@@ -82,7 +82,7 @@ class Table:
         return csv_text(self.records(), [column.name for column in self.columns])
 
     def lines(self, width: int | None = None) -> list[str]:
-        """A heading and one line a row. Where `width` is too small, the widest text is cut."""
+        """A heading and one line per row. If `width` is too small, the widest text is cut."""
         cells = [[c.text(v) for c, v in zip(self.columns, row, strict=True)] for row in self.rows]
         grid = [[column.title for column in self.columns], *cells]
         widths = [max(len(line[i]) for line in grid) for i in range(len(self.columns))]
@@ -91,7 +91,7 @@ class Table:
         return [self._line(line, widths) for line in grid]
 
     def wrapped(self, width: int | None = None) -> list[str]:
-        """Like `lines`, but nothing is cut: what is too wide in the last column, a text, goes on
+        """Like `lines`, but nothing is cut: text that is too wide in the last column continues
         below."""
         if width is None or not self.rows:
             return self.lines(width)
@@ -126,7 +126,7 @@ class Table:
 
 
 def csv_text(records: Iterable[dict[str, Value]], names: Sequence[str]) -> str:
-    """One header and a line per record; what a record lacks stays empty."""
+    """One header and a line per record; missing values stay empty."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, names, restval="", lineterminator="\n")
     writer.writeheader()
@@ -134,7 +134,7 @@ def csv_text(records: Iterable[dict[str, Value]], names: Sequence[str]) -> str:
     return buffer.getvalue()
 
 
-#: Each glyph the reports use, for outputs whose encoding has only ASCII.
+#: Every special character in reports, for outputs that support only ASCII.
 _PLAIN: Final = str.maketrans(
     {
         "µ": "u", "±": "+/-", "…": "~",
@@ -145,5 +145,5 @@ _PLAIN: Final = str.maketrans(
 
 
 def plain(text: str) -> str:
-    """`text` in ASCII; what has no counterpart becomes a question mark."""
+    """`text` in ASCII; characters without a counterpart become question marks."""
     return text.translate(_PLAIN).encode("ascii", "replace").decode("ascii")

@@ -13,14 +13,13 @@ from argosy.report.metrics import Metric
 from argosy.report.tables import format_share
 
 _PLACES: Final = ("waiting for an attempt", "being placed", "placed and not yet done")
-#: One side of an interval this many times the other: a standard error alone would mislead.
+#: If one side of an interval is this many times the other, a standard error alone would mislead.
 _SKEWED: Final = 2.0
 
 
 def verdict(comparison: Ranking, metric: Metric, *, has_seeds: bool = True) -> list[str]:
-    """Which engine is best and by how much, in the style of hyperfine. `has_seeds`: whether there
-    could be more
-    seeds than one."""
+    """Which engine is best and by how much, in the style of hyperfine. `has_seeds`: whether more than
+    one seed is possible."""
     if comparison.best is None:
         return [f"No engine has a {metric.title}: no job finished."]
     best = comparison.standing(comparison.best)
@@ -40,7 +39,7 @@ def verdict(comparison: Ranking, metric: Metric, *, has_seeds: bool = True) -> l
     lines += [
         f"  {s.engine} finished {format_share(s.finished)} of all jobs; its times omit the rest"
         for s in comparison.standings
-        # A difference that does not show is not worth a line.
+        # A difference too small to show is not worth a line.
         if format_share(s.finished) != format_share(most)
     ]
     lines += [
@@ -67,7 +66,7 @@ def _notes(comparison: Ranking, best: set[str]) -> list[str]:
 
 
 def _equal(comparison: Ranking, equals: list[EngineRank], metric: Metric) -> list[str]:
-    """Equal by the metric: what else could tell these engines apart?"""
+    """For engines equal by the metric: what else could distinguish them."""
     if len(equals) == len(comparison.standings):
         first = f"All engines are equal by {metric.title}."
     else:
@@ -110,12 +109,12 @@ def _times(comparison: Ranking, standing: EngineRank, metric: Metric) -> str:
 
 def _is_skewed(ratio: Ratio) -> bool:
     below, above = ratio.value - ratio.low, ratio.high - ratio.value
-    # What two decimals do not show is not worth saying.
+    # Differences that two decimals do not show are not worth mentioning.
     return abs(above - below) >= 0.01 and max(below, above) > _SKEWED * min(below, above)
 
 
 def reasons(comparison: Ranking) -> list[str]:
-    """Where each engine loses (or wins back) time against the best, in one sentence each."""
+    """Where each engine loses (or regains) time against the best, in one sentence each."""
     if comparison.best is None:
         return []
     best = comparison.standing(comparison.best)

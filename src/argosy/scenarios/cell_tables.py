@@ -8,7 +8,9 @@ from typing import Final
 import msgspec
 
 from argosy.model.constraints import NAME, RESERVED, Constraint
+from argosy.model.constraints.lint import Surroundings, unsound
 from argosy.model.constraints.parts import SELF, leaves, tags_of
+from argosy.model.constraints.text import format_constraint
 from argosy.model.errors import ModelError, ScenarioError, UnknownName, excerpt
 from argosy.model.jobs import is_name
 from argosy.model.machines import MACHINE_GROUP, Machine
@@ -23,7 +25,7 @@ MOST_MACHINES: Final = 1_000_000
 
 
 class MachineTable(msgspec.Struct, frozen=True, kw_only=True):
-    """`count` machines alike, named ``<name>-0`` and so on, or just `name` where there is one."""
+    """`count` identical machines, named ``<name>-0`` and so on, or just `name` if there is only one."""
 
     name: str
     capacity: Resources
@@ -38,7 +40,7 @@ class MachineTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeGroupTable(msgspec.Struct, frozen=True, kw_only=True):
-    """Either `size` consecutive machines a set, or named `sets` that machines join."""
+    """Either sets of `size` consecutive machines, or named `sets` that machines join."""
 
     size: Positive | None = None
     sets: tuple[str, ...] | None = None
@@ -51,7 +53,8 @@ class CellTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_cell(table: CellTable, brought: Sequence[Machine] = ()) -> CellSpec:
-    """The cell that the table describes; `brought` are the machines of one that names none."""
+    """The cell described by the table; `brought` are the machines of the workload, if the table has
+    none."""
     if not table.machines and not brought:
         raise Misfit(ScenarioError("no machines", expected="at least one"), _MACHINES)
     _check_counts(table)
@@ -94,14 +97,13 @@ def make_cell(table: CellTable, brought: Sequence[Machine] = ()) -> CellSpec:
         dimensions_of(machine.capacity for machine in machines)
     except ModelError as error:
         raise Misfit(error, _MACHINES) from None
-    return CellSpec(
-        machines=tuple(machines),
-        groups=tuple(
-            GroupSpec(name=name, sets=_sets(name, group, len(machines)))
-            for name, group in table.groups.items()
-        ),
-        constraints=_constraints(table),
+    groups = tuple(
+        GroupSpec(name=name, sets=_sets(name, group, len(machines)))
+        for name, group in table.groups.items()
     )
+    constraints = _constraints(table)
+    _require_sound(constraints, groups, len(machines))
+    return CellSpec(machines=tuple(machines), groups=groups, constraints=constraints)
 
 
 def _constraints(table: CellTable) -> tuple[Constraint, ...]:
@@ -119,6 +121,18 @@ def _constraints(table: CellTable) -> tuple[Constraint, ...]:
     return table.constraints
 
 
+def _require_sound(
+    constraints: tuple[Constraint, ...], groups: tuple[GroupSpec, ...], machines: int
+) -> None:
+    sets = {MACHINE_GROUP: machines, **{group.name: len(group.sets) for group in groups}}
+    if (finding := unsound(constraints, Surroundings(groups=sets))) is not None:
+        text = format_constraint(constraints[finding.constraint])
+        raise Misfit(
+            ScenarioError(f"'{text}': {finding.problem}"),
+            ("cell", "constraints", finding.constraint),
+        )
+
+
 def _sets(name: str, group: NodeGroupTable, machines: int) -> tuple[str, ...]:
     if group.sets is not None:
         return group.sets
@@ -127,7 +141,7 @@ def _sets(name: str, group: NodeGroupTable, machines: int) -> tuple[str, ...]:
 
 
 def _check_counts(table: CellTable) -> None:
-    """Before any is made: a number is quickly written."""
+    """Checked before any machine is created, because a large number is quickly written."""
     machines = 0
     for index, entry in enumerate(table.machines):
         machines += entry.count

@@ -36,15 +36,15 @@ from argosy.model.truth import SimulatedJob
 from argosy.model.units import format_duration
 from argosy.workloads.tables import Misfit, Path
 
-#: Ends of a network hop that are no schedulers.
+#: Ends of a network hop other than schedulers.
 ENDPOINTS: Final = ("cell", "machines")
-#: The least mean time between random crashes, in microseconds.
+#: The shortest mean time between random crashes, in microseconds.
 MOST_OFTEN: Final = 1_000
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
 def network_ends(federation: Federation | None) -> tuple[str, ...]:
-    """Those that are no schedulers."""
+    """Ends of a hop other than schedulers."""
     clusters = () if federation is None else federation.clusters
     return (*ENDPOINTS, *(f"{ENDPOINTS[0]}:{cluster.name}" for cluster in clusters))
 
@@ -52,10 +52,11 @@ def network_ends(federation: Federation | None) -> tuple[str, ...]:
 def check_fleet(
     fleet: tuple[FleetEntry, ...], dimensions: tuple[str, ...], ends: Collection[str] = ENDPOINTS
 ) -> tuple[str, ...]:
-    """The names of all schedulers, each one's own; the network has others at its `ends`."""
+    """The names of all schedulers, which must be unique and differ from the other `ends` of the
+    network."""
     if not fleet:
         raise Misfit(ScenarioError("no schedulers", expected="at least one [[fleet]]"), ("fleet",))
-    # Keyed by name, to keep their order and find one at once.
+    # Keyed by name, to keep their order and for fast lookup.
     names: dict[str, None] = {}
     for index, entry in enumerate(fleet):
         path: Path = ("fleet", index)
@@ -103,7 +104,7 @@ def check_fleet(
 
 
 def check_takes(tables: Sequence[Mapping[str, Any]]) -> None:
-    """An empty list of kinds would read as none, and mean all."""
+    """An empty list of kinds would read as none, but mean all."""
     for index, table in enumerate(tables):
         if "kinds" in table.get("takes", {}) and not table["takes"]["kinds"]:
             raise Misfit(
@@ -113,7 +114,7 @@ def check_takes(tables: Sequence[Mapping[str, Any]]) -> None:
 
 
 def check_name(name: str) -> None:
-    """A scenario's name is part of its runs' directories."""
+    """A scenario's name is part of the directory names of its runs."""
     if _FILE_NAME.fullmatch(name) is None:
         raise Misfit(
             ScenarioError(
@@ -237,7 +238,7 @@ def check_faults(
 def check_group_settings(
     settings: Mapping[str, Any], settings_type: type[msgspec.Struct], cell: CellSpec, path: Path
 ) -> None:
-    """Settings that name a node group name one of the cell's."""
+    """Settings that name a node group must name one of the cell's."""
     groups = [MACHINE_GROUP, *(group.name for group in cell.groups)]
     for field in msgspec.structs.fields(settings_type):
         name = settings.get(field.name)
@@ -263,7 +264,7 @@ def check_known(kind: str, name: str, known: Collection[str], path: Path) -> Non
     options = sorted(known)
     error = UnknownName(kind, name, options)
     if len(options) > 12:
-        # A thousand machine names explain nothing.
+        # A list of a thousand machine names explains nothing.
         error.expected = f"one of {options[0]}, {options[1]}, ... {options[-1]}"
     raise Misfit(error, path)
 

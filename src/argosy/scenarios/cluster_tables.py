@@ -1,7 +1,7 @@
-"""The `[[clusters]]` of a scenario file: each a cell of its own, together one federation.
+"""The `[[clusters]]` of a scenario file: each is described like a cell; together they form a federation.
 
-Names are told apart by the cluster they are in: machine `m-0` of cluster `north` is `north/m-0`, and so
-are the sets of its node groups. Groups of one name are one group of the federation.
+Names are prefixed with their cluster: machine `m-0` of cluster `north` is `north/m-0`, and likewise the
+sets of its node groups. Groups of the same name are one group of the federation.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ _PLACES: Final[Path] = ("network", "places")
 
 
 class FederatedTable(msgspec.Struct, frozen=True, kw_only=True):
-    """One cluster, its machines and groups as those of a cell; its place has its name, if none is
-    given."""
+    """One cluster, with machines and groups like those of a cell; its place defaults to its name."""
 
     name: str
     machines: tuple[MachineTable, ...]
@@ -54,7 +53,7 @@ class FederatedTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FleetTable(FleetEntry, frozen=True, kw_only=True):
-    #: Where its schedulers are; none: nowhere in particular.
+    #: Where its schedulers are; None: no particular place.
     place: str | None = None
 
     def plain(self, settings: dict[str, Any]) -> FleetEntry:
@@ -69,12 +68,12 @@ class NetworkTable(Network, frozen=True, kw_only=True):
 
 
 def _only(kind: type[_Struct], table: msgspec.Struct) -> _Struct:
-    """What the table has of the fields of its base."""
+    """The fields of the table that belong to its base."""
     return kind(**{name: getattr(table, name) for name in kind.__struct_fields__})
 
 
 def make_federated_cell(tables: Sequence[FederatedTable]) -> CellSpec:
-    """The one cell that all clusters are in."""
+    """The single cell that contains all clusters."""
     if not tables:
         raise Misfit(ScenarioError("no clusters", expected="at least one"), ("clusters",))
     machines: list[Machine] = []
@@ -110,7 +109,7 @@ def _cell_of(table: FederatedTable, path: Path) -> CellSpec:
     try:
         return make_cell(CellTable(machines=table.machines, groups=table.groups))
     except Misfit as misfit:
-        # What is wrong with a cluster is said of it as of a cell.
+        # Errors in a cluster are reported like errors in a cell.
         raise Misfit(misfit.error, (*path, *misfit.path[1:])) from None
 
 
@@ -159,8 +158,8 @@ def _check_names(table: FederatedTable, before: Sequence[str], path: Path) -> No
 def make_federation(
     tables: Sequence[FederatedTable] | None, fleet: Sequence[FleetTable], places: Places | None
 ) -> Federation | None:
-    """Where everybody is. A place is known if a cluster is there. One where only schedulers are is known
-    if a distance to it is told, so that a slip of the hand is not taken for another place."""
+    """The places of all parties. A place is known if a cluster is there. A place with only schedulers
+    is known if a distance to it is given, so that a typing error is not taken for another place."""
     if tables is None:
         _check_none(fleet, places)
         return None
@@ -202,7 +201,7 @@ def _check_none(fleet: Sequence[FleetTable], places: Places | None) -> None:
 
 
 def _check_delays(places: Places, known: Iterable[str]) -> dict[str, None]:
-    """The places between which a distance is told."""
+    """The places between which a distance is given."""
     measured: dict[str, None] = {}
     seen: set[frozenset[str]] = set()
     for pair in places.delays:

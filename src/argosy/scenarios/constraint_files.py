@@ -24,7 +24,7 @@ from argosy.scenarios.toml_places import find_places, line_of
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A constraint and where it stands: a line, or a job's id and its number there."""
+    """A constraint and its location: a line, or a job's id and its number there."""
 
     constraint: Constraint
     line: int | None = None
@@ -52,8 +52,8 @@ class Linted(msgspec.Struct, frozen=True):
 
 
 def lint_file(path: Path) -> Linted:
-    """What is wrong with the constraints in a file. Of a scenario, all is known that they name; of a
-    plain list, conflicts alone are found."""
+    """Findings for the constraints in a file. In a scenario, all names are checked; in a plain list,
+    only conflicts are found."""
     if path.suffix == ".toml" and "cell" in (document := _toml(path)):
         return _lint_scenario(load(path), document)
     written, mistakes = read_file(path)
@@ -114,7 +114,7 @@ def _nested(members: Mapping[str, Mapping[str, set[str]]]) -> Iterable[tuple[str
 
 
 def read_file(path: Path) -> tuple[list[Written], list[Mistake]]:
-    """The constraints of a plain list, and what could not be read of it."""
+    """The constraints of a plain list, and the lines that could not be read."""
     if path.suffix == ".toml":
         document = _toml(path)
         places = find_places(read_text(path))
@@ -171,8 +171,12 @@ def read_yaml(text: str, path: Path) -> Any:
         raise CommandError(
             f"{path}: YAML needs PyYAML", hint="pip install 'argosy[yaml]', or use TOML"
         ) from None
-    except (msgspec.DecodeError, ValueError) as error:
+    except msgspec.DecodeError as error:
         raise ModelError(f"not YAML: {error}", file=str(path)) from None
+    except (ValueError, RecursionError) as error:
+        # Python's own bounds on the digits of a number, and on nesting.
+        what = "a number has too many digits" if isinstance(error, ValueError) else "too deep"
+        raise ModelError(f"not readable as YAML: {what}", file=str(path)) from None
 
 
 def _yaml(path: Path) -> Any:

@@ -31,7 +31,7 @@ class EagleTable(msgspec.Struct, frozen=True, kw_only=True):
     #: Relative to the scenario file.
     path: str
     speedup: Speedup = 1.0
-    #: The first so many.
+    #: Only the first jobs, up to this number.
     jobs: Positive | None = None
     request: Resources = eagle.SLOT
     estimates: Estimates | None = None
@@ -43,7 +43,7 @@ class FanoutTable(msgspec.Struct, frozen=True, kw_only=True):
     jobs: Positive
     speedup: Speedup = 1.0
     pattern: fanout.PatternName | None = None
-    #: Tasks per job times this.
+    #: Multiplies the number of tasks per job.
     scale: Factor = 1.0
     request: Resources = eagle.SLOT
     estimates: Estimates | None = None

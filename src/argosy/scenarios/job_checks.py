@@ -18,26 +18,26 @@ from argosy.scenarios.checks import cell_dimensions, check_known
 from argosy.workloads.synthetic import JobKind
 from argosy.workloads.tables import Misfit, Path
 
-#: What a run could hold.
+#: Limit on what a run can hold.
 MOST_TASKS_IN_ALL: Final = 50_000_000
 
 
 class JobChecks:
-    """What a job names must exist in the cell: resources, machine attributes, and the groups of its
-    constraints."""
+    """Everything a job names must exist in the cell: resources, machine attributes, and the groups of
+    its constraints."""
 
     def __init__(self, cell: CellSpec) -> None:
         self.dimensions = cell_dimensions(cell)
         self.groups = (MACHINE_GROUP, *(group.name for group in cell.groups))
         self.tasks = 0
-        #: Every attribute that some machine has, with all its values.
+        #: Every attribute of any machine, with all its values.
         self.attributes: dict[str, set[str]] = {}
         for machine in cell.machines:
             for key, value in machine.attributes.items():
                 self.attributes.setdefault(key, set()).add(value)
 
     def job(self, job: Job, path: Path, *, has_groups: bool) -> None:
-        """`path` is the job's; with `has_groups`, its groups have tables of their own."""
+        """`path` is the job's path; with `has_groups`, its groups have their own tables."""
         for index, group in enumerate(job.groups):
             inside: Path = (*path, "groups", index) if has_groups else path
             self.request(group.request, (*inside, "request"))

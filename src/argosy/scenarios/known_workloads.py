@@ -32,36 +32,36 @@ Multiple: TypeAlias = Annotated[
 ]
 _CONVERTER: Final = Converter(ScenarioError)
 _TRACES: Final[dict[str, ModuleType]] = {"google2011": google2011, "google2019": google2019}
-#: Tables of a workload that have machines for a cell without any.
+#: Workload tables that provide machines for a cell without any.
 BRINGING: Final = ("cluster", *_TRACES)
 
 
 class ClusterTable(msgspec.Struct, frozen=True, kw_only=True):
-    """`rate` is a number, or a table of numbers by kind of jobs."""
+    """`rate` is a number, or a table of numbers by kind of job."""
 
     name: str
     span: Time
     rate: Any = 1.0
     scale: Factor = 1.0
     fill: bool = True
-    #: Whether some of the jobs are MapReduce ones, in place of batch jobs.
+    #: Whether some of the batch jobs are replaced by MapReduce jobs.
     mapreduce: bool = False
-    #: How long a task of the fill runs on average; none: for ever.
+    #: Mean running time of the fill's tasks; None: they never end.
     turnover: Time | None = None
 
 
 class GoogleTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A trace's directory, relative to the scenario file, and the part of it to take."""
+    """A trace's directory, relative to the scenario file, and which part of it to use."""
 
     path: str
     start: Time = google2011.TRACE_START
     span: Time | None = None
-    #: So many of the trace's machines at most.
+    #: At most this many of the trace's machines.
     machines: Positive | None = None
 
 
 def without_machines(document: dict[str, Any]) -> dict[str, Any]:
-    """The document of a scenario, its cell without machines where the workload brings some."""
+    """The scenario's document, without the cell's machines if the workload provides them."""
     workload, cell = document.get("workload"), document.get("cell", {})
     brings = isinstance(workload, dict) and any(name in workload for name in BRINGING)
     if not brings or not isinstance(cell, dict) or "clusters" in document:
@@ -72,7 +72,7 @@ def without_machines(document: dict[str, Any]) -> dict[str, Any]:
 def bring_machines(
     scenario: Path, name: str, table: ClusterTable | GoogleTable, notes: Notes
 ) -> tuple[Machine, ...]:
-    """The machines of the workload `name`; `notes` counts what they leave out of a trace."""
+    """The machines of the workload `name`; `notes` counts what is omitted from a trace."""
     if isinstance(table, ClusterTable):
         return clusters.machines(_cluster(table), table.scale)
     source = _source(scenario, name, table)
@@ -85,12 +85,12 @@ def bring_machines(
 def bring_jobs(
     scenario: Path, name: str, table: ClusterTable | GoogleTable, seed: int, notes: Notes
 ) -> list[SimulatedJob]:
-    """The jobs of the workload `name`, in order of submission; `notes` likewise."""
+    """The jobs of the workload `name`, in order of submission; `notes` counts what is omitted."""
     place: Place = ("workload", name)
     if isinstance(table, ClusterTable):
         return _counted(_cluster_jobs(table, Random(seed).child("workload")), place)
     source = _source(scenario, name, table)
-    # Exports of 2019 are often not in order; here everything is held in memory anyway.
+    # Exports of 2019 are often not in order; here everything is in memory anyway.
     jobs = _TRACES[name].jobs(
         source, start=table.start, span=table.span, in_order=False, notes=notes
     )

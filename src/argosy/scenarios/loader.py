@@ -106,7 +106,7 @@ class WorkloadTable(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def brought(self) -> tuple[str, ClusterTable | GoogleTable] | None:
-        """The name and table of a workload that has machines of its own."""
+        """The name and table of a workload that provides its own machines."""
         found = ((name, getattr(self, name)) for name in BRINGING)
         return next((pair for pair in found if pair[1] is not None), None)
 
@@ -136,9 +136,9 @@ def load(
     also: dict[str, type[Engine]] | None = None,
     published: bool = False,
 ) -> Scenario:
-    """The scenario in the file at `path`. `seed` overrides the file's own; `also` are engines known
-    beside the registered ones; `published` marks it for `with_engine`, which then takes published
-    forms. Every mistake in the file is an `ArgosyError` with its place."""
+    """The scenario in the file at `path`. `seed` overrides the file's own; `also` adds engines to the
+    registered ones; with `published`, `with_engine` accepts published configurations. Every mistake in
+    the file is an `ArgosyError` with its place."""
     text = _read(path)
     try:
         document = _parse(path, text)
@@ -159,7 +159,7 @@ def _line(text: str, path: Place) -> int | None:
     try:
         return line_of(find_places(text), path)
     except RecursionError:
-        # Some other value is nested too deeply to be passed over.
+        # Some other value is nested too deeply to be skipped.
         return None
 
 
@@ -195,7 +195,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
             expected="a scenario in TOML",
         ) from error
     except ValueError as error:
-        # Python's own bound on the digits of a number, which no line is told of.
+        # Python limits the digits of a number, and reports no line.
         raise ScenarioError(
             f"not TOML: {error}", file=str(path), expected="a scenario in TOML"
         ) from None
@@ -242,6 +242,7 @@ def _scenario(
         left_out=tuple(notes.sentences()),
         federation=federation,
     )
+    _check_engines(scenario, also)
     if not table.as_published:
         return scenario
     try:
@@ -250,8 +251,15 @@ def _scenario(
         raise Misfit(error, ("as_published",)) from None
 
 
+def _check_engines(scenario: Scenario, also: dict[str, type[Engine]] | None) -> None:
+    from argosy.engines.registry import find_engines
+    from argosy.scenarios.engine_checks import check_engines
+
+    check_engines(scenario, find_engines(scenario.engine_names(), also))
+
+
 def _cell(path: Path, table: ScenarioTable, notes: Notes) -> CellSpec:
-    """The cell on its own, or the one that all clusters are in."""
+    """The cell, or the single cell that contains all clusters."""
     if table.clusters is not None:
         if table.cell is not None:
             raise Misfit(
@@ -275,8 +283,8 @@ def _brought_machines(path: Path, workload: WorkloadTable, notes: Notes) -> tupl
 def _settings(
     entry: FleetEntry, index: int, cell: CellSpec, also: dict[str, type[Engine]] | None
 ) -> dict[str, Any]:
-    """The settings given, checked against the engine's own and in plain values."""
-    # Engines bring the cell and the core along, which most errors need not wait for.
+    """The given settings as plain values, checked against the engine's."""
+    # Importing engines loads the cell and the core; most errors need not wait for that.
     from argosy.engines.registry import find_engine
 
     try:
@@ -293,7 +301,7 @@ def _settings(
             ("fleet", index, "replicas"),
         )
     place: Place = ("fleet", index, "settings")
-    # Engines from elsewhere may have settings of another base.
+    # Third-party engines may have settings with another base class.
     checks.check_moved_settings(entry, getattr(engine.settings_type, "moved", {}), place)
     settings = _SETTINGS.convert(entry.settings, engine.settings_type, place)
     checks.check_group_settings(entry.settings, engine.settings_type, cell, place)
@@ -327,7 +335,7 @@ def _jobs(
     else:
         assert workload.synthetic is not None
         jobs = _drawn(workload.synthetic, known, cell, seed)
-    # Jobs spelled out may stand in any order; those of one instant keep theirs.
+    # Listed jobs may be in any order; jobs submitted at the same time keep their order.
     return tuple(sorted(jobs, key=lambda job: job.submit))
 
 
@@ -381,8 +389,8 @@ def _drawn(synthetic: Synthetic, known: JobChecks, cell: CellSpec, seed: int) ->
 
 
 def _total(cell: CellSpec) -> dict[str, int]:
-    """Whole capacity by dimension: no resource vector, whose amounts are bounded by one
-    machine's."""
+    """Total capacity by dimension; not a resource vector, whose amounts are limited to those of one
+    machine."""
     amounts: dict[str, int] = {}
     for machine in cell.machines:
         for name, amount in machine.capacity.items():

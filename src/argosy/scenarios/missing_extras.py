@@ -33,7 +33,7 @@ def unmet(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> list[str]:
 
 
 def missing(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> MissingExtra | None:
-    """What the fleet's engines need with their settings, but is not installed."""
+    """What the fleet's engines need with these settings but is not installed."""
     for entry in scenario.fleet:
         engine: object = engines[entry.engine]
         if isinstance(engine, NeedsExtra):

@@ -15,7 +15,7 @@ from argosy.workloads.tables import Path
 _BLANK: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _SPACE: Final = re.compile(r"[ \t]*")
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
-#: The four strings of TOML, longest opening first; a multi-line one may end in up to five quotes.
+#: TOML's four kinds of strings, longest opening first; a multi-line one may end in up to five quotes.
 _STRING: Final = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}(?!")'
     r"|'''.*?'{3,5}(?!')"
@@ -28,12 +28,12 @@ _SCALAR: Final = re.compile(r"[^,\]}#\r\n]+")
 
 
 def find_places(text: str) -> dict[Path, int]:
-    """The line of every key, table and array element of valid TOML `text`, counted from 1."""
+    """The line of every key, table and array element in valid TOML, counted from 1."""
     return _Scanner(text).scan()
 
 
 def line_of(places: dict[Path, int], path: Path) -> int | None:
-    """The line of `path`, or of the nearest table around it where it is missing."""
+    """The line of `path`, or of the nearest enclosing table if it is missing."""
     while path:
         if path in places:
             return places[path]
@@ -45,11 +45,11 @@ class _Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        #: The last newline passed, to count each only once.
+        #: The last newline passed, so that each is counted once.
         self.counted = 0
         self.line = 1
         self.places: dict[Path, int] = {}
-        #: How many elements each array of tables has had so far.
+        #: The number of elements so far in each array of tables.
         self.arrays: dict[Path, int] = {}
 
     def scan(self) -> dict[Path, int]:
@@ -85,17 +85,17 @@ class _Scanner:
                 self.arrays[table] = self.arrays.get(table, 0) + 1
             if table in self.arrays:
                 table = (*table, self.arrays[table] - 1)
-        # A table may first have been named by the header of one inside it.
+        # A table may first be named by the header of a table inside it.
         self.places[table] = line
         return table
 
     def _keys(self) -> list[str]:
-        """A dotted key, and the space around it."""
+        """Reads a dotted key and the space around it."""
         keys = []
         while True:
             self._skip(_SPACE)
             if self.text[self.at] in "\"'":
-                # The one way to read every escape as `tomllib` does.
+                # The only way to read every escape as `tomllib` does.
                 keys.append(str(tomllib.loads(f"key = {self._skip(_STRING)}")["key"]))
             else:
                 keys.append(self._skip(_BARE))
@@ -105,7 +105,7 @@ class _Scanner:
             self.at += 1
 
     def _pair(self, table: Path) -> Path:
-        """One `key = value` of `table`, which is returned."""
+        """Reads one `key = value` of `table`; returns `table`."""
         line = self._line()
         path = table
         for key in self._keys():

@@ -30,11 +30,12 @@ def with_engine(
     """The same scenario with all its schedulers under one engine.
 
     The fleet becomes one entry with as many replicas as the old fleet had schedulers (one, if the
-    engine means to be alone), taking every kind of job. A fleet of one entry keeps the entry's name,
-    split, takes, limits and decision time. Settings are the engine's defaults, or those of the first
-    entry that runs this engine already. Faults, latencies and places of schedulers follow them: the
-    third of the old fleet is the third of the new, or its last. In a scenario as published, `engine` may
-    also name one of its published forms. `also` are engines known beside the registered ones.
+    engine must be alone), taking every kind of job. A fleet of one entry keeps the entry's name, split,
+    takes, limits and decision time. Settings are the engine's defaults, or those of the first entry
+    that already runs this engine. Faults, latencies and places of schedulers are kept by position: the
+    third scheduler of the old fleet becomes the third of the new one, or its last. In a scenario as
+    published, `engine` may also be a published configuration. `also` adds engines to the registered
+    ones.
     """
     form = None
     if scenario.as_published:
@@ -48,9 +49,9 @@ _HOP = 500
 
 
 def as_published(scenario: Scenario, form: str | None = None) -> Scenario:
-    """The scenario with its one kind of scheduler in a published form: settings, machines, number of
-    schedulers, how jobs are dealt out, and hops are those of the form. Without a name, settings that the
-    scenario spells out stay, and the form is the engine's first that agrees with them."""
+    """The scenario with its only kind of scheduler in a published configuration, which determines
+    settings, machines, the number of schedulers, how jobs are split, and hops. Without a name, explicit
+    settings are kept, and the configuration is the engine's first that agrees with them."""
     if len(scenario.fleet) > 1:
         raise ScenarioError(
             f"{len(scenario.fleet)} fleet entries as published",
@@ -64,7 +65,7 @@ def as_published(scenario: Scenario, form: str | None = None) -> Scenario:
         settings=entry.settings | published.settings
         if form
         else published.settings | entry.settings,
-        # What the scenario says of its own fleet stays as well.
+        # The fleet entry's own fields are kept as well.
         replicas=entry.replicas if form is None and entry.replicas > 1 else published.schedulers,
         split="random",
     )
@@ -81,7 +82,7 @@ def as_published(scenario: Scenario, form: str | None = None) -> Scenario:
 
 
 def _form_of(entry: FleetEntry) -> str:
-    """The form that has the settings of the entry."""
+    """The published configuration that agrees with the settings of the entry."""
     find_published(entry.engine)
     forms = find_engine(entry.engine)
     assert isinstance(forms, HasPaperPresets)
@@ -151,17 +152,16 @@ def _renamed_federation(
 ) -> Federation | None:
     if federation is None:
         return None
-    # Of several that become one, the first says where that is.
+    # If several schedulers become one, the place of the first is used.
     schedulers = {renamed[name]: place for name, place in reversed(federation.schedulers.items())}
     return msgspec.structs.replace(federation, schedulers=schedulers)
 
 
 def _at_no_place(federation: Federation | None) -> Federation | None:
-    """With the same hops everywhere, as the published simulations have them."""
+    """Without places, so that all hops are equal, as in the published simulations."""
     return None if federation is None else msgspec.structs.replace(federation, places=None)
 
 
 def scenario_digest(scenario: Scenario) -> str:
-    """SHA-256 of the scenario as canonical JSON: equal scenarios, and only they, have equal
-    digests."""
+    """SHA-256 of the scenario as canonical JSON: digests are equal exactly if the scenarios are."""
     return hashlib.sha256(msgspec.json.encode(scenario, order="deterministic")).hexdigest()

@@ -66,7 +66,7 @@ def job(
     submit: float = 0,
     **fields: Any,
 ) -> SimulatedJob:
-    """`fields` are others of the job, or of its only group."""
+    """`fields` are other fields of the job, or of its only group."""
     durations = () if seconds is None else (int(seconds * SECOND),)
     of_group = {name: fields.pop(name) for name in _GROUP_FIELDS if name in fields}
     request = fields.pop("request", Resources(cpu, memory))
@@ -85,7 +85,7 @@ def shared_job(
     submit: float = 0,
     **fields: Any,
 ) -> SimulatedJob:
-    """Workers that do some activities of some seconds each, phase by phase."""
+    """A job of workers with activities in phases; durations are in seconds."""
     durations = tuple(int(each * SECOND) for each in seconds)
     estimate = fields.pop("estimate", None)
     group = workers_with_truth(workers, Resources(cpu, memory), activities, durations, estimate)
@@ -95,11 +95,11 @@ def shared_job(
 def scenario(
     engine: str, jobs: list[SimulatedJob], *, replicas: int = 2, **fields: Any
 ) -> Scenario:
-    """One fleet entry of `engine`, with the audit on."""
+    """A scenario with one fleet entry of `engine`, audited."""
     settings = fields.pop("settings", {})
     known = ENGINES.get(engine)
     if known is not None and "budget" in known.settings_type.__struct_fields__:
-        # A stop by the clock that never strikes: what happens must not depend on the computer.
+        # A time limit that is never reached, so that results do not depend on the computer.
         settings = {"budget": 600 * SECOND, **settings}
     return Scenario(
         **{

@@ -71,7 +71,7 @@ Script: TypeAlias = Callable[[World], None]
 
 
 class ConformanceRun:
-    """One finished run: the world and its journal. `script` may have things done to the world."""
+    """A finished run: the world and its journal. `script` may act on the world."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class ConformanceRun:
         self.counts = self.world.host.board.counts().tolist()
 
     def of(self, kind: type[R], job: str | None = None) -> list[R]:
-        """The records of one kind, in order; of one job, where that is named."""
+        """The records of one kind, in order; of one job, if given."""
         return [
             fact
             for fact in self.facts
@@ -125,8 +125,8 @@ class ConformanceRun:
         assert self.world.host.cell.audit() == []
 
     def require_accounted_for(self) -> None:
-        """Every task is placed, queued or finished, or the log says why it is not: in the scheduler's
-        words or in the cell's refusal."""
+        """Every task is placed, queued or finished, or the journal says why not: in the scheduler's
+        explanation or in the cell's refusal."""
         explained: set[tuple[str, int]] = set()
         for fact in self.facts:
             match fact:
@@ -253,13 +253,13 @@ def jobs_with_several_groups_are_placed(engine: type[Engine], run: Runs = SIMULA
 
 
 def jobs_whose_tasks_share_work_are_done(engine: type[Engine], run: Runs = SIMULATED) -> None:
-    """Also when workers are lost: what they had under way is done again."""
+    """Even if workers are lost: their unfinished activities are done again."""
     faults = RandomCrashes(what="machines", every=4 * SECOND, down=3 * SECOND, end=30 * SECOND)
     shared = [shared_job(f"shared-{i}", 3, (12, 4), (3, 5), submit=i * 0.5) for i in range(12)]
     spec = scenario(engine.name, [*workload(20), *shared], faults=(faults,))
     trial = run(engine, spec)
     trial.require_all_finished()
-    # With as many workers as activities, a phase still takes as long as one.
+    # Even with as many workers as activities, a phase takes as long as one activity.
     submit, _, _, done = trial.world.host.board.job_columns()
     numbers = [n for n in range(len(submit)) if trial.world.host.board.shares_work(n)]
     assert len(numbers) == 12
@@ -269,7 +269,7 @@ def jobs_whose_tasks_share_work_are_done(engine: type[Engine], run: Runs = SIMUL
 
 
 def nobody_sees_how_long_tasks_really_run(engine: type[Engine], run: Runs = SIMULATED) -> None:
-    """Durations that no other number is equal to, and estimates far from them."""
+    """Uses durations that are equal to no other number, and estimates far from them."""
     plain = [
         job(
             f"j{i}",
@@ -307,7 +307,7 @@ def required_attributes_are_obeyed(engine: type[Engine], run: Runs = SIMULATED) 
     )
     group = group_with_truth(5, Resources(1_000, GIB), (10 * SECOND,), requires={"gpu": "yes"})
     picky = simulated_job("picky", group)
-    # One scheduler: an engine that partitions the machines may give a second none that qualifies.
+    # One scheduler: a second one might get no suitable machine from an engine that partitions them.
     built = scenario(
         engine.name,
         [picky, *workload(10)],
@@ -331,13 +331,13 @@ def gangs_start_together(engine: type[Engine], run: Runs = SIMULATED) -> None:
     trial = run(engine, scenario(engine.name, jobs))
     trial.require_all_finished()
     placed = trial.of(PlacedRecord, "gang")
-    # A task that fails is placed again by itself.
+    # A task that failed is placed again on its own.
     assert len(placed[0].indices) == 12, f"the gang was placed in {len(placed)} parts"
 
 
 def hard_constraints_are_kept(engine: type[Engine], run: Runs = SIMULATED) -> None:
-    """Also those of applications that the scheduler placed before it crashed, and by tasks that lost
-    their machine. Judged by the reference, at the end."""
+    """Including those of applications placed before the scheduler crashed, and for tasks that lost
+    their machine. Judged by the reference implementation, at the end."""
     if not engine.capabilities.constraints:
         return
     apart = parse_constraint("w -> {w, 0, 0} in machine hard")
@@ -364,7 +364,7 @@ def hard_constraints_are_kept(engine: type[Engine], run: Runs = SIMULATED) -> No
         )
         for task, machine in zip(tasks.tolist(), machines.tolist(), strict=True)
     ]
-    # The host may be in both racks, and then the guest has no place.
+    # The host may be in both racks; then there is no place for the guest.
     assert len(running) >= 8, "applications were not placed"
     constraints = [c for each in spec.jobs for c in of_job(each.id, each.job.constraints)]
     judged = Meaning(spec.cell.machines).judge(constraints, running)
@@ -374,7 +374,7 @@ def hard_constraints_are_kept(engine: type[Engine], run: Runs = SIMULATED) -> No
 def _survives(
     engine: type[Engine], run: Runs, *faults: Fault, network: Network | None = None
 ) -> ConformanceRun:
-    """Jobs come faster than three schedulers decide, so that a fault finds work under way."""
+    """Jobs arrive faster than three schedulers decide, so that a fault hits work in progress."""
     trial = run(
         engine,
         scenario(
@@ -467,7 +467,7 @@ def faults_do_not_break_determinism(engine: type[Engine], run: Runs = SIMULATED)
 
 
 def cancelled_jobs_are_over(engine: type[Engine], run: Runs = SIMULATED) -> None:
-    """Whatever they did when they were cancelled: wait, be on their way, be queued, or run."""
+    """Whatever state they were in when cancelled: waiting, in transit, queued or running."""
     jobs = [*workload(20, spacing=0.1), job("victim", 40, cpu=500, seconds=30, submit=0.5)]
     spec = scenario(engine.name, jobs)
 

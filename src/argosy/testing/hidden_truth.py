@@ -42,8 +42,9 @@ def reachable(value: Any) -> Iterator[Any]:
 
 
 def watched(engine: type[Engine], durations: Set[int], leaks: list[str]) -> type[Engine]:
-    """The engine, with a note in `leaks` for each event, or application in the view, that leads to a
-    truth or to one of `durations`. What an ended phase took was observed and may be told."""
+    """The engine, with a note in `leaks` for each event, or application in the view, from which a truth
+    or one of `durations` can be reached. The duration of an ended phase was observed and may be
+    known."""
 
     class Watched(engine):  # type: ignore[misc, valid-type]
         def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:

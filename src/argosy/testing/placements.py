@@ -1,6 +1,6 @@
-"""Random small placement problems, the reference's opinion of answers to them, and all answers.
+"""Small random placement problems, all answers to them, and their value according to the reference.
 
-Shares nothing with the algorithms but the problem's own description: containers are put together one by
+Shares nothing with the algorithms except the description of the problem: containers are listed one by
 one and judged by `argosy.model.constraints.meaning`.
 """
 
@@ -28,7 +28,7 @@ TAGS = ("a", "b", "c")
 
 
 class PlacementInstance(msgspec.Struct, frozen=True):
-    """Machines, what runs on them, new kinds (application, tags, memory, count), and constraints."""
+    """Machines, running containers, new kinds (application, tags, memory, count), and constraints."""
 
     machines: tuple[Machine, ...]
     running: tuple[tuple[frozenset[str], int, int], ...]
@@ -76,7 +76,7 @@ class PlacementInstance(msgspec.Struct, frozen=True):
         return Meaning(self.machines).judge(self.constraints, self.containers(kinds, machines))
 
     def breaks_hard(self, kinds: Sequence[int], machines: Sequence[int]) -> bool:
-        """Whether a new container breaks a hard constraint, or a running one is worse off."""
+        """Whether a new container violates a hard constraint, or a running one is worse off."""
         before = {
             (violation.constraint, violation.container): violation.extent
             for violation in self.judge((), ()).violations
@@ -89,7 +89,7 @@ class PlacementInstance(msgspec.Struct, frozen=True):
         )
 
     def value(self, kinds: Sequence[int], machines: Sequence[int], aim: Objective) -> float | None:
-        """The objective, worked out from its definition; none if the answer is not allowed."""
+        """The objective, computed from its definition; None if the answer is not allowed."""
         room = [machine.capacity.memory for machine in self.machines]
         for _, at, memory in self.running:
             room[at] -= memory
@@ -119,7 +119,8 @@ class PlacementInstance(msgspec.Struct, frozen=True):
         )
 
     def _concerned(self, constraint: Constraint) -> float:
-        """Its weight for each tag constraint and new container that it concerns, or that it counts."""
+        """Its weight for each pair of a tag constraint and a new container that it concerns or
+        counts."""
         total = 0
         for leaf in leaves(constraint.rule):
             subjects = sum(kind[3] for kind in self.kinds if kind[1].issuperset(leaf.subject))
@@ -132,7 +133,7 @@ class PlacementInstance(msgspec.Struct, frozen=True):
         return constraint.weight * total
 
     def answers(self) -> Iterator[tuple[list[int], list[int]]]:
-        """Every way to place some of the applications whole."""
+        """Every way to place some of the applications completely."""
         apps = sorted({app for app, *_ in self.kinds})
         where = range(len(self.machines))
         for chosen in product((False, True), repeat=len(apps)):

@@ -1,7 +1,7 @@
-"""Shortest ways through the residual network without prices: an oracle for `FlowNetwork.cheapest_way`.
+"""Shortest paths through the residual network without prices: an oracle for `FlowNetwork.cheapest_way`.
 
-All arcs are relaxed at once until nothing changes (Bellman and Ford), O(arcs) array work for each step
-of the longest way.
+All arcs are relaxed at once until nothing changes (Bellman-Ford): O(arcs) array work for each step of
+the longest path.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FAR: Final = 2**60
 
 
 class Residual:
-    """The residual arcs of a network whose flow is of least cost, as it was when this was made."""
+    """The residual arcs of a network with an optimal flow, at the time of creation."""
 
     def __init__(self, network: FlowNetwork) -> None:
         handles = network.all_vertices()
@@ -35,7 +35,7 @@ class Residual:
         return len(self.tails)
 
     def to(self, target: int, without: Sequence[int] = ()) -> Ways:
-        """The cheapest ways to `target` that pass through none of `without`."""
+        """The cheapest paths to `target` that avoid the vertices in `without`."""
         closed = np.zeros(self.vertices, np.bool_)
         closed[list(without)] = True
         open_arcs = np.flatnonzero(~closed[self.heads] & ~closed[self.tails])
@@ -58,7 +58,7 @@ class Residual:
 class Ways:
     def __init__(self, target: int, distances: Numbers, follow: Numbers) -> None:
         self.target = target
-        #: Of each vertex; `FAR` where no way leads.
+        #: Per vertex; `FAR` if there is no path.
         self.distances = distances
         self._follow = follow
 

@@ -1,12 +1,12 @@
-"""A world driven by hand: its clock goes where it is told, and its machines follow a script.
+"""A world driven by hand: tests set its clock, and its machines follow a script.
 
-Machines are real to the host: they are told to start and stop each try of a task, and report what became
-of it. The script makes them misbehave as real ones do:
+To the host, its machines are real: they are told to start and stop each attempt at a task, and report
+the outcome. The script makes them misbehave as real ones do:
 
 - reports come late, and some are lost and sent again;
-- every report is sent twice, so that one of them is about a try that is over;
+- every report is sent twice, so that one of them is about an attempt that is over;
 - a process that is stopped still reports its end, too late;
-- some tries fail, each at most as often as its job allows.
+- some attempts fail, for each task at most as often as its job allows.
 
 Tasks run as long as the scenario says, so that a scenario can be checked here as in the simulated world.
 """
@@ -40,10 +40,10 @@ from argosy.worlds.sim.ground_truth import GroundTruth
 from argosy.worlds.sim.network import SimulatedNetwork
 
 FOREVER: Final = 2**62
-#: How late a report is at most, and after how long a lost one is sent again.
+#: The longest delay of a report; after how long a lost report is sent again.
 LATE: Final = 20_000
 AGAIN: Final = 700_000
-#: Of tries: the share that fails, and of reports the share that is lost at first.
+#: The share of attempts that fail; the share of reports that are lost at first.
 FAILING: Final = 0.1
 LOST: Final = 0.1
 RETRIES: Final = 5
@@ -56,7 +56,7 @@ class SharedWork:
 
     def __init__(self, made: SimulatedJob) -> None:
         phases = zip(made.job.activities, made.truth[0].phases, strict=True)
-        #: Work that is left in each phase that is not over: activities x duration.
+        #: Remaining work in each unfinished phase: activities x duration.
         self.left = [(float(count * each), count, each) for count, each in phases]
         self.total = len(self.left)
         self.workers: dict[int, int] = {}
@@ -78,7 +78,7 @@ class SharedWork:
 
 
 class ScriptedMachines:
-    """Carry out what the host asks, and report it in their own time."""
+    """Carry out the host's requests, and report with delays."""
 
     acts = True
 
@@ -88,9 +88,9 @@ class ScriptedMachines:
         self._truths: dict[int, GroundTruth] = {}
         self._shared: dict[int, SharedWork] = {}
         self._failures: Counter[int] = Counter()
-        #: What runs, as the machines know it.
+        #: Running attempts, as the machines know them.
         self.running: dict[int, int] = {}
-        #: Reports that were about a try that was not the current one.
+        #: Number of reports about attempts that were not current.
         self.too_late = 0
 
     def add(self, number: int, made: SimulatedJob) -> None:
@@ -125,7 +125,7 @@ class ScriptedMachines:
     ) -> None:
         for task, incarnation in zip(tasks.tolist(), incarnations.tolist(), strict=True):
             if task not in self.running:
-                # It has ended; its report is on the way.
+                # It has ended, and its report is on the way.
                 continue
             assert self.running.pop(task) == incarnation, "a try is stopped that does not run"
             shared = self._shared.get(job_of(task))
@@ -133,7 +133,7 @@ class ScriptedMachines:
                 shared.advance(self._world.now)
                 shared.workers.pop(task, None)
                 self._watch(job_of(task), shared)
-            # Its process ends all the same, and says so.
+            # Its process still ends, and reports it.
             self._report(partial(self._end, task, incarnation))
 
     def _run(self, task: int, incarnation: int) -> None:
@@ -157,7 +157,7 @@ class ScriptedMachines:
         )
 
     def _report(self, report: Action) -> None:
-        """Late, twice, and sent again if it is lost."""
+        """Sends a report late, twice, and again if it is lost."""
         delay = self._random.below(LATE)
         if self._random.uniform() < LOST:
             delay += AGAIN
@@ -201,7 +201,7 @@ class ScriptedMachines:
 
 
 class ScriptedWorld:
-    """Made and run like the simulated world, so that what is checked there can be checked here."""
+    """Created and run like the simulated world, so that the same checks work in both."""
 
     def __init__(
         self,
@@ -233,12 +233,12 @@ class ScriptedWorld:
         return self.runtime.now
 
     def at(self, delay: int, action: Action) -> None:
-        """Calls `action` that much later."""
+        """Calls `action` after `delay`."""
         self._written += 1
         heapq.heappush(self._script, (self.now + delay, self._written, action))
 
     def inject(self, at: int, action: Action) -> None:
-        """Before the run: `action` is called at time `at`."""
+        """Must be called before the run: calls `action` at time `at`."""
         self.at(at, action)
 
     def post_fault(self, at: int, *what: Any) -> None:
@@ -270,6 +270,6 @@ class ScriptedWorld:
 
 
 def _with_retries(job: Job) -> Job:
-    """Failing is part of the script, giving up is not."""
+    """Failures are part of the script; giving up is not."""
     groups = tuple(structs.replace(group, retries=RETRIES) for group in job.groups)
     return structs.replace(job, groups=groups)

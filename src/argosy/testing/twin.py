@@ -51,7 +51,7 @@ class TwinClaim(msgspec.Struct, frozen=True):
 
 
 class TwinShape(msgspec.Struct, frozen=True):
-    #: Amounts that are not 0, by name; in the order of names.
+    #: Nonzero amounts by name, in the order of names.
     request: tuple[tuple[str, int], ...]
     tags: frozenset[str]
     precedence: int
@@ -61,11 +61,11 @@ class TwinShape(msgspec.Struct, frozen=True):
 
 
 class TwinOutcome(msgspec.Struct, frozen=True):
-    """As `Outcome`, in lists."""
+    """Like `Outcome`, in lists."""
 
     accepted: list[bool]
     whys: list[int]
-    #: Names of dimensions; empty where there is none.
+    #: Names of dimensions; empty if there is none.
     details: list[str]
     amounts: list[int]
     machines: list[int]
@@ -78,7 +78,7 @@ class TwinOutcome(msgspec.Struct, frozen=True):
 
 
 class _State(msgspec.Struct):
-    """What a failed all-or-nothing group puts back."""
+    """The state that a failed all-or-nothing group restores."""
 
     machines: list[TwinMachine]
     claims: dict[int, TwinClaim]
@@ -91,7 +91,7 @@ class TwinCell:
     def __init__(self, dimensions: tuple[str, ...], groups: Mapping[str, Sequence[str]]) -> None:
         self.dimensions = dimensions
         self.groups = {group: list(sets) for group, sets in groups.items()}
-        #: Resources that requests named before any machine had them, in the order of mention.
+        #: Resources that requests named before any machine had them, in order of mention.
         self.apart: list[str] = []
         self.shapes: list[TwinShape] = []
         self.limits: dict[str, tuple[dict[str, int], int | None, int | None]] = {}
@@ -215,7 +215,7 @@ class TwinCell:
         )
 
     def end(self, tasks: Iterable[int]) -> list[int]:
-        """Those that hold no claim."""
+        """Returns the tasks without a claim."""
         self.state.changed = set()
         unknown = []
         for task in tasks:
@@ -227,7 +227,7 @@ class TwinCell:
 
     @staticmethod
     def _groups(transaction: Transaction) -> list[list[int]]:
-        """The rows of the claims, by what stands or falls together."""
+        """The rows of the claims, grouped by what stands or falls together."""
         claims = transaction.claims
         if claims is None or not len(claims):
             return []
@@ -304,7 +304,7 @@ class TwinCell:
         self._remove(claim.task)
 
     def _victims(self, machine: int) -> list[TwinClaim]:
-        """Least precedence first, among equals the youngest."""
+        """Lowest precedence first; among equals, youngest first."""
         return sorted(
             self.on(machine), key=lambda c: (self.shapes[c.shape].precedence, -c.sequence)
         )
@@ -384,7 +384,7 @@ class TwinCell:
         return refused
 
     def _claim_any(self, claims: Claims, row: int, transaction: Transaction) -> tuple[Refusal, int]:
-        """The verdict, and the machine that it is about."""
+        """The verdict, and the machine it refers to."""
         own = int(claims.machines[row])
         first = self._claim(claims, row, own, transaction)
         if first.why in CONFLICTS and claims.alternatives is not None:
@@ -443,6 +443,7 @@ class TwinCell:
             claim
             for claim in self._victims(number)
             if self.shapes[claim.shape].precedence < shape.precedence
+            and claim.task not in claims.tasks
         ]
         chosen: list[TwinClaim] = []
         while self._lacking(number, shape, chosen) and transaction.preempt and lower:
@@ -470,7 +471,7 @@ class TwinCell:
     def _lacking(
         self, machine: int, shape: TwinShape, without: Sequence[TwinClaim]
     ) -> Refusal | None:
-        """What the machine lacks for the shape if `without` were not there."""
+        """What the machine would lack for the shape if `without` were not there."""
         room = self.free(machine)
         freed = self.used(without)
         for d, name in enumerate(self.dimensions):

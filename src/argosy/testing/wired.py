@@ -17,8 +17,8 @@ _FORMATS: Final[tuple[Format, ...]] = ("json", "msgpack")
 
 @cache
 def wired(engine: type[Engine]) -> type[Engine]:
-    """The same engine, which is handed events that were written and read, and whose effects are. Each
-    must come back the same from both formats, or AssertionError says which does not."""
+    """The same engine, whose events and effects are encoded and decoded on the way. Each must come back
+    equal from both formats; otherwise AssertionError says which does not."""
 
     read_event = partial(decode_event, decision=getattr(engine, "decision_type", Decision))
     read_effect = partial(decode_effect, question=getattr(engine, "question_type", Question))

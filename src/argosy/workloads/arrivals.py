@@ -17,7 +17,7 @@ from argosy.model.random import Random
 from argosy.model.scenario import Factor
 from argosy.model.units import Time, format_duration
 
-#: Against bursts of microseconds in a span of days.
+#: Limit against bursts of microseconds in a span of days.
 MOST_PERIODS: Final = 1_000_000
 
 
@@ -29,7 +29,7 @@ class Poisson(msgspec.Struct, frozen=True, tag="poisson", tag_field="process"):
 
 
 class Bursty(msgspec.Struct, frozen=True, kw_only=True, tag="bursty", tag_field="process"):
-    """On and off: calm periods of mean length `every`, then bursts of mean length `burst` in which
+    """On-off process: calm periods of mean length `every`, then bursts of mean length `burst` in which
     the rate is `factor` times the calm one. Both lengths are exponential."""
 
     factor: Factor
@@ -47,7 +47,7 @@ class Bursty(msgspec.Struct, frozen=True, kw_only=True, tag="bursty", tag_field=
         return times
 
     def _periods(self, span: int, random: Random) -> tuple[list[int], list[float], list[float]]:
-        """Where each period starts, the rate summed up to there, and its rate."""
+        """The start of each period, the accumulated rate up to there, and its rate."""
         starts, sums, rates = [0], [0.0], [1.0]
         while len(starts) <= MOST_PERIODS:
             mean = self.every if len(starts) % 2 else self.burst
@@ -67,7 +67,7 @@ Arrivals: TypeAlias = Poisson | Bursty
 
 
 def _positions(count: int, random: Random) -> list[float]:
-    """`count` sorted uniform draws from [0, 1), as partial sums of exponential gaps over their
+    """`count` sorted uniform draws from [0, 1), as partial sums of exponential gaps divided by their
     total."""
     reached, sums = 0.0, []
     for _ in range(count + 1):

@@ -26,7 +26,7 @@ from argosy.model.units import LARGEST, MICROS_PER_SECOND, Time
 from argosy.workloads.synthetic import WeightedRequest
 from argosy.workloads.tables import Converter, Misfit, path_text
 
-#: A curve is cut into this many equally likely values: the largest is drawn once in so many jobs.
+#: A curve is divided into this many equally likely values; the largest is drawn once in this many jobs.
 STEPS: Final = 4096
 SOURCES: Final = ("paper", "simulator", "public trace", "literature", "derived", "estimate")
 Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1, description="a share from 0 to 1")]
@@ -40,7 +40,7 @@ class WholeExponential(msgspec.Struct, frozen=True, tag="exponential", tag_field
 
     @property
     def average(self) -> float:
-        """Of the draws: rounding up adds about a half."""
+        """The mean of the draws: rounding up adds about a half."""
         return 1 / (1 - exact_exp(-1 / self.mean))
 
     def drawer(self, random: Random, most: int) -> Callable[[], int]:
@@ -58,7 +58,7 @@ class TimeExponential(WholeExponential, frozen=True, tag="exponential", tag_fiel
 
 class Curve(msgspec.Struct, frozen=True, tag="cdf", tag_field="shape", dict=True):
     """A cumulative distribution read off at a few points: the share `at[i]` of all draws is at most
-    `values[i]`. Between two points the logarithm grows evenly, as on the papers' log-scaled axes."""
+    `values[i]`. Between two points it is linear in the logarithm, as on the papers' log-scaled axes."""
 
     at: tuple[Share, ...]
     values: tuple[Positive, ...]
@@ -79,7 +79,7 @@ class Curve(msgspec.Struct, frozen=True, tag="cdf", tag_field="shape", dict=True
 
     @cached_property
     def steps(self) -> tuple[int, ...]:
-        """The equally likely values, from the smallest to the largest."""
+        """The equally likely values, from smallest to largest."""
         return tuple(self._quantile((step + 0.5) / STEPS) for step in range(STEPS))
 
     def _quantile(self, share: float) -> int:
@@ -111,7 +111,7 @@ Durations: TypeAlias = TimeExponential | TimeCurve
 
 
 class Sourced(msgspec.Struct, frozen=True, kw_only=True):
-    #: Each key of the table, and where its value comes from.
+    #: The source of each key's value.
     sources: dict[str, str]
 
     def __post_init__(self) -> None:
@@ -127,7 +127,7 @@ class Sourced(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KindSpec(Sourced, frozen=True, kw_only=True):
-    """One kind of jobs. Gaps between arrivals are exponential with mean `interarrival`."""
+    """One kind of job. Gaps between arrivals are exponential with mean `interarrival`."""
 
     interarrival: Time
     tasks: Tasks
@@ -145,16 +145,16 @@ class KindSpec(Sourced, frozen=True, kw_only=True):
             raise ModelError("no requests", expected="at least one resource vector")
 
     def busyness(self, t_job: int = 100_000, t_task: int = 5_000, rate: float = 1.0) -> float:
-        """The part of its time that one scheduler spends on these jobs, if it decides in
-        `t_job + t_task x tasks` and never twice. From 1 on it cannot keep up."""
+        """The share of its time that one scheduler spends on these jobs, if a decision takes `t_job +
+        t_task x tasks` and is never repeated. At 1 or more it cannot keep up."""
         return rate * (t_job + t_task * self.tasks.average) / self.interarrival
 
     def cores_asked(self) -> float:
-        """Milli-cores that arrive per second of all jobs together."""
+        """Milli-cores requested per second by all arriving jobs."""
         return self._mean("cpu") * self.tasks.average / self.interarrival * MICROS_PER_SECOND
 
     def memory_asked(self) -> float:
-        """Bytes that arrive per second of all jobs together."""
+        """Bytes requested per second by all arriving jobs."""
         return self._mean("memory") * self.tasks.average / self.interarrival * MICROS_PER_SECOND
 
     def _mean(self, name: str) -> float:
@@ -171,10 +171,10 @@ class MachineSpec(Sourced, frozen=True, kw_only=True):
 
 
 class FillSpec(Sourced, frozen=True, kw_only=True):
-    """Tasks that stand in the cell from the beginning and take `share` of its scarcest resource."""
+    """Tasks that are in the cell from the start and take `share` of its scarcest resource."""
 
     share: Probability
-    #: Tasks of one job of the fill.
+    #: Tasks per job of the fill.
     tasks: Positive
     requests: tuple[WeightedRequest, ...]
     precedence: int = 0
@@ -189,7 +189,7 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cluster(name: str) -> ClusterSpec:
-    """The cluster of that name: ``A``, ``B``, ``C``, ``D`` or ``lightweight``."""
+    """The cluster of this name: ``A``, ``B``, ``C``, ``D`` or ``lightweight``."""
     specs = _specs()
     if name not in specs:
         raise UnknownName("cluster", name, specs)

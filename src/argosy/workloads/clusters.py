@@ -47,12 +47,12 @@ __all__ = [
     "machines",
 ]
 
-#: The kind of the jobs that make up the initial fill.
+#: The kind of the jobs in the initial fill.
 FILL: Final = "fill"
 
 
 def machines(spec: ClusterSpec, scale: float = 1.0) -> tuple[Machine, ...]:
-    """`scale` 0.1 is a tenth of the machines, and at least one."""
+    """With `scale` 0.1, a tenth of the machines, but at least one."""
     count = max(1, round(spec.machines.count * positive("scale", scale)))
     capacity = spec.machines.capacity
     return tuple(Machine(f"{spec.name}-{index}", capacity) for index in range(count))
@@ -69,8 +69,8 @@ def jobs(
     """The jobs submitted before `span`, in order of submission.
 
     `rate` multiplies the arrivals of every kind, or of those it names; a rate of 0 leaves a kind out.
-    `scale` goes with that of `machines`: as many arrivals per machine, so the same load on the cell
-    and that much less on the schedulers.
+    `scale` corresponds to that of `machines`: the arrivals per machine, and so the load on the cell,
+    stay the same, while the load on schedulers is scaled.
     """
     if isinstance(rate, Mapping):
         for name in rate:
@@ -111,11 +111,11 @@ def fill(
     turnover: int | None = None,
     span: int = 0,
 ) -> Iterator[SimulatedJob]:
-    """Jobs of kind ``fill`` that stand at time 0 and take the cluster's initial share of the cell.
+    """Jobs of kind ``fill`` that are there at time 0 and take the cluster's initial share of the cell.
 
     They never end, unless `turnover` is given: then every task runs for an exponential time with that
-    mean, and until `span` new jobs replace what ends at the same rate, so that the share stays near
-    where it began.
+    mean, and until `span` new jobs arrive at the rate at which tasks end, so that the share stays near
+    its initial value.
     """
     if turnover is not None and turnover <= 0:
         raise ModelError(f"a turnover of {turnover} µs", expected="a mean running time above 0")
@@ -167,13 +167,13 @@ def _until_full(
 
 
 def request_drawer(requests: Sequence[WeightedRequest], random: Random) -> Callable[[], Resources]:
-    """Draws share the few vectors there are, which keeps jobs small."""
+    """Draws share a few resource vectors, which keeps jobs small."""
     vectors = [choice.request for choice in requests]
     if len(vectors) == 1:
         only = vectors[0]
         return lambda: only
     bounds, reached = [], 0.0
-    # Not `sum`, which rounds floats differently from one Python to the next.
+    # Not `sum`, which rounds floats differently between versions of Python.
     for choice in requests:
         reached += choice.weight
         bounds.append(reached)

@@ -15,7 +15,7 @@ from argosy.model.errors import ModelError
 from argosy.model.random import Random, exact_exp
 from argosy.model.units import LARGEST
 
-#: `int` for counts, `Micros` for times: what the parameters are written in.
+#: `int` for counts, `Micros` for times: the unit of the parameters.
 Unit = TypeVar("Unit", bound=int)
 Spread: TypeAlias = Annotated[
     float, msgspec.Meta(gt=0, le=20, description="a number above 0, at most 20")
@@ -30,7 +30,7 @@ class Constant(msgspec.Struct, Generic[Unit], frozen=True, tag="constant", tag_f
 
 
 class Uniform(msgspec.Struct, Generic[Unit], frozen=True, tag="uniform", tag_field="shape"):
-    """Every whole number from `low` to `high` equally often."""
+    """Every whole number from `low` to `high` with equal probability."""
 
     low: Unit
     high: Unit
@@ -61,7 +61,7 @@ class Lognormal(msgspec.Struct, Generic[Unit], frozen=True, tag="lognormal", tag
 
 
 class Pareto(msgspec.Struct, Generic[Unit], frozen=True, tag="pareto", tag_field="shape"):
-    """Bounded Pareto: few are near `high`, and those few carry much of the sum; less `alpha`,
+    """Bounded Pareto: a few values near `high` make up much of the sum; the smaller `alpha`, the
     more."""
 
     low: Unit
@@ -82,7 +82,7 @@ Distribution: TypeAlias = (
 
 
 def least_parameter(distribution: Distribution[Any]) -> int:
-    """The least number that a distribution is given, its spread aside."""
+    """The smallest parameter of a distribution, apart from its spread."""
     match distribution:
         case Constant(value=least) | Exponential(mean=least) | Lognormal(median=least):
             return int(least)

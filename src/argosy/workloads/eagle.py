@@ -25,7 +25,7 @@ from argosy.model.units import LARGEST, MICROS_PER_SECOND
 from argosy.workloads.synthetic import Estimates
 
 HEADING: Final = "job_id,submit_s,num_tasks,mean_task_s"
-#: What one task takes: a slot, as the simulators' workers have one.
+#: A task's request: one slot, because the simulators' workers have one each.
 SLOT: Final = Resources(cpu=1000)
 _FIELDS: Final = ("submit", "tasks", "mean")
 
@@ -40,8 +40,8 @@ def read(
     estimates: Estimates | None = None,
     kind: str = BATCH,
 ) -> Iterator[SimulatedJob]:
-    """The first `most` jobs of a trace, submitted `speedup` times as fast. What schedulers are told of a
-    job is the mean in the file, times a factor drawn from `estimates`."""
+    """The first `most` jobs of a trace, submitted `speedup` times as fast. Schedulers are given the
+    mean in the file as the estimate, times a factor drawn from `estimates`."""
     draws = Draws(random.child("durations"), random.child("estimates"), estimates)
     latest = -1
     try:
@@ -76,7 +76,7 @@ def _split_row(line: str) -> list[str]:
 
 
 class Draws:
-    """What a trace leaves open: durations, where it has none, and how wrong estimates are."""
+    """What a trace leaves open: durations, if it has none, and the error of estimates."""
 
     def __init__(self, durations: Random, factors: Random, estimates: Estimates | None) -> None:
         self._durations = durations
@@ -84,13 +84,13 @@ class Draws:
         self._estimates = estimates
 
     def durations(self, mean: int, count: int) -> tuple[int, ...]:
-        """Normal with a variance of 2 x mean, in seconds, without negatives, and of exactly this mean
-        but for rounding."""
+        """Normal with a variance of 2 x mean, in seconds, without negatives, and with exactly this mean
+        except for rounding."""
         seconds = mean / MICROS_PER_SECOND
         spread = (2 * seconds) ** 0.5
         drawn = [self._positive(seconds, spread) for _ in range(count)]
         total = 0.0
-        # Not `sum`, which rounds floats differently from one Python to the next.
+        # Not `sum`, which rounds floats differently between versions of Python.
         for duration in drawn:
             total += duration
         scale = mean * count / total
@@ -151,7 +151,7 @@ def _job(
 
 
 def _micros(path: Path, number: int, field: str, text: str, *, least: int) -> int:
-    """Seconds as whole microseconds; what would round to nothing is the least."""
+    """Seconds as whole microseconds; at least `least`, even if rounding gives zero."""
     try:
         seconds = float(text)
     except ValueError:

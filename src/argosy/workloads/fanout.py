@@ -34,19 +34,19 @@ _DURATION_SHARES: Final = (
 
 
 def _curve(*values: int) -> Curve:
-    """Through the values that those shares of all draws do not exceed."""
+    """A curve through values that the fixed shares of all draws do not exceed."""
     return Curve(_SHARES, values)
 
 
 class FanoutShape(msgspec.Struct, frozen=True, kw_only=True):
     """A workload's three distributions; times are in microseconds."""
 
-    #: Fan-out of jobs whose tasks run longer than a time, shortest first. In both traces the tenth or
-    #: twentieth of jobs that is long has far more tasks and nearly all of the work, and the thousandth
-    #: that is longest differs again: in Yahoo's it is a third of all work.
+    #: Fan-out of jobs whose tasks run longer than a time, shortest first. In both traces the longest
+    #: tenth or twentieth of jobs has far more tasks and nearly all of the work, and the longest
+    #: thousandth differs again: in Yahoo's trace it is a third of all work.
     fanouts: tuple[tuple[int, Curve], ...]
     duration: Curve
-    #: The least and largest gap between two jobs; even in between.
+    #: The smallest and largest gap between two jobs; uniform in between.
     gaps: tuple[int, int]
 
 
@@ -94,17 +94,17 @@ class Pattern(msgspec.Struct, frozen=True):
 
     @property
     def sigma(self) -> float:
-        """Of the rate's logarithm."""
+        """Standard deviation of the rate's logarithm."""
         return exact_log(self.peak / self.median) / _PEAK_AT
 
     @property
     def mean(self) -> float:
-        """But for what is cut at the peak."""
+        """The mean rate, ignoring the cut at the peak."""
         return self.median * exact_exp(self.sigma * self.sigma / 2)
 
 
 #: Figure 2: "a median value of 8 - 10 pods per second", peaks of 28, 40, 195 and 373. A's median is
-#: said to be 8; the others' are ours, within the range.
+#: given as 8; the others are our choice, within the range.
 PATTERNS: Final = {
     "A": Pattern(8, 28),
     "B": Pattern(9, 40),
@@ -112,9 +112,9 @@ PATTERNS: Final = {
     "D": Pattern(10, 373),
 }
 PatternName: TypeAlias = Literal["A", "B", "C", "D"]
-#: The rate of a pattern holds for so long, then another is drawn.
+#: How long a pattern's rate lasts before another is drawn.
 PERIOD: Final = 60 * MICROS_PER_SECOND
-#: The peak is as many standard deviations above the median: one period in a thousand.
+#: The peak is this many standard deviations above the median: one period in a thousand.
 _PEAK_AT: Final = 3.09
 
 
@@ -136,7 +136,8 @@ def generate(
     scale: float = 1.0,
     kind: str = BATCH,
 ) -> Iterator[SimulatedJob]:
-    """`count` jobs in order of submission, `speedup` times as fast, each of `scale` times the tasks."""
+    """`count` jobs in order of submission, `speedup` times as fast, each with `scale` times the
+    tasks."""
     fanouts = _fanouts(spec, random.child("fanouts"))
     means = spec.duration.drawer(random.child("means"), LARGEST)
     draws = Draws(random.child("durations"), random.child("estimates"), estimates)
@@ -162,7 +163,7 @@ def generate(
 def by_pattern(
     jobs: Iterable[SimulatedJob], pattern: str, random: Random
 ) -> Iterator[SimulatedJob]:
-    """The same jobs, submitted by a pattern's rates instead of their own times."""
+    """The same jobs, submitted at a pattern's rates instead of their own times."""
     rates = _Rates(PATTERNS[pattern], random)
     for job in jobs:
         submit = min(rates.after(job.tasks), LARGEST)
@@ -170,14 +171,14 @@ def by_pattern(
 
 
 def _fanouts(spec: FanoutShape, random: Random) -> Callable[[int], int]:
-    """Draws the fan-out of a job by how long its tasks run."""
+    """Draws the fan-out of a job, depending on how long its tasks run."""
     above = [least for least, _ in spec.fanouts]
     drawers = [curve.drawer(random, MOST_TASKS) for _, curve in spec.fanouts]
     return lambda mean: drawers[max(0, bisect_left(above, mean) - 1)]()
 
 
 class _Gaps:
-    """Each job comes a gap after the one before; the first, a gap after the beginning."""
+    """Each job arrives a gap after the previous one; the first, a gap after the start."""
 
     def __init__(self, spec: FanoutShape, random: Random) -> None:
         self._low, self._high = spec.gaps
@@ -190,15 +191,15 @@ class _Gaps:
 
 
 class _Rates:
-    """A job comes when all tasks of those before have been offered, at a rate that is drawn anew for
-    each period: lognormal about the pattern's median, and never above its peak."""
+    """A job arrives when all tasks of the jobs before it have been offered, at a rate that is drawn
+    again for each period: log-normal about the pattern's median, and never above its peak."""
 
     def __init__(self, pattern: Pattern, random: Random) -> None:
         self._median = pattern.median
         self._peak = pattern.peak
         self._sigma = pattern.sigma
         self._random = random
-        #: When the last job's tasks will all have been offered, and the period that this falls into.
+        #: When the last job's tasks will all have been offered, and the period of that time.
         self._offered = 0.0
         self._period_ends = 0.0
         self._rate = 0.0

@@ -27,7 +27,7 @@ from argosy.workloads.google_tables import Row, bare_rows
 
 __all__ = ["LARGEST_MACHINE", "TRACE_START", "Notes", "jobs", "machines"]
 
-#: Of priorities: up to here jobs are batch.
+#: The highest priority of batch jobs.
 HIGHEST_BATCH_PRIORITY: Final = 8
 
 MACHINE_EVENTS: Final = ("time", "machine ID", "event type", "platform ID", "CPUs", "Memory")
@@ -100,7 +100,8 @@ LAYOUT: Final = Layout(
     attribute_name="attribute name",
     attribute_value="attribute value",
     attribute_deleted="attribute deleted",
-    # Of one instant, a task's constraints come before it and a job's end after its tasks'.
+    # At the same time, a task's constraints come before its events, and a job's end comes after its
+    # tasks'.
     events=(
         EventTable("task_constraints", TASK_CONSTRAINTS, optional=True),
         EventTable("task_events", TASK_EVENTS),
@@ -117,8 +118,8 @@ def machines(
     whole: Resources = LARGEST_MACHINE,
     notes: Notes | None = None,
 ) -> tuple[Machine, ...]:
-    """The machines that are there at `at`, with the attributes they have then and their platform.
-    `whole` is what the normalised capacity 1.0 stands for."""
+    """The machines present at `at`, with their attributes at that time and their platform. `whole` is
+    what the normalised capacity 1.0 stands for."""
     return read_machines(LAYOUT, directory, at=at, most=most, whole=whole, notes=notes)
 
 
@@ -131,9 +132,9 @@ def jobs(
     notes: Notes | None = None,
     in_order: bool = True,
 ) -> Iterator[SimulatedJob]:
-    """The jobs that run at `start` or are submitted within `span` of it, in order of submission,
-    with times counted from `start`. `notes` counts what was read and what could not be expressed.
-    The tables are in order of time as published; `in_order=False` sorts them in memory."""
+    """Jobs that run at `start` or are submitted within `span` of it, in order of submission, with times
+    relative to `start`. `notes` counts what was read and what could not be expressed. The published
+    tables are in order of time; `in_order=False` sorts them in memory."""
     return read_jobs(
         LAYOUT,
         _Events2011,
@@ -152,7 +153,7 @@ class _Events2011(EventReader):
 
     def __init__(self, whole: Resources, notes: Notes) -> None:
         super().__init__(whole, notes)
-        #: Of tasks not submitted yet.
+        #: Constraints of tasks not submitted yet.
         self.constraints: dict[tuple[int, int], dict[str, str]] = {}
 
     def read(self, rows: Iterable[tuple[int, str, Row]]) -> Iterator[Event]:

@@ -35,7 +35,7 @@ from argosy.workloads.google_tables import Row, named_rows
 
 __all__ = ["LARGEST_MACHINE", "TRACE_START", "Notes", "jobs", "machines"]
 
-#: Of priorities: up to here are the free (0-99) and best-effort batch (100-115) tiers.
+#: The highest priority of the free (0-99) and best-effort batch (100-115) tiers.
 HIGHEST_BATCH_PRIORITY: Final = 115
 
 _TYPES: Final = EventTypes.named(
@@ -62,7 +62,7 @@ _RELATIONS: Final = (
     "NOT_PRESENT",
 )
 _SCHEDULERS: Final = ("SCHEDULER_DEFAULT", "SCHEDULER_BATCH")
-#: Of a collection: what a job here cannot say.
+#: Properties of a collection that a job cannot express.
 _UNSAID: Final = {
     "max_per_machine": "at most so many tasks on a machine",
     "max_per_switch": "at most so many tasks on a switch",
@@ -88,7 +88,7 @@ LAYOUT: Final = Layout(
     attribute_name="name",
     attribute_value="value",
     attribute_deleted="deleted",
-    # Of one instant, a job's end comes after its tasks'.
+    # At the same time, a job's end comes after its tasks'.
     events=(
         EventTable("instance_events", _EVENT_COLUMNS),
         EventTable("collection_events", _EVENT_COLUMNS),
@@ -104,8 +104,8 @@ def machines(
     whole: Resources = LARGEST_MACHINE,
     notes: Notes | None = None,
 ) -> tuple[Machine, ...]:
-    """The machines that are there at `at`, with the attributes they have then, their platform and
-    their switch. `whole` is what the normalised capacity 1.0 stands for."""
+    """The machines present at `at`, with their attributes at that time, their platform and their
+    switch. `whole` is what the normalised capacity 1.0 stands for."""
     return read_machines(LAYOUT, directory, at=at, most=most, whole=whole, notes=notes)
 
 
@@ -118,9 +118,9 @@ def jobs(
     notes: Notes | None = None,
     in_order: bool = True,
 ) -> Iterator[SimulatedJob]:
-    """The jobs that run at `start` or are submitted within `span` of it, in order of submission,
-    with times counted from `start`. `notes` counts what was read and what could not be expressed.
-    `in_order=False` sorts tables in memory that are not in order of time."""
+    """Jobs that run at `start` or are submitted within `span` of it, in order of submission, with times
+    relative to `start`. `notes` counts what was read and what could not be expressed. `in_order=False`
+    sorts tables in memory that are not in order of time."""
     return read_jobs(
         LAYOUT,
         _Events2019,
@@ -177,7 +177,7 @@ class _Events2019(EventReader):
         return self.of_task(time, what, row, place, requires)
 
     def _constraints(self, row: Row) -> list[dict[str, Any]]:
-        """An array, or its text as a CSV has it."""
+        """The constraints as an array, or as its text in a CSV."""
         value = row.fields.get("constraint")
         if value is None or value == "":
             return []

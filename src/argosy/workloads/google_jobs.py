@@ -28,7 +28,7 @@ from argosy.model.resources import Resources
 from argosy.model.truth import GroupTruth, SimulatedJob, group_with_truth, simulated_job
 from argosy.workloads.google_tables import AFTER_THE_END, Row
 
-#: Traces begin at 600 s; what was there before has the time 0.
+#: Traces begin at 600 s; anything from before has time 0.
 TRACE_START: Final = 600_000_000
 #: What 1.0 stands for: the largest machine. The true sizes are not public.
 LARGEST_MACHINE: Final = Resources(cpu=64_000, memory=256 << 30)
@@ -36,20 +36,20 @@ LARGEST_MACHINE: Final = Resources(cpu=64_000, memory=256 << 30)
 
 class What(Enum):
     SUBMITTED = 0
-    #: Of a task: it runs from now on.
+    #: A task starts to run.
     SCHEDULED = 1
-    #: Of a task: its run is over, and another may follow.
+    #: A task's run is over; another may follow.
     STOPPED = 2
-    #: Of a job: it is over.
+    #: A job is over.
     ENDED = 3
-    #: Nothing that matters for jobs.
+    #: Irrelevant for jobs.
     OTHER = 4
 
 
 class Ask(NamedTuple):
-    """What a task asks for; tasks of one job that ask for the same share a group."""
+    """A task's request; tasks of one job with equal requests share a group."""
 
-    #: One object for all tasks that ask for as much: it is told apart by identity.
+    #: The same object for all tasks with equal amounts: compared by identity.
     request: Resources
     requires: tuple[tuple[str, str], ...] = ()
 
@@ -58,41 +58,41 @@ class Event(NamedTuple):
     time: int
     what: What
     job: int
-    #: None: the event is the job's own.
+    #: None: the event is about the job itself.
     task: int | None = None
-    #: What the task asks for; none of the job's own events has one.
+    #: The task's request; None in events about the job itself.
     ask: Ask | None = None
-    #: None: this event does not tell.
+    #: None: not given in this event.
     priority: int | None = None
     is_batch: bool = True
     owner: str = ""
 
 
 class Notes(msgspec.Struct, kw_only=True):
-    """What was read, and what of it a scenario cannot say. Counts grow as jobs are read."""
+    """What was read, and what a scenario cannot express. Counts grow as jobs are read."""
 
     jobs: int = 0
     tasks: int = 0
-    #: Tasks that were withdrawn before they ran.
+    #: Tasks withdrawn before they ran.
     never_ran: int = 0
     #: Runs before a task's last one.
     reruns: int = 0
-    #: Tasks that ran on when the trace ended.
+    #: Tasks still running when the trace ended.
     still_running: int = 0
-    #: Events of jobs that were over already.
+    #: Events of jobs that were already over.
     late_events: int = 0
-    #: Machines that came, went or changed after the time that was asked for.
+    #: Machines that joined, left or changed after the requested time.
     machine_changes: int = 0
-    #: Machines whose capacity is not told.
+    #: Machines without a given capacity.
     machines_left_out: int = 0
-    #: By what it is, how often it occurred and was left out.
+    #: What was left out, and how often.
     not_expressible: dict[str, int] = {}
 
     def leave_out(self, what: str) -> None:
         self.not_expressible[what] = self.not_expressible.get(what, 0) + 1
 
     def sentences(self) -> list[str]:
-        """What the jobs and machines do not tell of the trace, for people."""
+        """What the jobs and machines do not reproduce of the trace, as sentences."""
         passed_over = {
             "tasks that never ran": self.never_ran,
             "runs that a task's last one repeated": self.reruns,
@@ -109,7 +109,7 @@ class Notes(msgspec.Struct, kw_only=True):
         ]
 
     def require(self, known: dict[str, str], relation: str, name: str, value: str) -> None:
-        """Add "attribute `name` has this value" to the requirements `known`, or note why not."""
+        """Adds "attribute `name` has this value" to the requirements `known`, or notes why not."""
         if relation != "EQUAL":
             self.leave_out(f"attribute {relation.lower().replace('_', '-')}")
         elif not value:
@@ -119,14 +119,14 @@ class Notes(msgspec.Struct, kw_only=True):
 
 
 def scaled(cpu: float | None, memory: float | None, *, whole: Resources, up: bool) -> Resources:
-    """Normalised amounts as whole milli-cores and bytes. Requests are rounded up and capacities
-    down, so that nothing fits that did not."""
+    """Normalised amounts as whole milli-cores and bytes. Requests are rounded up and capacities down,
+    so that nothing fits that did not fit before."""
     rounded = ceil if up else floor
     return Resources(rounded((cpu or 0) * whole.cpu), rounded((memory or 0) * whole.memory))
 
 
 class Requests:
-    """What tasks ask for, out of two columns; one object for all that ask for as much."""
+    """Requests from two columns; one object for all equal requests."""
 
     def __init__(self, cpu: str, memory: str, whole: Resources) -> None:
         self._cpu = cpu
@@ -147,9 +147,9 @@ class _Task:
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
-        #: When its run began, -1 while it does not run.
+        #: When its run started; -1 while it is not running.
         self.begun = -1
-        #: How long its last run took within the window, -1 if it did not or has not ended.
+        #: How long its last run took within the window; -1 if it did not run or has not ended.
         self.ran = -1
         self.runs = 0
 
@@ -167,14 +167,14 @@ class _OpenJob:
 
     def learn(self, event: Event) -> None:
         self.owner = self.owner or event.owner
-        # A job's own event outranks its tasks', where it tells.
+        # A value in a job's own event overrides those of its tasks.
         if event.priority is not None and (self.priority is None or event.task is None):
             self.priority, self.is_batch = event.priority, event.is_batch
 
 
 class Assembly:
-    """Jobs out of events between `start` and `start + span` (none: the end of the trace). What runs
-    at `start` is submitted at 0 and has its remaining time to run."""
+    """Builds jobs from events between `start` and `start + span` (None: the end of the trace). Tasks
+    running at `start` are submitted at 0 with their remaining time."""
 
     def __init__(self, start: int, span: int | None, notes: Notes) -> None:
         self.start = start
@@ -195,7 +195,7 @@ class Assembly:
         yield from self._finished()
 
     def _take(self, event: Event) -> bool:
-        """Whether a job came to its end."""
+        """Whether a job ended."""
         job = self.jobs.get(event.job)
         if job is None:
             if event.job in self.done:
@@ -221,7 +221,7 @@ class Assembly:
             task.runs += 1
         elif event.what is What.STOPPED and task.begun >= 0:
             ran = event.time - max(task.begun, self.start)
-            # What is over when the window begins is no part of it.
+            # Anything over before the window begins is not part of it.
             task.ran = ran if ran or task.begun >= self.start else -1
             task.begun = -1
 
@@ -245,7 +245,7 @@ class Assembly:
                 )
 
     def _groups(self, job: _OpenJob) -> list[tuple[TaskGroup, GroupTruth]]:
-        """Tasks that ask for the same, those that never end apart from the others."""
+        """Tasks with equal requests; those that never end are separate."""
         alike: dict[tuple[int, tuple[tuple[str, str], ...], bool], list[_Task]] = {}
         for task in job.tasks.values():
             is_endless = task.begun >= 0
@@ -260,7 +260,7 @@ class Assembly:
         for (_, requires, is_endless), tasks in alike.items():
             durations: tuple[int, ...] = ()
             if not is_endless:
-                # A task takes time: what rounds to nothing is a microsecond.
+                # A task takes at least a microsecond, even if rounding gives zero.
                 durations = tuple(max(task.ran, 1) for task in tasks)
                 durations = durations if len(set(durations)) > 1 else durations[:1]
             request = tasks[0].ask.request
@@ -269,14 +269,14 @@ class Assembly:
 
 
 def merged(*tables: tuple[str, Iterable[Row]], in_order: bool) -> Iterator[tuple[int, str, Row]]:
-    """The rows of several tables in order of time; of one instant, in the order of the tables."""
+    """The rows of several tables in order of time; at the same time, in the order of the tables."""
     return merge(
         *(_timed(table, rows, in_order=in_order) for table, rows in tables), key=itemgetter(0)
     )
 
 
 def _timed(table: str, rows: Iterable[Row], *, in_order: bool) -> Iterator[tuple[int, str, Row]]:
-    """Rows with their times and their table, checked to be in order, or else sorted in memory."""
+    """Rows with their times and table, checked to be in order, or sorted in memory."""
     if not in_order:
         yield from sorted(((row.time(), table, row) for row in rows), key=itemgetter(0))
         return
@@ -295,7 +295,7 @@ def _timed(table: str, rows: Iterable[Row], *, in_order: bool) -> Iterator[tuple
 
 
 class GoogleMachines:
-    """The machines that are there at the time `at`, out of events in any order."""
+    """The machines present at time `at`, from events in any order."""
 
     def __init__(self, directory: Path, at: int, notes: Notes) -> None:
         self.directory = directory
@@ -305,7 +305,7 @@ class GoogleMachines:
         self._attributes: dict[int, dict[str, tuple[int, str | None]]] = {}
 
     def take(self, time: int, number: int, machine: Machine | None) -> None:
-        """`machine` is there from `time` on; none: it is gone."""
+        """`machine` is present from `time` on; None: it is gone."""
         if time > self.at:
             self.notes.machine_changes += 1
         elif time >= self._latest.get(number, (0, None))[0]:
@@ -317,7 +317,7 @@ class GoogleMachines:
             known[name] = (time, value)
 
     def machines(self, most: int | None = None) -> tuple[Machine, ...]:
-        """In the order of their numbers, `most` of them at most."""
+        """At most `most` machines, in the order of their numbers."""
         found = []
         for number, (_, machine) in sorted(self._latest.items()):
             if machine is None:

@@ -35,13 +35,14 @@ class EventTable(msgspec.Struct, frozen=True):
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
-    """Which columns say what. In `machine_events` and `machine_attributes` the time is always `time`."""
+    """The meaning of columns. In `machine_events` and `machine_attributes` the time is always
+    `time`."""
 
     read: ReadRows
     machine_events: EventTable
     machine_attributes: EventTable
     machine: str
-    #: The column of a machine event's type, all types, and those after which the machine is there.
+    #: The column of a machine event's type, all types, and those after which the machine is present.
     machine_type: str
     machine_types: tuple[str, ...]
     present: tuple[str, ...]
@@ -52,15 +53,15 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     attribute_name: str
     attribute_value: str
     attribute_deleted: str
-    #: Tables of jobs' and tasks' events, of one instant in this order.
+    #: Tables of jobs' and tasks' events, in this order for events at the same time.
     events: tuple[EventTable, ...]
 
     def rows(self, directory: Path, table: EventTable) -> Iterator[Row]:
         return rows(directory, table.name, table.columns, self.read, optional=table.optional)
 
 
-#: What event types mean for a task and for a job, unless nothing that matters here. A job that was
-#: evicted is not over.
+#: What event types mean for a task and for a job; irrelevant ones are omitted. An evicted job is not
+#: over.
 _MEANINGS: Final = {
     "SUBMIT": (What.SUBMITTED, What.SUBMITTED),
     "SCHEDULE": (What.SCHEDULED, What.OTHER),
@@ -86,11 +87,11 @@ class EventTypes(msgspec.Struct, frozen=True):
 
 
 class EventReader(ABC):
-    """Makes events of the rows of one trace."""
+    """Turns the rows of one trace into events."""
 
     #: The highest priority of batch jobs.
     highest_batch_priority: ClassVar[int]
-    #: Of rows without a priority; none means that they must have one.
+    #: The priority of rows without one; None: it is required.
     usual_priority: ClassVar[int | None] = None
     request_columns: ClassVar[tuple[str, str]]
 
@@ -100,7 +101,7 @@ class EventReader(ABC):
 
     @abstractmethod
     def read(self, rows: Iterable[tuple[int, str, Row]]) -> Iterator[Event]:
-        """Of rows in order of time, each with its time and its table's name."""
+        """Events from rows in order of time, each with its time and the name of its table."""
 
     def is_batch(self, priority: int) -> bool:
         return priority <= self.highest_batch_priority

@@ -20,13 +20,13 @@ from argosy.model.errors import TraceError, did_you_mean, excerpt
 from argosy.model.jobs import PRECEDENCE_RANGE
 from argosy.model.units import LARGEST
 
-#: Times from here on mean "after the end of the trace"; the traces write 2^63 - 1 and 2^64 - 1.
+#: Times from here on mean "after the end of the trace"; the traces use 2^63 - 1 and 2^64 - 1.
 AFTER_THE_END: Final = 2**63 - 1
 _SUFFIXES: Final = (".csv", ".csv.gz", ".json", ".json.gz", ".jsonl", ".jsonl.gz")
 
 
 class Row:
-    """One line of a table: its fields by name, as text or as JSON has them."""
+    """One line of a table: its fields by name, as text or JSON values."""
 
     __slots__ = ("fields", "line", "path")
 
@@ -36,7 +36,7 @@ class Row:
         self.fields = fields
 
     def whole(self, name: str, default: int | None = None) -> int:
-        """A whole number; a field without one is the default, or an error."""
+        """A whole number; if the field is empty, the default, or an error without one."""
         value = self.fields.get(name)
         if type(value) is int:
             return value
@@ -65,7 +65,7 @@ class Row:
         return value
 
     def share(self, name: str) -> float | None:
-        """A normalised amount of a resource, 1 being the largest machine's."""
+        """A normalised amount of a resource; 1 is the largest machine's."""
         value = self.fields.get(name)
         if value is None or value == "":
             return None
@@ -75,7 +75,7 @@ class Row:
             self.refuse(
                 name, f"{excerpt(str(value))} is not a number", "a share of the largest machine"
             )
-        # Requests above one machine occur; what is beyond any machine is a mistake, as is NaN.
+        # Requests above one machine do occur; amounts beyond any machine, and NaN, are mistakes.
         if not 0 <= amount <= 1000:
             self.refuse(name, f"an amount of {amount:g}", "a share of the largest machine")
         return amount
@@ -127,7 +127,7 @@ def _whole_float(value: Any) -> int:
 
 
 def parts(directory: Path, table: str, *, optional: bool = False) -> list[Path]:
-    """The files of one table, in the order of their names."""
+    """The files of one table, ordered by name."""
     try:
         beside = sorted(directory.iterdir())
         folder = directory / table
@@ -213,7 +213,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def bare_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    """CSV without a heading and without quotes, as the trace of 2011 has it."""
+    """CSV without a heading or quotes, as in the trace of 2011."""
     width = len(columns)
     for number, line in lines(path):
         values = line.split(",")
@@ -229,8 +229,8 @@ def bare_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
 
 
 def named_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    """JSON lines, or CSV with a heading, as exports of the trace of 2019 have it. Nested JSON
-    becomes dotted names, as in the heading of a CSV: ``resource_request.cpus``."""
+    """JSON lines, or CSV with a heading, as in exports of the trace of 2019. Nested JSON becomes dotted
+    names, as in the heading of a CSV: ``resource_request.cpus``."""
     return _csv_rows(path, columns) if ".csv" in path.suffixes else _json_rows(path)
 
 

@@ -29,7 +29,7 @@ from argosy.workloads.tables import Converter, Path, misfit
 
 
 class PhaseTable(msgspec.Struct, frozen=True, kw_only=True):
-    """Activities of a job's workers, each of which takes `duration`."""
+    """Activities of a job's workers, each taking `duration`."""
 
     activities: int
     duration: Time
@@ -39,8 +39,8 @@ class PhaseTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskGroupTable(msgspec.Struct, frozen=True, kw_only=True):
-    """Tasks that are alike. `duration` is one for all, `durations` one per task; with `phases`, tasks
-    are workers that share them."""
+    """Identical tasks. `duration` is one for all, `durations` one per task; with `phases`, tasks are
+    workers that share them."""
 
     request: Resources
     count: int = 1
@@ -117,7 +117,7 @@ class JobFields(TaskGroupTable, frozen=True, kw_only=True):
 
 
 def read_job(converter: Converter, table: Any, path: Path = ()) -> SimulatedJob:
-    """The job a table describes, or `Misfit`."""
+    """The job described by a table; raises `Misfit`."""
     if isinstance(table, dict) and "groups" in table:
         for key in msgspec.structs.fields(TaskGroupTable):
             if key.name in table:
@@ -143,7 +143,7 @@ def read_job(converter: Converter, table: Any, path: Path = ()) -> SimulatedJob:
 
 
 def check_labels(tags: Iterable[str], requires: Mapping[str, str]) -> None:
-    """Tags must be such that a constraint can name them; all must be printable."""
+    """Tags must be valid in constraints, and everything must be printable."""
     for tag in tags:
         if tag in RESERVED or NAME.fullmatch(tag) is None:
             raise ModelError(
@@ -160,7 +160,7 @@ def check_labels(tags: Iterable[str], requires: Mapping[str, str]) -> None:
 
 
 def job_table(made: SimulatedJob) -> dict[str, Any]:
-    """The table that gives the job back: times in microseconds, default values left out."""
+    """The table that reads back as this job: times in microseconds, defaults left out."""
     job = made.job
     table: dict[str, Any] = {"id": job.id, "submit": made.submit, "kind": job.kind}
     if job.precedence:
@@ -182,7 +182,7 @@ def _group_table(group: TaskGroup, truth: GroupTruth) -> dict[str, Any]:
         "count": group.count,
         "request": {name: amount for name, amount in group.request.items() if amount},
     }
-    # One duration of one task may be written either way; the shorter is chosen.
+    # The duration of a single task may be written either way; the shorter is used.
     if len(truth.durations) == 1:
         table["duration"] = truth.durations[0]
     elif truth.durations:

@@ -3,8 +3,8 @@
     jobs        what arrives at a cluster, some of it MapReduce jobs in place of batch jobs
     shape       the numbers
 
-A job is a run of a program, whose activities take about as long in all its runs, so that a scheduler can
-learn. Every attribute has a stream of its own, as everywhere.
+A job is a run of a program, whose activities take about as long in all its runs, so that a scheduler
+can learn. As in other generators, every attribute has its own stream.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ class WorkerChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MapReduceShape(Sourced, frozen=True, kw_only=True):
-    #: Of all jobs.
+    #: The share of all jobs.
     share: Probability
     workers: tuple[WorkerChoice, ...]
     maps_per_hundred: Curve
     reduces_per_hundred: Curve
     map_duration: TimeCurve
     reduce_duration: TimeCurve
-    #: A run's durations are its program's times 1 - spread to 1 + spread.
+    #: A run's durations are its program's, times a factor from 1 - spread to 1 + spread.
     spread: Probability
-    #: Of one program, on average.
+    #: Mean runs of one program per day.
     runs_per_day: Positive
 
     def mean_workers(self) -> float:
@@ -66,7 +66,7 @@ class MapReduceShape(Sourced, frozen=True, kw_only=True):
         return total / weights
 
     def interarrival(self, cluster: ClusterSpec) -> float:
-        """Microseconds between MapReduce jobs of a whole cluster, on average."""
+        """Mean time between MapReduce jobs of a whole cluster, in microseconds."""
         return 1 / (self.share * sum(1 / kind.interarrival for kind in cluster.kinds.values()))
 
 
@@ -85,8 +85,8 @@ def jobs(
     rate: Mapping[str, float] | float = 1.0,
     scale: float = 1.0,
 ) -> Iterator[SimulatedJob]:
-    """As `clusters.jobs`, with as many fewer batch jobs as MapReduce jobs arrive. `rate` may name the
-    kind ``mapreduce`` too."""
+    """As `clusters.jobs`, with each MapReduce job replacing a batch job. `rate` may also name the kind
+    ``mapreduce``."""
     gap = shape().interarrival(cluster)
     rates = (
         dict(rate)

@@ -1,14 +1,13 @@
 """A synthetic workload: kinds of jobs drawn until they would fill a given share of the cell.
 
-The work of a task is its request times its running time, as far as it lies within the span: a task
-of length d submitted evenly within a span T has d - d^2 / 2T of it there (T / 2 from d = T on), one
-that stands from the beginning min(d, T). Jobs are drawn until the scarcest resource's work is
-`utilisation` x capacity x span; the kind furthest behind its `share` always draws next. So the load
-offered is right to within the last job, whatever the shapes; what a scheduler makes of it is its
-own.
+The work of a task is its request times its running time within the span: for a task of length d
+submitted uniformly within a span T, that is d - d^2 / 2T (T / 2 for d of T or more); for one that is
+there from the start, min(d, T). Jobs are drawn until the scarcest resource's work is `utilisation` x
+capacity x span; the kind furthest behind its `share` always draws next. So the offered load is exact to
+within the last job, whatever the shapes; the load achieved depends on the scheduler.
 
-Each kind has streams of its own for jobs and arrivals: changing one kind's shapes leaves the
-others' draws as they are, though not how many of them are taken.
+Each kind has its own streams for jobs and arrivals: changing one kind's shapes does not change the
+draws of others, only how many of them are used.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ from argosy.workloads.arrivals import Arrivals, Poisson
 from argosy.workloads.distributions import Distribution, least_parameter
 from argosy.workloads.job_tables import check_labels
 
-#: Against parameters that would draw for ever, such as tasks of no length.
+#: Limit against parameters that would draw forever, such as tasks of zero length.
 MOST_JOBS_DRAWN: Final = 1_000_000
-#: Of all jobs together: what a run could hold.
+#: Limit on all jobs together: what a run can hold.
 MOST_TASKS_DRAWN: Final = 50_000_000
 Utilisation: TypeAlias = Annotated[
     float, msgspec.Meta(gt=0, le=10, description="a share of the cell above 0, at most 10")
@@ -40,8 +39,7 @@ Utilisation: TypeAlias = Annotated[
 
 
 class WeightedRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the resource vectors that a kind's jobs ask for, `weight` times as often as weight
-    1."""
+    """One of the resource vectors of a kind's jobs, drawn in proportion to its `weight`."""
 
     request: Resources
     weight: Weight = 1.0
@@ -52,7 +50,7 @@ class WeightedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Estimates(msgspec.Struct, frozen=True, kw_only=True):
-    """What submitters say beforehand: the mean duration times a factor between `low` and `high`."""
+    """Submitters' estimates: the mean duration times a factor between `low` and `high`."""
 
     low: Factor
     high: Factor
@@ -63,20 +61,20 @@ class Estimates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobKind(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of jobs. `share` is its part of all work, against the other kinds' shares."""
+    """One kind of job. `share` is its part of all work, relative to the other kinds' shares."""
 
     requests: tuple[WeightedRequest, ...]
     tasks: Distribution[int]
-    #: One draw per job; none means its tasks run until stopped.
+    #: One draw per job; None: its tasks run until stopped.
     duration: Distribution[Micros] | None = None
     #: Each task runs for the job's duration times a factor from 1 - variation to 1 + variation.
     variation: Probability = 0.0
     share: Weight = 1.0
     arrivals: Arrivals = Poisson()
-    #: Part of the jobs that are there from the beginning instead of arriving.
+    #: Share of the jobs that are there from the start instead of arriving.
     standing: Probability = 0.0
     precedence: int = 0
-    #: Part of the jobs that are gangs.
+    #: Share of the jobs that are gangs.
     gang: Probability = 0.0
     estimates: Estimates | None = None
     tags: tuple[str, ...] = ()
@@ -129,7 +127,7 @@ class Synthetic(msgspec.Struct, frozen=True, kw_only=True):
 def generate(
     synthetic: Synthetic, capacity: Mapping[str, int], random: Random
 ) -> list[SimulatedJob]:
-    """Jobs in order of submission that offer `utilisation` of the cell's whole `capacity`."""
+    """Jobs in order of submission that offer `utilisation` of the cell's total `capacity`."""
     kinds = [
         _KindDraws(name, kind, synthetic.span, random.child(name))
         for name, kind in synthetic.kinds.items()
@@ -180,11 +178,11 @@ class _KindDraws:
         self.arriving: list[tuple[TaskGroup, GroupTruth, bool]] = []
 
     def draw(self, room: dict[str, int]) -> dict[str, int]:
-        """Draw one job and say how much work of each resource it brings."""
+        """Draws one job; returns its work for each resource."""
         stands = self.random.uniform() < self.kind.standing
         is_gang = self.random.uniform() < self.kind.gang
         request = self._request()
-        # A job has a task: what would round to none is one.
+        # A job has at least one task, even if rounding gives none.
         count = max(1, self.kind.tasks.draw(self.random))
         if count > MOST_TASKS:
             raise ModelError(
@@ -212,7 +210,7 @@ class _KindDraws:
 
     def _request(self) -> Resources:
         total = 0.0
-        # Not `sum`, which rounds floats differently from one Python to the next.
+        # Not `sum`, which rounds floats differently between versions of Python.
         for choice in self.kind.requests:
             total += choice.weight
         at = self.random.uniform() * total
@@ -225,7 +223,7 @@ class _KindDraws:
     def _durations(self, count: int) -> tuple[int, ...]:
         if self.kind.duration is None:
             return ()
-        # A task takes time: what would round to nothing is a microsecond.
+        # A task takes at least a microsecond, even if rounding gives zero.
         whole = max(1, self.kind.duration.draw(self.random))
         variation = self.kind.variation
         if not variation:
@@ -246,7 +244,7 @@ class _KindDraws:
         return min(max(1, int(mean * (low + (high - low) * self.random.uniform()))), LARGEST)
 
     def _time_within(self, durations: tuple[int, ...], count: int, stands: bool) -> int:
-        """Running time of all tasks within the span, expected over when they are submitted."""
+        """The expected running time of all tasks within the span, over their submission times."""
         total = 0
         for duration in durations or (self.span,):
             within = min(duration, self.span)

@@ -55,7 +55,7 @@ class Misfit(Exception):
 
 
 def misfit(error: ArgosyError, path: Path) -> Misfit:
-    """Of a value at `path`; where the error names a field of it, the path takes that over."""
+    """For a value at `path`; if the error names a field of it, the field becomes part of the path."""
     place = path if error.field is None else (*path, error.field)
     error.field = None
     return Misfit(error, place)
@@ -70,15 +70,15 @@ def path_text(path: Path) -> str:
 
 
 class Converter:
-    """Errors of form are of class `form_error`; with `bare_micros`, times may also be whole numbers
-    of microseconds."""
+    """Structural errors are of class `form_error`; with `bare_micros`, times may also be whole
+    microseconds."""
 
     def __init__(self, form_error: type[ArgosyError], *, bare_micros: bool = False) -> None:
         self.form_error = form_error
         self.bare_micros = bare_micros
 
     def convert(self, value: Any, kind: Any, path: Path = ()) -> Any:
-        """`value` as `kind`, or `Misfit`."""
+        """`value` as `kind`; raises `Misfit`."""
         origin, described = get_origin(kind), ""
         if origin is Annotated:
             metadata = kind.__metadata__
@@ -184,7 +184,7 @@ class Converter:
             raise misfit(error, path) from None
 
     def _union(self, value: Any, members: tuple[Any, ...], path: Path) -> Any:
-        """Optional values, and structs told apart by their tag; no other unions."""
+        """Optional values, and structs distinguished by their tag; no other unions."""
         members = tuple(member for member in members if member is not NoneType)
         if len(members) == 1:
             return self.convert(value, members[0], path)
@@ -223,8 +223,8 @@ def _struct_of(kind: Any) -> type[msgspec.Struct] | None:
 
 @cache
 def _plan(kind: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The annotation of each field, with a generic struct's parameters filled in, and the
-    required."""
+    """The annotation of each field, with the parameters of a generic struct filled in, and the required
+    fields."""
     struct = _struct_of(kind)
     assert struct is not None
     hints = get_type_hints(struct, include_extras=True)
@@ -246,7 +246,7 @@ def _as(kind: type[ArgosyError], error: ArgosyError) -> ArgosyError:
 
 
 def _expectation(message: str) -> str:
-    """What `msgspec` expected, out of "Expected `int` >= 1, got `str`", in the words of the file."""
+    """What `msgspec` expected, from "Expected `int` >= 1, got `str`", in the terms of the file."""
     text = message.removeprefix("Expected ").split(", got")[0]
     for kind, words in _NAMES.items():
         text = text.replace(f"`{getattr(kind, '__name__', '')}`", words)

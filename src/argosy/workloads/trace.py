@@ -23,14 +23,14 @@ from argosy.workloads.tables import Converter, Misfit, path_text
 _CONVERTER: Final = Converter(TraceError, bare_micros=True)
 
 
-#: Raises `Misfit` for a job that does not fit where it is to run; told whether it has `groups`.
+#: Raises `Misfit` for a job that does not fit the cell; the last argument says whether it has `groups`.
 JobCheck: TypeAlias = Callable[[SimulatedJob, bool], None]
 
 
 def read_trace(
     path: Path, *, speedup: float = 1.0, check: JobCheck | None = None
 ) -> Iterator[SimulatedJob]:
-    """The jobs of a trace, checked one by one. `speedup` 2 submits them twice as fast."""
+    """The jobs of a trace, checked one by one. With `speedup` 2, they are submitted twice as fast."""
     seen: set[str] = set()
     latest = 0
     try:
@@ -102,12 +102,12 @@ def _decode(line: bytes) -> Any:
     except RecursionError:
         raise _NotJson("nested too deeply") from None
     except ValueError as error:
-        # Python's own bound on the digits of a number.
+        # Python limits the digits of a number.
         raise _NotJson(f"not JSON: {error}") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys are all different: of two alike, one would be lost."""
+    """An object whose keys are unique; of two equal keys, one would be lost."""
     table = dict(pairs)
     if len(table) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -125,7 +125,8 @@ def _sooner(job: SimulatedJob, speedup: float) -> SimulatedJob:
 
 
 def write_trace(path: Path, jobs: Iterable[SimulatedJob]) -> int:
-    """Write `jobs` in the order given and return how many; the file appears whole or not at all."""
+    """Writes `jobs` in the given order and returns their number; the file is written whole or not at
+    all."""
     encoder = msgspec.json.Encoder()
     partial = path.with_name(f".{path.name}.partial")
     count = 0

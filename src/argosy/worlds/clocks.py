@@ -10,7 +10,7 @@ __all__ = ["ClockBudget", "ClockBudgets"]
 
 
 class ClockBudgets(msgspec.Struct, frozen=True):
-    """Every budget lasts as long as it was meant to, by a steady clock."""
+    """Every budget lasts as long as requested, by a monotonic clock."""
 
     def start(self, limit: int) -> Budget:
         return ClockBudget(limit or -1)

@@ -56,7 +56,8 @@ class Eagle(HybridScheduler):
         assert isinstance(settings, EagleSettings)
         super().__init__(settings, context)
         self._settings = settings
-        #: Where long tasks were after each placement of a long job, and each machine's last such.
+        #: The machines with long tasks after each placement of a long job; the index of each machine's
+        #: latest such state.
         self._states: list[NDArray[np.bool_]] = []
         self._last = np.zeros(0, np.int64)
 
@@ -84,7 +85,7 @@ class Eagle(HybridScheduler):
             refused = has_long[chosen]
             accepted.append(chosen[~refused])
             chosen = chosen[refused]
-            # Whoever was asked said where long tasks are, as far as it knows: the latest word counts.
+            # Every machine asked returns its latest known state; the most recent one is used.
             told = self._states[freshest] if freshest >= 0 else has_long
             free = machines[~told[machines]]
             if not len(chosen) or not len(free):

@@ -34,12 +34,12 @@ from argosy.model.units import Micros
 
 _RETRY: Final = "retry"
 _NEVER: Final = 2**62
-#: Attempts are passed over for so long at most, for their time is reported afterwards.
+#: Longest time for which attempts are skipped, because their time is only reported afterwards.
 _LONGEST: Final = 60_000_000
 
 
 class KubeSettings(Settings, frozen=True):
-    """How long a task is decided on, how machines are scored, and what happens to one without room."""
+    """Decision time, scoring, and what happens to tasks without room."""
 
     #: Decision time per task.
     t_task: Micros = Micros(5_000)
@@ -81,19 +81,20 @@ class Kube:
         self._waiting = RetryQueue(settings.retry)
         self._vain = VainAttempts(self._ready, self._waiting, settings.t_task, settings.retry)
         self._room = Room()
-        #: The task being decided on, and what was found for it; the claims stay until the cell answers.
+        #: The current task and what was found for it; the claims are kept until the cell answers.
         self._pod: Pod | None = None
         self._claims: Claims | None = None
         self._explanation = Explanation()
-        #: Whether nobody wants that task any more.
+        #: Whether that task has been withdrawn.
         self._is_withdrawn = False
         self._decision = 0
-        #: When the decision is due, and whether none was late or early: the world may stretch them.
+        #: When the decision is due; whether no decision so far was late or early (the world may stretch
+        #: them).
         self._due = 0
         self._is_punctual = settings.t_task > 0
-        #: The earliest timer that is set.
+        #: The earliest timer set.
         self._timer = _NEVER
-        #: Where the next round of looks begins.
+        #: The machine at which the next search starts.
         self._turn = 0
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
@@ -150,7 +151,7 @@ class Kube:
         return self._begin(view, now)
 
     def _add(self, job: Job, number: int, tasks: TaskArray, view: View) -> list[int]:
-        """Makes tasks ready; returns the shape of each."""
+        """Adds tasks to the ready queue; returns the shape of each."""
         shapes = []
         for group, mine in job.tasks_by_group(tasks):
             shape = view.shape(group.request, group.tags, job.precedence)
@@ -161,11 +162,11 @@ class Kube:
         return shapes
 
     def _go_on(self, view: View, now: int) -> Sequence[Effect]:
-        """Begins with the next task, unless one is being decided on."""
+        """Starts with the next task, unless one is being decided on."""
         return self._catch_up(now) or (self._begin(view, now) if self._pod is None else ())
 
     def _begin(self, view: View, now: int) -> Sequence[Effect]:
-        """Takes the next task and looks for a machine, on the cell as it is now."""
+        """Takes the next task and searches for a machine in the current cell."""
         self._pod = self._claims = None
         self._is_withdrawn = False
         self._waiting.move_due(now, self._ready)
@@ -206,7 +207,7 @@ class Kube:
             self._room.found_none(kind, self._explanation)
 
     def _in_turn(self, view: View) -> Sequence[tuple[Bitmap, int]]:
-        """The machines to look at first; none, if these are all."""
+        """The machines to consider first; empty if all are considered."""
         machines = view.machines
         looks = self._settings.looks or looks_at(machines)
         if looks >= machines:
@@ -229,7 +230,8 @@ class Kube:
         return (Commit(self._decision, transaction, self._explanation),)
 
     def _bound(self, outcome: Outcome, view: View, now: int) -> Sequence[Effect]:
-        """A machine that was taken meanwhile is no lack of room: the task is ready again at once."""
+        """A machine taken in the meantime does not count as lack of room: the task is ready again at
+        once."""
         pod = self._pod
         assert pod is not None
         if outcome.all_accepted:
@@ -260,8 +262,8 @@ class Kube:
         return effects
 
     def _explain(self, pod: Pod) -> Sequence[Effect]:
-        """Said when it is new, of all tasks that came together, and ever more rarely: a full cell makes
-        millions of attempts."""
+        """Explains a task's first failure, together with the rest of its batch, and then ever more
+        rarely, because there are millions of attempts in a full cell."""
         tasks = [pod.task]
         if pod.batch is not None:
             tasks += self._ready.explained(pod.batch)
@@ -278,8 +280,8 @@ class Kube:
         return (WakeMe(due, _RETRY),)
 
     def _is_all_in_vain(self, view: View) -> bool:
-        """Whether no task can find a machine until room is given back. The first of a batch and the
-        last attempt at a task are made in any case, for something is said about these."""
+        """Whether no task can find a machine until room is freed. The first attempt of a batch and the
+        last attempt of a task are always made, because they are reported."""
         head = self._ready.head
         return (
             self._settings.skip_hopeless_attempts
@@ -292,7 +294,7 @@ class Kube:
         )
 
     def _pass_over(self, now: int) -> Sequence[Effect]:
-        """Attempts are not made, until something changes or one of them is not like the others."""
+        """Skips attempts until something changes, or one of them must be made."""
         self._vain.since = now
         wake = min(now + _LONGEST, self._vain.earliest_attempt(self._settings.attempts))
         if (ahead := self._ready.ahead_of_fresh) is not None:
@@ -300,7 +302,7 @@ class Kube:
         return self._set_timer(wake)
 
     def _catch_up(self, now: int) -> Sequence[Effect]:
-        """Makes up for attempts that were passed over, and goes on with the one under way, if any."""
+        """Accounts for skipped attempts, and continues with the one in progress, if any."""
         if self._vain.since is None:
             self._waiting.move_due(now, self._ready)
             return ()
@@ -315,8 +317,8 @@ class Kube:
 
 
 def looks_at(machines: int) -> int:
-    """How many machines Kubernetes scores: all of up to 100, then 50 % less 1 % per 125 machines, and at
-    least 5 % and 100 machines."""
+    """How many machines Kubernetes scores: all up to 100; beyond that 50 % less 1 % per 125 machines,
+    but at least 5 % and 100 machines."""
     if machines <= 100:
         return machines
     percent = max(5, 50 - machines // 125)

@@ -12,7 +12,7 @@ from argosy.model.transactions import TaskArray
 
 
 class TaskKind:
-    """What makes tasks equal to a scheduler: where one finds no room, none does."""
+    """Tasks that are equal to a scheduler: if one finds no room, none does."""
 
     __slots__ = ("precedence", "requires", "shape")
 
@@ -23,7 +23,7 @@ class TaskKind:
 
 
 class Pod:
-    """One task that has been taken from its job, and how often it has been tried."""
+    """A task taken from its job, and its number of attempts."""
 
     __slots__ = ("attempts", "batch", "explained", "job", "kind", "task")
 
@@ -32,14 +32,14 @@ class Pod:
         self.kind = kind
         self.task = task
         self.attempts = 0
-        #: After how many attempts it was last said why it has no machine.
+        #: The number of attempts at its last explanation.
         self.explained = 0
-        #: Where it came from, until it has been tried.
+        #: Its batch, until its first attempt failed.
         self.batch: Batch | None = None
 
 
 class Batch:
-    """Tasks of one group that came together; pods are made of them one by one."""
+    """Tasks of one group that arrived together, from which pods are made one by one."""
 
     __slots__ = ("at", "is_fresh", "job", "kind", "tasks")
 
@@ -48,7 +48,8 @@ class Batch:
         self.kind = kind
         self.tasks: list[int] = tasks.tolist()
         self.at = 0
-        #: Whether all tasks so far have found a machine. The first that does not explains the others.
+        #: Whether all tasks so far found a machine. The first that does not is explained together with
+        #: the rest.
         self.is_fresh = True
 
     def next(self) -> Pod:
@@ -61,7 +62,7 @@ class Batch:
         return pod
 
     def keep(self, is_wanted: Callable[[int], bool]) -> int:
-        """Leaves out tasks that are not wanted any more; returns how many."""
+        """Drops withdrawn tasks; returns how many."""
         tasks = self.tasks[self.at :]
         self.tasks, self.at = list(filter(is_wanted, tasks)), 0
         return len(tasks) - len(self.tasks)
@@ -72,19 +73,19 @@ class Batch:
 
 
 class _Level:
-    """Ready tasks of one precedence, in the order they came."""
+    """Ready tasks of one precedence, in order of arrival."""
 
     __slots__ = ("came", "fresh", "items", "went")
 
     def __init__(self) -> None:
         self.items: deque[Batch | Pod] = deque()
-        #: How many tasks came and went ever; and how many had come before each fresh batch.
+        #: Total arrivals and departures; number of arrivals before each fresh batch.
         self.came = 0
         self.went = 0
         self.fresh: deque[int] = deque()
 
     def keep(self, is_wanted: Callable[[int], bool]) -> Counter[TaskKind]:
-        """Leaves out tasks that are not wanted any more, as if they had never come."""
+        """Drops withdrawn tasks as if they had never arrived."""
         gone: Counter[TaskKind] = Counter()
         items, self.items = self.items, deque()
         self.came = self.went = 0
@@ -105,11 +106,11 @@ class _Level:
 
 
 class ReadyQueue:
-    """Higher precedence first; among equals, who came earlier. What comes again comes last."""
+    """Ordered by precedence, then by arrival. Tasks put back go to the end."""
 
     def __init__(self) -> None:
         self._levels: dict[int, _Level] = {}
-        #: Precedences that have ready tasks, the highest last.
+        #: Precedences with ready tasks, highest last.
         self._order: list[int] = []
         self._first: _Level | None = None
 
@@ -151,7 +152,7 @@ class ReadyQueue:
         return pod
 
     def keep(self, is_wanted: Callable[[int], bool]) -> Counter[TaskKind]:
-        """Leaves out tasks that are not wanted any more; returns how many of each kind."""
+        """Drops withdrawn tasks; returns how many of each kind."""
         gone: Counter[TaskKind] = Counter()
         for precedence in self._order:
             gone += self._levels[precedence].keep(is_wanted)
@@ -160,7 +161,7 @@ class ReadyQueue:
         return gone
 
     def explained(self, batch: Batch) -> list[int]:
-        """The batch that the last pod came from is fresh no more. Returns its tasks that are left."""
+        """Marks the batch of the last pod as no longer fresh. Returns its remaining tasks."""
         if batch.is_fresh and not batch.is_empty:
             self._levels[batch.kind.precedence].fresh.popleft()
         batch.is_fresh = False
@@ -172,7 +173,8 @@ class ReadyQueue:
 
     @property
     def ahead_of_fresh(self) -> int | None:
-        """At least how many tasks are tried before one of a batch that is fresh; none without such."""
+        """Lower bound on the number of tasks tried before one of a fresh batch; None if there is no
+        such batch."""
         ahead = 0
         for precedence in reversed(self._order):
             level = self._levels[precedence]
@@ -193,7 +195,8 @@ class ReadyQueue:
 
 
 class RetryQueue:
-    """Tasks that found no machine, each until it has waited; all wait equally long."""
+    """Tasks that found no machine, each until its waiting time is over; the time is the same for
+    all."""
 
     def __init__(self, wait: int) -> None:
         self._wait = wait
@@ -209,14 +212,14 @@ class RetryQueue:
         self._pods.append((now + self._wait, pod))
 
     def keep(self, is_wanted: Callable[[int], bool]) -> Counter[TaskKind]:
-        """Leaves out tasks that are not wanted any more; returns how many of each kind."""
+        """Drops withdrawn tasks; returns how many of each kind."""
         gone = Counter(pod.kind for _, pod in self._pods if not is_wanted(pod.task))
         self._pods = deque(entry for entry in self._pods if is_wanted(entry[1].task))
         return gone
 
     @property
     def due(self) -> int | None:
-        """When the first has waited."""
+        """When the first task has waited long enough."""
         return self._pods[0][0] if self._pods else None
 
     def move_due(self, now: int, ready: ReadyQueue) -> None:
@@ -225,7 +228,7 @@ class RetryQueue:
 
 
 class Kinds:
-    """One object a kind."""
+    """One object per kind."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[int, tuple[tuple[str, str], ...]], TaskKind] = {}

@@ -11,17 +11,17 @@ from argosy.model.explanations import Explanation
 
 
 class Room:
-    """Knows who found no room for as long as that cannot have changed.
+    """Remembers which tasks found no room, for as long as that cannot have changed.
 
-    If all that is taken in the cell is this scheduler's own, room beyond what it sees comes only from
-    its own tasks' ends and from machines, and it hears of both. If others hold something, it cannot
-    know, and has to look each time.
+    If everything in use belongs to this scheduler, room can only appear when its own tasks end or
+    machines change, and it is told about both. If others hold something, it cannot know, and must
+    search each time.
     """
 
     def __init__(self) -> None:
-        #: What this scheduler's running tasks hold, per dimension.
+        #: Resources held by this scheduler's running tasks, per dimension.
         self._used: list[int] = []
-        #: Tasks that want a machine, by kind; those whose kind has none, and why.
+        #: Tasks that want a machine, by kind; kinds that found none, with the explanation.
         self._wanting: Counter[TaskKind] = Counter()
         self._lacking: dict[TaskKind, Explanation] = {}
 
@@ -40,11 +40,11 @@ class Room:
         self.changed()
 
     def changed(self) -> None:
-        """There may be more of it: nothing is known any more."""
+        """There may be more room: forgets everything."""
         self._lacking.clear()
 
     def is_own(self, view: View) -> bool:
-        """Whether whatever is taken is this scheduler's."""
+        """Whether everything in use belongs to this scheduler."""
         used = [*view.used_total().values()]
         return used == self._used + [0] * (len(used) - len(self._used))
 
@@ -55,7 +55,7 @@ class Room:
         return self._lacking.get(kind)
 
     def is_short(self) -> bool:
-        """Whether no task that wants a machine can find one."""
+        """Whether no waiting task can find a machine."""
         return self._wanting.keys() <= self._lacking.keys()
 
     def _book(self, shape: int, sign: int, view: View) -> None:

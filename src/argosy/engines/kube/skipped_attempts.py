@@ -16,25 +16,25 @@ from argosy.model.effects import EarlierTime
 
 
 class VainAttempts:
-    """Makes up for attempts since a time when nobody was being decided on."""
+    """Accounts for skipped attempts, starting at a time when no task was being decided on."""
 
     def __init__(self, ready: ReadyQueue, waiting: RetryQueue, t_task: int, retry: int) -> None:
         self._ready = ready
         self._waiting = waiting
         self._t_task = t_task
         self._retry = retry
-        #: When the next attempt may begin; none while attempts are made one by one.
+        #: When the next skipped attempt may start; None while attempts are really made.
         self.since: int | None = None
-        #: No task has been tried more often.
+        #: The largest number of attempts of any task.
         self.most = 0
-        #: The time of attempts that no `Think` has reported yet: in all, and by job.
+        #: Time of attempts not yet reported by a `Think`: in total, and by job.
         self._unreported = 0
         self._unreported_by_job: Counter[int] = Counter()
         self._passed = 0
 
     def until(self, now: int) -> tuple[Pod, int] | None:
-        """Catches up with all attempts that begin before `now`; from then on they are made. Returns the
-        task that is being decided on at that time, and until when; none, if the scheduler is free."""
+        """Accounts for all attempts that start before `now`; later ones are really made. Returns the
+        task in progress at `now` and when its attempt ends; None if the scheduler is free."""
         at, self.since = self.since, None
         assert at is not None
         ready, waiting, t_task = self._ready, self._waiting, self._t_task
@@ -70,7 +70,7 @@ class VainAttempts:
             self._ready.put_back(pod)
 
     def earliest_attempt(self, number: int) -> int:
-        """Before then no attempt that is the task's `number`th begins."""
+        """A lower bound on when any task's attempt number `number` can start."""
         assert self.since is not None
         return self.since + (number - self.most - 1) * (self._t_task + self._retry)
 
@@ -79,17 +79,17 @@ class VainAttempts:
         self._unreported_by_job[job] += time
 
     def take_unreported(self, job: int) -> EarlierTime | None:
-        """The time that was not reported, in all and on a job; it counts as reported from now on."""
+        """The unreported time, in total and on a job; it counts as reported from now on."""
         total, self._unreported = self._unreported, 0
         on_job = self._unreported_by_job.pop(job, 0)
         return EarlierTime(total, on_job) if total or on_job else None
 
     def take_passed(self) -> int:
-        """How many attempts were passed over since the last call."""
+        """Number of attempts skipped since the last call."""
         passed, self._passed = self._passed, 0
         return passed
 
     def recount(self) -> None:
-        """How often the tasks that are still there have been tried at most."""
+        """Recomputes the largest number of attempts among remaining tasks."""
         pods = [pod for pod in self._ready if isinstance(pod, Pod)]
         self.most = max((pod.attempts for pod in (*pods, *self._waiting)), default=0)

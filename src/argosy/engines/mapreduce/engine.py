@@ -25,11 +25,12 @@ from argosy.model.events import (
 
 
 class MapReduceSettings(ScalingSettings, frozen=True):
-    """How a job's own workers are placed, and how many others it may get."""
+    """How a job's own workers are placed, and how many extra ones it may get."""
 
 
 class MapReduce(SerialScheduler):
-    """Jobs get the workers they asked for as from any serial scheduler; `Scaling` does the rest."""
+    """A serial scheduler places the workers that jobs ask for; `Scaling` adds and releases extra
+    ones."""
 
     name: ClassVar[str] = "mapreduce"
     summary: ClassVar[str] = "Shared state; MapReduce jobs get extra workers from idle resources."

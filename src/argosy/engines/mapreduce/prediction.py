@@ -9,7 +9,7 @@ from argosy.model.jobs import Job
 
 
 class History:
-    """Mean durations of activities by program and phase, over all activities that ended."""
+    """Mean durations of ended activities, by program and phase."""
 
     def __init__(self) -> None:
         self._known: defaultdict[tuple[str | None, int], list[int]] = defaultdict(lambda: [0, 0])
@@ -22,7 +22,8 @@ class History:
             sums[1] += activities * duration
 
     def average(self, job: Job, phase: int) -> int | None:
-        """Of the job's program, or of all programs where it has not run yet; none if none has."""
+        """The mean for the job's program, or for all programs if it has not run yet; None without any
+        data."""
         for program in (job.program, None):
             if (program, phase) in self._known:
                 activities, total = self._known[program, phase]
@@ -31,17 +32,17 @@ class History:
 
 
 class Workers:
-    """The workers of one job as its scheduler knows them, and how far they should have come."""
+    """A job's workers as its scheduler knows them, and their expected progress."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        #: Of those asked for, how many run; beyond these, the tasks that run.
+        #: Number of running workers that the job asked for; running extra workers.
         self.own = 0
         self.extras: list[int] = []
-        #: Indices below were given to extra workers before.
+        #: Lower indices have already been used for extra workers.
         self.next_index = job.tasks
         self.phase = 0
-        #: Worker-microseconds of the phase until `_since`.
+        #: Worker-microseconds spent in the phase until `_since`.
         self._done = 0
         self._since = 0
 
@@ -51,11 +52,11 @@ class Workers:
 
     @property
     def useful(self) -> int:
-        """More workers than this would find nothing to do, in this phase or a later one."""
+        """The most workers that would have something to do, in this phase or a later one."""
         return max(self.job.activities[self.phase :])
 
     def settle(self, now: int) -> None:
-        """To be called before the number of workers changes."""
+        """Must be called before the number of workers changes."""
         rate = min(self.count, self.job.activities[self.phase])
         self._done += rate * (now - self._since)
         self._since = now
@@ -65,8 +66,8 @@ class Workers:
         self._done, self._since = 0, now
 
     def time_left(self, history: History, now: int) -> list[tuple[int, int]] | None:
-        """Work left and largest useful number of workers, phase by phase; none without a history. Later
-        phases of which nothing is known are left out."""
+        """Remaining work and largest useful number of workers, per phase; None without history for the
+        current phase. Later phases without history are left out."""
         self.settle(now)
         left = []
         for number in range(self.phase, len(self.job.activities)):
@@ -78,28 +79,28 @@ class Workers:
             activities = self.job.activities[number]
             work = activities * average
             if number == self.phase:
-                # A run that is slower than those before it still has something to do.
+                # A run that is slower than past ones still has something left to do.
                 work = max(work - self._done, average)
             left.append((work, activities))
         return left
 
 
 def time_with(left: list[tuple[int, int]], workers: int) -> int:
-    """How long the work left takes so many workers."""
+    """How long this many workers need for the remaining work."""
     return sum(work // min(workers, activities) for work, activities in left)
 
 
 def best_addition(
     left: list[tuple[int, int]], workers: int, most: int, t_job: int, t_task: int
 ) -> int:
-    """How many workers to add, of 1, 2, 4, … and `most`, for the earliest end; 0 if none is earlier.
-    Deciding takes `t_job + t_task x added`, in which the workers there are go on."""
+    """How many workers to add (1, 2, 4, … or `most`) for the earliest end; 0 if adding none is best.
+    The decision takes `t_job + t_task x added`, during which the existing workers continue."""
     best, earliest = 0, time_with(left, workers)
     added = 1
     while most > 0:
         added = min(added, most)
         decision = t_job + t_task * added
-        # What is done meanwhile shortens the first phase only, at most to nothing.
+        # Progress in the meantime counts for the current phase only.
         work, activities = left[0]
         meanwhile = min(work, min(workers, activities) * decision)
         then = [(work - meanwhile, activities), *left[1:]]

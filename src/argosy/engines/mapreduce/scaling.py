@@ -28,7 +28,7 @@ from argosy.model.units import Micros
 
 LANE: Final = "scaling"
 TIMER: Final = "look again"
-#: The token of releases, whose answers nobody waits for.
+#: The token of releases, whose answers are ignored.
 _RELEASES: Final = 0
 
 
@@ -56,22 +56,23 @@ class Scaling:
         self._history = History()
         #: All jobs with phases that were submitted here and are not over.
         self._jobs: dict[int, Workers] = {}
-        #: Jobs to look at now, and jobs to look at again.
+        #: Jobs to consider now; jobs to consider again later.
         self._wanting: deque[int] = deque()
         self._starved: set[int] = set()
-        #: The decision under way: its job and claims. Its token is below 0, as no other lane's.
+        #: The current decision: its job and claims. Its token is negative, unlike those of other lanes.
         self._adding: tuple[int, Claims] | None = None
         self._token = 0
         self._is_timed = False
 
     def take(self, job: Job, number: int, pending: int) -> None:
-        """Of a job that another scheduler began with, some workers may run already."""
+        """Starts to track a job. If another scheduler started it, some workers may already run."""
         if number not in self._jobs:
             self._jobs[number] = Workers(job)
             self._jobs[number].own = job.tasks - pending
 
     def placed(self, tasks: TaskArray, view: View, now: int) -> Sequence[Effect]:
-        """Workers that jobs asked for run; a job of which all do may get others."""
+        """Records started workers that jobs asked for; a job that has all of them may get extra
+        ones."""
         numbers, counts = np.unique(jobs_of(tasks), return_counts=True)
         for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
             workers = self._jobs.get(number)
@@ -92,8 +93,8 @@ class Scaling:
     def end_phase(
         self, number: int, phase: int, duration: int, view: View, now: int
     ) -> Sequence[Effect]:
-        """What was measured is learnt, workers that have nothing more to do go, and the next phase may
-        want others."""
+        """Records the measured durations, releases workers with nothing left to do, and considers the
+        job for the next phase."""
         workers = self._jobs.get(number)
         if workers is None:
             return ()
@@ -123,11 +124,11 @@ class Scaling:
         return self._decide(view, now)
 
     def is_mine(self, token: int) -> bool:
-        """Whether the cell answers the decision under way."""
+        """Whether this token belongs to the current decision."""
         return self._adding is not None and token == self._token
 
     def commit(self, token: int, view: View, now: int) -> Sequence[Effect]:
-        """The decision time has passed; a job that ended meanwhile needs nothing more."""
+        """Commits when the decision time has passed, unless the job has ended."""
         if token != self._token or self._adding is None:
             return ()
         number, claims = self._adding
@@ -156,7 +157,7 @@ class Scaling:
             self._wanting.append(number)
 
     def _release(self, workers: Workers, now: int) -> Sequence[Effect]:
-        """Lets extra workers go, the youngest first, that no phase to come has an activity for."""
+        """Releases extra workers, youngest first, that no later phase has an activity for."""
         surplus = min(len(workers.extras), workers.count - workers.useful)
         if surplus <= 0:
             return ()
@@ -166,7 +167,7 @@ class Scaling:
         return (Commit(_RELEASES, Transaction(self._context.name, releases=going)),)
 
     def _decide(self, view: View, now: int) -> Sequence[Effect]:
-        """Begins with the next job that gains from more workers, if there is one."""
+        """Starts with the next job that would gain from more workers, if any."""
         effects: list[Effect] = []
         while self._wanting and self._adding is None:
             number = self._wanting.popleft()
@@ -207,14 +208,14 @@ class Scaling:
         return (Think(duration, self._token, number, LANE),)
 
     def _allowed(self, workers: Workers) -> int:
-        """How many more workers the job may get, whatever the room."""
+        """How many more workers the policy allows the job, regardless of room."""
         most = workers.useful
         if self._settings.policy == "relative-job-size":
             most = min(most, int(self._settings.times * workers.job.tasks))
         return min(most - workers.count, MOST_TASKS - workers.next_index)
 
     def _room(self, job: Job, view: View) -> int:
-        """For how many workers there is room, if all jobs that are to be looked at share it."""
+        """How many workers there is room for if all jobs under consideration share it."""
         cap = self._settings.cap if self._settings.policy == "global-cap" else 1.0
         used, capacity = view.used_total(), view.capacity_total()
         fits = [

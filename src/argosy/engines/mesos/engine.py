@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 import msgspec
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from argosy.cell import Draft, View
 from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.mesos.framework import Framework, FrameworkSettings, HoardedJob
+from argosy.engines.shared.gangs import waits_for_gang
 from argosy.engines.shared.serial import RULES, over_domains
 from argosy.engines.shared.withdrawal import added, failed, left
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
@@ -25,10 +26,13 @@ from argosy.model.events import (
     TasksLost,
     TimerFired,
 )
-from argosy.model.explanations import Explanation, Refusal, Why
+from argosy.model.explanations import LIMITS, Explanation, Refusal, Why
 from argosy.model.machines import GroupName
-from argosy.model.transactions import Claims, Transaction
+from argosy.model.transactions import Claims, MachineArray, Outcome, Transaction
 from argosy.model.units import Micros
+
+_LIMITS: Final = frozenset(map(int, LIMITS))
+_NONE: Final[MachineArray] = np.empty(0, np.int32)
 
 
 class MesosSettings(Settings, frozen=True):
@@ -43,9 +47,10 @@ class MesosSettings(Settings, frozen=True):
     t_offer: Micros = Micros(1_000)
     #: Whether an offer contains all that is free, or at most the framework's fair share of the cell.
     offers: Literal["all", "fair-share"] = "all"
-    #: How long a machine that a framework declined is not offered to it again. 0 offers it at once, as
-    #: in the Omega paper's model; Mesos itself uses 5 s.
-    refuse: Micros = Micros(0)
+    #: How long a machine that a framework declined is not offered to it again; 5 s as in Mesos. 0 offers
+    #: it at once, as in the Omega paper's model: one job that fits nowhere can then keep all other
+    #: frameworks from any offer.
+    refuse: Micros = Micros(5_000_000)
     placement: Literal["first-fit", "best-fit", "worst-fit"] = "first-fit"
     #: A node group, such as racks: a job's tasks are spread over its sets first; empty: none.
     spread: GroupName = ""
@@ -69,11 +74,11 @@ class Mesos:
         self._settings = settings
         self._context = context
         self._rule = RULES[settings.placement]
-        #: By kind of job, in the order of first appearance.
+        #: Frameworks by kind of job, in order of first appearance.
         self._frameworks: dict[str, Framework] = {}
-        #: Whether the allocator is busy making an offer.
+        #: Whether the allocator is making an offer.
         self._is_offering = False
-        #: Decisions under way, by token, until they are over or the cell has answered.
+        #: Current decisions by token, until they end or the cell has answered.
         self._decisions: dict[int, Framework] = {}
         self._token = 0
 
@@ -88,7 +93,7 @@ class Mesos:
             case DecisionDue(token) if token in self._decisions:
                 return self._decided(token, view, now)
             case Committed(token, outcome):
-                return self._committed(self._decisions.pop(token), outcome.accepted, now)
+                return self._committed(self._decisions.pop(token), outcome, now)
             case JobCancelled() | JobChanged():
                 for framework in self._frameworks.values():
                     framework.withdraw(event)
@@ -102,33 +107,37 @@ class Mesos:
         if kind not in self._frameworks:
             usual = FrameworkSettings(self._settings.t_job, self._settings.t_task)
             own = self._settings.frameworks.get(kind, usual)
-            self._frameworks[kind] = Framework(kind, own, self._settings.refuse)
+            self._frameworks[kind] = Framework(
+                kind, own, self._settings.refuse, failed_first=self._settings.retry == "first"
+            )
         return self._frameworks[kind]
 
     def _name(self, framework: Framework) -> str:
         return f"{self._context.name}:{framework.kind}"
 
     def _next_offer(self, now: int) -> Sequence[Effect]:
-        """The allocator begins an offer if it is idle and somebody has use for one."""
+        """Starts an offer if the allocator is idle and some framework wants one."""
         if self._is_offering or not any(f.wants_offers for f in self._frameworks.values()):
             return ()
         self._is_offering = True
         return (WakeMe(now + self._settings.t_offer, "offer"),)
 
     def _offer(self, view: View, now: int) -> Sequence[Effect]:
-        """What is free and not set aside for others goes to the neediest framework that wants it, as far
-        as its filters let it."""
+        """Offers everything free and not set aside to the neediest framework whose filters accept some
+        of it."""
         wanting = [f for f in self._frameworks.values() if f.wants_offers]
         wanting.sort(key=lambda f: self._dominant_share(f, view))
         available = self._available(view)
+        effects: list[Effect] = []
         for framework in wanting:
             offer = framework.acceptable(available, view, now)
             if offer.any():
-                return self._make_offer(framework, offer, view, now)
+                return (*effects, *self._make_offer(framework, offer, view, now))
+            effects.extend(framework.unoffered(available, view, now))
         if not wanting:
             return ()
         self._is_offering = True
-        return (WakeMe(now + self._settings.t_idle, "offer"),)
+        return (*effects, WakeMe(now + self._settings.t_idle, "offer"))
 
     def _make_offer(
         self, framework: Framework, offer: NDArray[np.int64], view: View, now: int
@@ -146,7 +155,7 @@ class Mesos:
         return (thinking, *self._next_offer(now))
 
     def _available(self, view: View) -> NDArray[np.int64]:
-        """What is free, less what is on offer or hoarded; a lost machine may leave less than nothing."""
+        """Free resources minus those offered or hoarded; at least 0, even if a machine was lost."""
         available = view.free()
         for framework in self._frameworks.values():
             works = [*framework.queue, *filter(None, [framework.deciding])]
@@ -161,7 +170,7 @@ class Mesos:
         return max(held[name] / amount for name, amount in there.items() if amount)
 
     def _fair_part(self, available: NDArray[np.int64], view: View) -> NDArray[np.int64]:
-        """Whole machines, from a random one on, up to a framework's even share of the cell."""
+        """Whole machines, starting at a random one, up to a framework's equal share of the cell."""
         fair = np.array(list(view.capacity_total().values()), np.int64) // len(self._frameworks)
         start = self._context.random.below(max(1, len(available)))
         order = np.roll(np.arange(len(available)), -start)
@@ -200,19 +209,18 @@ class Mesos:
             if len(framework.unplaced):
                 work.tasks = framework.unplaced
                 work.held = _held(work.hoard, view)
-                return self._conclude(framework, now)
+                framework.explains.append(_explain_hoard(work))
+                return self._conclude(framework, now, framework.claims.machines)
             framework.claims = Claims.joined(work.hoard)
         if framework.claims is None:
-            return self._conclude(framework, now)
+            return self._conclude(framework, now, _NONE)
         self._decisions[token] = framework
         framework.is_committing = True
         transaction = Transaction(self._name(framework), framework.claims, atomic=work.job.gang)
         return (Commit(token, transaction),)
 
-    def _committed(
-        self, framework: Framework, accepted: NDArray[np.bool_], now: int
-    ) -> Sequence[Effect]:
-        work, claims = framework.deciding, framework.claims
+    def _committed(self, framework: Framework, outcome: Outcome, now: int) -> Sequence[Effect]:
+        work, claims, accepted = framework.deciding, framework.claims, outcome.accepted
         assert work is not None
         assert claims is not None
         work.tasks = np.sort(np.concatenate([framework.unplaced, claims.tasks[~accepted]]))
@@ -222,13 +230,17 @@ class Mesos:
         for event in framework.withdrawals:
             work.job, work.tasks = event.job, left(work.tasks, event)
         framework.withdrawals.clear()
-        return self._conclude(framework, now)
+        is_limited = not _LIMITS.isdisjoint(outcome.whys.tolist())
+        used = claims.machines[accepted]
+        return self._conclude(framework, now, used, is_limited=is_limited)
 
-    def _conclude(self, framework: Framework, now: int) -> Sequence[Effect]:
+    def _conclude(
+        self, framework: Framework, now: int, used: MachineArray, *, is_limited: bool = False
+    ) -> Sequence[Effect]:
         """What was offered and not used goes back to the allocator."""
         work = framework.deciding
         assert work is not None
-        framework.decline(now)
+        framework.decline(now, used, is_limited=is_limited)
         framework.deciding = framework.offer = framework.claims = None
         effects: list[Effect] = list(framework.explains)
         if len(work.tasks):
@@ -245,6 +257,13 @@ class Mesos:
 def _give_up(work: HoardedJob) -> Abandon:
     tasks = np.concatenate([work.tasks, *(claims.tasks for claims in work.hoard)])
     return Abandon(tasks, Explanation(refused=Refusal(Why.ATTEMPTS, lacking=work.attempts)))
+
+
+def _explain_hoard(work: HoardedJob) -> Explain:
+    """Why tasks wait although the machines that they are to get are held for them."""
+    hoarded = np.sort(np.concatenate([claims.tasks for claims in work.hoard]))
+    count = len(hoarded)
+    return Explain(hoarded, waits_for_gang(count + len(work.tasks), count))
 
 
 def _held(hoard: list[Claims], view: View) -> NDArray[np.int64]:

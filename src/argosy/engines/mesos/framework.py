@@ -13,13 +13,14 @@ from argosy.cell.bitmaps import to_mask
 from argosy.engines.shared.serial import KindTime
 from argosy.engines.shared.withdrawal import Withdrawal, claims_left, left
 from argosy.model.effects import Explain
+from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import Job
-from argosy.model.transactions import Claims, TaskArray
-from argosy.model.units import Micros
+from argosy.model.transactions import Claims, MachineArray, TaskArray
+from argosy.model.units import Micros, format_duration
 
 
 class FrameworkSettings(KindTime, frozen=True):
-    """How long a framework decides, and its filters: what it wants to be offered."""
+    """A framework's decision time and filters."""
 
     #: Only machines with all these attributes are offered.
     only: dict[str, str] = msgspec.field(default_factory=dict)
@@ -30,7 +31,7 @@ class FrameworkSettings(KindTime, frozen=True):
 
 
 class HoardedJob:
-    """What is left to place of one job, and the claims hoarded for it until they are all there."""
+    """The unplaced tasks of one job, and the claims hoarded for it until they are complete."""
 
     __slots__ = ("attempts", "held", "hoard", "job", "number", "tasks")
 
@@ -40,11 +41,11 @@ class HoardedJob:
         self.tasks = tasks
         self.attempts = 0
         self.hoard: list[Claims] = []
-        #: What the hoard asks for, per machine and dimension.
+        #: Resources of the hoard, per machine and dimension.
         self.held: NDArray[np.int64] | None = None
 
     def withdraw(self, event: Withdrawal) -> None:
-        """What was hoarded for a job of which tasks are withdrawn is given up."""
+        """If tasks of the job are withdrawn, its hoard is given up."""
         if self.number == event.number:
             hoarded = [claims.tasks for claims in self.hoard]
             self.job = event.job
@@ -54,15 +55,19 @@ class HoardedJob:
 
 
 class Framework:
-    """Its queue, the offer under decision, and the filters. What it declined is not offered to it again
-    for a while, unless the machine has more by then or the framework has a new job."""
+    """A framework's queue, current offer and filters. A declined machine is not offered again for a
+    while, unless it has more free by then or the framework has a new job."""
 
-    def __init__(self, kind: str, settings: FrameworkSettings, refuse: int) -> None:
+    def __init__(
+        self, kind: str, settings: FrameworkSettings, refuse: int, *, failed_first: bool
+    ) -> None:
+        """With `failed_first`, a job that could not be placed is tried again before all others."""
         self.kind = kind
         self.settings = settings
+        self._failed_first = failed_first
         self.queue: deque[HoardedJob] = deque()
         self.deciding: HoardedJob | None = None
-        #: The offer under decision, per machine and dimension.
+        #: The current offer, per machine and dimension.
         self.offer: NDArray[np.int64] | None = None
         self.claims: Claims | None = None
         #: Whether the claims are on their way, and what was withdrawn since.
@@ -71,21 +76,28 @@ class Framework:
         self.explains: list[Explain] = []
         self.unplaced = np.empty(0, np.int64)
         self._refuse = refuse if settings.refuse is None else settings.refuse
-        #: Per machine, what was declined there and until when that counts.
+        #: What was declined on each machine, and until when that counts.
         self._declined = np.zeros((0, 0), np.int64)
         self._until = np.zeros(0, np.int64)
+        #: Why it was offered nothing when its jobs were last told, and the jobs that came since.
+        self._told: frozenset[str] = frozenset()
+        self._untold: list[HoardedJob] = []
 
     @property
     def wants_offers(self) -> bool:
         return bool(self.queue) and self.deciding is None
 
     def submit(self, work: HoardedJob) -> None:
-        """New work may have use for what was declined."""
+        """Queues a job; it may want what was declined."""
         self.queue.append(work)
+        if len(self._untold) > 2 * len(self.queue):
+            # Most have been tried since, and need not be told.
+            self._untold = [each for each in self._untold if not each.attempts]
+        self._untold.append(work)
         self._until[:] = 0
 
     def withdraw(self, event: Withdrawal) -> None:
-        """Leaves out tasks that nobody wants any more."""
+        """Drops withdrawn tasks."""
         for work in self.queue:
             work.withdraw(event)
         self.queue = deque(work for work in self.queue if len(work.tasks))
@@ -96,34 +108,75 @@ class Framework:
             return
         self.explains = []
         if self.deciding.job.gang:
-            # What was hoarded may be all that is left: the job is decided on anew.
+            # The hoard may be all that is left, so the job is decided again.
             self.claims, self.unplaced = None, self.unplaced[:0]
         self.deciding.withdraw(event)
         self.claims, self.unplaced = claims_left(self.claims, event), left(self.unplaced, event)
 
     def acceptable(self, available: NDArray[np.int64], view: View, now: int) -> NDArray[np.int64]:
         """What of `available` passes the filters."""
-        passes = np.ones(len(available), np.bool_)
-        if self.settings.only:
-            passes &= to_mask(view.where(self.settings.only), view.machines)
-        for name, value in self.settings.avoid.items():
-            passes &= ~to_mask(view.where({name: value}), view.machines)
-        if len(self._until) == len(available):
-            passes &= (self._until <= now) | (available > self._declined).any(axis=1)
+        passes = self._wanted(view) & ~self._refused(available, now)
         return available if passes.all() else np.where(passes[:, None], available, 0)
 
-    def decline(self, now: int) -> None:
-        """Some tasks found no place in the offer: what was of no use is refused for a while, unless a
-        job that was never tried may have use for it."""
-        if not self._refuse or self.offer is None or not len(self.unplaced):
+    def _wanted(self, view: View) -> NDArray[np.bool_]:
+        """Machines by their attributes."""
+        wanted = np.ones(view.machines, np.bool_)
+        if self.settings.only:
+            wanted &= to_mask(view.where(self.settings.only), view.machines)
+        for name, value in self.settings.avoid.items():
+            wanted &= ~to_mask(view.where({name: value}), view.machines)
+        return wanted
+
+    def _refused(self, available: NDArray[np.int64], now: int) -> NDArray[np.bool_]:
+        """Machines that were declined and have no more than then."""
+        if len(self._until) != len(available):
+            return np.zeros(len(available), np.bool_)
+        refused: NDArray[np.bool_] = self._until > now
+        return refused & ~(available > self._declined).any(axis=1)
+
+    def decline(self, now: int, used: MachineArray, *, is_limited: bool) -> None:
+        """Some tasks found no place in the offer, or the framework is at its limit: what was of no use
+        is refused for a while, unless a job that was never tried may have use for it."""
+        if not self._refuse or self.offer is None or not (len(self.unplaced) or is_limited):
             return
-        if any(not work.attempts for work in self.queue):
+        if not self._failed_first and any(not work.attempts for work in self.queue):
             return
         if len(self._until) != len(self.offer):
             self._until = np.zeros(len(self.offer), np.int64)
             self._declined = np.zeros_like(self.offer)
         unused: NDArray[np.bool_] = np.asarray(self.offer.any(axis=1))
-        if self.claims is not None:
-            unused[self.claims.machines] = False
+        unused[used] = False
         self._until[unused] = now + self._refuse
         self._declined[unused] = self.offer[unused]
+
+    def unoffered(self, available: NDArray[np.int64], view: View, now: int) -> list[Explain]:
+        """Why the framework is offered nothing, for jobs that were never tried and were not told yet."""
+        free, there = view.free().any(axis=1), available.any(axis=1)
+        wanted, refused = self._wanted(view), self._refused(available, now)
+        masks = {
+            "full": ~free,
+            "offered": free & ~there,
+            "not wanted": there & ~wanted,
+            "declined": there & wanted & refused,
+        }
+        ruled_out = {name: int(mask.sum()) for name, mask in masks.items() if mask.any()}
+        jobs = self._untold if self._told == ruled_out.keys() else [*self.queue]
+        self._told, self._untold = frozenset(ruled_out), []
+        told = Explanation(
+            looked_at=view.machines,
+            ruled_out=ruled_out,
+            refused=Refusal(Why.NOT_OFFERED),
+            remedy=self._remedy(ruled_out),
+        )
+        return [Explain(work.tasks, told) for work in jobs if not work.attempts and len(work.tasks)]
+
+    def _remedy(self, ruled_out: dict[str, int]) -> str:
+        if "declined" in ruled_out:
+            return (
+                f"wait: declined machines are offered again after {format_duration(self._refuse)}"
+            )
+        if "offered" in ruled_out:
+            return "wait until others return their offers, or set offers = 'fair-share'"
+        if "full" in ruled_out:
+            return "wait until tasks end, or add a machine"
+        return f"change the filters of the framework {self.kind}, or add a machine that passes them"

@@ -9,7 +9,7 @@ from argosy.engines.shared.serial import KindTime, PendingJob, SerialScheduler, 
 
 
 class MonolithicSettings(SerialSettings, frozen=True):
-    """How long a monolithic scheduler decides, for all jobs alike or by kind."""
+    """Decision times: the same for all jobs, or by kind."""
 
     #: Decision times by kind of job; all other kinds take t_job and t_task.
     paths: dict[str, KindTime] = msgspec.field(default_factory=dict)

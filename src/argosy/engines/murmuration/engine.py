@@ -42,7 +42,7 @@ _RETRY = "retry"
 
 
 class RankedTasks(NamedTuple):
-    """Tasks of one job that are to be placed; they sort by rank, then by arrival."""
+    """Tasks of one job to be placed; they sort by rank, then by arrival."""
 
     rank: int
     arrival: int
@@ -85,17 +85,17 @@ class Murmuration:
             self._view.record_times()
         self._queue: list[RankedTasks] = []
         self._arrivals = 0
-        #: The work of all jobs that have come.
+        #: The total work of all jobs so far.
         self._pushed = 0
-        #: Tasks for which there is no machine: none is large enough, or all queues are full.
+        #: Tasks without a machine: none is large enough, or all queues are full.
         self._stuck: list[WaitingTasks] = []
         self._will_retry = False
         self._deciding: RankedTasks | None = None
-        #: As published: gossip about the decision under way, sent when it is over.
+        #: In the published form: gossip about the current decision, sent when it ends.
         self._gossip: list[Effect] = []
-        #: What tasks of each shape ask for; the view knows these.
+        #: The request of each shape that the view has been given.
         self._requests: dict[int, tuple[int, ...]] = {}
-        #: Numbers for the view of what tasks require and prefer.
+        #: Numbers by which the view knows sets of requirements and preferences.
         self._sets: dict[
             tuple[tuple[tuple[str, str], ...], ...],
             tuple[int, NDArray[np.uint8] | None, NDArray[np.uint8] | None],
@@ -143,7 +143,7 @@ class Murmuration:
         return ()
 
     def _withdraw(self, event: Withdrawal) -> None:
-        """Ranks stay as they were: what a job is still to bring would change them little."""
+        """Ranks do not change: the remaining tasks of a job would change them little."""
         self._stuck = [work for work in (update(w, event) for w in self._stuck) if len(work[2])]
         queue = (self._updated(work, event) for work in self._queue)
         self._queue = [work for work in queue if len(work.tasks)]
@@ -165,7 +165,8 @@ class Murmuration:
         if self._settings.order == "shortest-job":
             rank = sum(self._estimate(job, number, group) * group.count for group in job.groups)
             if self._settings.slack:
-                # Who comes s x w of work later than a job of work w ranks behind it, however short.
+                # A job that arrives more than slack x w of work after a job of work w ranks behind it,
+                # however short it is.
                 self._pushed, rank = self._pushed + rank, self._pushed + self._settings.slack * rank
         self._arrivals += 1
         heapq.heappush(self._queue, RankedTasks(rank, self._arrivals, job, number, tasks))
@@ -178,7 +179,7 @@ class Murmuration:
         return self._settings.unknown_estimate if known is None else known
 
     def figures(self) -> dict[str, float]:
-        """How good learnt estimates were, all that was reported included."""
+        """The quality of learnt estimates, including everything reported so far."""
         if self._learner is None:
             return {}
         self._view.settle(LARGEST)
@@ -186,7 +187,8 @@ class Murmuration:
         return self._learner.figures()
 
     def _begin(self, view: View, now: int) -> Sequence[Effect]:
-        """Decide on the next job, unless one is decided on or the view is still to come."""
+        """Decides on the next job, unless one is being decided or peers have not yet sent their
+        views."""
         if self._deciding is not None or not self._queue or self._peers.is_asking:
             return ()
         work = self._deciding = heapq.heappop(self._queue)
@@ -287,8 +289,8 @@ class Murmuration:
     def _eligible(
         self, group: TaskGroup, view: View
     ) -> tuple[int, NDArray[np.uint8] | None, NDArray[np.uint8] | None, int]:
-        """A number for what a group requires and prefers, the machines that have each, and what it costs
-        to be elsewhere. The number 0 stands for nothing of either."""
+        """A number for the group's requirements and preferences, the machines that satisfy each, and
+        the penalty for other machines. Number 0: no requirements or preferences."""
         locality = self._settings.locality if group.prefers else 0
         if not group.requires and not locality:
             return 0, None, None, 0
@@ -339,8 +341,8 @@ class Murmuration:
         view: View,
         now: int,
     ) -> list[Effect]:
-        """Lost tasks no longer wait where they were; peers hear of that from here alone. A machine whose
-        queue was full is left alone until something has ended there."""
+        """Removes lost tasks from the view and tells the peers, who do not learn of it otherwise. A
+        machine whose queue was full is not used until something has ended there."""
         self._view.settle(now)
         if why is Why.QUEUE_FULL:
             for machine in set(machines.tolist()):

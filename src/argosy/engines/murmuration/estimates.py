@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from argosy.model.jobs import Job
 from argosy.model.tasks import jobs_of
 
-#: Running times that are remembered per name, and how many make an estimate.
+#: Running times remembered per name; how many are enough for an estimate.
 MEMORY: Final = 1_000
 ENOUGH: Final = 5
 _ERRORS: Final = 100_000
@@ -26,18 +26,18 @@ class Learner:
     def __init__(self, quantile: float) -> None:
         self._quantile = quantile
         self._times: dict[tuple[str, ...], deque[int]] = {}
-        #: Jobs that were asked about and have not ended: their names, tasks left, and the estimate.
+        #: Open jobs with an estimate requested: names, tasks left, and the estimate.
         self._open: dict[int, tuple[tuple[tuple[str, ...], ...], int, int | None]] = {}
         self._errors: deque[float] = deque(maxlen=_ERRORS)
 
     @staticmethod
     def names(job: Job) -> tuple[tuple[str, ...], ...]:
-        """From the narrowest to the widest."""
+        """From narrowest to widest."""
         stem = job.id.rstrip("0123456789")
         return ((job.owner, stem), (job.owner,), ())
 
     def estimate(self, job: Job, number: int) -> int | None:
-        """What is known of such jobs; nothing, if nothing is."""
+        """The estimate from similar jobs; None if too few have ended."""
         if number in self._open:
             return self._open[number][2]
         names, found = self.names(job), None
@@ -50,7 +50,8 @@ class Learner:
         return found
 
     def learn(self, tasks: NDArray[np.int64], times: NDArray[np.int64]) -> None:
-        """Tasks ended after so long; those of jobs that others placed are passed over."""
+        """Records running times of ended tasks; tasks of jobs that other schedulers placed are
+        ignored."""
         for number, time in zip(jobs_of(tasks).tolist(), times.tolist(), strict=True):
             known = self._open.get(number)
             if known is None:

@@ -35,7 +35,7 @@ class Peers:
         self.is_asking = False
         self._unasked: list[str] = []
         self._round = 0
-        #: Whether a time to compare is set, and the digest at the last one.
+        #: Whether a comparison is scheduled, and the digest at the last one.
         self._will_compare = False
         self._compared = 0
 
@@ -92,7 +92,7 @@ class Peers:
         return (Send((sender,), Waits(self._state())),)
 
     def _state(self, jobs: NDArray[np.int64] | None = None) -> WaitColumns:
-        """What the view holds, or of some jobs."""
+        """The contents of the view, or its entries for some jobs."""
         return columns_of(self._waits.state(jobs))
 
     def fire(self, name: str, now: int) -> Sequence[Effect]:
@@ -105,7 +105,7 @@ class Peers:
         return ()
 
     def keep_comparing(self, now: int) -> Sequence[Effect]:
-        """Set the next time to compare, unless there is one."""
+        """Schedules the next comparison, unless one is scheduled."""
         period = self._settings.anti_entropy
         if not period or self._will_compare or self._settings.as_published:
             return ()
@@ -120,7 +120,7 @@ class Peers:
         digest = self._waits.digest
         peer = self._context.peers[self._context.random.below(len(self._context.peers))]
         effects: list[Effect] = [Send((peer,), Digest(digest))]
-        # Where nothing moves any more, once is enough.
+        # If nothing has changed since, one comparison is enough.
         if digest != self._compared:
             effects.extend(self.keep_comparing(now))
         self._compared = digest

@@ -17,9 +17,9 @@ from argosy.model.explanations import Explanation
 from argosy.model.jobs import Job
 from argosy.model.transactions import TaskArray, Transaction
 
-#: How long a scheduler that has its share waits until it looks again, where it has no time of its own.
+#: How long a scheduler that has reached its share waits before it looks again, if no other time is set.
 SHORTEST_REST: Final = 1_000
-#: The token of what is only said; decisions have tokens from 1 on.
+#: The token of announcements; decisions have tokens from 1.
 _WANTS: Final = 0
 
 
@@ -59,15 +59,15 @@ class Omega(SerialScheduler):
         super().__init__(settings, context)
         self._settings = settings
         self._fair = FairShare(context.name, settings.weight) if settings.weight else None
-        #: The machines of each region that was looked at, of so many machines in all.
+        #: The machines of each region searched so far; the number of machines they were computed for.
         self._regions: dict[int, Bitmap] = {}
         self._known = 0
-        #: How many tasks the decision under way is about.
+        #: Number of tasks in the current decision.
         self._asked = 0
         self._now = 0
-        #: As it was when the decision under way began.
+        #: The share at the start of the current decision.
         self._share: Share | None = None
-        #: Whether a timer is set for the end of a rest, and the job that was last told of one.
+        #: Whether a timer for the end of a rest is set; the job to which a rest was last explained.
         self._rests = False
         self._told = -1
 
@@ -106,7 +106,7 @@ class Omega(SerialScheduler):
         return super()._begin(view)
 
     def _rest(self, work: PendingJob, share: Share, view: View) -> Sequence[Effect]:
-        """At its share the scheduler waits until others want less, or something of its own ends."""
+        """At its share, the scheduler waits until others want less or one of its own tasks ends."""
         if self._rests:
             return ()
         self._rests = True
@@ -131,7 +131,7 @@ class Omega(SerialScheduler):
         return effects
 
     def part(self, work: PendingJob, view: View) -> TaskArray:
-        """What is placed together may go beyond the share together: else it could never be placed."""
+        """Tasks placed together may exceed the share together; otherwise they could never be placed."""
         part = work.tasks
         if self._share is not None and not self._terms.atomic:
             part = part[: self._share.first(work.job, part, view)]
@@ -142,7 +142,7 @@ class Omega(SerialScheduler):
         return self._settings.t_job + self._settings.t_task * self._asked
 
     def terms(self, work: PendingJob) -> CommitTerms:
-        """A job that starves is judged by room alone: changes elsewhere must not make it lose again."""
+        """A starving job is checked for room only: other changes must not make it lose again."""
         is_starving = self._is_starving(work)
         return CommitTerms(
             atomic=work.job.gang or self._settings.transaction == "atomic",
@@ -168,7 +168,8 @@ class Omega(SerialScheduler):
         return chain(first, regions)
 
     def _regions_in_turn(self) -> Iterable[int]:
-        """Its own, which replicas have far apart and others by their name, then the rest at random."""
+        """Its own region first (replicas have regions far apart, other schedulers depend on their
+        names), then the rest at random."""
         others = list(range(self._settings.regions))
         replicas = sorted((self._context.name, *self._context.peers))
         apart = max(1, len(others) // len(replicas)) * replicas.index(self._context.name)

@@ -27,15 +27,15 @@ from argosy.model.transactions import Claims, TaskArray, Wants
 
 Amounts = NDArray[np.float64]
 
-#: What a scheduler wants counts for so long after it said so: one that stopped is forgotten then.
+#: How long an announcement counts, so that a scheduler that has stopped is forgotten.
 LEASE: Final = 300_000_000
-#: Shares that differ by less are equal: a task is more than that of any cell.
+#: Smaller differences between shares are ignored; any task's share of a cell is larger.
 _NOTHING: Final = 1e-12
 
 
 def fair_shares(room: Amounts, demands: Amounts, weights: Sequence[float]) -> Amounts:
-    """The dominant share that each owner is entitled to. `room` and the rows of `demands` are parts of
-    the cell's capacity by resource; each weight is above 0."""
+    """The dominant share that each owner is entitled to. `room` and the rows of `demands` are fractions
+    of the cell's capacity per resource; weights are positive."""
     wanted = demands.max(axis=1)
     along = demands / np.maximum(wanted, _NOTHING)[:, None]
     rates = np.array(weights, np.float64)
@@ -55,19 +55,19 @@ def fair_shares(room: Amounts, demands: Amounts, weights: Sequence[float]) -> Am
 
 
 class FairShare:
-    """What one scheduler wants, has said, and may take."""
+    """One scheduler's demand, its last announcement, and its share."""
 
     def __init__(self, name: str, weight: float) -> None:
         self._name = name
         self._weight = weight
         self._dimensions: tuple[str, ...] = ()
-        #: What its pending tasks ask for, by dimension.
+        #: The total request of its pending tasks, per dimension.
         self._wanted = np.zeros(0, np.int64)
         self._said: Wants | None = None
 
     def want(self, job: Job, tasks: TaskArray, view: View) -> None:
-        """Tasks that no machine could hold even if it were empty do not count: nothing kept free for
-        them would help."""
+        """Adds tasks to the demand. Tasks too large for any machine do not count: keeping room free for
+        them would not help."""
         capacity = view.capacity()
         self._widen(view)
         for group, mine in job.tasks_by_group(tasks):
@@ -82,7 +82,7 @@ class FairShare:
             self._take_off(np.array(group.request.within(self._dimensions), np.int64) * len(mine))
 
     def _widen(self, view: View) -> None:
-        """Resources may have come since the last time; they come at the end."""
+        """Adds resources that are new since the last call; they come last."""
         if self._dimensions != view.dimensions:
             self._dimensions = view.dimensions
             self._wanted = _padded(self._wanted, len(view.dimensions))
@@ -92,15 +92,15 @@ class FairShare:
         self._take_off(_asked(claims, accepted, view))
 
     def want_nothing(self) -> None:
-        """Nothing is pending, whatever the count says of tasks that came and went by other ways."""
+        """Nothing is pending: resets the demand, which may have drifted."""
         self._wanted[:] = 0
 
     def _take_off(self, amounts: NDArray[np.int64]) -> None:
         self._wanted = np.maximum(self._wanted - amounts, 0)
 
     def to_say(self, now: int) -> Wants | None:
-        """What the others should hear, if they have not heard it: that it wants at all, or a tenth more
-        or less than they know, or that it still does."""
+        """The announcement to make, or None: if demand is new, has changed by a tenth, or is about to
+        expire."""
         said = np.array(self._said.amounts if self._said else (), np.int64)
         said = _padded(said, len(self._wanted))
         is_new = (np.abs(self._wanted - said) * 10 > np.maximum(self._wanted, said)).any()
@@ -111,7 +111,7 @@ class FairShare:
         return self._said
 
     def share(self, view: View, now: int) -> Share:
-        """What it may hold, seen from the cell as it is."""
+        """The share that the scheduler may hold, given the current cell."""
         self._widen(view)
         whole = np.maximum(_amounts(view.capacity_total()), 1.0)
         names, demands, weights = [self._name], [self._wanted / whole], [self._weight]
@@ -123,7 +123,7 @@ class FairShare:
         held = [_amounts(view.held_by(name)) / whole for name in names]
         if len(names) == 1:
             return Share(np.inf, held[0], whole)
-        # What those who want nothing hold is not there to be shared.
+        # Resources held by schedulers without demand are not shared out.
         room = 1.0 - _amounts(view.used_total()) / whole + np.sum(held, axis=0)
         totals = np.array(demands) + np.array(held)
         if (totals.sum(axis=0) <= room).all():
@@ -134,7 +134,7 @@ class FairShare:
 
 
 class Share(msgspec.Struct, frozen=True):
-    """The dominant share one may hold, infinite where it does not bind; what one holds, as parts of the
+    """The largest dominant share allowed (infinite: no bound); what is held, as fractions of the
     capacity; and the capacity."""
 
     most: float
@@ -146,15 +146,15 @@ class Share(msgspec.Struct, frozen=True):
         return float(self.held.max()) >= self.most - _NOTHING
 
     def refusal(self, request: Resources, view: View) -> Refusal:
-        """Why a task is not claimed, with what it would be beyond the share."""
+        """Why a task is not claimed, with the amount by which it would exceed the share."""
         at = int(self.held.argmax())
         name, held, whole = view.dimensions[at], float(self.held[at]), float(self.whole[at])
         over = request.within(view.dimensions)[at] + round((held - self.most) * whole)
         return Refusal(Why.RESOURCE_LIMIT, dimension=name, lacking=over)
 
     def first(self, job: Job, tasks: TaskArray, view: View) -> int:
-        """How many of `tasks`, the first ones, may be claimed: until the share is reached, the task that
-        reaches it included."""
+        """How many of `tasks`, from the first, may be claimed: up to and including the one that reaches
+        the share."""
         if self.most == np.inf:
             return len(tasks)
         count, held = 0, self.held
@@ -177,7 +177,7 @@ def _padded(amounts: NDArray[np.int64], width: int) -> NDArray[np.int64]:
 
 
 def _asked(claims: Claims, which: NDArray[np.bool_], view: View) -> NDArray[np.int64]:
-    """What some of the claims ask for together."""
+    """The total request of some of the claims."""
     shapes, counts = np.unique(claims.shapes[which], return_counts=True)
     amounts = np.zeros(len(view.dimensions), np.int64)
     for shape, count in zip(shapes.tolist(), counts.tolist(), strict=True):

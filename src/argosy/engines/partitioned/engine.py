@@ -13,7 +13,7 @@ Share = Annotated[float, Meta(ge=0, le=1, description="a share from 0 to 1")]
 
 
 class PartitionedSettings(SerialSettings, frozen=True):
-    """Which part of the machines a fleet entry's schedulers have; replicas share it out evenly."""
+    """The part of the machines for a fleet entry's schedulers; replicas divide it equally."""
 
     #: Where this scheduler's part of the machines begins and ends, as shares of all, in order.
     begin: Share = 0.0
@@ -44,7 +44,7 @@ class Partitioned(SerialScheduler):
         return self._part
 
     def _cut(self, view: View) -> Bitmap:
-        """This replica's part of the entry's part, as a bitmap."""
+        """This replica's part, as a bitmap."""
         begin, end = (
             round(share * view.machines) for share in (self._settings.begin, self._settings.end)
         )

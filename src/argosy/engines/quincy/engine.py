@@ -2,14 +2,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from argosy.engines.api import Settings
+from argosy.engines.api import RunFacts, SettingMismatch, Settings
+from argosy.engines.families.flow.policies import policy_mismatch
 from argosy.engines.families.flow.scheduler import FlowScheduler
 from argosy.engines.families.flow.settings import FlowSettings, PolicyName
 from argosy.solvers.flow import Algorithm
 
 
 class QuincySettings(FlowSettings, frozen=True):
-    """As Firmament's, with cost scaling from scratch."""
+    """As for Firmament, with cost scaling from scratch."""
 
     policy: PolicyName = "quincy"
     algorithm: Algorithm = Algorithm.COST_SCALING
@@ -22,3 +23,8 @@ class Quincy(FlowScheduler):
         "Min-cost max-flow over all tasks, solved from scratch by cost scaling after every change."
     )
     settings_type: ClassVar[type[Settings]] = QuincySettings
+
+    @classmethod
+    def mismatch(cls, settings: Settings, facts: RunFacts) -> SettingMismatch | None:
+        assert isinstance(settings, FlowSettings)
+        return policy_mismatch(settings, facts)

@@ -1,6 +1,6 @@
 """Tasks that run until they are stopped, for engines that queue at machines.
 
-Such tasks are claimed, not queued, because a task queued behind one would wait for ever. Shared by
+Such tasks are claimed, not queued, because a task queued behind one would wait forever. Shared by
 engines that probe and engines that read queues.
 """
 
@@ -24,21 +24,23 @@ _RETRY: Final = 1_000_000
 
 
 class EndlessTasks:
-    """Where most room is left, with another try each second for what finds none or is refused."""
+    """Places tasks where most room is left; tasks without room, or refused, are retried every
+    second."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        #: Tasks without a machine, by job number.
+        #: Tasks without a machine, by job number, in the order of their turns. A job keeps its turn,
+        #: perhaps without any tasks, while claims of it have not been answered.
         self._waiting: dict[int, tuple[Job, TaskArray]] = {}
-        #: Claims that the cell has not answered, by token, and their tasks that are still wanted.
+        #: Unanswered claims by token, and those of their tasks that are still wanted.
         self._asked: dict[int, tuple[Claims, WaitingTasks]] = {}
         self._token = 0
         self._will_retry = False
 
     @staticmethod
     def split(job: Job, tasks: TaskArray) -> tuple[TaskArray, TaskArray]:
-        """Those of `tasks` that run until stopped, and the others. Workers count among the former: one
-        that waited in a queue would leave its work to the others."""
+        """Tasks that run until stopped, and the others. Workers count as the former, because a queued
+        worker would leave its work to the others."""
         if not any(group.endless or group.activities for group in job.groups):
             return tasks[:0], tasks
         standing = [
@@ -65,7 +67,7 @@ class EndlessTasks:
             claims = draft.claims()
             self._asked[self._token] = (claims, (job, number, claims.tasks))
             effects.append(Commit(self._token, Transaction(self._context.name, claims)))
-            # Should some be refused, it is their turn before that of jobs that come later.
+            # Should some be refused, their turn is before that of jobs that come later.
             self._waiting.setdefault(number, (job, tasks[:0]))
         return effects
 
@@ -78,11 +80,19 @@ class EndlessTasks:
         return (WakeMe(now + _RETRY, TIMER),)
 
     def committed(self, event: Committed, now: int) -> Sequence[Effect]:
-        (claims, (job, number, wanted)), outcome = self._asked.pop(event.token), event.outcome
-        if outcome.all_accepted:
-            return ()
-        refused = np.intersect1d(claims.tasks[~outcome.accepted], wanted)
-        return self._wait(job, number, refused, now) if len(refused) else ()
+        claims, (job, number, wanted) = self._asked.pop(event.token)
+        refused = np.intersect1d(claims.tasks[~event.outcome.accepted], wanted)
+        effects = self._wait(job, number, refused, now) if len(refused) else ()
+        self._end_turns()
+        return effects
+
+    def _end_turns(self) -> None:
+        asked = {number for _, (_, number, _) in self._asked.values()}
+        self._waiting = {
+            number: (job, tasks)
+            for number, (job, tasks) in self._waiting.items()
+            if len(tasks) or number in asked
+        }
 
     def withdraw(self, event: Withdrawal) -> None:
         if event.number in self._waiting:
@@ -94,9 +104,12 @@ class EndlessTasks:
 
     def retry(self, view: View, now: int) -> Sequence[Effect]:
         self._will_retry = False
-        waiting, self._waiting = self._waiting, {}
-        return [
+        waiting = self._waiting
+        self._waiting = {number: (job, tasks[:0]) for number, (job, tasks) in waiting.items()}
+        effects = [
             effect
             for number, (job, tasks) in waiting.items()
             for effect in self.place(job, number, tasks, view, now)
         ]
+        self._end_turns()
+        return effects

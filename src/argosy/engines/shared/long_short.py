@@ -9,7 +9,7 @@ sticky.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Final, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -17,14 +17,18 @@ from numpy.typing import NDArray
 
 from argosy.cell import View
 from argosy.engines.api import Context, Settings
+from argosy.engines.shared.backlog import LineKey, with_room
 from argosy.engines.shared.machine_queues import MachineQueueScheduler
 from argosy.engines.shared.probing import Candidates, Stuck, draw
 from argosy.engines.shared.withdrawal import Withdrawal
 from argosy.model.effects import Effect, Enqueue, Probe
-from argosy.model.events import Event, MachineChanged, MachineJoined, MachineLost
+from argosy.model.events import Event, MachineChanged, MachineJoined
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.units import Micros
+
+#: More than the places that one queue can have.
+_APART: Final = 2**40
 
 
 class HybridSettings(Settings, frozen=True):
@@ -40,8 +44,9 @@ class HybridSettings(Settings, frozen=True):
 
 
 class HybridScheduler(MachineQueueScheduler):
-    """Engines have their own `probed` and `is_sticky`."""
+    """Engines define `probed` and `is_sticky`."""
 
+    asks_about: Literal["all", "long"] = "long"
     is_sticky = False
     #: Whether short jobs ask which machines have long tasks.
     asks_for_short = False
@@ -49,37 +54,35 @@ class HybridScheduler(MachineQueueScheduler):
     def __init__(self, settings: HybridSettings, context: Context) -> None:
         super().__init__(context)
         self._hybrid = settings
-        self._everywhere = Candidates()
+        self._for_long = Candidates(only_last=settings.long_share)
         self._apart = Candidates(but_last=settings.long_share)
         self._stuck = Stuck()
 
     def probed(
         self, machines: MachineArray, apart: MachineArray, count: int, lengths: NDArray[np.int64]
     ) -> MachineArray:
-        """Where a short job probes. `lengths` are of long tasks, where they were asked for; `apart` are
-        the machines that have none."""
+        """The machines that a short job probes. `lengths` counts long tasks, if machines were asked;
+        `apart` are the machines outside the long partition."""
         return draw(machines, count, self._context.random, repeated=False)
 
     def placed_long(self, machines: MachineArray, lengths: NDArray[np.int64]) -> None:
-        """Long tasks were placed; `lengths` are from before."""
+        """Called after long tasks were placed; `lengths` are from before."""
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
-            case MachineLost():
-                self._forget_machines()
-                return ()
             case MachineJoined() | MachineChanged():
-                self._forget_machines()
+                effects = super().handle(event, view, now)
                 again = self._stuck.take()
-                return [effect for stuck in again for effect in self.begin(*stuck, view)]
+                return [*effects, *(e for stuck in again for e in self.begin(*stuck, view))]
         return super().handle(event, view, now)
 
     def withdraw(self, event: Withdrawal) -> None:
         super().withdraw(event)
         self._stuck.withdraw(event)
 
-    def _forget_machines(self) -> None:
-        self._everywhere.forget()
+    def forget_machines(self) -> None:
+        super().forget_machines()
+        self._for_long.forget()
         self._apart.forget()
 
     def _is_long(self, group: TaskGroup) -> bool:
@@ -87,7 +90,7 @@ class HybridScheduler(MachineQueueScheduler):
 
     def begin(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
         if self.asks_for_short or any(map(self._is_long, job.groups)):
-            return self.ask(job, number, tasks, which="long")
+            return self.ask(job, number, tasks)
         nothing = np.zeros(view.machines, np.int64)
         return self._place(job, number, tasks, view, nothing, nothing)
 
@@ -99,6 +102,7 @@ class HybridScheduler(MachineQueueScheduler):
         view: View,
         lengths: NDArray[np.int64],
         waits: NDArray[np.int64],
+        room: NDArray[np.int64],
         now: int,
     ) -> Sequence[Effect]:
         return self._place(job, number, tasks, view, lengths, waits)
@@ -124,18 +128,50 @@ class HybridScheduler(MachineQueueScheduler):
                 count = max(self._hybrid.ratio * len(mine), self._hybrid.least)
                 apart = self._apart.of(job, group, view)
                 probed = self.probed(machines, apart, count, lengths)
-                effects.append(
-                    Probe(
-                        number,
-                        probed,
-                        group.request,
-                        group.estimate or 0,
-                        mine,
-                        sticky=self.is_sticky,
-                        cancel=True,
-                    )
-                )
+                effects.append(self.send(job, number, group, mine, probed))
         return effects
+
+    def send(
+        self, job: Job, number: int, group: TaskGroup, tasks: TaskArray, machines: MachineArray
+    ) -> Effect:
+        if self._is_long(group):
+            return Enqueue(tasks, machines)
+        return Probe(
+            number,
+            machines,
+            group.request,
+            group.estimate or 0,
+            tasks,
+            sticky=self.is_sticky,
+            cancel=True,
+        )
+
+    def kind_of(self, job: Job, group: TaskGroup, view: View) -> LineKey:
+        return (self._is_long(group), *super().kind_of(job, group, view))
+
+    def eligible(self, job: Job, group: TaskGroup, view: View) -> MachineArray:
+        if self._is_long(group):
+            machines = self._for_long.of(job, group, view)
+            if len(machines):
+                return machines
+        return super().eligible(job, group, view)
+
+    def places(
+        self,
+        group: TaskGroup,
+        machines: MachineArray,
+        count: int,
+        lengths: NDArray[np.int64],
+        waits: NDArray[np.int64],
+        room: NDArray[np.int64],
+    ) -> MachineArray:
+        random = self._context.random
+        if self._is_long(group):
+            return with_room(machines, room, count, random, waits, group.estimate or 0)
+        if self.asks_for_short:
+            # Machines without long tasks first.
+            return with_room(machines, room, count, random, (lengths > 0) * _APART, step=1)
+        return with_room(machines, room, count, random)
 
     def _enqueue(
         self,
@@ -148,7 +184,7 @@ class HybridScheduler(MachineQueueScheduler):
     ) -> Enqueue:
         found = self.least_busy(job, group, len(tasks), waits, self._hybrid.long_share, view)
         if not len(found.machines):
-            # Only machines of the other partition would do.
+            # Only machines outside the partition could take them.
             machines = self._everywhere.of(job, group, view)
             chosen = draw(machines, len(tasks), self._context.random, repeated=False)
             return Enqueue(tasks, chosen)

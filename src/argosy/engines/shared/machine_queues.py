@@ -1,7 +1,7 @@
 """Shared by the engines that use machines' queues: `sparrow`, `hawk`, `eagle`, `yaq-c` and `yaq-d`.
 
 Tasks that run until stopped are claimed. For other tasks the engine may ask machines first; answers are
-matched by token.
+matched by token. Tasks that full queues return wait in a backlog until a queue has room.
 """
 
 from __future__ import annotations
@@ -15,30 +15,40 @@ from numpy.typing import NDArray
 
 from argosy.cell import Bitmap, Found, Rule, View
 from argosy.engines.api import Context
+from argosy.engines.shared.backlog import Backlog, LineKey, all_full, with_room
 from argosy.engines.shared.endless_tasks import TIMER, EndlessTasks
-from argosy.engines.shared.probing import share_of
+from argosy.engines.shared.probing import Candidates, share_of
 from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, added, failed, update
-from argosy.model.effects import AskQueues, Effect
+from argosy.model.effects import AskQueues, Effect, Explain
 from argosy.model.events import (
     Committed,
     Event,
     JobCancelled,
     JobChanged,
     JobSubmitted,
+    MachineChanged,
+    MachineJoined,
+    MachineLost,
     QueuesReported,
     TaskFailed,
     TasksLost,
     TimerFired,
 )
+from argosy.model.explanations import Why
 from argosy.model.jobs import Job, TaskGroup
-from argosy.model.transactions import TaskArray
+from argosy.model.transactions import MachineArray, TaskArray
 
 
 class MachineQueueScheduler(ABC):
-    """Engines say how a job begins, and where its tasks go once machines have answered."""
+    """Engines define how a job begins, and where its tasks go once machines have answered."""
+
+    #: Which tasks count when machines are asked.
+    asks_about: Literal["all", "long"] = "all"
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._everywhere = Candidates()
+        self._backlog = Backlog()
         self._standing = EndlessTasks(context)
         #: Jobs that wait for an answer, by token.
         self._asking: dict[int, WaitingTasks] = {}
@@ -46,7 +56,7 @@ class MachineQueueScheduler(ABC):
 
     @abstractmethod
     def begin(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
-        """Tasks of a job are to be placed; at least one."""
+        """Starts to place tasks of a job; there is at least one."""
 
     def place(
         self,
@@ -56,13 +66,42 @@ class MachineQueueScheduler(ABC):
         view: View,
         lengths: NDArray[np.int64],
         waits: NDArray[np.int64],
+        room: NDArray[np.int64],
         now: int,
     ) -> Sequence[Effect]:
-        """Machines have said how long their queues are."""
+        """Places tasks after machines have reported their queue lengths."""
         return ()
+
+    @abstractmethod
+    def send(
+        self, job: Job, number: int, group: TaskGroup, tasks: TaskArray, machines: MachineArray
+    ) -> Effect:
+        """Tasks of a group that go to machines with room in their queues, one each."""
+
+    def eligible(self, job: Job, group: TaskGroup, view: View) -> MachineArray:
+        """The machines whose queues tasks of the group may wait in."""
+        return self._everywhere.of(job, group, view)
+
+    def places(
+        self,
+        group: TaskGroup,
+        machines: MachineArray,
+        count: int,
+        lengths: NDArray[np.int64],
+        waits: NDArray[np.int64],
+        room: NDArray[np.int64],
+    ) -> MachineArray:
+        """Where up to `count` tasks of the group go, now that some queues have room."""
+        return with_room(machines, room, count, self._context.random)
+
+    def forget_machines(self) -> None:
+        """Machines have changed."""
+        self._everywhere.forget()
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
+            case TasksLost(job, number, tasks, _, Why.QUEUE_FULL):
+                return self.wait_for_room(job, number, tasks, view)
             case JobSubmitted(job, number, tasks) | TasksLost(job, number, tasks):
                 endless, rest = self._standing.split(job, tasks)
                 claimed = self._standing.place(job, number, endless, view, now)
@@ -71,8 +110,18 @@ class MachineQueueScheduler(ABC):
                 return self._standing.committed(event, now)
             case TimerFired(name) if name == TIMER:
                 return self._standing.retry(view, now)
-            case QueuesReported(token, lengths, waits) if token in self._asking:
-                return self.place(*self._asking.pop(token), view, lengths, waits, now)
+            case QueuesReported(token) if token in self._asking:
+                report = _of_all(event, view.machines)
+                columns = report.lengths, report.waits, report.room
+                return self.place(*self._asking.pop(token), view, *columns, now)
+            case QueuesReported():
+                return self._use_room(_of_all(event, view.machines), view)
+            case MachineLost():
+                self.forget_machines()
+            case MachineJoined() | MachineChanged():
+                self.forget_machines()
+                kinds = self._backlog.forget_questions()
+                return [effect for kind in kinds for effect in self._ask_for_room(kind, view)]
             case JobCancelled() | JobChanged():
                 self.withdraw(event)
                 more = added(event)
@@ -82,22 +131,71 @@ class MachineQueueScheduler(ABC):
         return ()
 
     def withdraw(self, event: Withdrawal) -> None:
-        """Forgets tasks that nobody wants any more."""
+        """Forgets withdrawn tasks."""
         self._standing.withdraw(event)
+        self._backlog.withdraw(event)
         self._asking = {token: update(work, event) for token, work in self._asking.items()}
 
     def ask(
-        self,
-        job: Job,
-        number: int,
-        tasks: TaskArray,
-        *,
-        latest: bool = False,
-        which: Literal["all", "long"] = "all",
+        self, job: Job, number: int, tasks: TaskArray, *, latest: bool = False
     ) -> Sequence[Effect]:
         self._asked += 1
         self._asking[self._asked] = (job, number, tasks)
-        return (AskQueues(self._asked, latest, which),)
+        return (AskQueues(self._asked, latest, self.asks_about),)
+
+    def kind_of(self, job: Job, group: TaskGroup, view: View) -> LineKey:
+        shape = view.shape(group.request, group.tags, job.precedence)
+        return (shape, *sorted(group.requires.items()))
+
+    def wait_for_room(
+        self, job: Job, number: int, tasks: TaskArray, view: View
+    ) -> Sequence[Effect]:
+        """Every queue that the tasks could wait in is full, as far as is known."""
+        effects: list[Effect] = []
+        for group, mine in job.tasks_by_group(tasks):
+            machines = self.eligible(job, group, view)
+            if not len(machines):
+                effects.extend(self.begin(job, number, mine, view))
+                continue
+            effects.append(Explain(mine, all_full(machines)))
+            kind = self.kind_of(job, group, view)
+            if self._backlog.add(kind, (job, number, mine)):
+                effects.extend(self._ask_for_room(kind, view))
+        return effects
+
+    def _ask_for_room(self, kind: LineKey, view: View) -> Sequence[Effect]:
+        effects: list[Effect] = []
+        while (work := self._backlog.head(kind)) is not None:
+            job, number, tasks = work
+            [(group, _)] = job.tasks_by_group(tasks)
+            machines = self.eligible(job, group, view)
+            if len(machines):
+                self._asked += 1
+                self._backlog.asks(self._asked, kind)
+                effects.append(AskQueues(self._asked, which=self.asks_about, until_room=machines))
+                break
+            # The last machine that could take them has gone.
+            self._backlog.sent(kind, len(tasks))
+            effects.extend(self.begin(job, number, tasks, view))
+        return effects
+
+    def _use_room(self, event: QueuesReported, view: View) -> Sequence[Effect]:
+        kind = self._backlog.answered(event.token)
+        if kind is None:
+            return ()
+        effects: list[Effect] = []
+        room = event.room
+        while (work := self._backlog.head(kind)) is not None:
+            job, number, tasks = work
+            [(group, _)] = job.tasks_by_group(tasks)
+            machines = self.eligible(job, group, view)
+            chosen = self.places(group, machines, len(tasks), event.lengths, event.waits, room)
+            if not len(chosen):
+                break
+            np.subtract.at(room, chosen, 1)
+            effects.append(self.send(job, number, group, tasks[: len(chosen)], chosen))
+            self._backlog.sent(kind, len(chosen))
+        return [*effects, *self._ask_for_room(kind, view)]
 
     def least_busy(
         self,
@@ -109,8 +207,8 @@ class MachineQueueScheduler(ABC):
         view: View,
         within: Bitmap | None = None,
     ) -> Found:
-        """The machines that will be busy for the least time, one a task, of the last `share` of the
-        cell; the tasks see each other."""
+        """The machines that will be free soonest, one per task, among the last `share` of the cell;
+        each task adds to the load that the next one sees."""
         among = view.between(view.machines - share_of(share, view.machines), view.machines)
         if group.requires:
             among &= view.where(group.requires)
@@ -126,3 +224,18 @@ class MachineQueueScheduler(ABC):
             step=group.estimate or 0,
             needs_room=False,
         )
+
+
+def _of_all(report: QueuesReported, machines: int) -> QueuesReported:
+    """The report with a row for each machine: those that joined while it was on its way are idle, and
+    have room for a task at least."""
+    missing = machines - len(report.lengths)
+    if not missing:
+        return report
+    idle, roomy = np.zeros(missing, np.int64), np.ones(missing, np.int64)
+    return QueuesReported(
+        report.token,
+        np.concatenate([report.lengths, idle]),
+        np.concatenate([report.waits, idle]),
+        np.concatenate([report.room, roomy]),
+    )

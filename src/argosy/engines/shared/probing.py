@@ -1,5 +1,5 @@
-"""Shared by `sparrow`, `hawk` and `eagle`: which machines can take a task, random draws among them, and
-tasks that no machine can take."""
+"""Shared by the engines that use machines' queues: which machines can take a task, random draws among
+them, and tasks that no machine can take."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from argosy.model.transactions import MachineArray, TaskArray
 
 
 def share_of(share: float, machines: int) -> int:
-    """A share of the machines, in whole ones. What a fraction lacks in binary counts for nothing."""
+    """A share of the machines as a whole number, ignoring binary rounding errors."""
     return ceil(round(share * machines, 6))
 
 
 class Candidates:
     """Machines that are up and large enough, by shape and required attributes."""
 
-    def __init__(self, *, but_last: float = 0.0) -> None:
-        #: Machines of the last such share are left out.
+    def __init__(self, *, but_last: float = 0.0, only_last: float = 1.0) -> None:
+        #: Machines of the last such share are left out; none but those of the last such share count.
         self._but_last = but_last
+        self._only_last = only_last
         self._known: dict[tuple[object, ...], MachineArray] = {}
 
     def forget(self) -> None:
-        """Machines have changed."""
+        """Drops the cache after machines have changed."""
         self._known.clear()
 
     def of(self, job: Job, group: TaskGroup, view: View) -> MachineArray:
@@ -47,12 +48,13 @@ class Candidates:
             if group.requires:
                 able &= to_mask(view.where(group.requires), view.machines)
             able[view.machines - share_of(self._but_last, view.machines) :] = False
+            able[: view.machines - share_of(self._only_last, view.machines)] = False
             found = self._known[key] = np.flatnonzero(able).astype(np.int32)
         return found
 
 
 def draw(machines: MachineArray, count: int, random: Random, *, repeated: bool) -> MachineArray:
-    """`count` machines at random: each draw among all, or none twice as long as there are others."""
+    """`count` random machines: independent draws, or without repetition as far as possible."""
     size = len(machines)
     below = random.below
     if repeated:
@@ -60,7 +62,7 @@ def draw(machines: MachineArray, count: int, random: Random, *, repeated: bool) 
     rounds, rest = divmod(count, size)
     places: NDArray[np.int64] = np.tile(np.arange(size, dtype=np.int64), rounds)
     if rest:
-        # The first steps of a shuffle, of which only the moved places are kept.
+        # The first steps of a shuffle, storing only the positions that moved.
         moved: dict[int, int] = {}
         last = []
         for at in range(rest):
@@ -72,7 +74,7 @@ def draw(machines: MachineArray, count: int, random: Random, *, repeated: bool) 
 
 
 class Stuck:
-    """Tasks that no machine can take; they are tried again when machines join or change."""
+    """Tasks that no machine can take; retried when machines join or change."""
 
     def __init__(self) -> None:
         self._tasks: list[WaitingTasks] = []

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from argosy.cell import Bitmap, Draft, Found, Rule, View
 from argosy.engines.api import Context, Settings
+from argosy.engines.shared.gangs import explain_gang
 from argosy.engines.shared.withdrawal import Withdrawal, added, claims_left, failed, left
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
@@ -70,7 +71,7 @@ class SerialSettings(Settings, frozen=True):
 
 
 class PendingJob:
-    """What is left to place of one job."""
+    """The unplaced tasks of one job."""
 
     __slots__ = ("attempts", "job", "lost", "number", "tasks", "waits")
 
@@ -80,14 +81,14 @@ class PendingJob:
         #: In ascending order.
         self.tasks = tasks
         self.attempts = 0
-        #: Attempts that left tasks over, for want of room or in a conflict.
+        #: Attempts that left tasks unplaced, for lack of room or because of a conflict.
         self.lost = 0
-        #: Attempts in a row that ended in waiting.
+        #: Consecutive attempts that ended in waiting.
         self.waits = 0
 
 
 class CommitTerms(msgspec.Struct, frozen=True, gc=False):
-    """How a transaction is to be judged: see `Transaction`."""
+    """How a transaction is checked: see `Transaction`."""
 
     atomic: bool = False
     coarse: bool = False
@@ -97,7 +98,7 @@ class CommitTerms(msgspec.Struct, frozen=True, gc=False):
 def over_domains(
     group: str, count: int, view: View, random: Random
 ) -> Iterator[tuple[Bitmap, int]]:
-    """The sets of the group in random order, each for an even part of the tasks."""
+    """The sets of the group in random order, each with an equal part of the tasks."""
     sets = list(view.sets_in(group))
     part = -(-count // len(sets)) if sets else 0
     while sets:
@@ -105,23 +106,23 @@ def over_domains(
 
 
 class SerialScheduler:
-    """The loop as a plain scheduler runs it; engines have their own first four methods."""
+    """The loop of a plain scheduler; engines override the first four methods."""
 
     def __init__(self, settings: SerialSettings, context: Context) -> None:
         self._serial = settings
         self._context = context
         self._rule = RULES[settings.placement]
-        #: All and only jobs that wait for their next attempt; one job is decided on at a time.
+        #: Exactly the jobs waiting for their next attempt; one job is decided on at a time.
         self._queue: deque[PendingJob] = deque()
-        #: Jobs that wait for room, by the timer that brings them back: the number of the decision that
-        #: found none, for a job may be here in two parts.
+        #: Jobs waiting for room, by timer: the number of the decision that found none, because a job
+        #: may be here in two parts.
         self._waiting: dict[str, PendingJob] = {}
         self._deciding: PendingJob | None = None
-        #: The terms and claims of the decision under way, and the tasks it found no machine for.
+        #: The terms and claims of the current decision, and the tasks it found no machine for.
         self._terms = CommitTerms()
         self._claims: Claims | None = None
         self._unplaced = np.empty(0, np.int64)
-        #: What was seen when the claims were chosen, and why others have no machine, by group.
+        #: What was seen when the claims were chosen, and why other tasks have no machine, by group.
         self._explanation: Explanation | None = None
         self._explains: list[Explain] = []
         self._decision = 0
@@ -133,38 +134,38 @@ class SerialScheduler:
         return self._serial.t_job + self._serial.t_task * len(work.tasks)
 
     def machines(self, view: View) -> Bitmap | None:
-        """The machines to choose from; none means all."""
+        """The machines to choose from; None means all."""
         return None
 
     def terms(self, work: PendingJob) -> CommitTerms:
         return CommitTerms(atomic=work.job.gang)
 
     def precedence(self, work: PendingJob, view: View) -> int:
-        """What the job claims with."""
+        """The precedence that the job claims with."""
         return work.job.precedence
 
     def part(self, work: PendingJob, view: View) -> TaskArray:
-        """The tasks to decide on in this attempt: the first of those that are left, at best all."""
+        """The tasks to decide on in this attempt: the first of the remaining ones, usually all."""
         return work.tasks
 
     def preferred(self, work: PendingJob, count: int, view: View) -> Iterable[tuple[Bitmap, int]]:
-        """Machines to try first, each with how many of `count` tasks it should take at most."""
+        """Machines to try first, each with the most of `count` tasks that it should take."""
         spread = self._serial.spread
         return over_domains(spread, count, view, self._context.random) if spread else ()
 
     def tags(self, job: Job, group: TaskGroup) -> Sequence[str]:
-        """What the group's containers carry."""
+        """The tags of the group's containers."""
         return group.tags
 
     def reserved(self, view: View) -> NDArray[np.int64] | None:
-        """What to add to the room that the view shows, per machine and dimension; none means nothing."""
+        """Added to the room that the view shows, per machine and dimension; None means nothing."""
         return None
 
     def withdrawn(self, job: Job, tasks: TaskArray) -> None:
-        """Tasks that waited here need not be placed any more."""
+        """Called when tasks that waited here need no longer be placed."""
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
-        # In the order of how often they come: this is the hottest place of a simulation.
+        # Ordered by frequency: this is the hottest place in a simulation.
         match event:
             case DecisionDue():
                 return self._decided(now, view) if event.token == self._decision else ()
@@ -186,7 +187,8 @@ class SerialScheduler:
         return ()
 
     def _claims_of(self, token: int) -> Claims | None:
-        """What the answer with this token is about, if it is the decision under way."""
+        """The claims that the answer with this token is about, if it belongs to the current
+        decision."""
         return self._claims if token == self._decision else None
 
     def _withdraw(self, event: Withdrawal) -> None:
@@ -217,7 +219,7 @@ class SerialScheduler:
         return self._begin(view) if self._deciding is None else ()
 
     def _take_again(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
-        """Lost tasks join what is left of their job, or come back as a job of their own."""
+        """Adds lost tasks to the rest of their job, or queues them as a job of their own."""
         for work in (*self._queue, *self._waiting.values()):
             if work.number == number:
                 work.tasks = np.union1d(work.tasks, tasks)
@@ -225,7 +227,8 @@ class SerialScheduler:
         return self._accept(PendingJob(job, number, tasks), view)
 
     def _begin(self, view: View) -> Sequence[Effect]:
-        """Decide on the next job, on the cell as it is now; the commit comes when time has passed."""
+        """Decides on the next job, on the current cell; the commit follows when the decision time has
+        passed."""
         if not self._queue:
             self._deciding = None
             return ()
@@ -257,17 +260,13 @@ class SerialScheduler:
             seen.append(found)
             if len(short):
                 self._explains.append(Explain(short, found.explanation()))
-        # A transaction has one explanation: that of its tasks, if they were searched for as one.
+        # A transaction has one explanation: that of its tasks, if they were searched for together.
         self._explanation = seen[0].explanation() if len(seen) == 1 else None
         self._unplaced = draft.unplaced()
         if len(part) < len(work.tasks):
             self._unplaced = np.concatenate([self._unplaced, work.tasks[len(part) :]])
         if terms.atomic and draft.count and len(self._unplaced):
-            together = structs.replace(
-                self._explains[0].explanation,
-                remedy=f"room for all {len(work.tasks)} tasks at once: {draft.count} find a machine",
-            )
-            self._explains = [Explain(work.tasks, together)]
+            self._explains = explain_gang(work.job, work.tasks, self._explains, draft.count)
             return None
         if not draft.count:
             return None
@@ -299,12 +298,12 @@ class SerialScheduler:
             return self._committed_late(work, claims, outcome, now, view)
         if outcome.all_accepted:
             work.lost += bool(self._explains)
-            # One that got all it asked for does not wear the job out, though it did not ask for all.
+            # An attempt that got all it asked for does not count against the job, even if tasks remain.
             work.attempts -= bool(len(work.tasks)) and not self._explains
             return self._conclude(now, view, should_wait=False)
         refused = np.flatnonzero(~outcome.accepted)
         work.tasks = np.sort(np.concatenate([work.tasks, claims.tasks[refused]]))
-        # A conflict is worth another try at once; a limit is not, until something ends.
+        # After a conflict, retry at once; after hitting a limit, wait until something ends.
         is_limited = not _LIMITS.isdisjoint(outcome.whys[refused].tolist())
         work.lost += not is_limited
         return self._conclude(now, view, should_wait=is_limited and not outcome.accepted.any())
@@ -312,7 +311,7 @@ class SerialScheduler:
     def _committed_late(
         self, work: PendingJob, claims: Claims, outcome: Outcome, now: int, view: View
     ) -> Sequence[Effect]:
-        """Tasks were withdrawn while their claims were on the way: none of them comes back."""
+        """Handles an answer after tasks were withdrawn in transit: none of these comes back."""
         work.tasks = np.sort(np.concatenate([work.tasks, claims.tasks[~outcome.accepted]]))
         withdrawals, self._withdrawals = self._withdrawals, []
         for event in withdrawals:
@@ -320,7 +319,7 @@ class SerialScheduler:
         return self._conclude(now, view, should_wait=False)
 
     def _conclude(self, now: int, view: View, *, should_wait: bool) -> Sequence[Effect]:
-        """The attempt is over: put back what is left of the job, then begin with the next."""
+        """Ends the attempt: puts back what is left of the job, then starts with the next."""
         work = self._deciding
         assert work is not None
         effects: list[Effect] = list(self._explains)

@@ -20,12 +20,12 @@ from argosy.model.jobs import Job
 from argosy.model.transactions import Claims, TaskArray
 
 Withdrawal: TypeAlias = JobCancelled | JobChanged
-#: Tasks of a job that wait for something, and its number.
+#: Waiting tasks of a job, and the job's number.
 WaitingTasks: TypeAlias = tuple[Job, int, TaskArray]
 
 
 def failed(event: TaskFailed, view: View) -> TasksLost | TaskFinished:
-    """Tasks that are tried again are as good as lost, others as good as finished."""
+    """Tasks to be retried count as lost, others as finished."""
     if event.again:
         return TasksLost(
             event.job, event.number, event.tasks, event.machines, Why.FAILED, event.incarnations
@@ -40,24 +40,24 @@ def failed(event: TaskFailed, view: View) -> TasksLost | TaskFinished:
 
 
 def withdrawn(event: Withdrawal) -> TaskArray:
-    """The tasks that nobody wants any more."""
+    """The tasks that are no longer wanted."""
     return event.tasks if isinstance(event, JobCancelled) else event.removed
 
 
 def added(event: Withdrawal) -> JobSubmitted | None:
-    """What is to be placed from now on."""
+    """The tasks to be placed from now on."""
     if isinstance(event, JobCancelled) or not len(event.added):
         return None
     return JobSubmitted(event.job, event.number, event.added)
 
 
 def left(tasks: TaskArray, event: Withdrawal) -> TaskArray:
-    """Those of `tasks`, which may be of any job, that are still wanted."""
+    """Those of `tasks`, of any job, that are still wanted."""
     return tasks[~np.isin(tasks, withdrawn(event))]
 
 
 def claims_left(claims: Claims | None, event: Withdrawal) -> Claims | None:
-    """The claims of tasks that are still wanted; the same object if they all are."""
+    """The claims of tasks that are still wanted; the same object if all are."""
     if claims is None:
         return None
     kept = ~np.isin(claims.tasks, withdrawn(event))
@@ -75,6 +75,6 @@ def claims_left(claims: Claims | None, event: Withdrawal) -> Claims | None:
 
 
 def update(work: WaitingTasks, event: Withdrawal) -> WaitingTasks:
-    """The work as it is after the event, perhaps without any tasks."""
+    """The work after the event, possibly without any tasks."""
     _, number, tasks = work
     return (event.job, number, left(tasks, event)) if number == event.number else work

@@ -8,13 +8,13 @@ from msgspec import Meta
 from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, PaperPreset, Settings
 from argosy.engines.shared.machine_queues import MachineQueueScheduler
-from argosy.engines.shared.probing import Candidates, Stuck, draw
+from argosy.engines.shared.probing import Stuck, draw
 from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, update
 from argosy.model.effects import Effect, Probe, Think
-from argosy.model.events import DecisionDue, Event, MachineChanged, MachineJoined, MachineLost
-from argosy.model.jobs import Job
+from argosy.model.events import DecisionDue, Event, MachineChanged, MachineJoined
+from argosy.model.jobs import Job, TaskGroup
 from argosy.model.machine_model import MachineModel
-from argosy.model.transactions import TaskArray
+from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.units import Micros
 
 
@@ -51,9 +51,8 @@ class Sparrow(MachineQueueScheduler):
         assert isinstance(settings, SparrowSettings)
         super().__init__(context)
         self._settings = settings
-        self._candidates = Candidates()
         self._stuck = Stuck()
-        #: Decisions under way, by token: they do not wait for each other.
+        #: Current decisions by token; they do not wait for each other.
         self._deciding: dict[int, WaitingTasks] = {}
         self._decisions = 0
 
@@ -61,13 +60,10 @@ class Sparrow(MachineQueueScheduler):
         match event:
             case DecisionDue(token):
                 return self._probe(*self._deciding.pop(token), view)
-            case MachineLost():
-                self._candidates.forget()
-                return ()
             case MachineJoined() | MachineChanged():
-                self._candidates.forget()
+                effects = super().handle(event, view, now)
                 again = self._stuck.take()
-                return [effect for stuck in again for effect in self._probe(*stuck, view)]
+                return [*effects, *(e for stuck in again for e in self._probe(*stuck, view))]
         return super().handle(event, view, now)
 
     def withdraw(self, event: Withdrawal) -> None:
@@ -87,14 +83,17 @@ class Sparrow(MachineQueueScheduler):
         settings, random = self._settings, self._context.random
         effects: list[Effect] = []
         for group, mine in job.tasks_by_group(tasks):
-            machines = self._candidates.of(job, group, view)
+            machines = self.eligible(job, group, view)
             if not len(machines):
                 effects.append(self._stuck.add(job, number, group, mine, view, random))
                 continue
             count = max(settings.ratio * len(mine), settings.least)
             probed = draw(machines, count, random, repeated=settings.repeated)
-            estimate = group.estimate or 0
-            effects.append(
-                Probe(number, probed, group.request, estimate, mine, cancel=settings.cancel)
-            )
+            effects.append(self.send(job, number, group, mine, probed))
         return effects
+
+    def send(
+        self, job: Job, number: int, group: TaskGroup, tasks: TaskArray, machines: MachineArray
+    ) -> Effect:
+        estimate, cancel = group.estimate or 0, self._settings.cancel
+        return Probe(number, machines, group.request, estimate, tasks, cancel=cancel)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from argosy.cell import Found, Rule, View
 from argosy.engines.api import Capabilities, Context, Finishes, Settings
+from argosy.engines.shared.gangs import explain_gang
 from argosy.engines.shared.serial import PendingJob, SerialScheduler, SerialSettings
 from argosy.model.effects import Effect, Explain
 from argosy.model.events import Committed, Event, TaskFinished, TasksLost
@@ -16,12 +17,13 @@ from argosy.model.jobs import job_of
 from argosy.model.transactions import Claims
 from argosy.model.units import Micros
 
-#: A task of the same job weighs more than all others on a machine.
+#: A task of the same job counts more than all others on a machine.
 _SAME_JOB: Final = 2**24
 
 
 class SpreadSettings(SerialSettings, frozen=True):
-    """As other serial schedulers'; `placement` has no say, for the fewest tasks always win."""
+    """As for other serial schedulers; `placement` has no effect, because the fewest tasks always
+    win."""
 
     t_job: Micros = Micros(1_000)
     t_task: Micros = Micros(100)
@@ -40,7 +42,7 @@ class Spread(SerialScheduler):
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, SpreadSettings)
         super().__init__(settings, context)
-        #: Own tasks by machine, in all and by job.
+        #: Own tasks per machine: in total, and by job.
         self._tasks = np.zeros(0, np.int64)
         self._by_job: dict[int, Counter[int]] = {}
 
@@ -58,7 +60,7 @@ class Spread(SerialScheduler):
     def _count(
         self, tasks: NDArray[np.int64], machines: NDArray[np.int32], change: int, view: View
     ) -> None:
-        """A task that an earlier life of the scheduler placed was never counted: none falls below 0."""
+        """Tasks placed before a restart were never counted, so counts stop at 0."""
         if len(self._tasks) < view.machines:
             self._tasks = np.pad(self._tasks, (0, view.machines - len(self._tasks)))
         for task, machine in zip(tasks.tolist(), machines.tolist(), strict=True):
@@ -108,6 +110,10 @@ class Spread(SerialScheduler):
                 self._explains.append(Explain(tasks[count:], found.explanation()))
         self._explanation = seen[0].explanation() if len(seen) == 1 else None
         self._unplaced = np.concatenate(unplaced)
-        if not claims or (work.job.gang and len(self._unplaced)):
+        if not claims:
+            return None
+        if work.job.gang and len(self._unplaced):
+            placed = len(part) - len(self._unplaced)
+            self._explains = explain_gang(work.job, part, self._explains, placed)
             return None
         return Claims.joined(claims)

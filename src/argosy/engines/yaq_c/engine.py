@@ -9,7 +9,7 @@ from argosy.model.machine_model import MachineModel
 
 
 class YaqCSettings(QueueingSettings, frozen=True):
-    """What the central scheduler may choose from."""
+    """Which machines the central scheduler may choose."""
 
 
 class YaqC(QueueingScheduler):

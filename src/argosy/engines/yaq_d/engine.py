@@ -14,7 +14,7 @@ from argosy.model.units import Micros
 
 
 class YaqDSettings(QueueingSettings, frozen=True):
-    """What schedulers may choose from. How often machines report is the machines' affair: `[machines]
+    """Which machines schedulers may choose. How often machines report is set by `[machines]
     heartbeat`."""
 
     moved: ClassVar[Mapping[str, str]] = {
@@ -67,5 +67,6 @@ class YaqD(QueueingScheduler):
             return None
         step = self._settings.jitter_step
         draws = self._context.random.integers(machines, self._settings.jitter // step + 1)
-        # Of equal draws, which few steps make many of, the machine of the lower number has the least.
+        # Coarse steps give many equal draws; among these, the machine with the lower number comes
+        # first.
         return draws if step == 1 else draws * step + np.arange(machines)

@@ -21,16 +21,16 @@ import msgspec
 from argosy.model.errors import ModelError
 from argosy.model.units import LARGEST
 
-#: Words of the text form; no tag or group may be called so.
+#: Keywords of the text form, which cannot be tags or groups.
 RESERVED: Final = frozenset({"and", "or", "not", "in", "inf", "weight", "hard", "spread", "over"})
-#: A tag or group: may be namespaced (``appID:0023``). A hyphen never eats the arrow that follows.
+#: A tag or group, possibly with a namespace (``appID:0023``). A hyphen does not match if it begins an
+#: arrow.
 NAME: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.:/]|-(?!>))*")
 HEAVIEST: Final = 1e9
 
 
 class TagConstraint(msgspec.Struct, frozen=True, tag="tags"):
-    """At least `least` and at most `most` containers that have all of `tags`; no `most`, no
-    bound."""
+    """At least `least` and at most `most` containers that have all of `tags`; None: no upper bound."""
 
     tags: tuple[str, ...]
     least: int
@@ -94,7 +94,7 @@ class SpreadConstraint(msgspec.Struct, frozen=True, tag="spread"):
 
 
 class AllOf(msgspec.Struct, frozen=True, tag="all-of"):
-    """Every part that concerns a container holds for it, each in a node set of its own."""
+    """All parts that concern a container hold for it, each possibly in a different node set."""
 
     parts: tuple[Rule, ...]
 
@@ -117,8 +117,8 @@ Rule: TypeAlias = Leaf | AllOf | AnyOf
 
 
 class Constraint(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A rule with its weight against other constraints. Soft unless `hard`: a soft one that cannot
-    be kept costs its weight, a hard one forbids the placement."""
+    """A rule with its weight relative to other constraints. Violating a soft constraint costs its
+    weight; a `hard` one forbids the placement."""
 
     rule: Rule
     weight: float = 1.0

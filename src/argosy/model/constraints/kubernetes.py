@@ -1,4 +1,4 @@
-"""Kubernetes' affinities and topology spread constraints, to and from constraints.
+"""Constraints as Kubernetes' affinities and topology spread constraints; `kubernetes_reader` reads them.
 
 A tag ``key:value`` is the label ``key=value``, any other tag ``t`` the label ``t=true``; static machine
 tags are labels of nodes in the same way. A node group is a topology key.
@@ -18,7 +18,7 @@ operators Gt and Lt, namespaces and matchLabelKeys.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 from argosy.model.constraints import (
@@ -45,10 +45,10 @@ TOPOLOGIES: Final = {
     "zone": "topology.kubernetes.io/zone",
     "region": "topology.kubernetes.io/region",
 }
-_GROUPS: Final = {key: group for group, key in TOPOLOGIES.items()}
+#: The weight of a preferred term is 1 to this.
+HEAVIEST_TERM: Final = 100
 #: More domains than any cluster has: the emptiest domain then counts as empty.
 MANY_DOMAINS: Final = 1_000_000
-_HEAVIEST: Final = 100
 _TERMS: Final = ("required", "preferred")
 
 
@@ -69,12 +69,12 @@ def to_kubernetes(
     constraints: Sequence[Constraint], tags: Collection[str], static: Collection[str] = ()
 ) -> dict[str, Any]:
     """Labels, affinity and topologySpreadConstraints of a pod with `tags`. Constraints that do not
-    concern such a pod are left out; `static` are the tags that nodes carry as labels."""
+    concern such a pod are left out. `static` are the tags that nodes have as labels."""
     writer = _Writer(frozenset(tags), frozenset(static))
     concerned = [constraint for constraint in constraints if writer.concerns(constraint.rule)]
     heaviest = max((constraint.weight for constraint in concerned), default=1.0)
     for constraint in concerned:
-        weight = max(1, round(_HEAVIEST * constraint.weight / heaviest))
+        weight = max(1, round(HEAVIEST_TERM * constraint.weight / heaviest))
         writer.write(constraint, weight)
     return writer.spec()
 
@@ -84,7 +84,7 @@ class _Writer:
         self.tags = tags
         self.static = static
         self.pods: dict[str, dict[str, list[Any]]] = {}
-        #: Alternatives that are required, each the expressions that must all hold.
+        #: Required alternatives, each a list of expressions that must all hold.
         self.nodes: list[list[dict[str, Any]]] | None = None
         self.preferred_nodes: list[Any] = []
         self.spreads: list[Any] = []
@@ -233,119 +233,3 @@ class _Writer:
 
 def _refuse(constraint: Constraint, problem: str, hint: str | None = None) -> NoReturn:
     raise Untranslatable(f"'{format_constraint(constraint)}': {problem}", hint=hint)
-
-
-def from_kubernetes(spec: Mapping[str, Any]) -> tuple[Constraint, ...]:
-    """The constraints of a pod with `labels`, `affinity` and `topologySpreadConstraints`: what
-    `to_kubernetes` gives, or those parts of a pod's template."""
-    tags = tuple(sorted(tag_of(key, value) for key, value in spec.get("labels", {}).items()))
-    if not tags:
-        raise Untranslatable("a pod without labels", expected="labels that become its tags")
-    found: list[Constraint] = []
-    affinity = spec.get("affinity", {})
-    for kind, atom in (("podAffinity", (1, None)), ("podAntiAffinity", (0, 0))):
-        for place, term, weight in _terms(affinity.get(kind, {}), kind):
-            found.append(_pod_constraint(tags, term, atom, weight, place))
-    found.extend(_node_constraints(tags, affinity.get("nodeAffinity", {})))
-    for index, spread in enumerate(spec.get("topologySpreadConstraints", ())):
-        found.append(_spread(tags, spread, f"topologySpreadConstraints[{index}]"))
-    return tuple(found)
-
-
-def _terms(section: Mapping[str, Any], kind: str) -> Iterator[tuple[str, Any, float | None]]:
-    """Each term with its place, and its weight unless it is required."""
-    name = "requiredDuringSchedulingIgnoredDuringExecution"
-    for index, term in enumerate(section.get(name, ())):
-        yield f"{kind}.required[{index}]", term, None
-    name = "preferredDuringSchedulingIgnoredDuringExecution"
-    for index, item in enumerate(section.get(name, ())):
-        yield f"{kind}.preferred[{index}]", item["podAffinityTerm"], item["weight"] / _HEAVIEST
-
-
-def _selected(term: Mapping[str, Any], place: str) -> tuple[str, ...]:
-    for key in ("namespaces", "namespaceSelector", "matchLabelKeys", "mismatchLabelKeys"):
-        if key in term:
-            raise Untranslatable(f"{key} has no counterpart", field=place)
-    selector = term.get("labelSelector") or {}
-    tags = [tag_of(key, value) for key, value in selector.get("matchLabels", {}).items()]
-    for expression in selector.get("matchExpressions", ()):
-        values = expression.get("values", ())
-        if expression["operator"] != "In" or len(values) != 1:
-            raise Untranslatable(
-                f"operator {expression['operator']} with {len(values)} values",
-                field=place,
-                expected="In with one value: tags are joined by 'and'",
-            )
-        tags.append(tag_of(expression["key"], values[0]))
-    if not tags:
-        raise Untranslatable("a selector of all pods", field=place, expected="matchLabels")
-    return tuple(tags)
-
-
-def _group(key: str) -> str:
-    return _GROUPS.get(key, key)
-
-
-def _pod_constraint(
-    tags: tuple[str, ...],
-    term: Mapping[str, Any],
-    bounds: tuple[int, int | None],
-    weight: float | None,
-    place: str,
-) -> Constraint:
-    atom = TagConstraint(_selected(term, place), *bounds)
-    rule = PlacementConstraint(tags, atom, _group(term["topologyKey"]))
-    return Constraint(rule, hard=True) if weight is None else Constraint(rule, weight)
-
-
-def _node_constraints(tags: tuple[str, ...], section: Mapping[str, Any]) -> Iterator[Constraint]:
-    required = section.get("requiredDuringSchedulingIgnoredDuringExecution")
-    if required:
-        terms = [
-            _node_expression(term, f"nodeAffinity.required[{index}]")
-            for index, term in enumerate(required["nodeSelectorTerms"])
-        ]
-        whole = terms[0] if len(terms) == 1 else AnyTags(tuple(terms))
-        yield Constraint(PlacementConstraint(tags, whole, MACHINE_GROUP), hard=True)
-    preferred = section.get("preferredDuringSchedulingIgnoredDuringExecution", ())
-    for index, item in enumerate(preferred):
-        expression = _node_expression(item["preference"], f"nodeAffinity.preferred[{index}]")
-        rule = PlacementConstraint(tags, expression, MACHINE_GROUP)
-        yield Constraint(rule, item["weight"] / _HEAVIEST)
-
-
-def _node_expression(term: Mapping[str, Any], place: str) -> Expression:
-    if "matchFields" in term:
-        raise Untranslatable("matchFields has no counterpart", field=place)
-    parts: list[Expression] = []
-    for expression in term.get("matchExpressions", ()):
-        key, operator = expression["key"], expression["operator"]
-        values = expression.get("values", ())
-        tags = [(tag_of(key, value),) for value in values]
-        if operator == "In":
-            atoms = [TagConstraint(tag, 1, None) for tag in tags]
-            parts.append(atoms[0] if len(atoms) == 1 else AnyTags(tuple(atoms)))
-        elif operator == "NotIn":
-            parts.extend(TagConstraint(tag, 0, 0) for tag in tags)
-        else:
-            raise Untranslatable(
-                f"operator {operator} on {key}", field=place, expected="In or NotIn"
-            )
-    if not parts:
-        raise Untranslatable("a term without matchExpressions", field=place)
-    return parts[0] if len(parts) == 1 else AllTags(tuple(parts))
-
-
-def _spread(tags: tuple[str, ...], spread: Mapping[str, Any], place: str) -> Constraint:
-    if spread.get("whenUnsatisfiable", "DoNotSchedule") != "DoNotSchedule":
-        raise Untranslatable("a soft skew has no counterpart", field=place)
-    if spread.get("minDomains", 1) < MANY_DOMAINS:
-        raise Untranslatable(
-            "a skew against the emptiest domain has no counterpart",
-            field=place,
-            expected=f"minDomains of {MANY_DOMAINS:,} or more, which makes maxSkew a limit",
-        )
-    selected = _selected(spread, place)
-    most = spread["maxSkew"] - frozenset(tags).issuperset(selected)
-    atom = TagConstraint(selected, 0, most)
-    return Constraint(PlacementConstraint(tags, atom, _group(spread["topologyKey"])), hard=True)

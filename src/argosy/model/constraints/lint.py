@@ -32,7 +32,7 @@ from argosy.model.machines import MACHINE_GROUP
 
 
 class LintFinding(msgspec.Struct, frozen=True):
-    """One thing that is wrong with the constraint at an index, or with two at once."""
+    """A problem with one constraint, or with two together, given by index."""
 
     severity: Literal["error", "warning"]
     code: str
@@ -42,17 +42,18 @@ class LintFinding(msgspec.Struct, frozen=True):
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What is known of the cell and its containers; what is none is not checked."""
+    """What is known about the cell and its containers. Fields that are None are not checked."""
 
-    #: Per node group, how many sets it has.
+    #: Number of sets per node group.
     groups: Mapping[str, int] | None = None
-    #: Each kind of container: its tags, and how many there are.
+    #: Each kind of container: its tags and the number of containers.
     containers: Sequence[tuple[frozenset[str], int]] | None = None
     #: Each kind of machine: its static tags.
     machines: Sequence[frozenset[str]] = ()
-    #: Pairs (inner, outer) of groups, where every set of the inner lies in each outer set it meets.
+    #: Pairs (inner, outer) of groups such that each inner set lies within every outer set it meets.
     nested: frozenset[tuple[str, str]] = frozenset()
-    #: Groups in which some machine is in several sets: it may keep one constraint in each.
+    #: Groups in which some machine is in several sets, so it may satisfy each constraint in a different
+    #: one.
     overlapping: frozenset[str] = frozenset()
 
 
@@ -65,6 +66,16 @@ def lint(
         found.extend(_alone(index, constraint, around))
     found.extend(_pairs(constraints, around))
     return sorted(found, key=lambda finding: (finding.constraint, finding.other or -1))
+
+
+def unsound(constraints: Sequence[Constraint], around: Surroundings) -> LintFinding | None:
+    """The first constraint that nothing could keep by itself, or that names an unknown group. Two that
+    contradict each other are sound: if they are soft, the objective decides between them."""
+    for index, constraint in enumerate(constraints):
+        for finding in _alone(index, constraint, around):
+            if finding.severity == "error":
+                return finding
+    return None
 
 
 def _alone(index: int, constraint: Constraint, around: Surroundings) -> Iterator[LintFinding]:
@@ -161,7 +172,7 @@ def _disjoint_subjects(rule: Rule) -> Iterator[tuple[str, ...]]:
 
 
 def _demands(rule: Rule) -> Iterator[PlacementConstraint]:
-    """Single tag constraints that must all hold, each as a placement constraint of its own."""
+    """Tag constraints that must all hold, each as its own placement constraint."""
     match rule:
         case PlacementConstraint(subject, expression, group):
             parts = expression.parts if isinstance(expression, AllTags) else (expression,)
@@ -198,7 +209,7 @@ def _pairs(constraints: Sequence[Constraint], around: Surroundings) -> Iterator[
 
 
 def _clash(a: PlacementConstraint, b: PlacementConstraint, around: Surroundings) -> str | None:
-    """Why no container can keep both: `a` asks for more than `b` allows."""
+    """Why no container can satisfy both (`a` asks for more than `b` allows), or None."""
     want, allow = a.expression, b.expression
     assert isinstance(want, TagConstraint)
     assert isinstance(allow, TagConstraint)
@@ -210,14 +221,14 @@ def _clash(a: PlacementConstraint, b: PlacementConstraint, around: Surroundings)
         or a.group == MACHINE_GROUP
     )
     asked, allowed = set(want.tags), set(allow.tags)
-    # Whoever is a subject of `a` is one of `b`, and whatever `a` counts `b` counts too.
+    # Every subject of `a` is a subject of `b`, and `b` counts everything that `a` counts.
     concerns_same = set(a.subject) >= set(b.subject)
     if concerns_same and asked >= allowed and within and want.least > allow.most:
         return (
             f"at least {want.least} {' & '.join(want.tags)} in a {a.group}, but at most "
             f"{allow.most} {' & '.join(allow.tags)} in a {b.group}"
         )
-    # Whom `a` wants near is a subject of `b`, and does not want the subjects of `a` near.
+    # The containers that `a` wants nearby are subjects of `b`, which excludes the subjects of `a`.
     if allow.most == 0 and asked >= set(b.subject) and set(a.subject) >= allowed and within:
         return (
             f"{' & '.join(a.subject)} wants {' & '.join(want.tags)} in its {a.group}, which does"

@@ -45,14 +45,14 @@ from argosy.model.machines import MACHINE_GROUP, Machine, static_tags
 
 
 class Container(msgspec.Struct, frozen=True):
-    """One running container: all its tags, automatic ones too, and its machine's name."""
+    """A running container: all its tags, including automatic ones, and the name of its machine."""
 
     tags: frozenset[str]
     machine: str
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """That the container (an index) does not keep the constraint (an index), and by how much."""
+    """A container (index) that violates a constraint (index), and by how much."""
 
     constraint: int
     container: int
@@ -60,26 +60,26 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """What a placement's violations come to."""
+    """The violations of a placement, summed up."""
 
     violations: tuple[Violation, ...]
     #: Weight times extent, over all violations.
     total: float
-    #: Pairs of a constraint and a container that it concerns.
+    #: Number of pairs of a constraint and a container that it concerns.
     concerned: int
 
     @property
     def containers(self) -> int:
-        """How many containers violate something."""
+        """Number of containers that violate something."""
         return len({violation.container for violation in self.violations})
 
 
 class Meaning:
-    """Judges placements on some machines."""
+    """Judges placements on a set of machines."""
 
     def __init__(self, machines: Sequence[Machine]) -> None:
         self.static = {machine.name: static_tags(machine.attributes) for machine in machines}
-        #: Per group and set, the machines in it.
+        #: The machines in each set of each group.
         self.members: dict[str, dict[str, set[str]]] = {
             MACHINE_GROUP: {machine.name: {machine.name} for machine in machines}
         }
@@ -108,7 +108,7 @@ class Meaning:
     def extent(
         self, rule: Rule, container: Container, containers: Sequence[Container]
     ) -> float | None:
-        """How far the container is from keeping the rule; none if the rule does not concern it."""
+        """How far the container is from satisfying the rule; None if the rule does not concern it."""
         match rule:
             case AllOf(parts) | AnyOf(parts):
                 judged = [self.extent(part, container, containers) for part in parts]
@@ -170,7 +170,7 @@ class Meaning:
 
 
 def distance(count: int, least: int, most: int | None) -> float:
-    """How far a count is outside of its bounds, as a part of the bound."""
+    """How far a count is outside its bounds, relative to the bound."""
     extent = max(0, least - count) / max(1, least)
     if most is not None:
         extent += max(0, count - most) / max(1, most)
@@ -178,7 +178,8 @@ def distance(count: int, least: int, most: int | None) -> float:
 
 
 def negated(expression: Expression) -> Expression | None:
-    """What holds just where `expression` does not, without an outer negation; none if nothing does."""
+    """An expression without outer negation that holds exactly where `expression` does not; None if it
+    never holds."""
     match expression:
         case NotTags(part):
             return part

@@ -24,17 +24,17 @@ from argosy.model.constraints import (
 )
 from argosy.model.jobs import Job, TaskGroup
 
-#: The namespaces of the tags that every container gets from its job's id, kind and owner.
+#: Namespaces of the tags that every container gets from its job's id, kind and owner.
 APP: Final = "appID:"
 KIND: Final = "kind:"
 OWNER: Final = "owner:"
-#: In a job's own constraints, the job itself.
+#: In a job's own constraints: the job itself.
 SELF: Final = "appID:self"
 _UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9_.:/-]|-(?=>)")
 
 
 def leaves(rule: Rule) -> Iterator[Leaf]:
-    """The placement and spread constraints that a rule is made of, from left to right."""
+    """The placement and spread constraints in a rule, from left to right."""
     match rule:
         case AllOf(parts) | AnyOf(parts):
             for part in parts:
@@ -55,7 +55,7 @@ def atoms(expression: Expression) -> Iterator[TagConstraint]:
 
 
 def tags_of(rule: Rule) -> frozenset[str]:
-    """Every tag that the rule names."""
+    """Every tag named in the rule."""
     named: set[str] = set()
     for leaf in leaves(rule):
         named.update(leaf.subject)
@@ -65,7 +65,7 @@ def tags_of(rule: Rule) -> frozenset[str]:
 
 
 def renamed(constraint: Constraint, rename: Mapping[str, str]) -> Constraint:
-    """The constraint with some of its tags under other names."""
+    """The constraint with tags renamed."""
     return msgspec.structs.replace(constraint, rule=_renamed_rule(constraint.rule, rename))
 
 
@@ -99,7 +99,7 @@ def _renamed_expression(expression: Expression, rename: Mapping[str, str]) -> Ex
 
 
 def _tag(namespace: str, name: str) -> str:
-    """What no tag may hold becomes an underscore."""
+    """Replaces characters that are not allowed in a tag by underscores."""
     return namespace + _UNNAMEABLE.sub("_", name)
 
 
@@ -112,18 +112,18 @@ def kind_tag(kind: str) -> str:
 
 
 def automatic_tags(job: Job) -> tuple[str, ...]:
-    """What every container of the job carries beside its group's own tags."""
+    """Tags that every container of the job has in addition to its group's tags."""
     tags = (app_tag(job.id), kind_tag(job.kind))
     return (*tags, _tag(OWNER, job.owner)) if job.owner else tags
 
 
 def container_tags(job: Job, group: TaskGroup) -> tuple[str, ...]:
-    """All tags of a group's containers, each once and in order."""
+    """All tags of a group's containers, without duplicates, in order."""
     return tuple(sorted({*group.tags, *automatic_tags(job)}))
 
 
 def of_job(job_id: str, constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
-    """A job's own constraints, with `SELF` become the job's tag."""
+    """A job's own constraints, with `SELF` replaced by the job's tag."""
     rename = {SELF: app_tag(job_id)}
     return tuple(
         renamed(constraint, rename) if SELF in tags_of(constraint.rule) else constraint

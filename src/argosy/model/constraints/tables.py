@@ -38,7 +38,7 @@ _Made = TypeVar("_Made")
 
 
 def read_constraint(value: object) -> Constraint:
-    """The constraint in a table or text; a mistake is an error whose field is its path."""
+    """The constraint in a table or text; an error gives the path of the mistake as its field."""
     if isinstance(value, str):
         return parse_constraint(value)
     if not isinstance(value, Mapping):
@@ -179,7 +179,7 @@ def _made(place: str, make: Callable[..., _Made], *parts: object) -> _Made:
 
 
 def write_constraint(constraint: Constraint) -> dict[str, Any]:
-    """The table that `read_constraint` gives back; what is default is left out."""
+    """The table form, without defaults; `read_constraint` reads it back."""
     table = _rule_table(constraint.rule)
     if constraint.weight != 1:
         table["weight"] = constraint.weight

@@ -46,7 +46,7 @@ from argosy.model.units import LARGEST
 _TOKEN: Final = re.compile(rf"\s*(?P<token>->|[{{}}(),&]|{NAME.pattern}|$)")
 _COUNT: Final = re.compile(r"[0-9]+")
 _WEIGHT: Final = re.compile(r"[0-9]+(\.[0-9]+)?(e-?[0-9]+)?")
-#: Parentheses and negations within each other; the parser descends once for each.
+#: Limit on nested parentheses and negations, because the parser recurses for each.
 _DEEPEST: Final = 100
 
 _Part = TypeVar("_Part")
@@ -67,7 +67,7 @@ class _Token(msgspec.Struct, frozen=True):
 
 
 def parse_constraint(text: str) -> Constraint:
-    """The constraint that `text` says, or a `ConstraintSyntaxError` with the column."""
+    """Parses `text`; a `ConstraintSyntaxError` gives the column."""
     return _Parser(text).constraint()
 
 
@@ -204,7 +204,7 @@ class _Parser:
         return self.tokens[self.at - 1].text == "->"
 
     def _bounds(self) -> tuple[int, int | None]:
-        """Two counts and the closing brace."""
+        """Parses two counts and the closing brace."""
         least = self._count("the least count, a whole number")
         self._expect(",", "','")
         column = self.next.column
@@ -241,7 +241,7 @@ class _Parser:
 
 
 def format_constraint(constraint: Constraint) -> str:
-    """The text of `constraint`; `parse_constraint` gives it back."""
+    """The text form of `constraint`; `parse_constraint` reads it back."""
     text = _format_rule(constraint.rule)
     if constraint.weight != 1:
         text += f" weight {repr(constraint.weight).removesuffix('.0')}"

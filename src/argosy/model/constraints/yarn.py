@@ -42,7 +42,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 class YarnPart(msgspec.Struct, frozen=True):
-    """One part of a specification: so many containers with a tag, and what they ask for."""
+    """One part of a specification: a number of containers with a tag, and their constraint."""
 
     tag: str
     count: int
@@ -50,7 +50,8 @@ class YarnPart(msgspec.Struct, frozen=True):
 
 
 def from_yarn(text: str) -> tuple[YarnPart, ...]:
-    """The parts of a placement specification, each constraint hard and about the own application."""
+    """The parts of a placement specification. Each constraint is hard and about the application
+    itself."""
     return tuple(_part(piece, start, text) for piece, start in _split(text, ":", 0))
 
 
@@ -59,7 +60,7 @@ def _fail(problem: str, text: str, column: int, expected: str | None = None) -> 
 
 
 def _split(text: str, separator: str, offset: int) -> Iterator[tuple[str, int]]:
-    """Pieces between separators that stand outside of parentheses, with where each begins."""
+    """The pieces between separators outside parentheses, each with its offset."""
     depth, start = 0, 0
     for at, character in enumerate(text):
         if character == "(":
@@ -140,8 +141,8 @@ def _conjunction(text: str, whole: str, start: int) -> tuple[str, ...]:
 
 
 def to_yarn(constraints: Sequence[Constraint], counts: Mapping[str, int]) -> str:
-    """The specification that says the same; `counts` has the number of containers per source tag.
-    What it cannot say is `Untranslatable`."""
+    """The equivalent specification; `counts` is the number of containers per source tag. Raises
+    `Untranslatable` if YARN cannot express it."""
     parts: dict[str, list[str]] = {}
     for constraint in constraints:
         if not constraint.hard:

@@ -6,7 +6,7 @@ solving     solvers alone: figures 3 and 7 to 13, table 3
 replays     whole schedulers: figures 14 to 18
 links       forty machines with shared links: figure 19
 figures     charts
-claims      what the paper says, and what was measured
+claims      the paper's claims, and what was measured
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What the Firmament paper says, beside what was measured. Rules were written before the measurement of
-the default scale; where the paper gives a factor, half of it is enough."""
+"""The Firmament paper's claims, beside what was measured. The criteria were written before the default
+scale was measured; if the paper gives a factor, half of it is enough."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from argosy.papers.claims import Claim
 from argosy.papers.experiment import Findings, Parameter
 
-#: Response over duration up to which short tasks count as near-ideal.
+#: Short tasks are near-ideal up to this ratio of response time to duration.
 NEAR_IDEAL: Final = 1.5
 #: The paper's breaking points, in milliseconds by machines.
 BREAKS: Final = {100: 5.0, 1_000: 375.0, 10_000: 5_000.0}
@@ -21,7 +21,7 @@ def one(found: Findings, figure: str, name: str, **where: Parameter) -> float | 
 
 
 def claims(found: Findings, figures: Sequence[str]) -> list[Claim]:
-    """Those that the points at hand can decide."""
+    """The claims that can be decided with the available points."""
     return [claim for figure in figures for claim in _MAKERS[figure](found)]
 
 
@@ -36,7 +36,7 @@ def _compare(
     says: str,
     note: str = "",
 ) -> Iterator[Claim]:
-    """That one case measures at least so many times what another does."""
+    """The claim that one case measures at least a given factor times another."""
     high, low = one(found, figure, measure, **slower), one(found, figure, measure, **faster)
     if high is None or low is None:
         return

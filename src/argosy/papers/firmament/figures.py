@@ -1,4 +1,5 @@
-"""The figures as charts: most are one measure along a parameter, a line for each scheduler or solver."""
+"""The figures as charts: most show one measure along a parameter, with a line per scheduler or
+solver."""
 
 from __future__ import annotations
 
@@ -22,20 +23,20 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     by: str
     along: str = ""
     measure: str = ""
-    #: Names of the series that hold x and y of curves, instead of a parameter and a measure.
+    #: The series with x and y of curves, instead of a parameter and a measure.
     curve: tuple[str, str] | None = None
     logarithmic: tuple[bool, bool] = (False, True)
-    #: A parameter for each value of which there is a chart.
+    #: A parameter: there is one chart for each of its values.
     panels: str = ""
-    #: Lines of one point, as label and name of series, instead of a line for each value of `by`.
+    #: Lines from one point, as label and name of series, instead of one line per value of `by`.
     series: tuple[tuple[str, str], ...] = ()
     #: Parameters that points must have.
     where: dict[str, Parameter] = {}
-    #: The chart's own title, where it is one of several.
+    #: The chart's own title, if it is one of several.
     part: str = ""
-    #: The colour of the first line that has none of its own.
+    #: The colour of the first line without its own.
     first_colour: int = 0
-    #: Charts of another kind beside this one.
+    #: Additional charts of another kind.
     beside: tuple[Shown, ...] = ()
 
 

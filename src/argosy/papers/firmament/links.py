@@ -1,9 +1,9 @@
 """Forty machines whose links are shared: the experiment of section 7.5 (figure 19).
 
-The simulated world lets no task slow another down, so this is a world of its own around the same
-engines: a task reads its input over its machine's link, all tasks of a machine share evenly what traffic
-of a higher class leaves of it, and the task ends when it has read all. Decisions take no time. Machines
-have room for twelve tasks; only Firmament's tasks also say what bandwidth they want.
+In the simulated world tasks do not slow each other down, so this is a separate world around the same
+engines: a task reads its input over its machine's link, whose bandwidth, minus traffic of a higher
+class, is shared equally by the machine's tasks, and ends when it has read everything. Decisions take no
+time. Machines have room for twelve tasks; only Firmament's tasks also request bandwidth.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from typing import Any, Final
 import numpy as np
 
 from argosy.cell import Cell
-from argosy.engines.api import Context, Finishes
+from argosy.engines.api import Context, DeliberatesInPlace, Finishes
 from argosy.engines.registry import ENGINES
 from argosy.host.scheduler import make_settings
-from argosy.model.effects import Commit, Effect, Probe, Think, WakeMe
+from argosy.model.effects import Commit, Deliberate, Effect, Probe, Think, WakeMe
 from argosy.model.events import (
     Committed,
     DecisionDue,
+    Deliberated,
     Event,
     JobSubmitted,
     Started,
@@ -40,14 +41,14 @@ from argosy.papers.experiment import ExperimentPoint, PointResult
 
 MACHINES: Final = 40
 SLOTS: Final = 12
-#: 10 Gbit/s, in bytes a second.
+#: 10 Gbit/s, in bytes per second.
 LINK: Final = 1_250_000_000
-#: A task alone takes 3.5 to 5 s; it asks for two fifths of a link.
+#: A task alone takes 3.5 to 5 s; it requests two fifths of a link.
 ALONE: Final = (3.5, 5.0)
 WANTED: Final = 0.4
 GIB: Final = 2**30
 TASKS: Final = 5
-#: Seven iperf servers take 2 x 4 Gbit/s each, seven HTTP clients 1 Gbit/s, all in a higher class.
+#: Seven iperf servers take 2 x 4 Gbit/s each and seven HTTP clients 1 Gbit/s, all in a higher class.
 BACKGROUND: Final = {
     **dict.fromkeys(range(7), 1000000000),
     **dict.fromkeys(range(7, 14), 125000000),
@@ -56,7 +57,7 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "firmament": {"policy": "network-aware", "explain_arcs": 0, "reschedule": False},
     "spread": {"t_job": 0, "t_task": 0},
     "kube": {},
-    "mesos": {"t_job": 0, "t_task": 0, "t_offer": 0},
+    "mesos": {"t_job": 0, "t_task": 0, "t_offer": 0, "refuse": 0},
     "sparrow": {},
 }
 
@@ -89,7 +90,7 @@ class LinkWorld:
         self.view = self.cell.view()
         self.left = [LINK - background.get(machine, 0) for machine in range(MACHINES)]
         self._random = Random(seed)
-        #: Others know nothing of the network.
+        #: Other engines do not know about the network.
         self._wants = round(wanted * LINK) if engine == "firmament" else 0
         kind = ENGINES[engine]
         self._hears = kind.capabilities.finishes is Finishes.OWN
@@ -111,7 +112,7 @@ class LinkWorld:
         self.responses: list[float] = []
 
     def _observe(self, background: dict[int, int]) -> None:
-        """What the network carries besides is seen as claims of somebody else's."""
+        """Makes background traffic visible as claims of another scheduler."""
         for machine, amount in background.items():
             shape = self.view.shape(Resources(0, 0, {"bandwidth": amount}))
             where = np.array([machine], np.int32)
@@ -120,7 +121,7 @@ class LinkWorld:
             self.cell.commit(Transaction(OPERATOR, claims))
 
     def run(self, load: float, jobs: int) -> None:
-        """Jobs arrive so fast that batch tasks take `load` of all links together."""
+        """Jobs arrive at a rate at which batch tasks use `load` of the total bandwidth."""
         random = self._random.child("jobs")
         mean = (ALONE[0] + ALONE[1]) / 2
         gap = TASKS * mean / (MACHINES * load)
@@ -166,6 +167,10 @@ class LinkWorld:
             match effect:
                 case Think(_, token):
                     self._push(self.now, DecisionDue(token))
+                case Deliberate(token, question):
+                    assert isinstance(self.engine, DeliberatesInPlace)
+                    decision = self.engine.deliberate_in_place(question)
+                    self._push(self.now, Deliberated(token, decision))
                 case WakeMe(at, name):
                     if len(self.responses) < len(self._sizes):
                         self._push(at, TimerFired(name))
@@ -187,7 +192,7 @@ class LinkWorld:
                     self._answer_probes()
 
     def _answer_probes(self) -> None:
-        """Probes at machines with room come up at once, and each takes the next task of its job."""
+        """Probes at machines with room are ready at once, and each takes the next task of its job."""
         for tasks, machines, shape in self._probed:
             for machine in [*machines]:
                 if not tasks:
@@ -209,7 +214,7 @@ class LinkWorld:
         self._reading[machine][task] = self._sizes[task]
 
     def _read(self, machine: int) -> None:
-        """Let all tasks of a machine read until now."""
+        """Lets all tasks of a machine read until now."""
         reading = self._reading[machine]
         if reading:
             seconds = (self.now - self._updated[machine]) / MICROS_PER_SECOND

@@ -1,4 +1,4 @@
-"""Which points the Firmament paper's figures are made of, at each scale."""
+"""The points of the Firmament paper's figures, at each scale."""
 
 from __future__ import annotations
 

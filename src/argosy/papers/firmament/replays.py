@@ -1,5 +1,5 @@
-"""Whole schedulers on a replayed workload: figures 14 to 18. Decisions take the processor time that they
-really take; nothing else in the simulation does."""
+"""Whole schedulers on a replayed workload: figures 14 to 18. Decisions take their real processor time;
+everything else in the simulation is modelled."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from argosy.model.units import MICROS_PER_SECOND
 from argosy.papers.experiment import ExperimentPoint, PointResult
 from argosy.papers.firmament.world import DATA, SLOT, Load, MeasuredWorld, measured_world, replay
 
-#: How the paper's schedulers differ: engine and solver.
+#: Engine and solver of each of the paper's schedulers.
 SCHEDULERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "firmament": ("firmament", {}),
     "race": ("firmament", {"algorithm": "race"}),
@@ -56,7 +56,7 @@ def settings_of(point: ExperimentPoint) -> tuple[str, dict[str, Any]]:
 
 
 def latency(point: ExperimentPoint) -> PointResult:
-    """Placement latencies, and how much of their input tasks find on their machines."""
+    """Placement latencies, and the share of their input that tasks find on their machines."""
     engine, settings = settings_of(point)
     load = load_of(point)
     done = replay(load, settings, engine)
@@ -84,7 +84,7 @@ def _graph(world: MeasuredWorld) -> Graph:
 
 
 def _locality(world: MeasuredWorld, data: dict[str, Any]) -> float:
-    """The share of input bytes that batch tasks that arrived find on their own machine."""
+    """The share of input bytes that newly arrived batch tasks find on their own machine."""
     where = LocalData(DataSettings(**data), MachineVertices(world.host.view).racks)
     submit = world.host.board.job_columns()[0]
     graph = _graph(world)
@@ -102,19 +102,21 @@ def _locality(world: MeasuredWorld, data: dict[str, Any]) -> float:
 
 
 def short_tasks(point: ExperimentPoint) -> PointResult:
-    """Jobs of ten tasks, so often that 80 % of the slots are in use: how long they take (figure 17)."""
+    """Response times of jobs of ten tasks, arriving so often that 80 % of the slots are in use (figure
+    17)."""
     told = point.parameters
     machines, slots = int(told["machines"]), int(told["slots"])
     duration = int(float(told["milliseconds"]) * 1_000)
     count = int(told["jobs"])
     gap = 10 * duration / (0.8 * machines * slots)
     begin = MICROS_PER_SECOND + duration
-    # Who keeps up is done long before the end; the others count as if they were done then.
+    # A scheduler that keeps up finishes long before the end; for others, unfinished jobs count as
+    # ending then.
     seconds = (1.5 * count * gap + 20 * duration) / MICROS_PER_SECOND
     load = Load(machines=machines, slots=float(slots), seconds=seconds, seed=point.seed)
 
     def jobs() -> Iterator[SimulatedJob]:
-        # One before the beginning, for a scheduler that has not run before is no measure.
+        # One job before the start, because a scheduler's first run is not representative.
         yield simulated_job("early", group_with_truth(10, SLOT, (duration,)))
         random, at = Random(point.seed).child("short"), float(begin)
         for number in range(count):

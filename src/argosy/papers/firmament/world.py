@@ -1,11 +1,12 @@
-"""The Firmament paper's simulated cluster, and what it runs.
+"""The Firmament paper's simulated cluster and its workload.
 
-The Google trace is not part of Argosy, so its workload is rebuilt from what the papers say of it. Batch
-tasks run for a median of 420 s, 90 % below an hour, 99 % below 5.1 hours (section 7.4, with its speed-up
-of 200 taken back): a log-normal distribution with sigma 1.68 has all three. 1.2 % of jobs have more than
-1,000 tasks and some have 20,000 (4.3): a bounded Pareto distribution with exponent 0.64. Half of the
-tasks that run belong to services, which do not end. The run begins with a cluster that has run for long:
-remaining times are those of tasks met at a random moment. Local data is the `quincy` policy's estimate.
+The Google trace is not part of Argosy, so the workload is reconstructed from published descriptions.
+Batch tasks run for a median of 420 s, 90 % below an hour, 99 % below 5.1 hours (section 7.4, without
+its speed-up of 200): a log-normal distribution with sigma 1.68 matches all three. 1.2 % of jobs have
+more than 1,000 tasks and some have 20,000 (4.3): a bounded Pareto distribution with exponent 0.64. Half
+of the running tasks belong to services, which do not end. The run starts with a cluster in its steady
+state: remaining times are those of tasks observed at a random moment. Local data is estimated by the
+`quincy` policy.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from argosy.engines.firmament import Firmament
 from argosy.engines.quincy import Quincy
 from argosy.host.host import Host
 from argosy.host.scheduler import Scheduler
-from argosy.model.events import DecisionDue, Event
+from argosy.model.events import Deliberated, Event
 from argosy.model.jobs import BATCH, SERVICE
 from argosy.model.machines import Machine
 from argosy.model.random import Random
@@ -45,22 +46,22 @@ from argosy.worlds.sim import SimulatedWorld
 
 GIB: Final = 2**30
 RACK: Final = 48
-#: What one slot holds of a machine.
+#: The resources of one slot.
 SLOT: Final = Resources(1_000, 4 * GIB)
 MEDIAN_SECONDS: Final = 420.0
 SIGMA: Final = math.log(3_600 / MEDIAN_SECONDS) / 1.2816
 LARGEST_JOB: Final = 20_000
 JOB_EXPONENT: Final = 0.64
 SERVICE_SHARE: Final = 0.5
-#: When the cluster as it was found is placed, and arrivals begin.
+#: When the initial tasks are placed; when arrivals start.
 BEGIN: Final = 30.0
-#: The paper does not tell its distribution of input sizes. With this one the median batch task reads two
-#: blocks and none more than eight, which comes near the paper's locality.
+#: The paper does not give its distribution of input sizes. With this one, the median batch task reads
+#: two blocks and none more than eight, which comes close to the paper's locality.
 DATA: Final = {"rate": 2**20, "most_blocks": 8, "threshold": 0.14}
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster, how full it is, and for how long new jobs arrive."""
+    """A cluster, its utilisation, and how long new jobs arrive."""
 
     machines: int
     slots: float = 12.0
@@ -74,12 +75,12 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
         return math.floor(self.machines * self.slots)
 
     def machine_slots(self, number: int) -> int:
-        """Machines differ by a slot where the mean is no whole number."""
+        """If the mean is not a whole number, machines differ by one slot."""
         return math.floor((number + 1) * self.slots) - math.floor(number * self.slots)
 
     @property
     def largest_job(self) -> int:
-        """A hundredth of the cluster at most, or no utilisation would be steady."""
+        """At most a hundredth of the cluster; otherwise utilisation would not be steady."""
         return max(2, min(LARGEST_JOB, self.total_slots // 100))
 
     @property
@@ -106,13 +107,14 @@ def _size(random: Random, load: Load) -> int:
 
 
 def found(load: Load) -> Iterator[SimulatedJob]:
-    """The tasks that run when the experiment begins: a long-running share, and batch met midway."""
+    """The tasks running when the experiment starts: a long-running share, and batch tasks in
+    progress."""
     random = Random(load.seed).child("found")
     left, number = load.live, 0
     while left > 0:
         is_service = random.uniform() < SERVICE_SHARE
         count = min(left, _size(random, load))
-        # A task is met in proportion to its length, at any point of it.
+        # The chance of observing a task is proportional to its length, at any point of it.
         length = MEDIAN_SECONDS * math.exp(SIGMA**2 + SIGMA * random.normal())
         remains = length * random.uniform() / load.speed_up
         durations = () if is_service else (int((BEGIN + remains) * MICROS_PER_SECOND),)
@@ -123,7 +125,7 @@ def found(load: Load) -> Iterator[SimulatedJob]:
 
 
 def arriving(load: Load) -> Iterator[SimulatedJob]:
-    """Batch jobs that arrive so fast that the cluster stays as full as it is."""
+    """Batch jobs arriving at the rate that keeps the cluster's utilisation constant."""
     random = Random(load.seed).child("arriving")
     sizes = np.arange(1, load.largest_job + 1, dtype=np.float64)
     weights = sizes**-JOB_EXPONENT - (sizes + 1.0) ** -JOB_EXPONENT
@@ -131,7 +133,7 @@ def arriving(load: Load) -> Iterator[SimulatedJob]:
     batch = load.live * (1 - SERVICE_SHARE)
     jobs_a_second = batch / mean_batch_seconds() / mean_size * load.speed_up
     at, number = BEGIN, 0
-    # One before the beginning, so that what placing the found tasks left to do is not counted.
+    # One job before the start, so that work left over from placing the initial tasks is not counted.
     early = group_with_truth(1, SLOT, (MICROS_PER_SECOND,))
     yield simulated_job("early", early, submit=int((BEGIN - 5) * MICROS_PER_SECOND))
     while True:
@@ -146,8 +148,8 @@ def arriving(load: Load) -> Iterator[SimulatedJob]:
 
 
 class MeasuredReplay(msgspec.Struct, frozen=True):
-    """What came of a run: placement latencies of tasks that arrived, in seconds, when the scheduler
-    decided and how long it computed, and the share of the time that it was busy."""
+    """The results of a run: placement latencies of arriving tasks, in seconds; when the scheduler
+    decided and how long it computed; and the share of time it was busy."""
 
     latencies: NDArray[np.float64]
     arrived: int
@@ -172,17 +174,17 @@ def _percentile(values: Sequence[float] | NDArray[np.float64], share: float) -> 
 
 
 class MeasuredHost(Host):
-    """Notes when its scheduler decides. Until `free_until` decisions take no time."""
+    """Records when its scheduler decides. Until `free_until`, decisions take no time."""
 
     free_until = 0
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        #: When each decision began, and how long it took.
+        #: When each decision started, and how long it took.
         self.decided: list[tuple[int, int]] = []
 
     def post(self, at: int, scheduler: Scheduler, event: Event) -> None:
-        if isinstance(event, DecisionDue) and event.token >= 0:
+        if isinstance(event, Deliberated):
             now = self.runtime.now
             self.decided.append((now, at - now))
             at = at if now >= self.free_until else now
@@ -190,8 +192,8 @@ class MeasuredHost(Host):
 
 
 class MeasuredWorld(SimulatedWorld):
-    """Notes how long its tasks are expected to run. Until `begin` decisions take no time: the cluster
-    is found as it is, and what runs there ends when it is to."""
+    """Records how long its tasks are expected to run. Until `begin`, decisions take no time, so the
+    initial tasks are in place at once and end when they should."""
 
     host: MeasuredHost
     host_type = MeasuredHost
@@ -210,15 +212,15 @@ class MeasuredWorld(SimulatedWorld):
             yield job
 
     def computing_time(self) -> int:
-        """Of the thread that decides: the race's other solver has a processor of its own, as in the
-        paper, and either stops when the other has the answer."""
+        """Processor time of the deciding thread only: in a race, the other solver has its own
+        processor, as in the paper, and either stops when the other has the answer."""
         return thread_time_ns()
 
 
 def measured_world(
     load: Load, settings: dict[str, Any], engine: str, jobs: Iterator[SimulatedJob], begin: int = 0
 ) -> MeasuredWorld:
-    """A world in which decisions take the processor time that they really take."""
+    """A world in which decisions take their real processor time."""
     scenario = Scenario(
         name="replay",
         seed=load.seed,
@@ -241,7 +243,7 @@ def replay(load: Load, settings: dict[str, Any], engine: str = "firmament") -> M
     sizes = np.array(world.host.jobs.counts, np.int64)
     mine = submit >= begin
     arrived = int(sizes[mine].sum())
-    # A job's tasks count as placed with the last of them; who is not yet, as placed at the end.
+    # A job's tasks count as placed with the last of them; unplaced ones count as placed at the end.
     until = np.where(placed >= 0, placed, world.host.runtime.now)
     latencies = np.repeat((until - submit)[mine], sizes[mine]) / MICROS_PER_SECOND
     there = int(sizes[mine & (placed >= 0)].sum())

@@ -1,7 +1,7 @@
-"""Figures 2 and 7: the real algorithms place applications; `performance` says what that is worth.
+"""Figures 2 and 7: the real algorithms place applications; `performance` models the effect.
 
-What is counted on placements alone (collocation, violations) has names of its own in the results; what
-comes from the model begins with `model`.
+In the results, names of numbers from the model begin with `model`; all others (collocation, violations)
+are counted on placements alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from argosy.papers.experiment import ExperimentPoint, PointResult
 from argosy.papers.medea import performance
 from argosy.papers.medea.trial import HBASE_AS_PRINTED, HBASE_ROLES, MB, PlacementTrial, trial
 
-#: The machines of section 7.1; section 2 has 275 and does not describe them.
+#: The machines of section 7.1; section 2 has 275 machines and does not describe them.
 MEMORY: Final = 128 * MB
 TENSORFLOW_ROLES: Final = (
     ("learner chief", 4 * MB, 1),
@@ -27,7 +27,7 @@ TENSORFLOW: Final = (
     "appID:self & learner -> {appID:self & learner, 7, inf} in rack",
     "appID:self & learner -> {learner, 0, 3} in machine",
 )
-#: What section 2.2 asks of Storm and Memcached.
+#: The constraints of section 2.2 for Storm and Memcached.
 STORM: Final = {
     "none": (),
     "within": ("appID:self & storm -> {appID:self & storm, 4, inf} in machine",),
@@ -40,7 +40,7 @@ GRIDMIX: Final = {"2a": 0.5, "2b": 0.6, "7": 0.5}
 
 
 class Placed:
-    """Instances in a cell: the machines of their workers, and how many are on each machine."""
+    """Instances in a cell: the machines of their workers, and the number of workers on each machine."""
 
     def __init__(self, cell: PlacementTrial, tag: str) -> None:
         self.cell = cell
@@ -93,8 +93,8 @@ def streaming(point: ExperimentPoint) -> PointResult:
 
 
 def region_servers(point: ExperimentPoint) -> PointResult:
-    """Figure 2b: 40 HBase instances of 30 region servers, before the tasks come. 1,200 servers on 275
-    machines cannot all be apart: the constraint is as soft as any."""
+    """Figure 2b: 40 HBase instances of 30 region servers, before the tasks arrive. 1,200 servers on 275
+    machines cannot all be apart, so the constraint is soft like any other."""
     wanted = str(point.parameters["wanted"])
     cell = _cell(point, 275, "yarn" if wanted == "none" else "ilp", 0.0)
     apart = "appID:self & server -> {server, 0, 0} in machine"
@@ -106,7 +106,7 @@ def region_servers(point: ExperimentPoint) -> PointResult:
     values = {"cubes": _cubes(placed), "crowd": float(placed.crowd.max())}
     for name, kept in (("", 1.0), (".isolated", performance.ISOLATED)):
         every = placed.slowdowns(kept * performance.HBASE, GRIDMIX["2b"])
-        # Requests go to all servers of an instance, so that their mean time bounds its throughput.
+        # Requests go to all servers of an instance, so their mean time bounds its throughput.
         values[f"model.throughput{name}"] = float(np.mean([1 / each.mean() for each in every]))
         values[f"model.tail{name}"] = float(np.percentile(np.concatenate(every), 99))
     return PointResult(values)
@@ -119,14 +119,14 @@ def _cubes(placed: Placed) -> float:
 
 
 def cardinalities(point: ExperimentPoint) -> PointResult:
-    """Figures 2c and 2d: one instance, with so many workers on each of its machines."""
+    """Figures 2c and 2d: one instance, with a given number of workers on each of its machines."""
     limit, load = int(point.parameters["limit"]), float(point.parameters["load"])
     is_hbase = point.figure == "2c"
     workers = 10 if is_hbase else 32
     cell = _cell(point, 275, "ilp", load)
     placed = Placed(cell, "worker")
     placed.add(
-        # Of 1 GB, so that 32 find room on a machine that tasks fill to 70 %.
+        # Workers of 1 GB, so that 32 fit on a machine that tasks fill to 70 %.
         [("worker", MB, workers)],
         [
             f"appID:self -> {{appID:self, {workers - 1}, inf}} in rack",
@@ -144,7 +144,7 @@ def cardinalities(point: ExperimentPoint) -> PointResult:
 
 
 def deployment(point: ExperimentPoint) -> PointResult:
-    """Figure 7: 45 TensorFlow and 50 HBase instances beside tasks, in the order of a fair mix."""
+    """Figure 7: 45 TensorFlow and 50 HBase instances beside tasks, evenly interleaved."""
     cell = trial(point, 400, 10, memory=MEMORY)
     cell.fill_with_tasks(GRIDMIX["7"])
     learners, servers = Placed(cell, "learner"), Placed(cell, "worker")

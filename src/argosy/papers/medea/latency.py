@@ -1,4 +1,4 @@
-"""Figures 11a and 11b: how long it takes to place an application, in processor time."""
+"""Figures 11a and 11b: the processor time it takes to place an application."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def growing(point: ExperimentPoint) -> PointResult:
 
 
 def designs(point: ExperimentPoint) -> PointResult:
-    """Figure 11b: a cell of 256 machines that is full in the end; one scheduler for all, or two. In each
-    cycle come two applications, and as many tasks, in jobs of ten, as make their share what it is.
+    """Figure 11b: a cell of 256 machines that is full at the end; one scheduler for everything, or two.
+    In each cycle two applications arrive, with as many tasks, in jobs of ten, as their share requires.
 
-    As in the paper's program no machine is left out and containers that are alike are told apart: with
-    counts instead, tasks would cost the program next to nothing.
+    As in the paper's program, no machine is left out and identical containers have separate variables:
+    with counts instead, tasks would cost the program almost nothing.
     """
     machines, share = sized(point, 256), float(point.parameters["share"])
     cell = PlacementTrial(machines, max(2, machines // 26), "ilp-solved", point.seed)

@@ -1,5 +1,5 @@
-"""How applications perform where they are placed: a model, fitted to what the Medea paper says of its
-own measurements. Nothing here was measured.
+"""How applications perform depending on their placement: a model fitted to the Medea paper's reported
+measurements. Nothing here was measured.
 
 **HBase and TensorFlow.** A worker's time is 1, plus a price for the network, plus interference:
 
@@ -35,7 +35,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-#: Of another rack, in units of the distance within a rack.
+#: Distance to another rack, in units of the distance within a rack.
 ACROSS: Final = 10 / 6
 POWER: Final = 3
 #: By load of the cell.
@@ -43,7 +43,7 @@ NETWORK: Final = ((0.05, 0.58), (0.5, 0.91), (0.7, 23.78))
 #: Per cube of neighbours.
 TENSORFLOW: Final = 27.19 / 31**POWER
 HBASE: Final = 0.02
-#: What control groups leave of the interference.
+#: The share of interference that remains with control groups.
 ISOLATED: Final = 0.3
 STORM_PAIRS: Final = 2.6
 STORM_LOOKUPS: Final = 4.0
@@ -63,8 +63,8 @@ def slowdowns(
     interference: float,
     load: float,
 ) -> NDArray[np.float64]:
-    """Of each worker of an instance, given its machines, the rack of every machine, and how many workers
-    of such applications are on every machine."""
+    """The slowdown of each worker of an instance, given its machines, the rack of every machine, and
+    the number of workers of such applications on every machine."""
     count = len(workers)
     same = workers[:, None] == workers[None, :]
     near = racks[workers][:, None] == racks[workers][None, :]

@@ -1,4 +1,4 @@
-"""Which points the Medea paper's figures are made of, at each scale."""
+"""The points of the Medea paper's figures, at each scale."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIGURES: Final = (
     *("2a", "2b", "2c", "2d", "7", "8"),
     *("9a", "9b", "9c", "9d", "10", "11a", "11b", "11c"),
 )
-#: Figures that are drawn from another's points.
+#: Figures drawn from another figure's points.
 DRAWN_FROM: Final = {"10": "9a"}
 
 SCALES: Final = {
@@ -27,10 +27,10 @@ SCALES: Final = {
 HEURISTICS: Final = ("node-candidates", "tag-popularity", "serial")
 PLAIN: Final = tuple(f"{name}-plain" for name in HEURISTICS)
 FIRST_FIT: Final = tuple(f"{name}-first-fit" for name in HEURISTICS)
-#: The paper's algorithms, its heuristics in the plainest reading.
+#: The paper's algorithms, with its heuristics in the plainest reading.
 PAPERS_OWN: Final = ("ilp", *PLAIN, "jkube", "jkube++")
-#: Beside them: a heuristic that scores violations, those that take the first machine that fits, other
-#: readings of Kubernetes, and no sight of constraints.
+#: For comparison: a heuristic that scores violations, first-fit heuristics, other readings of
+#: Kubernetes, and one that ignores constraints.
 BESIDE: Final = ("node-candidates", *FIRST_FIT, "jkube-plain", "kube-modern", "yarn")
 ALGORITHMS: Final = PAPERS_OWN + BESIDE
 SYSTEMS: Final = ("ilp", "jkube", "jkube++", "yarn")

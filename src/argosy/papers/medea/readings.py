@@ -1,18 +1,18 @@
-"""The paper's heuristics in its plainest reading, beside Argosy's own.
+"""The paper's heuristics in their plainest reading, for comparison with Argosy's own.
 
-Section 5.3 orders containers and leaves open how each finds its machine. Here a machine is *allowed* for
-a container if on it, with what is there already,
+Section 5.3 orders containers and leaves open how each finds its machine. Here a machine is *allowed*
+for a container if, given what is already there,
 
 - no upper bound is exceeded, of its own constraints or of those that count it;
 - its own lower bounds are met, as far as what they count exists anywhere yet.
 
-Nobody looks ahead, and a lower bound of somebody who is there already (a master that waits for its
-gateway) draws nobody near. Tag popularity and node candidates take the emptiest allowed machine, since
-figure 10b has them as balanced as J-Kube; serial, which alone is less balanced there, takes the first.
-Without an allowed machine all machines with room are.
+There is no lookahead, and lower bounds of containers already placed (a master that waits for its
+gateway) attract nothing. Tag popularity and node candidates take the emptiest allowed machine, because
+figure 10b shows them as balanced as J-Kube; serial, the only one less balanced there, takes the first.
+If no machine is allowed, all machines with room are.
 
-`jkube-plain` is J-Kube read likewise: one container at a time in the order given, by its own affinities
-alone. Kubernetes itself also weighs those of who is there already, and so does `jkube`.
+`jkube-plain` is J-Kube in the same reading: one container at a time in the given order, by its own
+affinities alone. Kubernetes itself, like `jkube`, also weighs those of containers already placed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ READINGS: Final = {
 
 
 class _Counts:
-    """An item with the counts as they are now."""
+    """An item with its current counts."""
 
     def __init__(self, item: Item, set_of: NDArray[np.int32]) -> None:
         self.item = item
@@ -53,7 +53,7 @@ class _Counts:
         self.gamma, self.both, self.other = item.gamma.copy(), item.both.copy(), item.other.copy()
 
     def allows(self, kind: int) -> NDArray[np.bool_]:
-        """Of each set, whether one more container of the kind breaks nothing there."""
+        """Per set, whether one more container of the kind breaks nothing there."""
         item, gamma = self.item, self.gamma
         allowed = np.ones(len(gamma), np.bool_)
         if item.subject[kind]:
@@ -74,7 +74,7 @@ class _Counts:
 
 
 def read_plainly(problem: PlacementProblem, name: str) -> PlacementAnswer:
-    """The answer of one of `READINGS`; applications that do not fit whole are left out."""
+    """The answer of one of `READINGS`; applications that do not fit completely are left out."""
     if problem.choices or problem.spreads:
         raise ValueError("constraints without alternatives")
     how = READINGS[name]

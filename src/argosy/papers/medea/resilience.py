@@ -14,8 +14,8 @@ from argosy.papers.medea.trial import MB, trial
 UNITS: Final = 25
 HOURS: Final = 15 * 24
 TASKS: Final = 0.3
-#: How "spread over service units" is said: no two in one unit, as the paper has it; or no more in a unit
-#: than even shares are, which the Kubernetes of the paper cannot see.
+#: Two forms of "spread over service units": no two in one unit, as in the paper; or at most an even
+#: share per unit, which the paper's Kubernetes cannot express.
 SAID: Final = {
     "anti-affinity": "appID:self -> {appID:self, 0, 0} in unit",
     "limit": "appID:self -> {appID:self, 0, 3} in unit",
@@ -49,8 +49,9 @@ def resilience(point: ExperimentPoint) -> PointResult:
 
 
 def unavailability(units: int, seed: int) -> NDArray[np.float64]:
-    """The share of each unit's machines that is down in each hour, to the description of figure 3: below
-    3 % usually, spikes to 25 % and at times to 100 %, together within a unit and not between units."""
+    """The share of each unit's machines that are down in each hour, following the description of figure
+    3: usually below 3 %, with spikes to 25 % and sometimes 100 %, correlated within a unit and not
+    between units."""
     random = Random(seed).child("unavailability")
     down = np.empty((HOURS, units))
     for unit in range(units):

@@ -1,8 +1,8 @@
-"""Figure 11c: what tasks of a Google-like trace wait for, with applications beside them and without.
+"""Figure 11c: latencies of tasks of a Google-like trace, with and without applications beside them.
 
-The load is that of the Firmament paper's experiments, rebuilt from what is published of the Google trace
-and sped up 200 times. Decisions take the processor time that they really take; those of the two
-schedulers run beside each other, as in the paper.
+The load is that of the Firmament paper's experiments, reconstructed from published data on the Google
+trace and sped up 200 times. Decisions take their real processor time; the two schedulers decide in
+parallel, as in the paper.
 """
 
 from __future__ import annotations
@@ -36,17 +36,18 @@ from argosy.worlds.sim import SimulatedWorld
 
 SPEED_UP: Final = 200.0
 SECONDS: Final = 60.0
-#: Containers of applications for each task that arrives.
+#: Containers of applications per arriving task.
 EXTRA: Final = 0.1
 KIND: Final = "lra"
 _PERCENTILES: Final = (5, 25, 50, 75, 99)
 
 
 def beside_applications(point: ExperimentPoint) -> PointResult:
-    """Task latencies with YARN alone, or with Medea and 10 % more containers, of applications."""
+    """Task latencies with YARN alone, or with Medea and 10 % more containers, which belong to
+    applications."""
     engine = str(point.parameters["engine"])
     machines = 40 if point.scale == "smoke" else 256
-    # What stays free of the tasks is for the applications, which do not end.
+    # The room that tasks leave free is for applications, which do not end.
     load = Load(
         machines=machines, utilisation=0.6, speed_up=SPEED_UP, seconds=SECONDS, seed=point.seed
     )
@@ -71,7 +72,7 @@ def beside_applications(point: ExperimentPoint) -> PointResult:
 
 
 class _World(SimulatedWorld):
-    """Notes the kind of each job, by number."""
+    """Records the kind of each job, by number."""
 
     def __init__(self, scenario: Scenario, jobs: Iterator[SimulatedJob]) -> None:
         self.kinds: list[str] = []
@@ -99,7 +100,7 @@ def _world(load: Load, engine: str, jobs: Iterator[SimulatedJob]) -> _World:
 
 
 def _applications(load: Load, containers: int) -> Iterator[SimulatedJob]:
-    """HBase instances at random moments, with so many containers in all."""
+    """HBase instances at random times, with this many containers in total."""
     random = Random(load.seed).child("applications")
     size = sum(count for _, _, count in HBASE_ROLES)
     moments = sorted(random.uniform() for _ in range(max(1, containers // size)))

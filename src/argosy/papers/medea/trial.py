@@ -1,7 +1,7 @@
-"""A cell of machines in which applications are placed, batch by batch, and what the placement is worth.
+"""A cell in which applications are placed, batch by batch, and measures of the placement.
 
-As in the paper's simulator, only the placement happens: nothing is executed. Violations are judged on
-all constraints, also where an algorithm does not see them.
+As in the paper's simulator, applications are placed but not executed. Violations count for all
+constraints, even if an algorithm does not support them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from argosy.worlds.clocks import ClockBudget
 
 MB: Final = 1024
 SMALLEST: Final = 2 * MB
-#: The search tree limits the solver, not the clock: what else the computer does changes no result.
+#: The solver is limited by its search tree, not by the clock, so results do not depend on the computer.
 LIMITS: Final = SolverLimits(nodes=500)
 _MOST_TIME: Final = 30_000_000
 _SIGHTS: Final[dict[str, Callable[[Constraint], Constraint | None]]] = {
@@ -57,14 +57,14 @@ _GATHERED: Final = (
     "appID:self & master -> {appID:self & gateway, 1, inf} in machine",
     "appID:self & master -> {appID:self & standby, 0, 0} in machine",
 )
-#: At most two workers on a machine: of one application, or of all as the paper has it. With the latter
-#: no more than 28.75 % of the memory can be used.
+#: At most two workers per machine: of one application, or of all, as in the paper. With the latter, at
+#: most 28.75 % of the memory can be used.
 HBASE: Final = (*_GATHERED, "appID:self & worker -> {appID:self & worker, 0, 1} in machine")
 HBASE_AS_PRINTED: Final = (*_GATHERED, "appID:self & worker -> {worker, 0, 1} in machine")
 
 
 class PlacementTrial:
-    """Memory is the only resource: with 8 cores a machine the paper's 90 % could not be reached."""
+    """Memory is the only resource: with 8 cores per machine, the paper's 90 % could not be reached."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class PlacementTrial:
         return 1 - float(self.free.sum() / self.capacity.sum())
 
     def fill_with_tasks(self, share: float) -> None:
-        """Tasks of 1 GB at random machines, until they hold this share of the memory."""
+        """Puts tasks of 1 GB on random machines until they hold this share of the memory."""
         while self.used < share:
             machine = self.random.below(len(self.free))
             if self.free[machine, 0] >= MB:
@@ -102,7 +102,8 @@ class PlacementTrial:
     def submit(
         self, roles: Sequence[tuple[str, int, int]], texts: Sequence[str], app: int
     ) -> list[ContainerKind]:
-        """An application of (tags, memory, count) with its constraints, the `app`-th of its batch."""
+        """Places an application of (tags, memory, count) with its constraints, the `app`-th of its
+        batch."""
         name = f"a{self.applications}"
         self.applications += 1
         own = of_job(name, map(parse_constraint, texts))
@@ -138,24 +139,24 @@ class PlacementTrial:
         return place(problem, _RULES.get(self.algorithm, self.algorithm), self.random)
 
     def batch(self, texts: Sequence[str] = HBASE) -> int:
-        """Two HBase-like applications; how many of them were placed."""
+        """Places two HBase-like applications; returns how many were placed."""
         kinds = [k for app in range(2) for k in self.submit(HBASE_ROLES, texts, app)]
         return self.place(kinds)[1].worth.placed
 
     def violating(self) -> tuple[float, float]:
-        """The share of containers that break something, and the mean extent per container."""
+        """The share of containers that violate something, and the mean extent per container."""
         broken = list(Judge(self.ledger).broken(self.active))
         who = {(each.tags, each.machine): each.count for each in broken}
         total = max(1, self.containers)
         return sum(who.values()) / total, sum(b.count * b.extent for b in broken) / total
 
     def fragmented(self) -> float:
-        """The share of machines with less than 2 GB that are not wholly used."""
+        """The share of machines with less than 2 GB free that are not completely full."""
         free = self.free[:, 0]
         return float(((free > 0) & (free < SMALLEST)).mean())
 
     def imbalance(self) -> float:
-        """The coefficient of variation of the machines' use of memory."""
+        """The coefficient of variation of memory use over machines."""
         used: NDArray[np.float64] = 1 - self.free[:, 0] / self.capacity[:, 0]
         return float(used.std() / used.mean()) if used.mean() > 0 else 0.0
 
@@ -173,7 +174,7 @@ def trial(
     memory: int = 16 * MB,
     algorithm: str = "",
 ) -> PlacementTrial:
-    """The cell of a point, with the algorithm that the point names unless another is given."""
+    """The cell of a point, with the point's algorithm unless another is given."""
     name = algorithm or str(point.parameters["algorithm"])
     sets = max(2, sets // 5) if point.scale == "smoke" else sets
     return PlacementTrial(sized(point, machines), sets, name, point.seed, group, memory)

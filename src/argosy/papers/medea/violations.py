@@ -12,7 +12,7 @@ from argosy.solvers.placement import ContainerKind
 
 #: Steps of utilisation in figures 9a and 10.
 STEPS: Final = tuple(range(10, 100, 10))
-#: What tasks hold in figures 9c and 9d, and what applications come to hold beside them.
+#: The share held by tasks in figures 9c and 9d; the share that applications reach in addition.
 TASKS: Final = 0.4
 APPLICATIONS: Final = 0.1
 
@@ -41,12 +41,12 @@ def beside_tasks(point: ExperimentPoint) -> PointResult:
 
 
 def intervals(point: ExperimentPoint) -> PointResult:
-    """Figure 9c: families of ten, and as many applications in an interval as the point says."""
+    """Figure 9c: families of ten, with the point's number of applications per interval."""
     return _families(trial(point), 10, int(point.parameters["period"]))
 
 
 def complexity(point: ExperimentPoint) -> PointResult:
-    """Figure 9d: families of the complexity's size, two applications in an interval."""
+    """Figure 9d: families of the given complexity, two applications per interval."""
     return _families(trial(point), int(point.parameters["complexity"]), 2)
 
 
@@ -56,9 +56,9 @@ def _judged(cell: PlacementTrial) -> PointResult:
 
 
 def _families(cell: PlacementTrial, size: int, batch: int) -> PointResult:
-    """HBase instances in families of `size`: the workers of each want some of every other member's in
-    their rack, and at most two workers of any instance are on a machine. Members come in any order, so
-    that a family arrives over many intervals."""
+    """HBase instances in families of `size`: the workers of each want some workers of every other
+    member in their rack, and at most two workers of any instance are on a machine. Members arrive in
+    random order, so a family arrives over many intervals."""
     cell.fill_with_tasks(TASKS)
     memory = sum(amount * count for _, amount, count in HBASE_ROLES)
     families = max(1, round(APPLICATIONS * float(cell.capacity.sum()) / memory / size))

@@ -1,4 +1,4 @@
-"""One run of the Medea paper: which function makes the result of a point."""
+"""Runs one point of the Medea paper: dispatches to the function for its figure."""
 
 from __future__ import annotations
 

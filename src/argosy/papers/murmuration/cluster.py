@@ -27,7 +27,7 @@ _LABELS: Final = {
     "murmuration": "Murmuration",
 }
 
-#: Seconds over which the flood's decisions are averaged: a job's tasks are placed at once.
+#: Seconds over which the flood's decisions are averaged, because a job's tasks are placed at once.
 _WINDOW: Final = 30
 
 
@@ -41,7 +41,7 @@ def _note(found: Findings, figure: str, *results: PointResult) -> str:
 
 
 def _parts(title: str, result: PointResult | None) -> Chart:
-    """Mean and tail over a job's tasks of the time at the scheduler and of the whole, as in figure 3."""
+    """Mean and tail, over a job's tasks, of the time at the scheduler and in total, as in figure 3."""
     lines: tuple[Line, ...] = ()
     if result is not None:
         lines = (

@@ -1,10 +1,10 @@
 """The jobs of a point: drawn with the traces' characteristics, or from the traces themselves.
 
 The cluster experiments submit about 150,000 pods at the rates of a pattern, "starting from a randomly
-selected job" of the trace. How much work that is depends on where one starts: windows of the trace's
-first 10,000 jobs have 400 to 920 s per task. The paper's cluster was full, and says so; to make it as
-full here whatever was drawn, the number of machines follows the work: it is 50 where tasks run as long
-as in the whole trace, on average.
+selected job" of the trace. The amount of work depends on the starting point: windows of the trace's
+first 10,000 jobs have 400 to 920 s per task. The paper says that its cluster was full; to make it as
+full here for any draw, the number of machines is proportional to the work: 50 if tasks run as long as
+the average over the whole trace.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _WORK_PER_TASK: Final = 702.1
 _SPEEDUP: Final = 1_000.0
 _FLOOD_JOBS: Final = 500
 _FLOOD_SPEEDUP: Final = 100.0
-#: "Median error of 15 % and 99th percentile error of 50 %": about those of a normal distribution.
+#: "Median error of 15 % and 99th percentile error of 50 %": approximately a normal distribution.
 _ERROR: Final = 0.21
 
 
 def traced(point: ExperimentPoint, directory: Path) -> ExperimentPoint:
-    """The same point on the trace in `directory`, whose digest is then part of the point. The flood is
-    drawn in any case: no trace has jobs as large."""
+    """The same point on the trace in `directory`, whose digest becomes part of the point. The flood is
+    always generated, because no trace has jobs that large."""
     if point.parameters["system"] == "flood":
         return point
     path = directory / FILES[str(point.parameters.get("workload", "yahoo"))]
@@ -79,7 +79,7 @@ def _of_a_pattern(point: ExperimentPoint, random: Random) -> tuple[SimulatedJob,
         first = random.child("start").below(len(known))
         source = chain(known[first:], known[:first])
     else:
-        # More than enough: no job has less than a task.
+        # More than enough, because every job has at least one task.
         source = fanout.generate(fanout.shape("yahoo"), pods, random, request=POD)
     chosen = _until(source, pods)
     arrived = fanout.by_pattern(chosen, pattern, random.child("pattern"))
@@ -87,7 +87,7 @@ def _of_a_pattern(point: ExperimentPoint, random: Random) -> tuple[SimulatedJob,
 
 
 def _until(jobs: Iterable[SimulatedJob], pods: int) -> Iterator[SimulatedJob]:
-    """As many jobs as have so many pods together."""
+    """As many jobs as are needed for this many pods."""
     total = 0
     for job in jobs:
         yield job
@@ -106,7 +106,7 @@ def _mistaken(jobs: Iterable[SimulatedJob], random: Random) -> Iterator[Simulate
 
 
 def _flood(pods: int, random: Random) -> tuple[SimulatedJob, ...]:
-    """500 jobs of pattern C a hundred times as fast, with as many tasks as make up `pods`."""
+    """500 jobs of pattern C, a hundred times as fast, with `pods` tasks in total."""
     spec = fanout.shape("yahoo")
     plain = sum(job.tasks for job in fanout.generate(spec, _FLOOD_JOBS, random, scale=1.0))
     return tuple(
@@ -123,7 +123,8 @@ def _flood(pods: int, random: Random) -> tuple[SimulatedJob, ...]:
 
 
 def machines_for(jobs: tuple[SimulatedJob, ...], pattern: str) -> int:
-    """As many as are to these jobs what 50 are to the trace's tasks at the pattern's mean rate."""
+    """The number of machines that is to these jobs what 50 is to the trace's tasks at the pattern's
+    mean rate."""
     work = sum(sum(job.truth[0].durations) for job in jobs) / 1e6
     span = max(1.0, jobs[-1].submit / 1e6)
     expected = fanout.PATTERNS[pattern].mean * _WORK_PER_TASK

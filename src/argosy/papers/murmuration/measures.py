@@ -1,4 +1,4 @@
-"""What is measured of a run: medians, and distributions as quantiles from 0 to 1 by hundredths."""
+"""Measurements of a run: medians, and distributions as quantiles from 0 to 1 in steps of 0.01."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from argosy.papers.experiment import ExperimentPoint, PointResult
 from argosy.worlds.sim import SimulatedWorld
 
 _SECOND: Final = 1_000_000
-#: A cluster with such a share of its pods is full.
+#: A cluster that runs this share of its possible pods is full.
 _FULL: Final = 0.95
 STAGES: Final = ("scheduled", "started", "finished")
 Floats = NDArray[np.float64]
@@ -38,7 +38,7 @@ def measured(world: SimulatedWorld, point: ExperimentPoint) -> PointResult:
         "utilisation": max(summary.utilisation.values()),
         "schedulers": float(len(world.host.schedulers)),
         "messages": float(world.host.links.counts["sent"]),
-        # A machine tells all schedulers that keep a view of each task's end.
+        # A machine reports each task's end to all schedulers that keep a view.
         "notices": float(len(tasks) * _keepers(world)),
     }
     if "pattern" in told:
@@ -77,12 +77,12 @@ def _keepers(world: SimulatedWorld) -> int:
 def _steady(
     world: SimulatedWorld, started: Times, finished: Times, submit: Times
 ) -> tuple[int, float]:
-    """From when on the cluster is full, and how much of the time from then until the last job came it
-    is. One that never is counts from the beginning."""
+    """When the cluster is first full, and the share of time that it is full from then until the last
+    job arrives. If it never is, time counts from the start."""
     slots = int(_slots(world).sum())
     times = np.concatenate([started, finished])
     changes = np.repeat([1, -1], len(started))
-    # At the same instant one task ends before the next begins.
+    # At the same instant, ends come before starts.
     order = np.lexsort((changes, times))
     running = np.cumsum(changes[order])
     at = times[order]
@@ -97,7 +97,7 @@ def _steady(
 
 
 def _slots(world: SimulatedWorld) -> NDArray[np.int64]:
-    """How many pods each machine runs at most."""
+    """The maximum number of pods on each machine."""
     asked = np.array(world.scenario.jobs[0].groups[0].request.vector(world.host.view.dimensions))
     is_asked = asked > 0
     slots: NDArray[np.int64] = (world.host.view.capacity()[:, is_asked] // asked[is_asked]).min(

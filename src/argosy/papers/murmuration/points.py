@@ -1,4 +1,4 @@
-"""Which points the Murmuration paper's figures are made of, at each scale."""
+"""The points of the Murmuration paper's figures, at each scale."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from argosy.papers.paper import Scale
 
 PAPER: Final = "murmuration"
 FIGURES: Final = ("3", "4", "5", "9", "10", "11", "12", "13", "14", "15", "16")
-#: The sweeps a figure is drawn from.
+#: The sweeps that a figure is drawn from.
 SWEEPS: Final = {
     "3": ("A",),
     "4": ("A",),
@@ -24,9 +24,9 @@ SWEEPS: Final = {
     "15": ("15",),
     "16": ("16",),
 }
-#: Systems of figures 12 and 13, and the clusters' schedulers of figures 3, 9 and 10.
+#: Systems of figures 12 and 13; schedulers of the cluster experiments in figures 3, 9 and 10.
 SIMULATED: Final = ("sparrow", "yaq-d", "eagle", "murmuration-fcfs", "murmuration-srjf")
-#: Figures 14 to 16 speak of Murmuration without saying in which order it takes jobs: its own is FCFS.
+#: Figures 14 to 16 do not say in which order Murmuration takes jobs; its default is FCFS.
 ORDERS: Final = ("murmuration-fcfs", "murmuration-srjf")
 KUBES: Final = ("kube-30s", "kube-1s", "kube-none")
 SIZES: Final = (1_000, 5_000, 10_000, 15_000)
@@ -49,7 +49,7 @@ SCALES: Final = {
         "as many schedulers as machines",
     ),
 }
-#: Jobs, and by what machines are divided.
+#: Number of jobs, and the divisor of the number of machines.
 _SIZES: Final = {"smoke": (100, 100), "quick": (2_000, 5), "full": (10_000, 1)}
 #: Pods of the cluster experiments and of the flood.
 _PODS: Final = {
@@ -61,7 +61,7 @@ _SEEDS: Final = {"A": 3, "10": 3, "16": 3}
 
 
 def plan(scale: str, figures: Sequence[str]) -> list[ExperimentPoint]:
-    """All points of the figures; what several of them need is there once."""
+    """All points of the figures, without duplicates."""
     names = dict.fromkeys(name for figure in figures for name in SWEEPS[figure])
     return [point for name in names for point in _points(scale, name)]
 
@@ -97,7 +97,7 @@ def _cases(scale: str, name: str) -> list[dict[str, Parameter]]:
 
 
 def _simulations(scale: str, name: str) -> list[tuple[int, dict[str, Parameter]]]:
-    """Each with the paper's number of machines."""
+    """Simulations, each with the paper's number of machines."""
     orders: list[dict[str, Parameter]] = [
         {"workload": "yahoo", "system": system} for system in ORDERS
     ]
@@ -121,6 +121,6 @@ def _simulations(scale: str, name: str) -> list[tuple[int, dict[str, Parameter]]
                 for share in shares
                 for delay in (0.0, *DELAYS)
             ]
-    # As much of the arrivals as 10 s are of 75.
+    # The same share of arrivals as 10 s of 75.
     restart = 10.0 * _SIZES[scale][0] / 10_000
     return [(5_000, {**order, "restart": restart}) for order in orders]

@@ -1,4 +1,4 @@
-"""What the modules of the Murmuration paper's figures share."""
+"""Helpers shared by the modules of the Murmuration paper's figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from argosy.papers.experiment import Findings, Parameter, PointResult
 
 JCT: Final = Axis(label="job completion time [s]", logarithmic=True)
 TIME: Final = Axis(label="time [s]", logarithmic=True)
-#: What is shorter is drawn here.
+#: Shorter times are drawn at this value.
 _SHORTEST: Final = 1e-3
 
 
@@ -25,7 +25,7 @@ def seconds(value: float) -> str:
 
 
 def one(found: Findings, figure: str, **where: Parameter) -> PointResult | None:
-    """The result of a case; of several seeds, the median of each number."""
+    """The result of a case; with several seeds, the median of each number."""
     results = [result for _, result in found.select(figure, **where)]
     if len(results) < 2:
         return results[0] if results else None
@@ -42,7 +42,7 @@ def one(found: Findings, figure: str, **where: Parameter) -> PointResult | None:
 
 
 def on_trace(found: Findings, figure: str) -> str:
-    """A note on what was run: the trace, or jobs drawn like it."""
+    """A note on the workload: the trace, or jobs generated like it."""
     if found.values(figure, "trace"):
         return "jobs of the trace"
     return "jobs drawn with the traces' characteristics"

@@ -187,7 +187,8 @@ def claims_14(found: Findings) -> Iterator[Claim]:
 
 
 def _suffix(system: str) -> str:
-    """Of claims that the paper makes without naming an order: FCFS is Murmuration's own."""
+    """A suffix for claims that the paper makes without naming an order: Murmuration's default is
+    FCFS."""
     return "" if system == ORDERS[0] else f"-{system.removeprefix('murmuration-')}"
 
 

@@ -1,7 +1,7 @@
 """One run of the Murmuration paper's experiments.
 
-Simulations are as published: one slot a machine, a hop of 0.5 ms, ten schedulers, a speed-up of 1,000.
-The cluster has machines of 8, 16 and 32 cores, at most 110 pods each, and pods of 0.1 core.
+Simulations are as published: one slot per machine, a hop of 0.5 ms, ten schedulers, a speed-up of
+1,000. The cluster has machines of 8, 16 and 32 cores, at most 110 pods each, and pods of 0.1 core.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from argosy.worlds.sim import SimulatedWorld
 HOP: Final = 500
 SECOND: Final = 1_000_000
 _MOST_PODS: Final = 110
-#: The paper names the three kinds of machines and not how many there are of each.
+#: The paper names three kinds of machines, but not how many there are of each.
 _CORES: Final = (8, 16, 32)
 #: Kubernetes never gives up.
 _KUBE: Final[dict[str, Any]] = {"preempt": False, "attempts": 1_000_000_000}
-#: Those of the cluster; simulated systems are in the form in which their engines were published.
+#: Systems of the cluster experiments; simulated systems use their engines' published configurations.
 _SYSTEMS: Final[dict[str, tuple[str, dict[str, Any], MachineModel, int]]] = {
     "kube-30s": ("kube", {"retry": 30 * SECOND, **_KUBE}, MachineModel(), 1),
     "kube-1s": ("kube", {"retry": SECOND, **_KUBE}, MachineModel(), 1),
@@ -94,7 +94,8 @@ def _scenario(point: ExperimentPoint, jobs: tuple[SimulatedJob, ...]) -> Scenari
 
 
 def _system(name: str, workload: str) -> tuple[str, dict[str, Any], MachineModel, int]:
-    """Engine, settings, machines and number of schedulers, in the workload's form if there is one."""
+    """Engine, settings, machines and number of schedulers, in the workload's configuration if there is
+    one."""
     if name in _SYSTEMS:
         engine, settings, machines, schedulers = _SYSTEMS[name]
         return engine, dict(settings), machines, schedulers

@@ -66,7 +66,8 @@ def claims_14(found: Findings) -> Iterator[Claim]:
     if not found.has("14"):
         return
 
-    # A scheduler that falls behind has no steady conflict fraction: only where all four keep up.
+    # A scheduler that falls behind has no steady conflict fraction, so only points where all four keep
+    # up.
     steady = [
         x
         for x in found.values("14", "service_t_job")

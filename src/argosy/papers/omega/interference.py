@@ -1,4 +1,4 @@
-"""Figures 12 and 13: how much schedulers get in each other's way."""
+"""Figures 12 and 13: interference between schedulers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from argosy.papers.omega.reading import (
 )
 from argosy.papers.omega.world import KINDS
 
-#: Where section 5.1 looks at figure 12.
+#: The point of figure 12 that section 5.1 discusses.
 AT_10_S: Final = 10.0
 
 

@@ -22,7 +22,7 @@ from argosy.papers.omega.reading import (
 )
 from argosy.papers.omega.world import KINDS
 
-#: At which multiple of the batch arrivals each cluster saturates, in section 4.3.
+#: The multiple of the batch arrival rate at which each cluster saturates, in section 4.3.
 SATURATES: Final = {"A": 2.5, "B": 6.0, "C": 9.5}
 
 

@@ -1,4 +1,4 @@
-"""Figures 15 and 16: a MapReduce scheduler that uses what lies idle."""
+"""Figures 15 and 16: a MapReduce scheduler that uses idle resources."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def draw_15(found: Findings) -> Figure:
                     marks=marks,
                     colour=number,
                     stepped=True,
-                    # It may lie on the curve of max-parallelism.
+                    # It may coincide with the curve of max-parallelism.
                     dashed=policy == "global-cap",
                 )
             )

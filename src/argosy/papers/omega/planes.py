@@ -24,13 +24,14 @@ SCHEMES: Final = {
     "mesos": "Two-level (Mesos)",
     "omega": "Shared state (Omega)",
 }
-#: Busyness that counts as low, and the part of figure 11's plane that is "almost the entire range".
+#: Busyness that counts as low, and the share of figure 11's plane that counts as "almost the entire
+#: range".
 LOW: Final = 0.5
 ALMOST_ALL: Final = 0.8
 
 
 def unscheduled(found: Findings, figure: str, **where: Parameter) -> bool:
-    """Whether part of the workload stayed unscheduled at a place of a plane."""
+    """Whether part of the workload stayed unscheduled at a point of the plane."""
     return any(
         result.values.get(f"{kind}.unscheduled", 0.0) > KEEPS_UP
         for _, result in found.select(figure, **where)

@@ -1,4 +1,4 @@
-"""Which points the Omega paper's figures are made of, at each scale."""
+"""The points of the Omega paper's figures, at each scale."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from argosy.papers.paper import Scale
 
 PAPER: Final = "omega"
 CLUSTERS: Final = ("A", "B", "C")
-#: Of figures 15 and 16.
+#: For figures 15 and 16.
 MAPREDUCE_CLUSTERS: Final = ("A", "C", "D")
 FIGURES: Final = ("5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16")
-#: The sweeps a figure is drawn from, and those its claims compare it with.
+#: The sweeps that a figure is drawn from, and those that its claims compare it with.
 SWEEPS: Final = {
     "5": ("5a", "5b", "5c"),
     "6": ("5a", "5b", "5c"),
@@ -46,7 +46,8 @@ SCALES: Final = {
 
 
 class Sweep(msgspec.Struct, frozen=True, kw_only=True):
-    """The cases of one figure; each is run for `hours`, or its own, with seeds 1, 2, …"""
+    """The cases of one figure; each is run for `hours`, or its own number of hours, with seeds 1, 2,
+    …"""
 
     cases: list[dict[str, Parameter]]
     hours: float
@@ -54,8 +55,8 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan(scale: str, figures: Sequence[str]) -> list[ExperimentPoint]:
-    """All points of the figures; what several of them need is there once. The longest come first, so
-    that no processor is left alone with one at the end."""
+    """All points of the figures, without duplicates. The longest come first, so that no processor is
+    left with a long one at the end."""
     names = dict.fromkeys(name for figure in figures for name in SWEEPS[figure])
     points = [point for name in names for point in _points(scale, name)]
     return sorted(points, key=_effort, reverse=True)
@@ -168,7 +169,7 @@ def _sweep(scale: str, name: str) -> Sweep:
                 {"cluster": cluster, "policy": policy, "hours": spans.get(cluster, hours)}
                 for cluster in MAPREDUCE_CLUSTERS
                 for policy in ("max-parallelism", "global-cap", "relative-job-size", "none")
-                # Only figure 16 compares with none at all, on cluster C.
+                # Only figure 16 compares with no extra workers, on cluster C.
                 if policy != "none" or cluster == "C"
             ]
             return Sweep(cases=cases, hours=hours)
@@ -199,7 +200,7 @@ def _offer_times(scale: str) -> tuple[float, ...]:
 
 
 def _rates(scale: str) -> dict[str, tuple[float, ...]]:
-    """Up to beyond where each cluster saturates, and finer near there."""
+    """Rates up to and beyond each cluster's saturation, with smaller steps near it."""
     match scale:
         case "smoke":
             return dict.fromkeys(CLUSTERS, (1.0, 4.0))

@@ -1,4 +1,4 @@
-"""What the modules of the Omega paper's figures share: measures along a parameter, and axes."""
+"""Helpers shared by the modules of the Omega paper's figures: measures along a parameter, and axes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from argosy.papers.omega.world import KINDS
 
 #: The service level objective of section 4, in seconds.
 SLO: Final = 30.0
-#: More unscheduled jobs than this share mean that a scheduler could not keep up.
+#: A larger share of unscheduled jobs means that a scheduler could not keep up.
 KEEPS_UP: Final = 0.02
 SERVICE_T_JOB: Final = "t_job(service) [s]"
 SERVICE_T_TASK: Final = "t_task(service) [s]"
@@ -29,8 +29,8 @@ STAND_IN: Final = "best fit on a synthetic workload stands in for the high-fidel
 def marks(
     found: Findings, figure: str, along: str, name: str, **where: Parameter
 ) -> tuple[Mark, ...]:
-    """A measure along a parameter. Of one seed, the error is the deviation between days; of several,
-    the mark is their median, or mean for times, and the error their median absolute deviation."""
+    """A measure along a parameter. With one seed, the error is the deviation between days; with
+    several, the mark is their median (mean for times) and the error their median absolute deviation."""
     made = []
     for x in found.values(figure, along):
         results = [result for _, result in found.select(figure, **{along: x}, **where)]
@@ -49,7 +49,7 @@ def marks(
 def saturation(
     found: Findings, figure: str, along: str, kind: str, **where: Parameter
 ) -> float | None:
-    """Where a kind's jobs begin to stay unscheduled: halfway between the last point that keeps up and
+    """Where a kind's jobs start to stay unscheduled: halfway between the last point that keeps up and
     the first that does not. None if every point keeps up."""
     last = None
     for mark in marks(found, figure, along, f"{kind}.unscheduled", **where):
@@ -65,7 +65,7 @@ def along(found: Findings, sweep: str, name: str, cluster: str) -> dict[float, f
 
 
 def growth(values: dict[float, float]) -> float:
-    """The largest against the first: how much something grew along an axis."""
+    """The largest value relative to the first."""
     ordered = [values[x] for x in sorted(values)]
     return max(ordered) / max(ordered[0], 1e-6) if ordered else 1.0
 

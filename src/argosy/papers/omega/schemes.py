@@ -24,9 +24,9 @@ from argosy.papers.omega.reading import (
 )
 from argosy.papers.omega.world import KINDS
 
-#: So many may be under way when a run ends, however few there were.
+#: This many may still be in progress when a run ends, even if there were few.
 FEW_JOBS: Final = 5
-#: Fewer say nothing about a mean.
+#: Fewer are not enough for a mean.
 ENOUGH_JOBS: Final = 20
 
 

@@ -85,7 +85,8 @@ def claims_7(found: Findings) -> Iterator[Claim]:
     for cluster in CLUSTERS:
         two, multi = (along(found, s, "batch.busyness", cluster) for s in ("7", "5b"))
         quick = along(found, "5b", "batch.busyness", cluster)
-        # What batch jobs alone take of the one scheduler: its busyness with quick services.
+        # The share of the single scheduler that batch jobs alone use: its busyness with fast service
+        # decisions.
         share = quick[min(quick)]
         ratios[cluster] = max(two[x] / share for x in two if x in multi and x >= 1.0)
     yield Claim(

@@ -1,8 +1,8 @@
 """One point of the Omega paper: the simulated world it describes, and what is measured there.
 
-The world is that of the paper's lightweight simulator (section 4): machines all alike, about 60 % full
-from the beginning with tasks that stay, no network delay, no pause before a retry, 1,000 attempts per
-job. The fill is placed at time 0 by a scheduler of its own that takes no time and no other jobs.
+The world is that of the paper's lightweight simulator (section 4): identical machines, about 60 % full
+from the start with tasks that stay, no network delay, no pause before a retry, 1,000 attempts per job.
+The fill is placed at time 0 by a separate scheduler whose decisions take no time.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ SECOND: Final = 1_000_000
 HOUR: Final = 3_600 * SECOND
 DAY: Final = 24 * HOUR
 
-#: What a point means where it says nothing: section 4's values. Times in seconds.
+#: Default parameters of a point: section 4's values. Times in seconds.
 USUAL: Final[dict[str, Parameter]] = {
     "cluster": "B",
     "scheme": "omega",
     "hours": 168.0,
-    #: Machines and arrivals as a part of the cluster's.
+    #: Machines and arrivals as a fraction of the cluster's.
     "cell": 1.0,
-    #: Of batch arrivals.
+    #: Multiplies batch arrivals.
     "rate": 1.0,
-    #: Batch schedulers.
+    #: Number of batch schedulers.
     "schedulers": 1,
     "batch_t_job": 0.1,
     "batch_t_task": 0.005,
@@ -52,15 +52,15 @@ USUAL: Final[dict[str, Parameter]] = {
     "placement": "first-fit",
     "transaction": "incremental",
     "detection": "fine",
-    #: Where a Mesos framework puts a job that was not wholly placed.
+    #: Where a Mesos framework puts a partly placed job.
     "retry": "last",
-    #: Of the MapReduce scheduler; without one there are no MapReduce jobs.
+    #: Policy of the MapReduce scheduler; without one there are no MapReduce jobs.
     "policy": "",
 }
 
 
 def run_point(point: ExperimentPoint) -> PointResult:
-    """The world of the point from its beginning to its horizon."""
+    """Runs the world of the point from start to horizon."""
     told = {**USUAL, **point.parameters}
     spec = clusters.cluster(str(told["cluster"]))
     span, cell, rate = int(float(told["hours"]) * HOUR), float(told["cell"]), float(told["rate"])
@@ -89,7 +89,7 @@ def run_point(point: ExperimentPoint) -> PointResult:
 
 
 def fleet(told: dict[str, Parameter]) -> tuple[FleetEntry, ...]:
-    """The schedulers of a point, and the one that makes the cell as full as it is to begin with."""
+    """The schedulers of a point, and the one that places the initial fill."""
     times = {kind: _times(told, kind) for kind in KINDS}
     retry = {"backoff": 0}
     entries: tuple[FleetEntry, ...]
@@ -99,7 +99,9 @@ def fleet(told: dict[str, Parameter]) -> tuple[FleetEntry, ...]:
         case "multi-path":
             entries = (_entry("monolithic", KINDS, {"paths": times, **retry}),)
         case "mesos":
-            entries = (_entry("mesos", KINDS, {"frameworks": times, "retry": told["retry"]}),)
+            # In the paper's model, what was declined is offered again at once.
+            settings = {"frameworks": times, "retry": told["retry"], "refuse": 0}
+            entries = (_entry("mesos", KINDS, settings),)
         case "omega":
             how = {name: told[name] for name in ("placement", "transaction", "detection")}
             entries = tuple(
@@ -137,8 +139,8 @@ def _entry(
 
 
 def _measured(world: SimulatedWorld, told: dict[str, Parameter]) -> dict[str, float]:
-    """By kind of job, all times in seconds. Busyness and conflicts are medians of days, averaged over
-    the schedulers of the kind."""
+    """Measurements by kind of job, all times in seconds. Busyness and conflicts are medians over days,
+    averaged over the schedulers of the kind."""
     summary = summarise(world, "")
     submit, begun, _, _ = world.host.board.job_columns()
     kinds = np.array(world.host.jobs.kinds)
@@ -154,7 +156,7 @@ def _measured(world: SimulatedWorld, told: dict[str, Parameter]) -> dict[str, fl
             continue
         jobs = summary.kinds[kind]
         first = (kinds == kind) & (begun >= 0)
-        # As the scheduler decides it: single-path has one decision time for all.
+        # As the scheduler decides it: single-path has one decision time for all jobs.
         path = "service" if told["scheme"] == "single-path" else kind
         t_job, t_task = float(told[f"{path}_t_job"]), float(told[f"{path}_t_task"])
         schedulers = [
@@ -176,7 +178,7 @@ def _measured(world: SimulatedWorld, told: dict[str, Parameter]) -> dict[str, fl
             f"{kind}.busyness_mad": _mean([daily.mad for daily in busy]),
             f"{kind}.conflicts": _mean([s.daily_conflicts.median for s in schedulers]),
             f"{kind}.conflicts_mad": _mean([s.daily_conflicts.mad for s in schedulers]),
-            # What deciding every job once would have taken, of the jobs that were begun.
+            # The time to decide once on every job that was started.
             f"{kind}.busyness_once": float((t_job + t_task * tasks[first]).sum())
             / (summary.ended_at / SECOND)
             / len(schedulers),
@@ -188,7 +190,7 @@ def _mapreduce(world: SimulatedWorld) -> tuple[dict[str, float], dict[str, list[
     """Speed-ups of MapReduce jobs, and the utilisation of the cell over time."""
     summary = summarise(world, "")
     values: dict[str, float] = {}
-    # The first sample is of the cell before it is filled.
+    # The first sample is from before the cell is filled.
     series: dict[str, list[float]] = {"hours": [at / HOUR for at in summary.series["at"][1:]]}
     if summary.speed_up is not None:
         found = summary.speed_up
@@ -201,7 +203,7 @@ def _mapreduce(world: SimulatedWorld) -> tuple[dict[str, float], dict[str, list[
         series["speed_up"] = found.quantiles
     for name in ("cpu", "memory"):
         series[name] = summary.series[name][1:]
-        # The cell begins without any of the jobs that arrive.
+        # At the start, the cell has none of the arriving jobs.
         settled = series[name][len(series[name]) // 6 :]
         values[f"{name}.deviation"] = float(np.std(settled))
     return values, series

@@ -1,4 +1,4 @@
-"""Proves an answer, or says what is wrong with it. Shares no code with the solvers.
+"""Proves an answer correct, or says what is wrong with it. Shares no code with the solvers.
 
 A flow is feasible if it keeps to the capacities and each vertex sends its supply. Prices prove that no
 flow is cheaper: an arc with room has a reduced cost c - p(tail) + p(head) of at least zero, one with
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from argosy.solvers.flow.problem import FlowProblem
 
-#: Below this, sums of products stay within 64 bits for any network that fits in memory.
+#: Below this, sums of products fit 64 bits for any network that fits in memory.
 SAFE: Final = 2**61
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """One thing that is wrong, where it is worst, and how often it occurs."""
+    """One kind of error, where it is worst, and how often it occurs."""
 
     what: str
     #: A row of the arcs, or a vertex.
@@ -34,7 +34,7 @@ class Fault(msgspec.Struct, frozen=True):
 def faults(
     problem: FlowProblem, flows: NDArray[np.int64], prices: NDArray[np.int64]
 ) -> list[Fault]:
-    """Nothing, if the flow is feasible and the prices prove it to be of least cost."""
+    """Empty if the flow is feasible and the prices prove that its cost is minimal."""
     return [*infeasibilities(problem, flows), *costlier(problem, flows, prices)]
 
 
@@ -52,7 +52,7 @@ def infeasibilities(problem: FlowProblem, flows: NDArray[np.int64]) -> list[Faul
 def costlier(
     problem: FlowProblem, flows: NDArray[np.int64], prices: NDArray[np.int64]
 ) -> list[Fault]:
-    """Arcs over which, by these prices, more or less flow would be cheaper."""
+    """Arcs on which, at these prices, more or less flow would be cheaper."""
     if problem.vertices and int(np.abs(prices).max()) > SAFE:
         return [Fault("a price out of range", int(np.abs(prices).argmax()), 1)]
     reduced = problem.costs - prices[problem.tails] + prices[problem.heads]
@@ -65,9 +65,9 @@ def costlier(
 
 
 def prices_for(problem: FlowProblem, flows: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Prices that prove a flow to be of least cost, found by relaxing all arcs over and over.
+    """Prices that prove a flow to be of minimal cost, found by relaxing all arcs repeatedly.
 
-    None if there are none: the flow can be made cheaper around a cycle. Slow on purpose, and plain.
+    None if there are none: the flow can be made cheaper around a cycle. Deliberately slow and simple.
     """
     has_room, has_flow = flows < problem.capacities, flows > 0
     tails = np.concatenate([problem.tails[has_room], problem.heads[has_flow]])
@@ -83,7 +83,7 @@ def prices_for(problem: FlowProblem, flows: NDArray[np.int64]) -> NDArray[np.int
 
 
 def cost_of(problem: FlowProblem, flows: NDArray[np.int64]) -> int:
-    """Summed in whole numbers of any size."""
+    """The total cost, in integers of any size."""
     return sum(
         int(flow) * int(cost) for flow, cost in zip(flows, problem.costs, strict=True) if flow
     )

@@ -25,7 +25,7 @@ from argosy.solvers.flow.problem import FlowProblem
 Numbers = NDArray[np.int64]
 Rows = Iterator[tuple[int, str, list[int]]]
 
-#: What a problem may hold: beyond it lies a typing mistake rather than a network.
+#: Limits on a problem: anything larger is a typing error rather than a network.
 MOST_VERTICES: Final = 50_000_000
 MOST_CAPACITY: Final = 2**31 - 1
 MOST_COST: Final = 2**40
@@ -37,21 +37,21 @@ class DimacsError(ArgosyError):
 
 
 class FlowInstance(msgspec.Struct, frozen=True):
-    """A problem as read. Least flows are taken out of it, and kept here to be added again."""
+    """A problem as read. Lower bounds are subtracted from it, and kept here to be added back."""
 
     problem: FlowProblem
     least: Numbers
 
     @property
     def fixed_cost(self) -> int:
-        """Of the least flows."""
+        """The cost of the lower bounds."""
         return sum(
             int(a) * int(b) for a, b in zip(self.least, self.problem.costs, strict=True) if a
         )
 
 
 class FlowAnswer(msgspec.Struct, frozen=True):
-    """A solution as read: flows in the order of the problem's arcs, prices if it has them."""
+    """A solution as read: flows in the order of the problem's arcs, and prices if given."""
 
     cost: int
     flows: Numbers
@@ -124,7 +124,7 @@ def write_problem(problem: FlowProblem, to: TextIO, comment: str = "") -> None:
 def write_solution(
     instance: FlowInstance, cost: int, flows: Numbers, prices: Numbers, to: TextIO
 ) -> None:
-    """`cost` and `flows` as solved, without the least flows."""
+    """Writes a solution; `cost` and `flows` are without lower bounds."""
     problem = instance.problem
     to.write(f"s {cost + instance.fixed_cost}\n")
     _write(to, "f", problem.tails + 1, problem.heads + 1, flows + instance.least)
@@ -132,7 +132,7 @@ def write_solution(
 
 
 def read_solution(lines: Iterable[str], instance: FlowInstance, file: str) -> FlowAnswer:
-    """Flows come back without the least flows, the cost with them."""
+    """Reads a solution; flows are returned without lower bounds, the cost with them."""
     problem = instance.problem
     cost: int | None = None
     flows: list[int] = []
@@ -177,7 +177,7 @@ def read_solution(lines: Iterable[str], instance: FlowInstance, file: str) -> Fl
 
 
 def _rows(lines: Iterable[str], file: str, kinds: dict[str, int]) -> Rows:
-    """Line number, kind and numbers of each line that is no comment."""
+    """Line number, kind and numbers of each line that is not a comment."""
     for number, line in enumerate(lines, 1):
         words = line.split()
         if not words or words[0] == "c":

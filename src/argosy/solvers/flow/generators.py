@@ -1,4 +1,4 @@
-"""Problems of known shapes, drawn from a seed: to measure solvers, to test them, and to hand around."""
+"""Flow problems of known shapes, generated from a seed, for benchmarks, tests and exchange."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 from argosy.solvers.flow.problem import FlowProblem
 from argosy.solvers.flow.quincy import QuincyShape, quincy
 
-#: Takes a size (machines, or vertices) and a seed.
+#: Takes a size (machines or vertices) and a seed.
 Generator = Callable[[int, int], FlowProblem]
 
 
 def quincy_like(machines: int, seed: int) -> FlowProblem:
-    """A cluster with data locality, nine tenths full, nine tenths of its tasks running."""
+    """A cluster with data locality, 90 % full, with 90 % of its tasks running."""
     return quincy(QuincyShape(machines), seed)[1]
 
 
@@ -26,11 +26,12 @@ def oversubscribed(machines: int, seed: int) -> FlowProblem:
 
 
 def load_spreading(machines: int, seed: int) -> FlowProblem:
-    """As many new tasks as machines at one aggregator, whose arcs cost what runs there already."""
+    """As many new tasks as machines at one aggregator, whose arcs cost the number of tasks already
+    there."""
     random = np.random.default_rng(seed)
     slots = 12
     running = random.integers(0, slots // 2, machines)
-    # Vertices: sink, aggregator, machines, tasks. A slot's unit is an arc of its own.
+    # Vertices: sink, aggregator, machines, tasks. Each slot is its own arc.
     free = slots - running
     machine = np.repeat(np.arange(machines), free)
     position = np.arange(len(machine)) - np.repeat(np.cumsum(free) - free, free)
@@ -48,7 +49,7 @@ def load_spreading(machines: int, seed: int) -> FlowProblem:
 
 
 def random_network(vertices: int, seed: int) -> FlowProblem:
-    """Arcs between random vertices, loops and parallel ones too, over a ring that keeps it feasible."""
+    """Random arcs, including loops and parallel ones, and a ring that keeps the problem feasible."""
     random = np.random.default_rng(seed)
     arcs = 6 * vertices
     supplies = random.integers(-20, 21, vertices)
@@ -64,7 +65,8 @@ def random_network(vertices: int, seed: int) -> FlowProblem:
 
 
 def adversarial(vertices: int, seed: int) -> FlowProblem:
-    """A grid of narrow arcs that costs tie on, crossed by long arcs each twice as dear as the last."""
+    """A grid of narrow arcs with equal costs, crossed by long arcs, each twice as expensive as the
+    last."""
     random = np.random.default_rng(seed)
     side = max(2, int(np.sqrt(vertices)))
     number = np.arange(side * side).reshape(side, side)
@@ -95,7 +97,8 @@ GENERATORS: Final[dict[str, Generator]] = {
 
 
 def _problem(supplies: ArrayLike, *rows: tuple[ArrayLike, ...]) -> FlowProblem:
-    """Of groups of arcs (tails, heads, capacities, costs); a cost may be one number for its group."""
+    """A problem from groups of arcs (tails, heads, capacities, costs); a group may have one cost for
+    all."""
     columns = [np.concatenate([np.atleast_1d(row[i]) for row in rows]) for i in range(3)]
     costs = np.concatenate([np.broadcast_to(np.asarray(row[3]), np.shape(row[0])) for row in rows])
     return FlowProblem(

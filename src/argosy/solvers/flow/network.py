@@ -51,11 +51,11 @@ class FlowNetwork:
         return int(self.add_vertices([supply])[0])
 
     def add_vertices(self, supplies: ArrayLike) -> Handles:
-        """A vertex for each supply; a demand is a supply below zero."""
+        """Adds a vertex for each supply; a demand is a negative supply."""
         return self._core.add_vertices(_numbers(supplies))
 
     def add_arc(self, tail: int, head: int, capacity: int, cost: int, step: int = 0) -> int:
-        """An arc; with a `step` it is convex, and its unit number k, from 0, costs cost + step k."""
+        """Adds an arc; with a `step` it is convex: unit number k, from 0, costs cost + step k."""
         return int(self.add_arcs([tail], [head], [capacity], [cost], [step])[0])
 
     def add_arcs(
@@ -66,7 +66,7 @@ class FlowNetwork:
         costs: ArrayLike,
         steps: ArrayLike = 0,
     ) -> Handles:
-        """Arcs in rows; whatever is one number holds for all of them."""
+        """Adds arcs, one per row; a single number applies to all rows."""
         froms, tos = np.broadcast_arrays(_handles(tails), _handles(heads))
         count = len(froms)
         return self._core.add_arcs(
@@ -78,14 +78,15 @@ class FlowNetwork:
         )
 
     def add_convex_arc(self, tail: int, head: int, segments: Sequence[tuple[int, int]]) -> int:
-        """An arc of (units, cost per unit) in order of rising cost: stands for parallel arcs."""
+        """Adds an arc made of (units, cost per unit) in order of rising cost: equivalent to parallel
+        arcs."""
         return self._core.add_segmented_arc(tail, head, *_columns(segments))
 
     def remove_vertices(self, vertices: ArrayLike, drain: bool = False) -> None:
-        """Takes them away with their arcs and supplies.
+        """Removes vertices with their arcs and supplies.
 
-        With `drain` the flow they sent is taken back along its way to a demand, so that the change
-        shows there and nowhere in between: cost scaling has less to mend then.
+        With `drain`, their flow is removed along its whole path to a demand, so that the imbalance
+        appears only there and not in between: cost scaling then has less to repair.
         """
         self._core.remove_vertices(_handles(vertices), drain)
 
@@ -103,7 +104,8 @@ class FlowNetwork:
         costs: ArrayLike | None = None,
         steps: ArrayLike | None = None,
     ) -> None:
-        """New terms for arcs; what is left out stays. An arc of segments becomes one of steps."""
+        """Sets new terms for arcs; omitted ones do not change. An arc of segments becomes one with
+        steps."""
         handles = _handles(arcs)
         count = len(handles)
         self._core.set_arcs(
@@ -114,15 +116,15 @@ class FlowNetwork:
         )
 
     def set_segments(self, arc: int, segments: Sequence[tuple[int, int]]) -> None:
-        """New segments for an arc, which becomes one of segments if it was none."""
+        """Sets new segments for an arc, which becomes an arc of segments if it was not."""
         self._core.set_segments(arc, *_columns(segments))
 
     def balance(self, vertex: int) -> None:
-        """Gives the vertex the supply that makes all supplies add up to zero."""
+        """Sets the vertex's supply so that all supplies add up to zero."""
         self._core.balance(vertex)
 
     def roster(self, dimensions: int, *, reschedules: bool, migration: int) -> Roster:
-        """A table of tasks that this network places, which edits it as they come and go."""
+        """A table of tasks that this network places; it edits the network as they come and go."""
         return Roster(self._core, dimensions, reschedules, migration)
 
     # Solving.
@@ -136,10 +138,10 @@ class FlowNetwork:
         stop: Stop | None = None,
         heuristics: Heuristics | None = None,
     ) -> FlowSolution:
-        """Find a flow of least cost, from the last flow and prices unless told to be cold.
+        """Finds a flow of minimal cost, starting from the last flow and prices if `warm`.
 
-        `budget` is charged with the arcs looked at; `stop` may be set from another thread. Both end
-        the solve with `Status.STOPPED`, and the next one goes on.
+        `budget` is charged for the arcs scanned; `stop` may be set from another thread. Either ends the
+        solve with `Status.STOPPED`, and the next solve continues.
         """
         chosen = heuristics or Heuristics()
         began = -1 if budget is None else budget.elapsed
@@ -163,11 +165,11 @@ class FlowNetwork:
         )
 
     def forget(self) -> None:
-        """Take all flow away and set all prices to zero."""
+        """Removes all flow and sets all prices to zero."""
         self._core.reset()
 
     def forget_prices(self) -> None:
-        """Set all prices to zero and keep the flow."""
+        """Sets all prices to zero and keeps the flow."""
         self._core.forget_prices()
 
     def cheapest_way(
@@ -178,10 +180,11 @@ class FlowNetwork:
         entries: ArrayLike = 0,
         without: ArrayLike = (),
     ) -> Way:
-        """The way of one more unit to `target` through the residual network, past the vertices of
-        `without`, from whichever of `starts` makes it cheapest; to begin there costs its `entries`.
+        """The cheapest path of one more unit to `target` through the residual network, avoiding the
+        vertices in `without`, from the best of `starts`; starting at a vertex costs its entry in
+        `entries`.
 
-        The network has to be as the last solve left it.
+        The network must be unchanged since the last solve.
         """
         handles = _handles(starts)
         closed = np.empty(0, np.int32) if not np.size(without) else _handles(without)
@@ -190,7 +193,7 @@ class FlowNetwork:
         )
         return Way(cost if found else None, vertices, scans)
 
-    # Reading. Without handles: of all, in the order of `all_vertices` and `all_arcs`.
+    # Reading. Without handles: everything, in the order of `all_vertices` and `all_arcs`.
 
     @property
     def vertices(self) -> int:
@@ -202,7 +205,7 @@ class FlowNetwork:
 
     @property
     def bytes(self) -> int:
-        """Memory the network holds, including room to grow; solvers' work space is not part of it."""
+        """Memory of the network, including room to grow but not the solvers' work space."""
         return self._core.bytes
 
     def all_vertices(self) -> Handles:
@@ -215,7 +218,8 @@ class FlowNetwork:
         return self._core.flows(_optional(arcs))
 
     def prices(self, vertices: ArrayLike | None = None) -> Numbers:
-        """The dual variables: p(i) - p(j) is what a unit more at i, and one less at j, would cost."""
+        """The dual variables: p(i) - p(j) is the cost of one more unit of supply at i and one less at
+        j."""
         return self._core.prices(_optional(vertices))
 
     def supplies(self, vertices: ArrayLike | None = None) -> Numbers:
@@ -231,11 +235,11 @@ class FlowNetwork:
         return self._core.capacities(_optional(arcs))
 
     def costs(self, arcs: ArrayLike | None = None) -> Numbers:
-        """Of an arc's first unit."""
+        """The cost of each arc's first unit."""
         return self._core.costs(_optional(arcs))
 
     def problem(self) -> FlowProblem:
-        """The network as columns: vertices renumbered from 0, a row for each segment of an arc."""
+        """The network as columns: vertices renumbered from 0, one row per segment of an arc."""
         handles = self.all_vertices()
         number = np.zeros(int(handles.max(initial=-1)) + 1, np.int32)
         number[handles] = np.arange(len(handles), dtype=np.int32)
@@ -249,7 +253,7 @@ class FlowNetwork:
         )
 
     def segment_flows(self) -> Numbers:
-        """The flow of each row of `problem()`: segments fill in their order."""
+        """The flow of each row of `problem()`: segments are filled in order."""
         rows, units, _ = self._core.segments(self.all_arcs())
         before = np.cumsum(units) - units
         starts = np.searchsorted(rows, np.arange(self.arcs))
@@ -271,7 +275,7 @@ def _rows(values: ArrayLike, count: int) -> Numbers:
 
 
 def _whole(values: ArrayLike) -> NDArray[np.generic]:
-    """NumPy would cut fractions off in silence."""
+    """Rejects fractions, which NumPy would silently truncate."""
     array = np.asarray(values)
     if array.size and array.dtype.kind not in "iub":
         raise ValueError(f"a network takes whole numbers, not {array.dtype}")

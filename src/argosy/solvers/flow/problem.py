@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 class FlowProblem(msgspec.Struct, frozen=True):
-    """Vertices 0 to n - 1 and arcs in rows. A convex arc is as many rows as it has segments."""
+    """Vertices 0 to n - 1, and arcs in rows. A convex arc has one row per segment."""
 
     supplies: NDArray[np.int64]
     tails: NDArray[np.int32]

@@ -19,9 +19,9 @@ Numbers = NDArray[np.int64]
 class QuincyShape(msgspec.Struct, frozen=True):
     machines: int
     slots: int = 12
-    #: Tasks as a share of all slots.
+    #: Number of tasks as a share of all slots.
     utilisation: float = 0.9
-    #: The share of tasks that run already.
+    #: The share of tasks that are already running.
     running: float = 0.9
     preferences: int = 10
     rack: int = 48
@@ -33,7 +33,7 @@ class QuincyShape(msgspec.Struct, frozen=True):
 
 
 class Tasks(msgspec.Struct, frozen=True):
-    """Tasks as their arcs: each row leads from task number `owners` to vertex `heads`."""
+    """Tasks as arcs: each row leads from task number `owners` to vertex `heads`."""
 
     count: int
     owners: Numbers
@@ -42,7 +42,7 @@ class Tasks(msgspec.Struct, frozen=True):
 
 
 class QuincyCluster:
-    """The vertices of a cluster, numbered, and tasks drawn for it."""
+    """The numbered vertices of a cluster, and random tasks for it."""
 
     def __init__(self, shape: QuincyShape, seed: int) -> None:
         self.shape = shape
@@ -57,7 +57,7 @@ class QuincyCluster:
         self.first_task = self.first_job + self.jobs
 
     def frame(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Tails, heads and capacities of all arcs that are no task's; they cost nothing."""
+        """Tails, heads and capacities of all arcs that do not belong to a task; they cost nothing."""
         shape = self.shape
         machines = np.arange(shape.machines, dtype=np.int64)
         racks = machines // shape.rack
@@ -81,14 +81,14 @@ class QuincyCluster:
         return np.concatenate(tails), np.concatenate(heads), np.concatenate(capacities)
 
     def draw(self, count: int, running: NDArray[np.bool_]) -> Tasks:
-        """Tasks with data of a heavy-tailed size, in blocks on some machines."""
+        """Tasks with input of heavy-tailed size, in blocks on some machines."""
         random, shape = self.random, self.shape
         size = np.minimum(20 * (1 + random.pareto(1.5, count)), 2_000).astype(np.int64)
         wait = random.integers(0, 500, count)
         wanted = random.integers(1, shape.preferences + 1, count)
         owner = np.repeat(np.arange(count), wanted)
         machine = random.integers(0, shape.machines, len(owner))
-        # What is not on the machine comes over the network.
+        # Blocks that are not on the machine are fetched over the network.
         remote = (size[owner] * random.uniform(0.1, 0.9, len(owner))).astype(np.int64)
         is_rack = random.uniform(size=len(owner)) < 0.2
         head = np.where(
@@ -118,11 +118,12 @@ class QuincyCluster:
         machine: Numbers,
         is_rack: NDArray[np.bool_],
     ) -> tuple[Numbers, Numbers]:
-        """Where the running tasks run: at their first preference if it has a slot, or anywhere."""
+        """Where the running tasks are: on their first preference if it has a slot, otherwise
+        anywhere."""
         tasks = np.flatnonzero(running)
         _, first = np.unique(owner, return_index=True)
         where = np.where(is_rack[first], -1, machine[first])[tasks]
-        # Of those who want a machine, as many as it has slots get one.
+        # Each machine accepts as many of the tasks that want it as it has slots.
         order = np.argsort(where, kind="stable")
         ranked = where[order]
         rank = np.arange(len(ranked)) - np.searchsorted(ranked, ranked)
@@ -135,7 +136,7 @@ class QuincyCluster:
 
 
 def quincy(shape: QuincyShape, seed: int) -> tuple[QuincyCluster, FlowProblem]:
-    """A cluster and the problem of placing its tasks, vertices numbered as the cluster has them."""
+    """A cluster and the problem of placing its tasks; vertices have the cluster's numbers."""
     cluster = QuincyCluster(shape, seed)
     running = np.zeros(shape.tasks, bool)
     slots = shape.machines * shape.slots

@@ -10,71 +10,71 @@ from numpy.typing import NDArray
 
 
 class Algorithm(enum.StrEnum):
-    """Every one is exact, and starts from the flow and prices that the last solve left."""
+    """All are exact, and start from the flow and prices that the last solve left."""
 
-    #: Whichever suits what changed.
+    #: Chosen according to what changed.
     AUTO = "auto"
-    #: Shortest paths from what changed, and nothing else.
+    #: Only shortest paths from what changed.
     LOCAL = "local"
-    #: Successive shortest paths over a network of which nothing is taken for granted.
+    #: Successive shortest paths, without assumptions about the network.
     SHORTEST_PATHS = "shortest-paths"
     #: Dual ascent over sets of vertices.
     RELAXATION = "relaxation"
-    #: Push and relabel with costs in ever finer approximation.
+    #: Push-relabel with ever finer approximation of costs.
     COST_SCALING = "cost-scaling"
-    #: A feasible flow, then less cost around negative cycles. For small networks.
+    #: A feasible flow, then negative cycles are cancelled. For small networks.
     CYCLE_CANCELLING = "cycle-cancelling"
-    #: Relaxation and cost scaling on two threads; the first to answer stops the other.
+    #: Relaxation and cost scaling on two threads; the first to finish stops the other.
     RACE = "race"
 
 
 class Status(enum.StrEnum):
-    #: Feasible and of least cost; the prices prove it.
+    #: Feasible and of minimal cost; the prices prove it.
     OPTIMAL = "optimal"
     #: The supplies cannot all reach demands.
     INFEASIBLE = "infeasible"
-    #: Supplies and demands differ in sum.
+    #: Supplies and demands do not add up to zero.
     UNBALANCED = "unbalanced"
-    #: Costs times vertices leave the range of prices.
+    #: Costs times vertices exceed the range of prices.
     OVERFLOW = "overflow"
-    #: Told to stop, or out of budget. The next solve goes on from there.
+    #: Stopped, or out of budget. The next solve continues from there.
     STOPPED = "stopped"
 
 
 class Heuristics(msgspec.Struct, frozen=True):
-    """What can be left out of a solver, to see what it is worth."""
+    """Solver heuristics that can be turned off, to measure their effect."""
 
-    #: Relaxation takes an arc to a deficit at once, and others depth-first.
+    #: Relaxation takes an arc to a deficit at once, and other arcs depth-first.
     arc_prioritisation: bool = True
-    #: Cost scaling tries, before each phase, to mend prices without moving flow.
+    #: Cost scaling tries to repair prices without moving flow before each phase.
     price_refine: bool = True
-    #: Cost scaling gives new vertices prices that fit their neighbours', instead of zero.
+    #: Cost scaling gives new vertices prices that match their neighbours' instead of zero.
     fresh_prices: bool = True
-    #: Shortest paths begin at distances to the sink, and each search ends where it arrives. Without,
-    #: they are the textbook's.
+    #: Shortest paths start from distances to the sink, and each search ends at its target. Without it,
+    #: they are as in textbooks.
     short_searches: bool = True
 
 
 class Way(msgspec.Struct, frozen=True):
-    """The cheapest way of one more unit of flow."""
+    """The cheapest path of one more unit of flow."""
 
-    #: Nothing, if no way leads there.
+    #: None if there is no path.
     cost: int | None
-    #: From where it begins to the target.
+    #: From its start to the target.
     vertices: NDArray[np.int32]
-    #: Arcs looked at.
+    #: Number of arcs scanned.
     scans: int
 
 
 class FlowSolution(msgspec.Struct, frozen=True):
     status: Status
-    #: Of the flow, when it is optimal.
+    #: The cost of the flow, if it is optimal.
     cost: int | None
-    #: Of the solve alone, by the clock of the budget that was handed in, if it had one.
+    #: Time of the solve alone, by the clock of the given budget, if it has one.
     seconds: float | None
-    #: The one that found the answer.
+    #: The algorithm that found the answer.
     algorithm: Algorithm
-    #: Arcs looked at: a measure of work that does not depend on the machine.
+    #: Number of arcs scanned: a measure of work that does not depend on the machine.
     scans: int
 
     @property

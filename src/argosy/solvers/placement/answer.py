@@ -28,21 +28,22 @@ class Objective(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The weights of the objective's parts."""
 
     placed: float = 1.0
-    #: What placing all applications is worth beside that, so that no soft constraint denies a place.
-    #: With 0 the weights alone decide, and an application that would break very much is not placed.
+    #: Extra value of placing all applications, so that no soft constraint prevents a placement. With 0,
+    #: the weights alone decide, and an application with too large violations is not placed.
     first: float = 100.0
     violation: float = 0.5
     fragmented: float = 0.25
-    #: Each container costs the share of its machine that is in use, with those of the batch before it.
+    #: Cost per container: the share of its machine already in use, including earlier containers of the
+    #: batch.
     load: float = 0.0
-    #: Each machine that was empty.
+    #: Cost per machine that was empty.
     used: float = 0.0
-    #: Each running container that moves.
+    #: Cost per running container that moves.
     moved: float = 0.1
 
     @property
     def whole(self) -> float:
-        """What it is worth to place all applications."""
+        """The value of placing all applications."""
         return self.placed + self.first
 
 
@@ -50,11 +51,11 @@ Status = Literal["optimal", "feasible", "heuristic"]
 
 
 class Worth(msgspec.Struct, frozen=True):
-    """The parts of an answer's value, and whether it is allowed at all."""
+    """The parts of an answer's value, and whether the answer is allowed at all."""
 
     value: float
     placed: int
-    #: Weight times extent, after and before.
+    #: Weight times extent, afterwards and before.
     violation: float
     violation_before: float
     fragmented: int
@@ -62,16 +63,16 @@ class Worth(msgspec.Struct, frozen=True):
 
 
 class PlacementAnswer(msgspec.Struct, frozen=True):
-    """Placed containers, one row each, and what is known of the answer's quality."""
+    """Placed containers, one row each, and what is known about the quality of the answer."""
 
     kinds: NDArray[np.int32]
     machines: NDArray[np.int32]
     worth: Worth
     algorithm: str
     status: Status = "heuristic"
-    #: No answer is worth more than this.
+    #: Upper bound on the value of any answer.
     bound: float = float("inf")
-    #: Machines that the integer program had to choose from, if it was solved.
+    #: Number of machines that the integer program chose from, if it was solved.
     candidates: int = 0
 
     @property
@@ -90,7 +91,7 @@ def dominant(amounts: NDArray[np.int64], capacity: NDArray[np.int64]) -> NDArray
 
 
 def mean_share(problem: PlacementProblem) -> float:
-    """The dominant share of a new container on a machine, on average."""
+    """The mean dominant share of a new container on a machine."""
     if not problem.containers or not problem.cluster.machines:
         return 0.0
     typical = np.maximum(1, problem.cluster.capacity.mean(axis=0))
@@ -105,7 +106,7 @@ def appraise(
     machines: NDArray[np.int32],
     placer: Placer | None = None,
 ) -> Worth:
-    """What it is worth to put a container of ``kinds[i]`` on ``machines[i]``."""
+    """The value of putting a container of ``kinds[i]`` on ``machines[i]``, for all i."""
     native = placer or problem.placer()
     before, after, fragmented, fits, breaks = native.judge(kinds, machines)
     have = np.bincount(kinds, minlength=len(problem.kinds))

@@ -19,7 +19,7 @@ from argosy.solvers.placement.problem import Item, PlacementProblem
 
 
 def _mendable(problem: PlacementProblem) -> float:
-    """The violation of running containers that new ones may end."""
+    """The violation of running containers that new ones may repair."""
     mendable = 0.0
     for item in problem.items:
         if item.least and item.match.any():
@@ -32,7 +32,8 @@ def _mendable(problem: PlacementProblem) -> float:
         if used < spread.least:
             mendable += spread.weight * spread.subjects * (spread.least - used) / spread.least
     if problem.choices:
-        # Alternatives make it hard to say who could be helped: all of them, at most.
+        # With alternatives it is hard to tell whom new containers could help; all of them is an upper
+        # bound.
         nothing = np.empty(0, np.int32)
         mendable += problem.placer().judge(nothing, nothing)[0]
     return mendable
@@ -64,7 +65,8 @@ def pooled_bound(problem: PlacementProblem, objective: Objective) -> float:
 
 
 def _least_excess(problem: PlacementProblem, item: Item, kind: int) -> NDArray[np.float64]:
-    """Per machine, what the first new container there adds to the excess and to costs outside."""
+    """Per machine, what the first new container there adds to excesses and to the cost of being outside
+    all sets."""
     sets = item.gamma.astype(np.int64)
     cost = np.zeros(len(sets))
     if item.most is not None:

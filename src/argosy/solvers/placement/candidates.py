@@ -3,9 +3,9 @@
 `undominated` leaves out machines without losing the optimum. Machines are *alike* if every constraint
 sees the same there: the same node sets, the same counts on the machine itself, the same kinds allowed,
 and both or neither fragmented (and empty, and of one capacity, where the objective asks). Of two that
-are alike, the one with more room in every dimension can stand in for the other: whatever is on the one
-fits the other, breaks nothing more and fragments nothing more. An answer with T containers uses at most
-T machines; so a machine that T others can stand in for is never needed.
+are alike, the one with more room in every dimension can replace the other: whatever is placed on the
+smaller one fits the larger, violates nothing more and fragments nothing more. An answer with T
+containers uses at most T machines, so a machine that T others can replace is never needed.
 
 `chosen` limits what is left to a number of machines, keeping those of known answers and then those with
 the most room for clean placements, set by set. The optimum may be lost; the caller reports the gap to a
@@ -43,7 +43,7 @@ def undominated(problem: PlacementProblem, objective: Objective) -> Machines:
         inverse = inverse.reshape(-1)
         larger = (vectors[None, :, :] >= vectors[:, None, :]).all(axis=2)
         ahead = larger @ counts - counts
-        # Among equals, those that come first stand in for the others.
+        # Among equals, earlier machines replace later ones.
         for number, before in enumerate(ahead.tolist()):
             if before < most:
                 keep[members[np.flatnonzero(inverse == number)[: most - before]]] = True
@@ -66,7 +66,7 @@ def usable(problem: PlacementProblem) -> Machines:
 
 
 def _classes(problem: PlacementProblem, objective: Objective, there: Machines) -> NDArray[np.int64]:
-    """A number per usable machine, the same for those that are alike."""
+    """A class number per usable machine, equal for machines that are alike."""
     cluster = problem.cluster
     columns: list[NDArray[np.int64]] = [
         np.all(cluster.free >= problem.smallest, axis=1)[there].astype(np.int64)
@@ -106,7 +106,7 @@ def _classes(problem: PlacementProblem, objective: Objective, there: Machines) -
 
 
 def _numbered(columns: Sequence[NDArray[np.int64]], rows: int) -> NDArray[np.int64]:
-    """Equal rows get equal numbers."""
+    """Gives equal rows equal numbers."""
     numbers = np.zeros(rows, np.int64)
     for column in columns:
         if not len(column) or (column == column[0]).all():
@@ -123,7 +123,7 @@ def chosen(
     limit: int,
     placer: Placer,
 ) -> Machines:
-    """At most about `limit` machines of the pool, those of the answers among them."""
+    """About `limit` machines of the pool at most, including those used in the answers."""
     picked = set(np.concatenate([np.empty(0, np.int32), *(a.machines for a in answers)]).tolist())
     picked |= {kind.origin for kind in problem.kinds if kind.origin >= 0}
     clean = np.zeros(problem.cluster.machines, np.int64)

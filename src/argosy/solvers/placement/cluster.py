@@ -18,7 +18,7 @@ class Family(msgspec.Struct, frozen=True):
     sets: int
     first_set: NDArray[np.int32]
     sets_of: NDArray[np.int32]
-    #: The set of each machine where none is in two, and `sets` where it is in none; else empty.
+    #: The set of each machine (`sets` if it is in none), if no machine is in two; otherwise empty.
     set_of: NDArray[np.int32]
 
     @property
@@ -31,7 +31,7 @@ class Family(msgspec.Struct, frozen=True):
         return tuple(self.sets_of[first:last].tolist())
 
     def sum(self, per_machine: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Per set, and then for machines outside of all sets (if no sets overlap)."""
+        """Totals per set, followed by the total of machines outside all sets (if no sets overlap)."""
         if not self.overlaps:
             if self.name == MACHINE_GROUP:
                 return np.append(per_machine, np.int32(0))
@@ -48,7 +48,7 @@ class Family(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(name: str, joins: Sequence[Sequence[int]], sets: int) -> Family:
-        """From the sets of each machine, by number."""
+        """Builds a family from the set numbers of each machine."""
         lengths = np.array([len(mine) for mine in joins], np.int32)
         first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
         flat = np.array([each for mine in joins for each in mine], np.int32)
@@ -60,7 +60,7 @@ class Family(msgspec.Struct, frozen=True):
 
 
 class PlacementCluster(msgspec.Struct, frozen=True):
-    """Machines: room and capacity a row each, their node groups, and their static tags."""
+    """Machines: free room and capacity (one row each), node groups and static tags."""
 
     free: NDArray[np.int64]
     capacity: NDArray[np.int64]
@@ -75,15 +75,15 @@ class PlacementCluster(msgspec.Struct, frozen=True):
 
 
 class ContainerKind(msgspec.Struct, frozen=True):
-    """New containers that are alike: their application (a number), tags, request and count."""
+    """Identical new containers: their application (a number), tags, request and count."""
 
     app: int
     tags: frozenset[str]
     request: NDArray[np.int64]
     count: int
-    #: Which machines may have them; none means all.
+    #: The machines they may go to; None means all.
     allowed: NDArray[np.bool_] | None = None
-    #: For a running container that may move: its machine. The cluster is given without it.
+    #: For a running container that may move: its machine. The cluster does not include it.
     origin: int = -1
 
 

@@ -1,9 +1,9 @@
 """Active constraints, running containers, and counts of both.
 
-Everything that a decision needs of what runs already is kept up to date as containers start and stop,
-so that making a problem does not depend on how many applications there are. Constraints that say the
-same of different subjects (each application about its own containers) share one `Demand`, whose
-`Demanders` hold how many of any of them are on each machine.
+Everything that a decision needs to know about running containers is kept up to date as they start and
+stop, so that the cost of making a problem does not depend on the number of applications. Constraints
+that differ only in their subjects (each application about its own containers) share one `Demand`, whose
+`Demanders` count these subjects on each machine.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.model.constraints import Constraint, SpreadConstraint
+from argosy.model.constraints import Constraint
 from argosy.model.constraints.parts import leaves, tags_of
 from argosy.model.errors import ModelError
 from argosy.model.machines import MACHINE_GROUP
 from argosy.solvers.placement.cluster import ContainerKind, Family, Running
 from argosy.solvers.placement.demands import Demand, Demanders, Tags, demands_of, rarest
-from argosy.solvers.placement.forms import Term, alternatives
+from argosy.solvers.placement.forms import without_choice
 
 Counts = NDArray[np.int32]
 
 
 class ConstraintIndex:
-    """Node groups and machines are given once; room comes with each question."""
+    """Node groups and machines are given once; free room is given with each question."""
 
     def __init__(
         self,
@@ -35,6 +35,7 @@ class ConstraintIndex:
     ) -> None:
         self.machines = machines
         self.families = {**(families or {}), MACHINE_GROUP: Family.machines(machines)}
+        self._overlapping = frozenset(n for n, family in self.families.items() if family.overlaps)
         self.static = static
         self._rules: dict[Demand, Demanders] = {}
         self._made = 0
@@ -44,15 +45,15 @@ class ConstraintIndex:
         #: Constraints with alternatives, and how many times each is active.
         self._choices: dict[Constraint, int] = {}
         self._popularity: dict[str, int] = {}
-        #: Where containers with exactly these tags run.
+        #: The machines on which containers with exactly these tags run.
         self._running: dict[Tags, dict[int, int]] = {}
         self._by_tag: dict[str, set[Tags]] = {}
-        #: Running containers that carry all of some tags, per machine; of tags somebody asked for.
+        #: Running containers with all of certain tags, per machine; only for tags that were asked for.
         self._counts: dict[Tags, Counts] = {}
         self._counts_by_tag: dict[str, set[Tags]] = {}
 
     def add(self, constraint: Constraint) -> None:
-        """From now on the constraint is active; a node group that is not there is an error."""
+        """Activates the constraint; an unknown node group is an error."""
         self._change(constraint, 1)
 
     def remove(self, constraint: Constraint) -> None:
@@ -65,7 +66,7 @@ class ConstraintIndex:
         self._move(tags, machine, -count)
 
     def count(self, tags: Tags) -> Counts:
-        """How many running containers on each machine carry all of the tags."""
+        """Number of running containers with all of the tags, per machine."""
         known = self._counts.get(tags)
         if known is None:
             known = self._counts[tags] = np.zeros(self.machines, np.int32)
@@ -76,7 +77,7 @@ class ConstraintIndex:
         return known
 
     def _holding(self, tags: Tags) -> list[Tags]:
-        """Kinds of running containers that carry all of the tags."""
+        """Kinds of running containers with all of the tags."""
         sets = [self._by_tag.get(tag, set()) for tag in tags]
         smallest = min(sets, key=len, default=set())
         return [kind for kind in smallest if kind >= tags]
@@ -87,7 +88,7 @@ class ConstraintIndex:
                 raise ModelError(f"there is no node group {leaf.group!r}")
         for tag in tags_of(constraint.rule):
             self._popularity[tag] = self._popularity.get(tag, 0) + times
-        terms = self._without_choice(constraint)
+        terms = without_choice(constraint, self._overlapping)
         if terms is None:
             left = self._choices.get(constraint, 0) + times
             if left:
@@ -125,22 +126,8 @@ class ConstraintIndex:
         return [d for tag in tags for d in self._by_counted.get(tag, ()) if d.counted <= tags]
 
     def _rules_about(self, tags: Tags) -> list[Demand]:
-        """Demands that some subject with these tags may make."""
+        """Demands that may have a subject with these tags."""
         return [demand for tag in tags for demand in self._by_subject.get(tag, ())]
-
-    def _without_choice(self, constraint: Constraint) -> list[tuple[Tags, Term]] | None:
-        """The terms of all leaves, if nobody has alternatives and no sets overlap."""
-        found: list[tuple[Tags, Term]] = []
-        for leaf in leaves(constraint.rule):
-            subject = frozenset(leaf.subject)
-            ways = alternatives(leaf, subject)
-            if len(ways) > 1 or any(term.never for term in ways[0]):
-                return None
-            if self.families[leaf.group].overlaps and not isinstance(leaf, SpreadConstraint):
-                return None
-            found.extend((subject, term) for term in ways[0])
-        everyone = frozenset().union(*(subject for subject, _ in found))
-        return found if len(alternatives(constraint.rule, everyone)) == 1 else None
 
     def _move(self, tags: Tags, machine: int, count: int) -> None:
         where = self._running.get(tags)
@@ -172,7 +159,7 @@ class ConstraintIndex:
                 array[machine] += times * count
 
     def touched_by(self, kinds: Sequence[ContainerKind]) -> list[tuple[Demand, Demanders]]:
-        """Demands that a container of some kind makes or is counted by, oldest first."""
+        """Demands that a container of some kind is a subject of or is counted by, oldest first."""
         found: set[Demand] = set()
         for kind in kinds:
             found.update(self._rules_counting(kind.tags))
@@ -184,7 +171,7 @@ class ConstraintIndex:
         yield from self._choices.items()
 
     def running(self, constraint: Constraint) -> Iterator[Running]:
-        """Running containers that the constraint concerns, per kind."""
+        """Running containers that the constraint concerns, by kind."""
         found: dict[Tags, Counts] = {}
         for kind, machine, count in self.concerned(constraint):
             if kind not in found:
@@ -194,7 +181,7 @@ class ConstraintIndex:
             yield Running(kind, counts)
 
     def concerned(self, constraint: Constraint) -> Iterator[tuple[Tags, int, int]]:
-        """The kinds of running containers that the constraint concerns, with machine and count."""
+        """The kinds of running containers that the constraint concerns, each with machine and count."""
         kinds: set[Tags] = set()
         for leaf in leaves(constraint.rule):
             kinds.update(self._holding(frozenset(leaf.subject)))

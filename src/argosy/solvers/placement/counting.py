@@ -26,8 +26,8 @@ from argosy.solvers.placement.program import Program
 
 
 class Subjects(msgspec.Struct, frozen=True):
-    """New and running subjects of a tag constraint in one set. With `own`, each is counted itself and
-    so sees one less."""
+    """New and running subjects of a tag constraint in one set. With `own`, each subject is itself
+    counted, so it sees one less."""
 
     own: bool
     columns: list[int]
@@ -36,7 +36,7 @@ class Subjects(msgspec.Struct, frozen=True):
 
 
 class _Costs(msgspec.Struct, frozen=True):
-    """What each number of containers costs: as rising slopes beyond `free`, if there are such."""
+    """The cost of each number of containers; as rising slopes beyond `free`, if possible."""
 
     costs: list[float | None]
     limit: int | None
@@ -52,7 +52,8 @@ def _costs(
     weight: float,
     hard: bool,
 ) -> _Costs:
-    """Of new containers that are subjects and counted alike, beside `base` counted ones."""
+    """The costs of new containers that are both subjects and counted, in addition to `base` counted
+    ones."""
     before = distance(base - 1, *bounds) if running else 0.0
     costs: list[float | None] = []
     for t in range(most_new + 1):
@@ -91,7 +92,7 @@ class Counted:
         weight: float,
         hard: bool,
     ) -> None:
-        """One tag constraint in one set: `base` and the columns of `gamma` are counted there."""
+        """Adds one tag constraint in one set, where `base` and the columns of `gamma` are counted."""
         if not gamma:
             for each in classes:
                 extent = distance(base - each.own, *bounds)
@@ -104,7 +105,8 @@ class Counted:
             self._alike(gamma, base, most_new, classes[0].running, bounds, weight, hard)
             return
         if hard:
-            # Running subjects may not be further off than before; what they lack is worth mending.
+            # Running subjects may not get further from their bounds; reducing their shortfall has
+            # value.
             for each in classes:
                 if each.running:
                     before = distance(base - each.own, *bounds)
@@ -134,7 +136,7 @@ class Counted:
         weight: float,
         hard: bool,
     ) -> None:
-        """The subjects are what is counted: the cost depends on how many new ones there are."""
+        """The subjects are what is counted, so the cost depends only on the number of new ones."""
         key = (base, most_new, running, bounds, weight, hard)
         costs = self._known.get(key)
         if costs is None:
@@ -142,7 +144,7 @@ class Counted:
         self._choose(columns, costs)
 
     def _choose(self, columns: list[int], costs: _Costs) -> None:
-        """The columns' sum costs what stands at its place; none is not allowed."""
+        """The sum of the columns determines the cost; None is not allowed."""
         if costs.limit is not None:
             self.program.row(columns, [1.0] * len(columns), most=costs.limit)
         if costs.slopes is not None:
@@ -167,7 +169,8 @@ class Counted:
     def _reached(
         self, gamma: list[int], base: int, most_new: int, levels: range
     ) -> dict[int, int | bool]:
-        """Per level, a variable that may be 1 only if the count reaches it, or what is known."""
+        """Per level, a variable that may be 1 only if the count reaches it, or a constant if this is
+        known."""
         found: dict[int, int | bool] = {}
         fresh = []
         for level in levels:
@@ -177,7 +180,7 @@ class Counted:
                 found[level] = self.program.add(1, follows=reaches(gamma, level - base))
                 fresh.append((level, found[level]))
         if fresh:
-            # The first of them needs all that is missing up to it, each later one more.
+            # The first level needs everything missing up to it, each later one needs one more.
             first = fresh[0][0] - base
             factors = [float(first)] + [1.0] * (len(fresh) - 1)
             columns = [number for _, number in fresh]
@@ -247,7 +250,7 @@ class Counted:
                 self._never_over(gamma, base, most_new, each, most)
                 continue
             self.program.charge(each.columns, weight * over / scale)
-            # Levels of the count that make each subject pay one step more.
+            # Levels of the count at each of which subjects pay one more step.
             first = max(most + each.own, base) + 1
             levels = list(range(first, base + most_new + 1))
             if not levels:
@@ -291,12 +294,12 @@ class Counted:
         self.program.row([*each.columns, passed, paid], factors, least=each.running - bound)
 
     def steps(self, columns: list[int], free: int, costs: Sequence[float]) -> None:
-        """What is beyond `free` of the columns' sum costs the steps in order; costs must not fall."""
+        """Each unit of the columns' sum beyond `free` costs the next step; steps must not decrease."""
         added = []
         for index, cost in enumerate(costs):
             follows = beyond(columns, free + index)
             added.append(self.program.add(1, cost, integral=False, follows=follows))
         factors = [1.0] * len(columns) + [-1.0] * len(added)
-        # A step that pays may be taken only if it is there.
+        # A step with negative cost may be used only if the sum reaches it.
         least = free if any(cost < 0 for cost in costs) else -np.inf
         self.program.row([*columns, *added], factors, least, free)

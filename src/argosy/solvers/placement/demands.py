@@ -1,4 +1,4 @@
-"""What constraints ask for, whoever asks: those that differ in their subjects alone are one demand."""
+"""Demands of constraints. Constraints that differ only in their subjects share one demand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tags = frozenset[str]
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """What a tag constraint asks for, whoever its subjects are."""
+    """What a tag constraint demands, regardless of its subjects."""
 
     group: str
     counted: Tags
@@ -25,7 +25,7 @@ class Demand(msgspec.Struct, frozen=True):
     weight: float
     hard: bool
     is_spread: bool
-    #: Whether this is the tag constraint that pays for machines outside of all sets.
+    #: Whether this tag constraint accounts for the cost of machines outside all sets.
     is_first: bool
 
 
@@ -35,13 +35,13 @@ def rarest(tags: Tags) -> str:
 
 
 class Demanders:
-    """The subjects of one demand, and how many of them run on each machine."""
+    """The subjects of one demand, and the number of them running on each machine."""
 
     def __init__(self, machines: int, number: int) -> None:
         self.number = number
-        #: How many constraints have these subjects.
+        #: Number of constraints per subject.
         self.subjects: dict[Tags, int] = {}
-        #: Subjects by one of their tags, to find those that a container's tags hold.
+        #: Subjects by one of their tags, to find those matched by a container's tags.
         self.by_tag: dict[str, set[Tags]] = {}
         self.both = np.zeros(machines, np.int32)
         self.other = np.zeros(machines, np.int32)
@@ -61,7 +61,8 @@ class Demanders:
     def times_of(
         self, kinds: Sequence[ContainerKind], having: Mapping[str, Sequence[int]]
     ) -> list[int]:
-        """The same for several kinds of containers; `having` says which of them carry a tag."""
+        """As `times`, for several kinds of containers; `having` maps each tag to the kinds that have
+        it."""
         times = [0] * len(kinds)
         for tag, members in having.items():
             for subject in self.by_tag.get(tag, ()):
@@ -71,7 +72,7 @@ class Demanders:
         return times
 
     def times(self, tags: Tags) -> int:
-        """How many constraints a container with these tags is a subject of."""
+        """The number of constraints that have a container with these tags as a subject."""
         return sum(
             self.subjects[subject]
             for tag in tags

@@ -1,13 +1,15 @@
 """Constraints in disjunctive normal form, for one kind of container.
 
-`alternatives` gives the ways in which containers with some tags can keep a rule: each a list of terms,
-all to be kept, each term a list of tag constraints about one node set. Since extents add up over `and`
-and `or` takes the smallest, the smallest sum over the alternatives is the extent of the rule.
+`alternatives` returns the ways in which containers with certain tags can satisfy a rule: each is a list
+of terms that must all hold, and each term is a list of tag constraints about one node set. Since
+extents add up over `and` and `or` takes the smallest, the smallest sum over the alternatives is the
+extent of the rule.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from itertools import product
 from typing import Final, TypeAlias, TypeVar
 
@@ -18,6 +20,7 @@ from argosy.model.constraints import (
     AllTags,
     AnyOf,
     AnyTags,
+    Constraint,
     Expression,
     NotTags,
     PlacementConstraint,
@@ -26,21 +29,40 @@ from argosy.model.constraints import (
     TagConstraint,
 )
 from argosy.model.constraints.meaning import negated
+from argosy.model.constraints.parts import leaves
 from argosy.model.errors import ModelError
 
-#: A rule with more alternatives than this is refused: each is evaluated for each container.
+#: Rules with more alternatives are refused, because each is evaluated for each container.
 MOST_ALTERNATIVES: Final = 256
 
 
 class Term(msgspec.Struct, frozen=True):
-    """Tag constraints about the same set of a group. A spread is the one tag constraint whose count is
-    that of sets in use."""
+    """Tag constraints about the same set of a group. A spread is a single tag constraint whose count is
+    the number of sets in use."""
 
     group: str
     atoms: tuple[TagConstraint, ...]
     is_spread: bool = False
-    #: Tag constraints beside these that nothing can keep; each costs 1.
+    #: Number of further tag constraints that can never hold; each costs 1.
     never: int = 0
+
+
+def without_choice(
+    constraint: Constraint, overlapping: Collection[str]
+) -> list[tuple[frozenset[str], Term]] | None:
+    """The terms of all leaves with their subjects, if nobody has alternatives and none is about a group
+    with overlapping sets."""
+    found: list[tuple[frozenset[str], Term]] = []
+    for leaf in leaves(constraint.rule):
+        subject = frozenset(leaf.subject)
+        ways = alternatives(leaf, subject)
+        if len(ways) > 1 or any(term.never for term in ways[0]):
+            return None
+        if leaf.group in overlapping and not isinstance(leaf, SpreadConstraint):
+            return None
+        found.extend((subject, term) for term in ways[0])
+    everyone = frozenset().union(*(subject for subject, _ in found))
+    return found if len(alternatives(constraint.rule, everyone)) == 1 else None
 
 
 def alternatives(rule: Rule, tags: frozenset[str]) -> list[tuple[Term, ...]]:
@@ -70,7 +92,7 @@ _Way: TypeAlias = tuple[TagConstraint | None, ...]
 
 
 def _expression(expression: Expression) -> list[_Way]:
-    """What can never hold is none."""
+    """None stands for a constraint that can never hold."""
     match expression:
         case TagConstraint():
             return [(expression,)]
@@ -87,7 +109,7 @@ _Part = TypeVar("_Part")
 
 
 def _product(parts: list[list[tuple[_Part, ...]]]) -> list[tuple[_Part, ...]]:
-    """One way of each, joined."""
+    """All combinations of one way from each part."""
     total = math.prod(map(len, parts))
     if total > MOST_ALTERNATIVES:
         _refuse(total)

@@ -1,9 +1,9 @@
-"""The integer program of the Medea paper (figure 5), mended and formulated for scale.
+"""The integer program of the Medea paper (figure 5), corrected and formulated for scale.
 
-Variables: x[g, n], how many containers of kind g are on machine n (identical containers are not told
-apart); S[i], whether application i is placed; f[n], whether machine n becomes fragmented. Equations 2
-and 4 are one row a kind: the x of the kind sum to its count times S. Equations 3 and 5 are one row a
-machine and dimension: ``used + smallest * (1 - f) <= free``.
+Variables: x[g, n], the number of containers of kind g on machine n (identical containers share a
+variable); S[i], whether application i is placed; f[n], whether machine n becomes fragmented. Equations
+2 and 4 are one row per kind: the x of the kind sum to its count times S. Equations 3 and 5 are one row
+per machine and dimension: ``used + smallest * (1 - f) <= free``.
 
 A constraint adds, per node set, the cost of what its subjects see: `counting`. Constraints with
 alternatives split their subjects by the alternative, and the set, each relies on: `splitting`.
@@ -26,7 +26,7 @@ from argosy.solvers.placement.splitting import Split
 
 
 class OutOfTime(Exception):
-    """The program is not worth finishing."""
+    """There is no time left to build the program."""
 
 
 def _require_time(is_late: Callable[[], bool]) -> None:
@@ -35,7 +35,7 @@ def _require_time(is_late: Callable[[], bool]) -> None:
 
 
 class Formulation:
-    """The program over some machines (`candidates`), all of which others are left as they are."""
+    """The program over certain machines (`candidates`); all other machines are left as they are."""
 
     def __init__(
         self,
@@ -45,15 +45,15 @@ class Formulation:
         deepest: int | None = None,
         is_late: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`deepest` is how far a limit on one kind of container may be exceeded in one set; none: as
-        far as there is room. `OutOfTime` is raised once `is_late` says so."""
+        """`deepest` is how far a limit on one kind of container may be exceeded in one set (None: as
+        far as there is room). Raises `OutOfTime` once `is_late` returns true."""
         self.problem = problem
         self.objective = objective
         self.candidates = candidates
         self.program = Program()
         self.counted = Counted(self.program, deepest)
         self.fits = self._fits()
-        #: Per kind and candidate, the variable; -1 where the kind cannot be.
+        #: The variable per kind and candidate; -1 where the kind cannot go.
         self.x = np.full(self.fits.shape, -1, np.int64)
         self._positions: dict[int, list[tuple[int, list[int]]]] = {}
         self._place()
@@ -72,7 +72,7 @@ class Formulation:
             _require_time(is_late)
 
     def _fits(self) -> NDArray[np.int64]:
-        """Per kind and candidate, how many there is room for."""
+        """Per kind and candidate, how many containers fit."""
         free = self.problem.cluster.free[self.candidates]
         rows = []
         for kind in self.problem.kinds:
@@ -116,7 +116,8 @@ class Formulation:
         return found
 
     def _capacity(self) -> None:
-        """In units that divide every request, so that all factors are small whole numbers."""
+        """Capacity rows, in units that divide every request, so that all coefficients are small
+        integers."""
         problem, program = self.problem, self.program
         requests = np.array([kind.request for kind in problem.kinds], np.int64)
         free = problem.cluster.free[self.candidates]
@@ -176,7 +177,8 @@ class Formulation:
                 self.counted.steps(columns, 0, steps)
 
     def sets(self, family: int) -> list[tuple[int, list[int]]]:
-        """Each set with candidates in it, and where they stand; -1 for those in no set."""
+        """Each set that contains candidates, with their positions; -1 stands for candidates in no
+        set."""
         known = self._positions.get(family)
         if known is None:
             if family == 0:
@@ -191,7 +193,7 @@ class Formulation:
         return known
 
     def columns_in(self, kinds: Sequence[int], where: Sequence[int]) -> tuple[list[int], int]:
-        """The variables of some kinds on some candidates, and the most they can sum to."""
+        """The variables of some kinds on some candidates, and the largest possible sum."""
         columns = []
         total = 0
         for kind in kinds:
@@ -233,7 +235,8 @@ class Formulation:
     def in_use(
         self, family: int, match: NDArray[np.bool_], inside: NDArray[np.int32]
     ) -> tuple[list[int], int]:
-        """Variables that say that a set which is empty now gets a container, and sets in use now."""
+        """Variables for currently empty sets that get a container, and the number of sets currently in
+        use."""
         kinds = np.flatnonzero(match).tolist()
         found = []
         for number, where in self.sets(family):

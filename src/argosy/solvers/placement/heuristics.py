@@ -24,7 +24,7 @@ _SCORED, _FIRST_FIT, _KUBE, _HEARTBEAT = PlacementRule
 class Heuristic(msgspec.Struct, frozen=True):
     order: PlacementOrder
     rule: PlacementRule
-    #: Whether kinds whose tags stand in more constraints come first.
+    #: Whether kinds whose tags occur in more constraints come first.
     by_popularity: bool = False
 
 
@@ -49,7 +49,8 @@ def place(
     budget: Budget | None = None,
 ) -> PlacementAnswer:
     """The answer of one of `HEURISTICS`. Running containers that may move stay where they are. The
-    budget is charged with the machines looked at; it stops nothing, for some answer is wanted."""
+    budget is charged for machines scanned, but never stops the heuristic, because some answer is
+    needed."""
     aim = objective or Objective()
     native = placer or problem.placer()
     how = HEURISTICS[name]
@@ -71,7 +72,7 @@ def place(
 
 
 def popularity_order(problem: PlacementProblem) -> list[int]:
-    """Kinds by how many constraints name their tags, most first."""
+    """Kinds by the number of constraints that name their tags, most first."""
     named = problem.popularity
     popularity = [sum(named.get(tag, 0) for tag in kind.tags) for kind in problem.kinds]
     return sorted(range(len(popularity)), key=lambda kind: -popularity[kind])

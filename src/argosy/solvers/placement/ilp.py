@@ -25,7 +25,8 @@ from argosy.solvers.placement.heuristics import place
 from argosy.solvers.placement.problem import PlacementProblem
 
 _EXACT: Final = 1e-9
-#: What gives first answers, until a bound certifies one: in the order of what they usually cost.
+#: Heuristics for first answers, tried until a bound certifies one, roughly from cheapest to most
+#: expensive.
 _FIRST: Final = (
     "tag-popularity",
     "serial",
@@ -35,31 +36,33 @@ _FIRST: Final = (
     "node-candidates",
     "node-candidates-first-fit",
 )
-#: Of the budget there is: when heuristics should be done, and when a program should be made.
+#: Shares of the budget by which heuristics should end, and by which the program should be built.
 _TRIED: Final = 0.3
 _MADE: Final = 0.5
-#: How much longer than all before a heuristic may take: that by candidates looks at all kinds each time.
+#: How much longer than all previous heuristics the next may take; the one by candidates considers all
+#: kinds in each step.
 _LONGER: Final = 3
-#: Of what is left then, what the solver gets: it looks at the clock only now and then.
+#: The share of the remaining budget for the solver, which checks the clock only occasionally.
 _SEARCH: Final = 0.6
-#: A search for less than this part of the budget is not begun.
+#: A search with less than this share of the budget is not started.
 _SHORTEST: Final = 0.05
-#: A choice between fewer machines than this is not worth solving.
+#: Choosing between fewer machines is not worth solving.
 _FEWEST: Final = 8
-#: With so many times the limit, leaving out what is dominated does not bring it below.
+#: With this many times the limit, removing dominated machines does not get below the limit.
 _WORTH_SIFTING: Final = 10
-#: Where the optimum may be lost anyway, how far a limit may be exceeded in one place.
+#: How far a limit may be exceeded in one place if the optimum may be lost anyway.
 _DEEPEST: Final = 2
 
 
 class SolverLimits(msgspec.Struct, frozen=True):
-    """How much the integer program may cost."""
+    """Limits on the integer program."""
 
     #: Machines beyond this number are left out, even if the optimum may be lost.
     machines: int = 64
-    #: Machines times kinds of containers; where fewer than eight machines remain, nothing is solved.
+    #: Limit on machines times kinds of containers; if fewer than eight machines remain, nothing is
+    #: solved.
     places: int = 6_000
-    #: Of the search tree; the same on every computer.
+    #: Nodes of the search tree; the same on every computer.
     nodes: int = 2_000
 
 
@@ -72,8 +75,8 @@ def solve(
     *,
     always: bool = False,
 ) -> PlacementAnswer:
-    """The best answer within the limits. With `always`, also what a bound certifies is solved. The
-    budget is a stop for what the limit on nodes does not bound."""
+    """The best answer within the limits. With `always`, the program is solved even if a bound certifies
+    the first answer. The budget stops what the limit on nodes does not bound."""
     aim, bounds = objective or Objective(), limits or SolverLimits()
     within = budget or WorkBudget()
     native = problem.placer()

@@ -1,4 +1,4 @@
-"""The constraint manager's memory: a book that is kept, and problems made from it."""
+"""Running containers and active constraints, kept up to date, and problems made from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from argosy.solvers.placement.problem_builder import ProblemBuilder
 
 
 class PlacementState(ConstraintIndex):
-    """A book that answers with problems."""
+    """A `ConstraintIndex` that makes problems."""
 
     def problem(
         self,
@@ -24,7 +24,7 @@ class PlacementState(ConstraintIndex):
         kinds: Sequence[ContainerKind],
         smallest: Sequence[int] | None = None,
     ) -> PlacementProblem:
-        """Where to put `kinds`, given what is active and what runs."""
+        """The problem of placing `kinds`, given active constraints and running containers."""
         cluster = PlacementCluster(free, capacity, self.families, self.static)
         return ProblemBuilder(self, cluster, tuple(kinds)).problem(smallest)
 
@@ -36,7 +36,7 @@ def problem_of(
     constraints: Sequence[Constraint] = (),
     smallest: Sequence[int] | None = None,
 ) -> PlacementProblem:
-    """A problem on its own, without a ledger to keep."""
+    """A single problem, without a state to maintain."""
     ledger = PlacementState(cluster.machines, cluster.families, cluster.static)
     for constraint in constraints:
         ledger.add(constraint)

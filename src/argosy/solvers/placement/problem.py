@@ -1,7 +1,7 @@
 """Machines, containers and constraints as the arrays that algorithms work on.
 
-A `Ledger` makes problems. Constraints that concern no new container, neither as subject nor by what they
-count, cannot be kept or broken by the decision and are left out. The others become
+A `PlacementState` makes problems. Constraints that concern no new container, neither as subject nor by
+what they count, cannot be kept or broken by the decision and are left out. The others become
 
     items    one tag constraint of constraints without alternatives, over sets that do not overlap;
              constraints that differ in their subjects alone share an item
@@ -25,7 +25,7 @@ Bits = NDArray[np.uint8]
 
 
 class Item(msgspec.Struct, frozen=True):
-    """See `core/place/problem.hpp`; arrays have one more set, for machines outside of all."""
+    """See `core/place/problem.hpp`; arrays have an extra set for machines outside all sets."""
 
     family: int
     least: int
@@ -52,7 +52,7 @@ class SpreadRows(msgspec.Struct, frozen=True):
 
 
 class Counter(msgspec.Struct, frozen=True):
-    """How many containers with some tags are in each set; a bit per kind, running ones too."""
+    """Number of containers with certain tags in each set; one bit per kind, running kinds included."""
 
     family: int
     is_spread: bool
@@ -75,8 +75,8 @@ class ChoiceTerm(msgspec.Struct, frozen=True):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """Per kind, running ones behind the new: its alternatives (none: not concerned), and for running
-    ones how many are on each machine."""
+    """For each kind, new ones first and then running ones: its alternatives (empty: not concerned), and
+    for running kinds the number on each machine."""
 
     weight: float
     hard: bool
@@ -88,17 +88,17 @@ class PlacementProblem(msgspec.Struct, frozen=True):
     cluster: PlacementCluster
     kinds: tuple[ContainerKind, ...]
     apps: int
-    #: The smallest room that is of use: a machine with less in some dimension is fragmented.
+    #: The smallest useful room: a machine with less in some dimension is fragmented.
     smallest: NDArray[np.int64]
-    #: How many constraints name each tag: what the order by popularity goes by.
+    #: Number of constraints that name each tag, for the order by popularity.
     popularity: dict[str, int]
     families: tuple[Family, ...]
     items: tuple[Item, ...]
     spreads: tuple[SpreadRows, ...]
     counters: tuple[Counter, ...]
     choices: tuple[Choice, ...]
-    #: Weights of the pairs of a tag constraint and a new container that it concerns, summed up; one
-    #: that new containers are merely counted by has one.
+    #: Total weight of all pairs of a tag constraint and a new container that it concerns; a constraint
+    #: that only counts new containers has one pair.
     concerned: float
 
     @property
@@ -106,7 +106,7 @@ class PlacementProblem(msgspec.Struct, frozen=True):
         return sum(kind.count for kind in self.kinds)
 
     def placer(self) -> Placer:
-        """The native twin of this problem."""
+        """The native form of this problem."""
         kinds, cluster = self.kinds, self.cluster
         requests = np.array([kind.request for kind in kinds], np.int64).reshape(-1)
         native = Placer(

@@ -1,4 +1,4 @@
-"""A placement problem out of a book: the arrays of what its constraints mean for some new containers."""
+"""Builds a placement problem: arrays of what the active constraints mean for some new containers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ProblemBuilder:
         self.choices: list[Choice] = []
         self.concerned = 0.0
         self._known: dict[tuple[Tags, int, bool], int] = {}
-        #: Which kinds carry a tag.
+        #: The kinds that have each tag.
         self._having: dict[str, list[int]] = {}
         for number, kind in enumerate(kinds):
             for tag in kind.tags:
@@ -94,14 +94,14 @@ class ProblemBuilder:
     def _sum(self, family: int, per_machine: Counts) -> Counts:
         if per_machine.any():
             return self.families[family].sum(per_machine)
-        # A new application's own tags are nowhere yet: most counts are empty.
+        # A new application's own tags are nowhere yet, so most counts are empty.
         empty = self._empty.get(family)
         if empty is None:
             empty = self._empty[family] = np.zeros(self.families[family].sets + 1, np.int32)
         return empty
 
     def _counted(self, tags: Tags) -> Counts:
-        """Running containers and machines that carry the tags, per machine."""
+        """Running containers and machines with the tags, per machine."""
         total = self.book.count(tags)
         for having, where in self.cluster.static:
             if having >= tags:
@@ -113,7 +113,7 @@ class ProblemBuilder:
         subjects = sum(t * kind.count for t, kind in zip(times, self.kinds, strict=True))
         self.concerned += demand.weight * max(1, subjects)
         bits = np.array(match, np.uint8)
-        # A kind that several of the constraints concern stands in as many items.
+        # A kind that several of the constraints concern is in as many items.
         for layer in range(max(1, *times)):
             concerned = np.array([t > layer for t in times], np.uint8)
             both, other = (rule.both, rule.other) if layer == 0 else (rule.both * 0, rule.both * 0)
@@ -164,7 +164,7 @@ class ProblemBuilder:
         return False
 
     def _pairs(self, constraint: Constraint) -> int:
-        """Tag constraints times new subjects of each; one if new containers are merely counted."""
+        """Tag constraints times new subjects of each; 1 if new containers are only counted."""
         total = 0
         for leaf in leaves(constraint.rule):
             mine = sum(kind.count for kind in self.kinds if kind.tags.issuperset(leaf.subject))

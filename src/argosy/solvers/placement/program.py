@@ -1,8 +1,8 @@
 """A mixed-integer program in sparse rows, and SCIP behind it.
 
 SCIP comes inside OR-Tools (the extra `ilp`), which is imported when the first program is solved. The
-program is minimised. Every variable that is not chosen freely may say how its value follows from those
-made before it, so that a heuristic's answer can be completed into a full solution to start from.
+program is minimised. A variable that is not free may define how its value follows from earlier
+variables, so that a heuristic's answer can be completed into a full solution to start from.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from argosy.model.budgets import Budget
 from argosy.model.errors import MissingExtra
 
-#: Of the search: what makes small programs fast. Their time goes into presolving and root heuristics.
+#: Search parameters for small programs, whose time goes into presolving and root heuristics.
 _PARAMETERS: Final = """
 presolving/maxrounds = 3
 presolving/maxrestarts = 0
@@ -29,14 +29,14 @@ randomization/randomseedshift = 0
 timing/reading = FALSE
 """
 
-#: Less would be no limit at all.
+#: A shorter time would mean no limit at all.
 _SHORTEST: Final = 1e-3
 
 Values = list[float]
 
 
 class ProgramSolution(msgspec.Struct, frozen=True):
-    """`values` is none if nothing was found; `bound` is what no solution can be below."""
+    """`values` is None if nothing was found; `bound` is a lower bound on the cost of any solution."""
 
     values: NDArray[np.float64] | None
     objective: float
@@ -45,14 +45,14 @@ class ProgramSolution(msgspec.Struct, frozen=True):
 
 
 class Program:
-    """Variables are numbers in the order in which they were added."""
+    """Variables are numbered in the order in which they are added."""
 
     def __init__(self) -> None:
         self.lower: list[float] = []
         self.upper: list[float] = []
         self.cost: list[float] = []
         self.integral: list[bool] = []
-        #: How a variable's value follows from earlier ones, for those that are not free.
+        #: For variables that are not free: how the value follows from earlier ones.
         self.follows: list[tuple[int, Callable[[Values], float]]] = []
         self.rows: list[tuple[list[int], list[float], float, float]] = []
 
@@ -81,7 +81,8 @@ class Program:
         most: float = np.inf,
     ) -> None:
         if len(set(columns)) < len(columns):
-            # Whoever relies on a count twice pays twice; the solver wants each variable once.
+            # A column may occur twice if a count is relied on twice; the solver needs each variable
+            # once.
             merged: dict[int, float] = {}
             for column, factor in zip(columns, factors, strict=True):
                 merged[column] = merged.get(column, 0.0) + factor
@@ -97,7 +98,7 @@ class Program:
             self.cost[column] += cost
 
     def completed(self, start: dict[int, float]) -> NDArray[np.float64]:
-        """The whole solution that follows from values of the free variables."""
+        """The full solution that follows from the values of the free variables."""
         values: Values = [0.0] * len(self.upper)
         for number, value in start.items():
             values[number] = value
@@ -106,7 +107,7 @@ class Program:
         return np.array(values)
 
     def violates(self, values: NDArray[np.float64]) -> bool:
-        """Whether some row or bound is broken by more than rounding."""
+        """Whether a row or bound is violated by more than rounding."""
         if (values > np.array(self.upper) + 1e-6).any() or (values < -1e-6).any():
             return True
         for columns, factors, least, most in self.rows:
@@ -125,8 +126,8 @@ class Program:
         nodes: int | None = None,
         gap: float = 1e-9,
     ) -> ProgramSolution:
-        """`nodes` bounds the search alike on every computer. SCIP can be told a time only: what is
-        left of the budget until the given share of it, if it goes by a clock."""
+        """`nodes` bounds the search identically on every computer. SCIP only accepts a time limit: the
+        time left until the given share of the budget is used, if the budget uses a clock."""
         core = _ortools()
         model = core.ModelBuilderHelper()
         model.add_var_array_with_bounds(

@@ -1,8 +1,8 @@
 """Constraints with alternatives, or over sets that overlap, in the integer program.
 
-Each container relies on one option: an alternative, with a set for each of its terms. Variables say how
-many containers of a kind on a machine rely on which; every option costs what its tag constraints cost
-those who rely on it, so that the cheapest is taken.
+Each container relies on one option: an alternative, with a set for each of its terms. Variables count
+how many containers of a kind on a machine rely on each option; an option costs what its tag constraints
+cost the containers that rely on it, so the cheapest is chosen.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from argosy.solvers.placement.derived_values import DerivedValue
 from argosy.solvers.placement.problem import Choice, ChoiceTerm, PlacementProblem
 from argosy.solvers.placement.program import Program, Values
 
-#: A term of an alternative and the set it is to be kept in (-1: there is none), for each of its terms.
+#: An alternative: each of its terms, with the set in which it must hold (-1: none).
 Option: TypeAlias = tuple[tuple[ChoiceTerm, int], ...]
 
 
 class Whole(Protocol):
-    """What is asked of the formulation that the constraint is part of."""
+    """What a constraint needs of the formulation it is part of."""
 
     problem: PlacementProblem
     program: Program
@@ -49,8 +49,8 @@ class Split:
         self.choice = choice
         self.weight = weight
         self.problem = whole.problem
-        #: Per tag constraint and set, the variables of those who rely on it, their largest sum, and
-        #: how many running containers rely on it for good.
+        #: Per tag constraint and set: the variables of the containers that rely on it, their largest
+        #: sum, and the number of running containers that always rely on it.
         self.cells: dict[tuple[int, int, int, int, bool, bool], Subjects] = {}
         self.gamma: dict[tuple[int, int], tuple[list[int], int, int]] = {}
 
@@ -72,7 +72,7 @@ class Split:
             for grouped, count in groups.items():
                 options = list(grouped)
                 if self._may_change(options):
-                    # That what is broken already does not get worse is checked on the answer.
+                    # Whether existing violations get no worse is checked on the answer.
                     is_kept = self._extent(options, [0.0] * len(whole.program.upper)) == 0
                     self._rely(options, count, None, choice.hard and is_kept)
         for (counter, number, least, most, own, hard), subjects in self.cells.items():
@@ -82,7 +82,7 @@ class Split:
             whole.counted.add(gamma, base, most_new, classes, bounds, self.weight, hard)
 
     def _options(self, ways: Sequence[Sequence[ChoiceTerm]], machine: int) -> list[Option]:
-        """Each a set for every term of an alternative; -1 where the machine is in none."""
+        """All options: a set for every term of an alternative; -1 if the machine is in none."""
         found: list[Option] = []
         for way in ways:
             sets: list[Sequence[int]] = []
@@ -109,9 +109,10 @@ class Split:
         column: int | None,
         hard: bool,
     ) -> None:
-        """Of `most` containers (as many as `column` says, or running ones) each relies on one."""
+        """Each of `most` containers relies on one option; `column` is their number if they are new,
+        None if they run."""
         program = self.whole.program
-        # What is counted comes first: the parts' values follow from it.
+        # Counts are added first, because the values of the parts follow from them.
         self._may_change(options)
         if len(options) == 1:
             columns = [] if column is None else [column]
@@ -158,7 +159,7 @@ class Split:
                 )
 
     def _counted(self, counter: int, number: int) -> tuple[list[int], int, int]:
-        """The variables that add to a count, what it is without them, and the most they add."""
+        """The variables that add to a count, its value without them, and the most they add."""
         key = (counter, number)
         if key not in self.gamma:
             known = self.problem.counters[counter]

@@ -1,5 +1,5 @@
-"""Who breaks which constraint by how much, in a ledger: the same question the reference checker answers,
-for cells too large for it."""
+"""Violations in a placement state: the question that the reference checker answers, for cells too large
+for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from argosy.solvers.placement.placement_state import PlacementState
 
 
 class Broken(msgspec.Struct, frozen=True):
-    """`count` containers with these tags on this machine are `extent` away from a constraint."""
+    """`count` containers with these tags on this machine violate a constraint by `extent`."""
 
     constraint: int
     tags: frozenset[str]
@@ -26,7 +26,7 @@ class Broken(msgspec.Struct, frozen=True):
 
 
 class Judge:
-    """Of a ledger as it is now; a change of the ledger makes it worthless."""
+    """Judges a placement state; invalid once the state changes."""
 
     def __init__(self, ledger: PlacementState) -> None:
         self._ledger = ledger
@@ -41,7 +41,7 @@ class Judge:
                     yield Broken(number, tags, machine, count, extent)
 
     def extent(self, constraint: Constraint, tags: frozenset[str], machine: int) -> float:
-        """Of a container with these tags that runs on the machine."""
+        """The extent for a container with these tags that runs on the machine."""
         key = (constraint.rule, tags)
         ways = self._ways.get(key)
         if ways is None:

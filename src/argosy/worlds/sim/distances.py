@@ -1,4 +1,4 @@
-"""How far it is between the parties of a federation: by the places where they are."""
+"""Distances between the parties of a federation, by their places."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from argosy.model.scenario import BOTH_WAYS, Places
 class Distances:
     @staticmethod
     def of(setup: HostSetup) -> Distances | None:
-        """None, if all hops take the ordinary latency."""
+        """None if all hops have the ordinary latency."""
         if setup.federation is None or setup.federation.places is None:
             return None
         clusters, places = setup.federation.clusters, setup.federation.schedulers
@@ -25,7 +25,7 @@ class Distances:
             for entry in setup.fleet
             for name in entry.scheduler_names()
         }
-        # What goes to the whole federation, or to its machines, is there when all have it.
+        # A message to the whole federation, or to its machines, has arrived when all have it.
         where |= {CELL: everywhere, MACHINES: everywhere}
         return Distances(setup.federation.places, where, schedulers)
 
@@ -47,7 +47,7 @@ class Distances:
         self._known: dict[tuple[str, str], int | None] = {}
 
     def between(self, sender: str, receiver: str) -> int | None:
-        """The delay of a hop, to the farthest place where either is; none, if one is at no place."""
+        """The delay of a hop, to the farthest place of either party; None if one has no place."""
         pair = sender, receiver
         if pair not in self._known:
             ways = [
@@ -59,7 +59,7 @@ class Distances:
         return self._known[pair]
 
     def round_trip(self, ordinary: int) -> int:
-        """From a scheduler to a cluster and back, on average over all of them."""
+        """The mean round-trip time between schedulers and clusters."""
         trips = []
         for scheduler in self._schedulers:
             for agent in self._agents:

@@ -25,19 +25,20 @@ from argosy.model.transactions import (
 
 
 class FaultyWorld(Protocol):
-    """A world that faults can strike."""
+    """A world in which faults can happen."""
 
     scenario: Scenario
     host: Host
 
     def post_fault(self, at: int, *what: Any) -> None:
-        """`FaultPlan.strike(what)` is called at time `at`."""
+        """Schedules `FaultPlan.strike(what)` for time `at`."""
 
 
 class FaultPlan:
-    """Turns the scenario's faults into events, and carries each out when it is due.
+    """Turns the scenario's faults into events, and carries out each when it is due.
 
-    A crash that hits what is down already does nothing; so does the restart that belongs to it.
+    A crash that hits what is down already does nothing, and no restart belongs to it: what is down comes
+    back once, when the crash that struck it says so.
     """
 
     def __init__(self, world: FaultyWorld) -> None:
@@ -76,9 +77,8 @@ class FaultPlan:
                 self._host.membership.change(ResizeMachine(machine, capacity))
             case ("scheduler", Scheduler() as scheduler, down):
                 self._crash_scheduler(scheduler, down, now)
-            case ("scheduler-back", Scheduler() as scheduler, int(epoch)):
-                if not scheduler.is_alive and scheduler.epoch == epoch:
-                    self._host.restart(scheduler)
+            case ("scheduler-back", Scheduler() as scheduler):
+                self._host.restart(scheduler)
             case ("random", RandomCrashes() as fault):
                 self._strike_at_random(fault, now)
 
@@ -94,7 +94,7 @@ class FaultPlan:
             return
         self._host.crash(scheduler)
         if down is not None:
-            self._world.post_fault(now + down, "scheduler-back", scheduler, scheduler.epoch)
+            self._world.post_fault(now + down, "scheduler-back", scheduler)
 
     def _strike_at_random(self, fault: RandomCrashes, now: int) -> None:
         if fault.what == "machines":

@@ -12,12 +12,12 @@ from argosy.model.tasks import by_job, indices_of
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.truth import SimulatedJob
 
-#: A task that runs until it is stopped.
+#: A task that runs until stopped.
 _ENDLESS = -1
 
 
 class GroundTruth:
-    """The running times of a job's tasks; a column is kept only where tasks differ."""
+    """The running times of a job's tasks; a column is kept only if tasks differ."""
 
     __slots__ = ("_groups", "common")
 
@@ -33,7 +33,7 @@ class GroundTruth:
             end = start + group.count
             self._groups.append((start, end, times))
             start = end
-        #: Of all tasks, where it is the same.
+        #: The running time of all tasks, if it is the same.
         self.common: int | None = None
         times = self._groups[0][2]
         if len(self._groups) == 1 and isinstance(times, int):
@@ -51,7 +51,7 @@ class GroundTruth:
 
 
 class SimulatedMachines:
-    """Machines whose tasks' ends are known, so that nobody has to report them."""
+    """Machines that know when tasks end, so no reports are needed."""
 
     acts = False
 
@@ -67,7 +67,7 @@ class SimulatedMachines:
 
     def common_running_time(self, job: int) -> int | None:
         truth = self._truths.get(job)
-        # A job that is done has nothing left for a worker to do.
+        # Workers of a finished job have nothing left to do.
         return 0 if truth is None else truth.common
 
     def running_times(self, tasks: TaskArray) -> NDArray[np.int64]:

@@ -35,11 +35,11 @@ class SimulatedNetwork:
         self._is_faultless = not (
             spec.loss or spec.duplication or spec.reordering or spec.extra_delay or partitions
         )
-        #: The delay of every hop, where all take as long and nothing goes wrong; otherwise -1.
+        #: The delay of every hop, if all are equal and no message is lost; otherwise -1.
         self.plain_hop = -1
         if self._constant is not None and self._is_faultless and distances is None:
             self.plain_hop = self._constant
-        #: There and back, on average.
+        #: Mean round-trip time.
         self.round_trip = 0
         match spec.latency:
             case ConstantLatency(delay=delay) | PairLatency(default=delay):
@@ -66,8 +66,8 @@ class SimulatedNetwork:
                 return delay
 
     def reliable_delay(self, sender: str, receiver: str, now: int) -> int:
-        """The delay of what is retransmitted until it arrives: the hop, once no partition isolates the
-        scheduler at either end."""
+        """The delay of a request that is resent until it arrives: one hop, after any partition that
+        isolates the scheduler at either end."""
         wait = 0
         for partition in self._partitions:
             ends = partition.at + partition.lasts
@@ -77,7 +77,7 @@ class SimulatedNetwork:
         return wait + self.hop(sender, receiver)
 
     def deliveries(self, sender: str, receiver: str, now: int) -> tuple[int, ...]:
-        """The delays after which copies of one message arrive: none, one or two."""
+        """The delays of all copies of one message that arrive: none, one or two."""
         self.counts["sent"] += 1
         if self._is_faultless:
             return (self.hop(sender, receiver),)

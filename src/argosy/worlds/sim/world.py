@@ -30,7 +30,7 @@ _FAULT: Final = int(RuntimeEvent.FAULT)
 
 
 class SimulatedWorld:
-    """One run. `run()` may be called once; what it did is read from `host` and the journal."""
+    """One run. `run()` may be called once; its results are in `host` and the journal."""
 
     host_type: ClassVar[type[Host]] = Host
 
@@ -58,7 +58,7 @@ class SimulatedWorld:
         self._jobs: Iterator[SimulatedJob] = iter(scenario.jobs if jobs is None else jobs)
         self._next_job: SimulatedJob | None = None
         self._job_count = len(scenario.jobs) if jobs is None else 0
-        #: Faults to come, by the number under which they were posted.
+        #: Future faults, by the number under which they were posted.
         self._faults: dict[int, tuple[Any, ...]] = {}
         self._posted = 0
         self._look_at = FOREVER
@@ -78,7 +78,7 @@ class SimulatedWorld:
                     break
                 if host.ends_when_idle and runtime.open_tasks == 0:
                     break
-                # Nothing happens until then: the cell is what it will be.
+                # Nothing else happens before then, so the cell is already in the state to be sampled.
                 assert self._watcher is not None
                 limit = min(horizon, self._watcher(limit))
                 continue
@@ -100,8 +100,8 @@ class SimulatedWorld:
                 self.faults.strike(what, now)
 
     def watch(self, first: int, watcher: Callable[[int], int]) -> None:
-        """Before the run: `watcher` is called at the time `first`, when all that is due by then has
-        happened, and then at each time that it answers with, as long as anything is still to come."""
+        """Must be called before the run: `watcher` is called at time `first`, after everything due by
+        then, and then at each time it returns, while events remain."""
         self._look_at, self._watcher = first, watcher
 
     def _share_done(self, now: int) -> float:
@@ -110,11 +110,12 @@ class SimulatedWorld:
         return len(self.host.jobs) / self._job_count if self._job_count else 0.0
 
     def computing_time(self) -> int:
-        """Nanoseconds of the processor, by which decisions are measured."""
+        """Processor time in nanoseconds, used to measure decisions."""
         return process_time_ns()
 
     def inject(self, at: int, action: Callable[[], None]) -> None:
-        """Before the run: `action` is called at time `at`, for tests and tools that act as users do."""
+        """Must be called before the run: calls `action` at time `at`, for tests and tools that act like
+        users."""
         self._post(at, ("call", action))
 
     def post_fault(self, at: int, *what: Any) -> None:

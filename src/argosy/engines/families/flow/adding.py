@@ -21,7 +21,7 @@ Submission = tuple[Job, int, TaskArray]
 
 
 def add_jobs(graph: Graph, submissions: Sequence[Submission], view: View, now: int) -> None:
-    """These tasks are pending; those that were known to be already are left alone."""
+    """Adds these tasks as pending; those already known to be pending are left alone."""
     if not submissions:
         return
     _add_entries(graph, submissions)
@@ -42,7 +42,7 @@ def add_jobs(graph: Graph, submissions: Sequence[Submission], view: View, now: i
 
 
 def _add_entries(graph: Graph, submissions: Sequence[Submission]) -> None:
-    """Rows for all tasks of new jobs, and a vertex for each job."""
+    """Adds rows for all tasks of new jobs, and a vertex for each job."""
     for job, number, _ in submissions:
         if number in graph.jobs:
             if job is not graph.jobs.job(number):
@@ -56,7 +56,7 @@ def _add_entries(graph: Graph, submissions: Sequence[Submission]) -> None:
 
 
 def _add_classes(graph: Graph, groups: list[NewGroup], now: int) -> None:
-    """A class for each task that has preferences, one for all others of a group."""
+    """Adds a class for each task that has preferences, and one for all other tasks of a group."""
     wishes = graph.policy.wishes(groups)
     table = np.array(
         [(g.number, g.pool, g.owner, g.shape, len(g.tasks)) for g in groups], np.int64

@@ -22,9 +22,9 @@ class FlowPlan(msgspec.Struct, frozen=True):
     costs: Numbers
     #: Preempted tasks.
     leaving: Rows
-    #: Moving tasks that have to leave before others can come: they are released first.
+    #: Moving tasks that must leave before others can come; they are released first.
     early: Rows
-    #: Whether the round's budget kept something from being done.
+    #: Whether the limit on moves cut something.
     is_cut: bool
 
     def __len__(self) -> int:
@@ -32,7 +32,7 @@ class FlowPlan(msgspec.Struct, frozen=True):
 
 
 def admit(graph: Graph, wanted: Placements) -> FlowPlan:
-    """On the cluster as the round's statistics show it."""
+    """Admits placements on the cluster as the round's statistics show it."""
     statistics = graph.statistics
     assert statistics is not None
     return FlowPlan(

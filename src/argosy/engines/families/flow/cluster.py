@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from argosy.cell import View
 from argosy.model.errors import ModelError
 
-#: The node group whose sets are racks; a machine in none has one of its own.
+#: The node group whose sets are racks; a machine in none gets its own rack.
 RACK: Final = "rack"
 
 
@@ -30,7 +30,7 @@ class MachineVertices:
         return [name.strip() for name in self._rack_numbers]
 
     def grow(self, view: View) -> None:
-        """Take in machines that are new; their vertices are somebody else's business."""
+        """Adds new machines; their vertices are added elsewhere."""
         old, self.machines = self.machines, view.machines
         self.usable = np.append(self.usable, np.zeros(self.machines - old, np.bool_))
         self.capacity = np.concatenate([self.capacity, view.capacity()[old:]])
@@ -46,7 +46,7 @@ class MachineVertices:
         self.racks = np.append(self.racks, np.array(racks, np.int64))
 
     def look(self, machine: int, view: View) -> None:
-        """See whether the machine takes tasks."""
+        """Updates whether the machine accepts tasks."""
         if machine < self.machines:
             self.capacity[machine] = view.capacity(np.array([machine], np.int32))[0]
             self.usable[machine] = view.is_up(machine) and not view.is_draining(machine)

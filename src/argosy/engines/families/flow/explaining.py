@@ -1,10 +1,10 @@
 """Explanations from prices: which tasks get one in a round.
 
 A waiting task gets the price of a place (`pricing`), the task that holds it, and how much more
-precedence it would need; a placed task, what the second-best machine would have cost. A search
-scans part of the network, and a round may scan only so many arcs; tasks that have waited longest
-for an explanation are next in a later round. Half of a round's limit is reserved for waiting tasks.
-An unchanged explanation is not repeated.
+precedence it would need; a placed task, what the second-best machine would have cost. A search scans
+part of the network, and a round may scan only a limited number of arcs; tasks that have waited longest
+for an explanation are next in a later round. Half of a round's limit is reserved for waiting tasks. An
+unchanged explanation is not repeated.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ class Explainer:
         self._random = random
         self._last = -settings.explain
         self._round = 0
-        #: What each waiting class was told last, and in which round its price was last looked into.
+        #: The last explanation of each waiting class, and the round in which its price was last
+        #: computed.
         self._told: dict[int, Explanation] = {}
         self._priced: dict[int, int] = {}
-        #: What a look at the machines said of each pool and shape, at the last time of looking.
+        #: Result of the last search for each pool and shape.
         self._seen: dict[tuple[int, int], Explanation] = {}
-        #: The machine of every task when the round under way is done, by row.
+        #: Each task's machine at the end of this round, by row.
         self._where = np.empty(0, np.int64)
         self._left = 0
 
     def begin(self) -> None:
-        """A new flow was found: what is known of the last one is void."""
+        """Starts a round with a new flow: everything known about the previous flow is void."""
         self._round += 1
         self._left = self._settings.explain_arcs
 
@@ -67,7 +68,7 @@ class Explainer:
         return effects
 
     def waiting(self, graph: Graph, plan: FlowPlan | None, view: View, now: int) -> list[Explain]:
-        """Why those have no machine that the round places nowhere."""
+        """Why tasks that the round does not place have no machine."""
         if now < self._last + self._settings.explain:
             return []
         self._last = now
@@ -101,7 +102,7 @@ class Explainer:
         return effects
 
     def _search(self, graph: Graph, task_class: int, view: View) -> Explanation:
-        """What a look at the machines says, without prices."""
+        """The result of a search over the machines, without prices."""
         row = int(graph.classes["first"][task_class])
         pool, shape = int(graph.classes["pool"][task_class]), int(graph.tasks["shape"][row])
         if (pool, shape) in self._seen:
@@ -116,7 +117,7 @@ class Explainer:
         job = int(graph.classes["job"][task_class])
         if job in graph.parked:
             room, wanted = graph.parked[job]
-            remedy = f"room for all {wanted:,} tasks of its gang at once; there was for {room:,}"
+            remedy = f"room for all {wanted:,} tasks of its gang at once; {room:,} had room"
             return msgspec.structs.replace(seen, remedy=remedy)
         found = price_of(graph, task_class, self._where)
         self._left -= found.scans
@@ -124,9 +125,9 @@ class Explainer:
         if price is None:
             return seen
         if price.rise <= 0:
-            # The flow has a place for it that other tasks of this round were let to first.
+            # The flow has a place for it, but other tasks were admitted first in this round.
             return msgspec.structs.replace(
-                seen, remedy="another round: others went first in this one"
+                seen, remedy="another round: other tasks went first in this one"
             )
         remedy = f"waiting would have to cost {price.rise:,} more"
         if price.precedence is not None:

@@ -16,13 +16,13 @@ Rows = NDArray[np.int64]
 
 
 class Placements(msgspec.Struct, frozen=True):
-    """What the flow wants changed."""
+    """The changes that the flow asks for."""
 
-    #: Tasks with a new machine, and the cost of the first arc of their way there. Some run elsewhere.
+    #: Tasks with a new machine, and the cost of the first arc of their path. Some run elsewhere.
     rows: Rows
     machines: Numbers
     costs: Numbers
-    #: Tasks that are to lose their machine.
+    #: Tasks that lose their machine.
     leaving: Rows
 
 

@@ -20,17 +20,17 @@ from argosy.engines.families.flow.admission import FlowPlan, admit
 from argosy.engines.families.flow.extraction import extract
 from argosy.engines.families.flow.graph import Graph
 from argosy.engines.families.flow.tasks import PENDING
+from argosy.model.events import TimedDecision
 
-#: Flows of one round in search of room for gangs.
+#: Limit on the number of flows per round.
 MOST_FLOWS: Final = 12
 
 
-class Decided(msgspec.Struct, frozen=True):
+class RoundDecision(TimedDecision, frozen=True):
     plan: FlowPlan
-    scans: int
 
 
-def decide(graph: Graph) -> Decided:
+def decide(graph: Graph) -> RoundDecision:
     """A plan in which no gang is placed in part."""
     graph.parked = {
         number: counts for number, counts in graph.parked.items() if number in graph.jobs
@@ -48,7 +48,7 @@ def decide(graph: Graph) -> Decided:
         plan = admit(graph, extract(graph))
         lacking = _lacking(graph, plan) if graph.gangs else {}
         if lacking and tried is not None:
-            # All was well without it.
+            # Without this gang, every gang was complete.
             graph.park({tried: lacking.get(tried, (0, graph.jobs[tried].pending))})
             tried = None
         elif len(lacking) > 1 and flows < MOST_FLOWS:
@@ -62,12 +62,14 @@ def decide(graph: Graph) -> Decided:
             tried = aside.pop(0)
             graph.unpark([tried])
         else:
-            return Decided(_together(graph, plan) if graph.gangs else plan, scans)
+            settings = graph.settings
+            time = settings.t_round + settings.t_arcs * scans // 1_000
+            return RoundDecision(time, _together(graph, plan) if graph.gangs else plan)
         graph.resync()
 
 
 def _lacking(graph: Graph, plan: FlowPlan) -> dict[int, tuple[int, int]]:
-    """Gangs of which the plan places some waiting tasks and not all: how many, and of how many."""
+    """Gangs that the plan places only partially: number of waiting tasks placed, and in total."""
     rows = plan.rows[graph.tasks["state"][plan.rows] == PENDING]
     jobs, counts = np.unique(
         graph.classes["job"][graph.tasks["task_class"][rows]], return_counts=True
@@ -80,7 +82,7 @@ def _lacking(graph: Graph, plan: FlowPlan) -> dict[int, tuple[int, int]]:
 
 
 def _together(graph: Graph, plan: FlowPlan) -> FlowPlan:
-    """The plan with the rows of a gang beside each other, after all others."""
+    """The plan with the rows of each gang adjacent, after all others."""
     numbers = gang_numbers(graph, plan)
     if numbers is None:
         return plan
@@ -90,7 +92,7 @@ def _together(graph: Graph, plan: FlowPlan) -> FlowPlan:
 
 
 def gang_numbers(graph: Graph, plan: FlowPlan) -> NDArray[np.int32] | None:
-    """For each placement of the plan the gang that it stands or falls with, or -1."""
+    """For each placement, the number of its gang, or -1."""
     if not graph.gangs:
         return None
     jobs = graph.classes["job"][graph.tasks["task_class"][plan.rows]]

@@ -1,6 +1,7 @@
 """The flow network of a scheduler, kept in step with its tasks and machines.
 
-Events change rows in the roster; `refresh` updates the network in bulk at the beginning of a round. The
+Events change rows in the roster; `refresh` updates the network in bulk at the beginning of a round, from
+what `observe` saw of the cell: no other part of a round looks at it, so a round can leave the loop. The
 running tasks of a class have an arc to their machine, with their number as its capacity, at the cost of
 their path there minus the cost of starting. So equal tasks are one vertex even if some of them run.
 """
@@ -17,7 +18,7 @@ from argosy.engines.families.flow.adding import Submission, add_jobs
 from argosy.engines.families.flow.cluster import MachineVertices
 from argosy.engines.families.flow.policies import make_policy
 from argosy.engines.families.flow.policy import ArcCosts
-from argosy.engines.families.flow.pools import PLENTY, Pools
+from argosy.engines.families.flow.pools import LARGEST_COST, PLENTY, Pools
 from argosy.engines.families.flow.rooms import set_rooms
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.statistics import ClusterStatistics
@@ -55,22 +56,24 @@ class Graph:
         self.runs = Columns(self.roster.runs)
         self.jobs = Jobs(self.roster)
         self.preferences = OwnArcs(self.roster)
-        #: Gangs with tasks that are not over, and those that the round under way leaves out because not
-        #: all of their waiting tasks have room: for how many there was, and of how many.
+        #: Gangs with tasks that are not over; gangs left out of this round because not all of their
+        #: waiting tasks have room, each with how many had room and how many wait.
         self.gangs: set[int] = set()
         self.parked: dict[int, tuple[int, int]] = {}
-        #: Owners of jobs by number: the owner's vertex and arc to the sink with its terms, where the
-        #: policy has such.
+        #: Owners of jobs by number; each owner's vertex, arc to the sink and terms, if the policy uses
+        #: owners.
         self.owners: dict[str, int] = {}
         self.owner_vertices: list[int] = []
         self.owner_arcs: list[int] = []
         self._owner_terms: list[tuple[int, int]] = []
+        #: Of the cell when the round began.
+        self._dimensions, self._free = view.dimensions, np.zeros(0, np.int64)
         self.statistics: ClusterStatistics | None = None
 
-    # Machines come; those that go are still known.
+    # Machines. They are added, never removed.
 
     def grow(self, view: View) -> None:
-        """Take in machines that joined since the last time, and labels that changed."""
+        """Adds machines that joined since the last call, and updates changed labels."""
         if len(view.dimensions) != self._nothing.shape[1]:
             raise ModelError(
                 "the flow network was made for other resources than " + ", ".join(view.dimensions),
@@ -87,13 +90,13 @@ class Graph:
         self.pools.widen(view)
 
     def look(self, machine: int, view: View) -> None:
-        """Something happened to a machine, which may be new."""
+        """Updates a machine after an event; it may be new."""
         self.grow(view)
         self.cluster.look(machine, view)
         self.rooms.forget()
 
     def _add_machines(self) -> None:
-        """Vertices, arcs and rows for machines of the cluster that have none."""
+        """Adds vertices, arcs and rows for new machines of the cluster."""
         cluster = self.cluster
         count = cluster.machines - len(cluster.vertices)
         new = self.network.add_vertices(np.zeros(count, np.int64))
@@ -104,10 +107,10 @@ class Graph:
         self._nothing = np.zeros((cluster.machines, self._nothing.shape[1]), np.int64)
         self.roster.add_machines(new)
 
-    # Tasks come and go.
+    # Tasks.
 
     def add(self, submissions: Sequence[Submission], view: View, now: int) -> None:
-        """These tasks have no machine, whether they are new or came back."""
+        """Adds tasks without a machine, new or returning."""
         add_jobs(self, submissions, view, now)
 
     def owner_number(self, owner: str) -> int:
@@ -126,7 +129,8 @@ class Graph:
         return number
 
     def start(self, rows: Numbers, machines: Numbers, costs: Numbers, now: int) -> None:
-        """Pending tasks run now, at the end of a way whose first arc costs so much."""
+        """Pending tasks now run on these machines; `costs` are those of the first arc of their
+        paths."""
         self.roster.start(rows, machines, costs, now)
 
     def stop(self, rows: Numbers, now: int) -> None:
@@ -134,11 +138,11 @@ class Graph:
         self.roster.stop(rows, now)
 
     def finish(self, tasks: TaskArray) -> None:
-        """These ended, wherever they were."""
+        """Tasks ended, wherever they were."""
         self._forget(self.roster.finish(tasks))
 
     def drop(self, tasks: TaskArray) -> None:
-        """Those of them that wait are not to be placed any more."""
+        """Waiting tasks among these must no longer be placed."""
         self._forget(self.roster.drop(tasks))
 
     def _forget(self, numbers: Sequence[int]) -> None:
@@ -147,18 +151,18 @@ class Graph:
             self.gangs.discard(number)
 
     def change_job(self, job: Job, number: int) -> None:
-        """It has perhaps more tasks than before. Rows are others afterwards."""
+        """Replaces a job's specification; it may have more tasks now. Row numbers change."""
         self.jobs.add(number, job)
         self.roster.grow_job(number, job.tasks)
 
     @property
     def waiting(self) -> int:
-        """Jobs of which tasks wait."""
+        """Number of jobs with waiting tasks."""
         return self.roster.waiting_jobs
 
     @property
     def own(self) -> Numbers:
-        """What own tasks hold, a row per machine."""
+        """Resources held by this scheduler's own tasks, one row per machine."""
         return self.roster.own()
 
     @property
@@ -167,7 +171,11 @@ class Graph:
 
     # Rounds.
 
-    def refresh(self, view: View, now: int) -> None:
+    def observe(self, view: View) -> None:
+        """A round begins: this is the cell that it decides on."""
+        self._dimensions, self._free = view.dimensions, view.free()
+
+    def refresh(self, now: int) -> None:
         """Bring the network up to date: statistics first, then what they change."""
         self.pools.clear()
         self.roster.sync()
@@ -175,10 +183,10 @@ class Graph:
         moves = self.settings.reschedule
         own_tasks = self.own_tasks
         self.statistics = ClusterStatistics(
-            view.dimensions,
+            self._dimensions,
             self.cluster.usable,
             self.cluster.capacity,
-            view.free(),
+            self._free,
             self.own if moves else nothing,
             own_tasks if moves else nothing[:, 0],
             nothing[:, 0] if moves else own_tasks,
@@ -192,8 +200,8 @@ class Graph:
         self.network.balance(self.sink)
 
     def park(self, gangs: Mapping[int, tuple[int, int]]) -> None:
-        """Leave the waiting tasks of gangs out of the flow until `unpark`, for so many of them have
-        room and so many wait."""
+        """Leaves the waiting tasks of gangs out of the flow until `unpark`. Each gang comes with how
+        many of its tasks have room and how many wait."""
         self.parked.update(gangs)
         self.roster.park(np.fromiter(gangs, np.int64, len(gangs)), True)
 
@@ -203,7 +211,7 @@ class Graph:
         self.roster.park(np.array(gangs, np.int64), False)
 
     def resync(self) -> None:
-        """Bring only what `park` and `unpark` did into the network."""
+        """Applies only `park` and `unpark` to the network."""
         self.roster.sync()
         self.network.balance(self.sink)
 
@@ -211,6 +219,8 @@ class Graph:
         return self.network.solve(self.settings.algorithm, warm=self.settings.warm)
 
     def set_sink_terms(self, machines: Numbers, rooms: Numbers, terms: ArcCosts) -> None:
+        # Tasks that ask for nothing fit without end; what the last of them would cost has to be a cost.
+        rooms = np.minimum(rooms, (LARGEST_COST - terms.costs) // np.maximum(terms.steps, 1))
         self.roster.set_sink_arcs(
             machines, rooms, terms.costs, terms.steps, self.sink_arcs, *self.sink_terms
         )
@@ -226,7 +236,7 @@ class Graph:
                 )
 
     def owner_cost(self, number: int) -> int:
-        """What the last unscheduled task of an owner costs for its owner's share."""
+        """What the last unscheduled task of an owner costs because of the owner's share."""
         spare, cost = self._owner_terms[number]
         arc = self.owner_arcs[number]
         return cost if arc >= 0 and int(self.network.flows([arc])[0]) > spare else 0

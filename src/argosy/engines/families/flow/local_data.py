@@ -2,8 +2,8 @@
 its places from a hash of the task's number. The same tasks have their data in the same places under
 every engine.
 
-Each block has its replicas as HDFS puts them: one anywhere, the second in any rack, the others beside
-the second. What several blocks put on one machine adds up.
+Replicas of a block are placed as in HDFS: one anywhere, the second in any rack, the others in the
+second's rack. The blocks of a task on one machine add up.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ def scramble(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 class Input(msgspec.Struct, frozen=True):
-    """What tasks read: in all, and which shares of it lie where, in rows sorted by task."""
+    """The input of tasks: its total size, and how much of it is where, in rows sorted by task."""
 
     bytes: Numbers
     blocks: Numbers
-    #: Blocks that a machine holds of a task's input, replicas on one machine counted once.
+    #: Blocks of a task's input on a machine; replicas on one machine count once.
     machine_tasks: Numbers
     machines: Numbers
     machine_blocks: Numbers
-    #: And a rack.
+    #: The same per rack.
     rack_tasks: Numbers
     racks: Numbers
     rack_blocks: Numbers
@@ -52,22 +52,24 @@ class LocalData:
     def __init__(self, settings: DataSettings, racks: Numbers) -> None:
         self._settings = settings
         self._racks = racks
-        #: Machines by rack, and where each rack's begin.
+        #: Machines sorted by rack, and the position of each rack's first machine.
         self._by_rack = np.argsort(racks, kind="stable")
         self._sizes = np.bincount(racks)
         self._starts = np.cumsum(self._sizes) - self._sizes
 
     def of(self, tasks: TaskArray, expected: int | Numbers) -> Input:
-        """The input of tasks that are expected to run for so many microseconds, all or each."""
+        """The input of tasks with this expected running time, in microseconds; one value for all or one
+        each."""
         settings, count = self._settings, len(tasks)
         keys = tasks.astype(np.uint64) * np.uint64(2) + np.uint64(settings.seed)
-        # A sum of twelve even draws is close enough to a normal one, and the same everywhere.
+        # The sum of twelve uniform numbers is close enough to a normal one, and identical on every
+        # platform.
         even = self._draws(keys, 1, 12).astype(np.float64) / 2.0**64
         normal = even.sum(axis=1) - 6.0
         seconds = np.asarray(expected) / MICROS_PER_SECOND
         size = settings.rate * seconds * np.exp(settings.spread * normal)
         size = np.minimum(size, float(settings.block * settings.most_blocks)).astype(np.int64)
-        # Whole MiB: exponentials may differ in the last digit from platform to platform.
+        # Whole MiB, because exponentials may differ in the last digit between platforms.
         size = np.maximum(1, size >> 20) << 20
         blocks = np.maximum(1, -(-size // settings.block))
         task = np.repeat(np.arange(count), blocks)
@@ -93,7 +95,7 @@ class LocalData:
         return scramble(scramble(keys)[:, None] ^ salts[None, :])
 
     def _places(self, draws: NDArray[np.uint64]) -> Numbers:
-        """Machines of each block's replicas."""
+        """The machines of each block's replicas."""
         machines = (draws % np.uint64(len(self._racks))).astype(np.int64)
         for replica in range(2, machines.shape[1]):
             rack = self._racks[machines[:, 1]]
@@ -103,7 +105,7 @@ class LocalData:
 
 
 def _counted(task: Numbers, rows: Numbers, places: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """Blocks of each task at each place; several replicas of one block at a place count once."""
+    """The number of blocks of each task at each place; replicas of a block at one place count once."""
     span = int(places.max(initial=0)) + 1
     once = np.unique(rows * span + places)
     pairs, blocks = np.unique(task[once // span] * span + once % span, return_counts=True)

@@ -28,8 +28,7 @@ Numbers = NDArray[np.int64]
 
 
 class NewGroup(msgspec.Struct, frozen=True, gc=False):
-    """Tasks of one group of a job that came in since the last round, with their rows, pool, shape
-    and owner."""
+    """New tasks of one group since the last round, with their rows, pool, shape and owner."""
 
     job: Job
     number: int
@@ -42,8 +41,8 @@ class NewGroup(msgspec.Struct, frozen=True, gc=False):
 
 
 class Preferences(msgspec.Struct, frozen=True):
-    """Arcs that tasks have for themselves, in rows: from task number `tasks` (its place among all that
-    were asked about) to a machine, or to a rack where `is_rack`."""
+    """Arcs of individual tasks, one per row: from `tasks` (a position among the tasks asked about) to a
+    machine, or to a rack if `is_rack`."""
 
     tasks: Numbers
     places: Numbers
@@ -52,26 +51,28 @@ class Preferences(msgspec.Struct, frozen=True):
 
 
 class Wishes(msgspec.Struct, frozen=True):
-    """What new tasks want: `pool` is the cost of the way via the pool of each task; `waiting`, of not
-    being scheduled, of each group. Tasks of a group are one class unless it is to be `each` its own."""
+    """Costs of new tasks: `pool` is the cost of each task's path through its pool, `waiting` each
+    group's cost of not being scheduled. The tasks of a group form one class, unless `each` gives every
+    task its own."""
 
     pool: Numbers
     waiting: Numbers
     each: NDArray[np.bool_]
-    #: What more it costs to preempt a task that runs.
+    #: Extra cost of preempting a running task.
     preemption: int
     preferences: Preferences | None = None
 
 
 class ArcCosts(msgspec.Struct, frozen=True):
-    """Of arcs: unit number k costs costs + steps x k. One number for all, or an array."""
+    """Costs of arcs: unit number k costs `costs` + `steps` x k. One number for all arcs, or an
+    array."""
 
     costs: int | Numbers = 0
     steps: int | Numbers = 0
 
 
 def plain_wishes(groups: Sequence[NewGroup], settings: FlowSettings) -> Wishes:
-    """Of tasks without preferences, of which those of higher precedence wait at a higher cost."""
+    """Wishes of tasks without preferences, whose cost of waiting grows with precedence."""
     precedence = np.array([max(0, group.job.precedence) for group in groups], np.int64)
     return Wishes(
         pool=np.zeros(sum(len(group.tasks) for group in groups), np.int64),
@@ -83,30 +84,30 @@ def plain_wishes(groups: Sequence[NewGroup], settings: FlowSettings) -> Wishes:
 
 class Policy(Protocol):
     name: ClassVar[str]
-    #: Whether pools reach machines by way of racks, and jobs the sink by way of their owners.
+    #: Whether pools reach machines through racks; whether jobs reach the sink through their owners.
     has_racks: ClassVar[bool]
     has_owners: ClassVar[bool]
 
     def wishes(self, groups: Sequence[NewGroup]) -> Wishes: ...
 
     def gather(self, statistics: ClusterStatistics) -> None:
-        """The first pass: keep what the costs of this round depend on."""
+        """First pass: stores what this round's costs depend on."""
 
     def sink_terms(self, machines: Numbers) -> ArcCosts:
-        """Of the arc from each of some machines to the sink."""
+        """Costs of the arcs from these machines to the sink."""
 
     def pool_terms(self, requests: Numbers, machines: Numbers) -> ArcCosts:
-        """Of the arcs from pools to some machines: a row for each request or one for all, a column for
-        each machine or one for all.
-        A machine's terms change with its own statistics, and with machines that come or change."""
+        """Costs of the arcs from pools to machines: one row per request or one for all, one column per
+        machine or one for all. A machine's costs change with its own statistics, and when machines join
+        or change."""
 
     def owner_terms(self) -> Sequence[tuple[int, int]]:
-        """For each owner, by number: how many of its tasks may be unscheduled at no extra cost, and
-        what each beyond them costs. Asked only where there are owners."""
+        """For each owner, by number: how many of its tasks may be unscheduled at no extra cost, and the
+        cost of each further one. Called only if the policy uses owners."""
 
     def second_price(self) -> int:
-        """What each second that some of a job's tasks have waited adds to the cost of not being
-        scheduled of all of them."""
+        """Added to the unscheduled cost of all tasks of a job, for each second that some of them have
+        waited."""
 
     def precedence_price(self) -> int:
-        """What one more of precedence adds to the cost of not being scheduled; 0: nothing."""
+        """Added to the unscheduled cost per unit of precedence; 0: nothing."""

@@ -23,21 +23,23 @@ from argosy.solvers.flow import FlowNetwork, Roster
 Numbers = NDArray[np.int64]
 PoolKey = tuple[tuple[int, ...], tuple[tuple[str, str], ...]]
 NO_ARC: Final = -1
-#: More than any flow.
+#: Larger than any flow.
 PLENTY: Final = 2**31 - 1
+#: The most that a unit on an arc may cost.
+LARGEST_COST: Final = 2**40
 #: Pools that are kept although they have no task.
 _KEPT: Final = 64
 
 
 class Pool:
-    """One pool and its vertices."""
+    """A pool and its vertices."""
 
     def __init__(self, key: PoolKey, number: int, vertex: int) -> None:
         self.key = key
         self.number = number
         self.vertex = vertex
         self.request = np.array(key[0], np.int64)
-        #: Vertex of each rack, where there are racks.
+        #: The vertex of each rack, if racks are used.
         self.racks: NDArray[np.int32] | None = None
 
 
@@ -61,14 +63,14 @@ class Pools:
         width, dimensions = cluster.machines, len(view.dimensions)
         self.requests = np.zeros((0, dimensions), np.int64)
         self.allowed = np.zeros((0, width), np.bool_)
-        #: Arc of each pool to each machine, and its terms; `NO_ARC` where there is none.
+        #: The arc from each pool to each machine, and its terms; `NO_ARC` where there is none.
         self.arcs = np.zeros((0, width), np.int32)
         self.rooms = np.zeros((0, width), np.int64)
         self.costs = np.zeros((0, width), np.int64)
         self.steps = np.zeros((0, width), np.int64)
 
     def get(self, request: Resources, requires: Mapping[str, str], view: View) -> Pool:
-        # What no machine has is required like an attribute that none has.
+        # A resource that no machine has is treated as a required attribute that no machine has.
         apart = {
             f"resource {name}": str(amount)
             for name, amount in request.items()
@@ -106,7 +108,7 @@ class Pools:
             setattr(self, name, np.concatenate([matrix, more]))
 
     def widen(self, view: View) -> None:
-        """Columns for machines that the cluster has taken in, and vertices for their racks."""
+        """Adds columns for new machines of the cluster, and vertices for their racks."""
         count = self._cluster.machines - self.arcs.shape[1]
         blanks = {"allowed": False, "arcs": NO_ARC, "rooms": 0, "costs": 0, "steps": 0}
         for name, blank in blanks.items():
@@ -118,7 +120,7 @@ class Pools:
             self._add_racks(pool)
 
     def relabel(self, view: View) -> None:
-        """Attributes of machines changed. Racks stay as they were: they are preferences."""
+        """Updates machine attributes. Racks do not change, because they are only preferences."""
         for pool in self.by_number.values():
             self.allowed[pool.number] = self._allowed(dict(pool.key[1]), view)
 
@@ -129,7 +131,7 @@ class Pools:
         return to_mask(view.where(requires), width)
 
     def _add_racks(self, pool: Pool) -> None:
-        """Vertices for racks that the pool has none for."""
+        """Adds missing rack vertices of the pool."""
         if not self._has_racks:
             return
         old = np.empty(0, np.int32) if pool.racks is None else pool.racks
@@ -140,7 +142,7 @@ class Pools:
         self._roster.add_racks(pool.number, new)
 
     def clear(self) -> None:
-        """Drop pools of which no task is left, when there are many: most come back."""
+        """Drops pools without tasks, but only once there are many pools: most are used again."""
         if len(self._by_key) <= _KEPT:
             return
         tasks = self._roster.pool_tasks().tolist()
@@ -156,7 +158,7 @@ class Pools:
         return len(self.by_number)
 
     def set(self, numbers: Numbers, machines: Numbers, rooms: Numbers, terms: ArcCosts) -> None:
-        """New terms for the arcs of some pools to some machines, rooms in a row for each pool."""
+        """Sets new terms for the arcs from pools to machines; `rooms` has one row per pool."""
         self._roster.set_pool_arcs(
             numbers,
             machines,
@@ -171,9 +173,9 @@ class Pools:
         )
 
     def thinned(self, numbers: Numbers, rooms: Numbers, terms: ArcCosts, most: int) -> Numbers:
-        """Room of pools on machines, kept only on the `most` cheapest per pool. Nothing is lost as
-        long as
-        fewer tasks move in a round, because one of a task's cheapest machines is then unchanged."""
+        """Room of pools on machines, restricted to the `most` cheapest machines per pool. This does not
+        affect optimality while fewer tasks move in a round, because one of a task's cheapest machines
+        is then unchanged."""
         costs = np.broadcast_to(np.asarray(terms.costs, np.int64), rooms.shape)
         rows = zip(numbers.tolist(), rooms, costs, strict=True)
         return np.array([self._thinned(number, room, cost, most) for number, room, cost in rows])

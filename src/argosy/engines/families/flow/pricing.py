@@ -20,21 +20,22 @@ from argosy.engines.families.flow.pools import NO_ARC
 from argosy.model.explanations import Explanation, Price
 
 Numbers = NDArray[np.int64]
-#: No way leads there.
+#: Unreachable.
 FAR: Final = 2**50
 RULE: Final = "cheapest flow"
 
 
 class Priced(msgspec.Struct, frozen=True):
-    """The price of a place, if any way leads to one, and the arcs that were looked at to find it."""
+    """The price of a place, if one is reachable, and the number of arcs scanned to find it."""
 
     price: Price | None
     scans: int
 
 
 def price_of(graph: Graph, task_class: int, where: Numbers) -> Priced:
-    """What a place would cost one more task of the class, with its own job's way out closed: a rise of
-    the job's precedence raises that too. `where` holds the machine of every task, by row."""
+    """The price of a place for one more task of the class. The path must not use the job's own
+    unscheduled vertex, because more precedence would raise that cost too. `where` is the machine of
+    every task, by row."""
     columns = graph.classes
     vertex, number = int(columns["vertex"][task_class]), int(columns["job"][task_class])
     job = graph.jobs[number]
@@ -42,7 +43,7 @@ def price_of(graph: Graph, task_class: int, where: Numbers) -> Priced:
     own = graph.owner_cost(owner)
     targets = [(graph.sink, 0)]
     if graph.owner_vertices[owner] != graph.sink:
-        # In exchange with a task of the same owner, the owner's share stays as it is.
+        # If a task of the same owner is displaced, the owner's share does not change.
         targets.append((graph.owner_vertices[owner], own))
     best, path, scans = FAR, np.empty(0, np.int32), 0
     for target, beyond in targets:
@@ -54,12 +55,12 @@ def price_of(graph: Graph, task_class: int, where: Numbers) -> Priced:
         return Priced(None, scans)
     waiting = int(columns["wait_cost"][task_class]) + job.cost + own
     if graph.network.flows(columns["wait_arc"][[task_class]])[0] > columns["pending"][task_class]:
-        # The flow takes machines from tasks of the class that run: they would have them back first.
+        # The flow preempts running tasks of this class, which would get their machines back first.
         waiting += int(columns["preemption"][task_class])
     rise = best - waiting + 1
     each = graph.policy.precedence_price()
     machines, classes, jobs = (column[column >= 0] for column in graph.roster.labels(path[1:]))
-    # Where the way goes back from a pool, it takes the place of a unit that goes through there too.
+    # Where the path leaves a pool backwards, it displaces a unit that goes through the pool as well.
     place = int(machines[0]) if len(machines) else None
     holder = _task_of(graph, int(classes[0]), where, place) if len(classes) else -1
     if place is None:
@@ -85,8 +86,9 @@ class Ranked(msgspec.Struct, frozen=True):
 
 
 def second_best(graph: Graph, task_class: int, machine: int, cost: int) -> Ranked:
-    """What a class's unit on a machine costs, and what it would cost on the next best one, or without a
-    machine: the cheapest way over another first machine to the room that the unit leaves."""
+    """What a unit of the class costs on a machine, and what it would cost on the next best one or
+    without a machine: the cheapest path, entering at another machine, to the room that the unit
+    leaves."""
     columns, cluster = graph.classes, graph.cluster
     vertex = int(columns["vertex"][task_class])
     job = graph.jobs[int(columns["job"][task_class])]
@@ -116,7 +118,7 @@ def second_best(graph: Graph, task_class: int, machine: int, cost: int) -> Ranke
 
 
 def _onward_cost(graph: Graph, task_class: int, machine: int) -> int:
-    """What the last unit from the class's pool to the machine cost; nothing, if it went there itself."""
+    """The cost of the last unit from the class's pool to the machine; 0 if it went there directly."""
     if (wanted := graph.preferences.get(task_class)) is not None:
         arcs = wanted[0][wanted[1] == machine]
         if len(arcs) and graph.network.flows(arcs).any():
@@ -128,7 +130,7 @@ def _onward_cost(graph: Graph, task_class: int, machine: int) -> int:
 
 
 def entry_costs(graph: Graph, task_class: int) -> Numbers:
-    """What the ways of a class to each machine cost up to there; `FAR` where it has none."""
+    """The cost of the class's cheapest path to each machine; `FAR` if there is none."""
     pools, number = graph.pools, int(graph.classes["pool"][task_class])
     arcs, rooms = pools.arcs[number], pools.rooms[number]
     costs = np.full(graph.cluster.machines, FAR, np.int64)
@@ -151,7 +153,7 @@ def entry_costs(graph: Graph, task_class: int) -> Numbers:
 
 
 def _task_of(graph: Graph, task_class: int, where: Numbers, machine: int | None) -> int:
-    """The row of the last task of a class that has a machine: the given one, or any."""
+    """The row of the last task of the class on `machine`, or on any machine if there is none."""
     first, count = (int(graph.classes[name][task_class]) for name in ("first", "rows"))
     rows = np.arange(first, first + count)
     rows = rows[(graph.tasks["task_class"][rows] == task_class) & (where[rows] >= 0)]

@@ -18,7 +18,7 @@ def set_rooms(graph: Graph, statistics: ClusterStatistics) -> None:
     most = graph.settings.most_arcs // max(1, len(pools))
     is_thin = most < graph.cluster.machines
     if is_thin:
-        # Which machines are the cheapest depends on all of them.
+        # Which machines are cheapest depends on all of them.
         graph.rooms.forget()
     numbers, machines, rooms, through = graph.rooms.look(
         statistics.free, statistics.usable, pools.allowed

@@ -2,7 +2,8 @@
 difference from what runs becomes one transaction.
 
 Events that arrive during a round are handled together in the next one. A round decides on the cluster as
-it is when the round begins, and commits when its decision time has passed.
+it is when the round begins, possibly beside the loop, and commits when it has decided. Until then the
+graph is lent to it, and nothing else touches the graph.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ from argosy.engines.api import Capabilities, Context, Finishes, Settings
 from argosy.engines.families.flow.adding import Submission
 from argosy.engines.families.flow.admission import FlowPlan
 from argosy.engines.families.flow.explaining import Explainer
-from argosy.engines.families.flow.gangs import decide, gang_numbers
+from argosy.engines.families.flow.gangs import RoundDecision, decide, gang_numbers
 from argosy.engines.families.flow.graph import Graph
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.tasks import NOWHERE
 from argosy.engines.shared.withdrawal import Withdrawal, added, failed, left, withdrawn
-from argosy.model.effects import Commit, Effect, Think, WakeMe
+from argosy.model.effects import Commit, Deliberate, Effect, Question, Think, WakeMe
 from argosy.model.events import (
     Committed,
-    DecisionDue,
+    Decision,
+    Deliberated,
     Event,
     JobCancelled,
     JobChanged,
@@ -46,9 +48,17 @@ from argosy.model.transactions import Claims, Outcome, Transaction
 _CONFLICTS = frozenset(map(int, CONFLICTS))
 
 
+class RoundQuestion(Question, frozen=True):
+    """What to place where; the graph holds all but the time."""
+
+    at: int
+
+
 class FlowScheduler:
     """One scheduler for the whole cell; engines differ in name and settings."""
 
+    question_type: ClassVar[type[Question]] = RoundQuestion
+    decision_type: ClassVar[type[Decision]] = RoundDecision
     capabilities: ClassVar[Capabilities] = Capabilities(
         transactions=True,
         gang=True,
@@ -64,18 +74,22 @@ class FlowScheduler:
         self._context = context
         self._graph: Graph | None = None
         self._explainer = Explainer(settings, context.random)
-        #: What happened since the last round began, and whether it is more than that tasks ended.
+        #: Events since the last round began, and whether any of them is more than the end of tasks.
         self._inbox: list[Event] = []
         self._has_news = False
-        #: The round under way, from its beginning until the cell has answered.
+        #: A round is under way from the time that the graph is lent until the cell has answered its
+        #: plan.
+        self._is_lent = False
         self._plan: FlowPlan | None = None
         self._claims: Claims | None = None
-        #: What was withdrawn since the round began.
+        #: Tasks withdrawn since the round began.
         self._withdrawals: list[Withdrawal] = []
         self._round = 0
         #: Whether a round is due although nothing is in the inbox.
         self._is_due = False
         self._timer_at = -1
+        #: Whether the timer fired while the graph was lent.
+        self._has_waited = False
 
     @property
     def graph(self) -> Graph:
@@ -92,14 +106,17 @@ class FlowScheduler:
             case JobCancelled() | JobChanged():
                 self._inbox.append(event)
                 self._has_news = True
-                if self._plan is not None:
+                if self._is_busy:
                     self._withdrawals.append(event)
             case TaskFailed():
                 return self.handle(failed(event, view), view, now)
             case Started():
                 return ()
-            case DecisionDue(token):
-                return self._decided(view, now) if token == self._round else ()
+            case Deliberated(token, decision):
+                if token != self._round or not self._is_lent:
+                    return ()
+                assert isinstance(decision, RoundDecision)
+                return self._deliberated(decision.plan, view, now)
             case Committed(token, outcome):
                 if token != self._round:
                     return ()
@@ -107,19 +124,30 @@ class FlowScheduler:
                 self._plan = None
             case TimerFired() if now == self._timer_at:
                 self._timer_at = -1
-                if self._graph is not None and self._graph.waiting:
-                    self._graph.rooms.unbar()
-                    self._is_due = True
+                if self._is_lent:
+                    self._has_waited = True
+                else:
+                    self._try_everywhere()
             case _:
                 return ()
-        if self._plan is not None or not self._has_work:
+        if self._is_busy or not self._has_work:
             return ()
         return self._begin(view, now)
 
     @property
+    def _is_busy(self) -> bool:
+        return self._is_lent or self._plan is not None
+
+    def _try_everywhere(self) -> None:
+        """Tasks have waited long enough to ask again for what they were refused."""
+        if self._graph is not None and self._graph.waiting:
+            self._graph.rooms.unbar()
+            self._is_due = True
+
+    @property
     def _has_work(self) -> bool:
-        """Whether a round could change anything. Where running tasks stay where they are, that some
-        ended matters only to those that wait."""
+        """Whether a round could change anything. Unless running tasks may be rescheduled, ended tasks
+        matter only if other tasks are waiting."""
         if self._is_due or self._has_news:
             return True
         is_heard = self._settings.reschedule or (self._graph is not None and self._graph.waiting)
@@ -129,24 +157,32 @@ class FlowScheduler:
         if self._graph is None:
             self._graph = Graph(self._settings, view)
         new = self._take_inbox(view, now)
-        graph, self._is_due, self._has_news = self.graph, False, False
-        graph.refresh(view, now)
-        decided = decide(graph)
-        self._explainer.begin()
-        self._plan = decided.plan
-        self._is_due = self._plan.is_cut
+        self._is_due, self._has_news, self._withdrawals = False, False, []
+        self.graph.observe(view)
         self._round += 1
-        settings = self._settings
-        time = settings.t_round + settings.t_arcs * decided.scans // 1_000
-        return self._thoughts(time, new)
+        self._is_lent = True
+        # One line of thought for all; each new job's wait ends with it.
+        asked = Deliberate(self._round, RoundQuestion(now), new[0] if new else -1)
+        return (asked, *(Think(0, -1, job) for job in new[1:]))
 
-    def _thoughts(self, time: int, new: list[int]) -> Sequence[Effect]:
-        """One line of thought for all; each new job's wait ends with it."""
-        round_time = Think(time, self._round, new[0] if new else -1)
-        return (round_time, *(Think(0, -1, job) for job in new[1:]))
+    def deliberate_in_place(self, question: Question) -> Decision:
+        """The part of a round that may run beside the loop."""
+        assert isinstance(question, RoundQuestion)
+        self.graph.refresh(question.at)
+        return decide(self.graph)
+
+    def _deliberated(self, plan: FlowPlan, view: View, now: int) -> Sequence[Effect]:
+        """The graph is back, with the flow that the plan is from."""
+        self._is_lent = False
+        self._plan, self._is_due = plan, plan.is_cut
+        if self._has_waited:
+            self._has_waited = False
+            self._try_everywhere()
+        self._explainer.begin()
+        return self._decided(view, now)
 
     def _take_inbox(self, view: View, now: int) -> list[int]:
-        """Put all that happened into the graph; returns the numbers of new jobs."""
+        """Applies all events to the graph; returns the numbers of new jobs."""
         graph, inbox, new = self.graph, self._inbox, []
         self._inbox = []
         finished = [event.tasks for event in inbox if isinstance(event, TaskFinished)]
@@ -162,7 +198,7 @@ class FlowScheduler:
                     if number in graph.jobs:
                         rows = graph.roster.rows(tasks)
                         where = graph.tasks["machine"][rows]
-                        # One that runs elsewhere by now was moved before the news came.
+                        # A task that runs elsewhere now was moved before this event arrived.
                         tasks = tasks[(where == machines) | (where == NOWHERE)]
                     if len(tasks):
                         submissions.append((job, number, tasks))
@@ -218,7 +254,7 @@ class FlowScheduler:
         return plan
 
     def _waiting(self, view: View, now: int) -> Sequence[Effect]:
-        """Say why tasks have no machine, and come back to them."""
+        """Explains why tasks have no machine, and schedules the next round for them."""
         graph, effects = self.graph, list[Effect]()
         if graph.waiting:
             effects.extend(self._explainer.waiting(graph, self._plan, view, now))
@@ -228,7 +264,7 @@ class FlowScheduler:
         return effects
 
     def _committed(self, outcome: Outcome, view: View, now: int) -> None:
-        """The graph follows what the cell made of the plan."""
+        """Updates the graph with the cell's answer to the plan."""
         plan, graph = self._plan, self.graph
         assert plan is not None
         self._claims = None
@@ -240,12 +276,13 @@ class FlowScheduler:
         if not outcome.all_accepted:
             accepted = outcome.accepted
             rows, machines, costs = rows[accepted], machines[accepted], costs[accepted]
-        # Those that moved are stopped first; of those that ended meanwhile nothing is to be said.
+        # Tasks that moved are stopped first; tasks that ended in the meantime are ignored.
         graph.stop(rows, now)
         graph.start(rows, machines, costs, now)
         if not outcome.all_accepted:
             refused = np.flatnonzero(~outcome.accepted)
             for machine in np.unique(plan.machines[refused]).tolist():
                 graph.cluster.look(machine, view)
-            # Others were faster: try again on what is left. What else was refused waits for the timer.
+            # After a conflict, try again on what is left. Tasks refused for other reasons wait for the
+            # timer.
             self._is_due = self._is_due or not _CONFLICTS.isdisjoint(outcome.whys[refused].tolist())

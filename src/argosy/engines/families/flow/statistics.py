@@ -11,16 +11,16 @@ Numbers = NDArray[np.int64]
 
 class ClusterStatistics(msgspec.Struct, frozen=True):
     dimensions: tuple[str, ...]
-    #: Machines that are there and take tasks.
+    #: Machines that are up and accept tasks.
     usable: NDArray[np.bool_]
     capacity: Numbers
     free: Numbers
-    #: What tasks of this scheduler hold that are part of the network, and how many they are.
+    #: Resources held by this scheduler's tasks in the network, and the number of these tasks.
     own: Numbers
     own_tasks: Numbers
-    #: Tasks of this scheduler that run where they are whatever the flow.
+    #: Tasks of this scheduler that stay where they are, whatever the flow.
     pinned_tasks: Numbers
-    #: By number of owner: tasks that are not over, and what they ask for in all.
+    #: Per owner number: tasks that are not over, and their total request.
     owner_tasks: Numbers
     demands: Numbers
 

@@ -14,14 +14,14 @@ from argosy.solvers.flow import Roster, RosterState
 
 Numbers = NDArray[np.int64]
 
-#: As plain numbers, which whole columns are compared with.
+#: Plain integers, for comparison with whole columns.
 PENDING: Final = int(RosterState.PENDING)
 RUNNING: Final = int(RosterState.RUNNING)
 NOWHERE: Final = -1
 
 
 class Columns:
-    """Columns of the roster by name: not to be written to, and good until the roster changes."""
+    """Columns of the roster by name: read-only, and valid until the roster changes."""
 
     def __init__(self, read: Callable[[str], Numbers]) -> None:
         self._read = read
@@ -31,19 +31,19 @@ class Columns:
 
 
 class FlowJob(msgspec.Struct, frozen=True, gc=False):
-    """A job with tasks that are not over: its vertex stands for not being scheduled."""
+    """A job with tasks that are not over; its vertex stands for being unscheduled."""
 
     job: Job
     vertex: int
     arc: int
-    #: Of its arc: what waiting costs for the time it has lasted.
+    #: Cost of its arc: the part of the waiting cost that depends on time.
     cost: int
     living: int
     pending: int
 
 
 class Jobs(Mapping[int, FlowJob]):
-    """Jobs by number, with what the roster knows of them."""
+    """Jobs by number, with their data in the roster."""
 
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
@@ -75,13 +75,12 @@ class Jobs(Mapping[int, FlowJob]):
 
 
 class OwnArcs:
-    """Arcs that classes have for themselves, to machines that they prefer, or to racks where the place
-    is below zero."""
+    """Arcs of individual classes to preferred machines, or to racks if the place is negative."""
 
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
 
     def get(self, task_class: int) -> tuple[NDArray[np.int32], Numbers, Numbers] | None:
-        """Arcs, places and costs, if there are any."""
+        """Arcs, places and costs, or None if there are none."""
         found = self._roster.preferences(task_class)
         return found if len(found[0]) else None

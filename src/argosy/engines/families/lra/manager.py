@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from argosy.engines.api import RunFacts, SettingMismatch
 from argosy.model.constraints import (
     AllOf,
     AllTags,
@@ -23,19 +24,20 @@ from argosy.model.constraints import (
     Rule,
     TagConstraint,
 )
-from argosy.model.constraints.lint import Surroundings, lint
+from argosy.model.constraints.lint import Surroundings, unsound
 from argosy.model.constraints.parts import of_job
 from argosy.model.constraints.text import format_constraint
 from argosy.model.errors import ModelError
 from argosy.model.jobs import Job
 from argosy.solvers.placement import PlacementState
+from argosy.solvers.placement.forms import without_choice
 
-#: What an engine sees of a constraint: another one, or nothing.
+#: How an engine sees a constraint: as another constraint, or not at all.
 Sight = Callable[[Constraint], Constraint | None]
 
 
 class ConstraintManager:
-    """Keeps a ledger's constraints."""
+    """Maintains the constraints in a ledger."""
 
     def __init__(
         self,
@@ -48,7 +50,7 @@ class ConstraintManager:
         self.operator = tuple(operator)
         self._around = Surroundings(groups={name: f.sets for name, f in ledger.families.items()})
         self._bounds = [bound for each in self.operator for bound in _bounds(each.rule)]
-        #: What each application has active, by its number.
+        #: Active constraints per application number.
         self._active: dict[int, tuple[Constraint, ...]] = {}
         self._require_sound(self.operator)
         self.operator_seen = tuple(self._seen(self.operator))
@@ -56,7 +58,8 @@ class ConstraintManager:
             ledger.add(seen)
 
     def submit(self, number: int, job: Job) -> None:
-        """The application's constraints become active, or an error says what is wrong with them."""
+        """Activates the application's constraints, or raises an error that says what is wrong with
+        them."""
         if number in self._active:
             return
         own = of_job(job.id, job.constraints)
@@ -86,7 +89,7 @@ class ConstraintManager:
         return list(self._active)
 
     def everything(self) -> list[Constraint]:
-        """All that is active: the operator's, then each application's."""
+        """All active constraints: the operator's, then each application's."""
         return [*self.operator_seen, *(c for own in self._active.values() for c in own)]
 
     def _seen(self, constraints: Iterable[Constraint]) -> Iterable[Constraint]:
@@ -96,11 +99,9 @@ class ConstraintManager:
                 yield seen
 
     def _require_sound(self, constraints: Sequence[Constraint]) -> None:
-        for finding in lint(constraints, self._around):
-            # Two soft constraints may contradict each other: the objective decides between them.
-            if finding.severity == "error" and finding.code in ("unknown-group", "spread", "never"):
-                text = format_constraint(constraints[finding.constraint])
-                raise ModelError(f"'{text}': {finding.problem}")
+        if (finding := unsound(constraints, self._around)) is not None:
+            text = format_constraint(constraints[finding.constraint])
+            raise ModelError(f"'{text}': {finding.problem}")
 
     def _overridden(self, constraint: Constraint) -> Constraint:
         return msgspec.structs.replace(constraint, rule=self._rule(constraint.rule))
@@ -121,8 +122,27 @@ class ConstraintManager:
         return rule
 
 
+def operator_mismatch(constraints: Sequence[Constraint], facts: RunFacts) -> SettingMismatch | None:
+    """The first of the setting `operator` that a manager would not take."""
+    problem: tuple[int, str] | None = None
+    finding = unsound(constraints, Surroundings(groups=facts.groups))
+    if finding is not None:
+        problem = finding.constraint, finding.problem
+    else:
+        for index, constraint in enumerate(constraints):
+            try:
+                without_choice(constraint, facts.overlapping)
+            except ModelError as error:
+                problem = index, str(error)
+                break
+    if problem is None:
+        return None
+    index, why = problem
+    return SettingMismatch(("operator", index), f"'{format_constraint(constraints[index])}': {why}")
+
+
 def _bounds(rule: Rule) -> Iterator[tuple[tuple[str, ...], TagConstraint, str]]:
-    """Subject, tag constraint and group of all that has to hold, whatever else does."""
+    """Subject, tag constraint and group of everything that must hold unconditionally."""
     match rule:
         case AllOf(parts):
             for part in parts:
@@ -135,8 +155,8 @@ def _bounds(rule: Rule) -> Iterator[tuple[tuple[str, ...], TagConstraint, str]]:
 
 
 def _within(expression: Expression, bounds: Sequence[TagConstraint]) -> Expression:
-    """Tag constraints that contradict a bound of the operator's take the nearest count it allows.
-    What stands under a negation is left as it is."""
+    """Replaces the bounds of tag constraints that contradict the operator's by the nearest allowed
+    count. Negated constraints are left alone."""
     match expression:
         case TagConstraint(tags, least, most):
             for bound in bounds:

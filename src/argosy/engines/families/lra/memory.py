@@ -24,7 +24,7 @@ Tags = frozenset[str]
 
 
 class Memory:
-    """Of the cell as it was at the last `refresh`."""
+    """The state of the cell at the last `refresh`."""
 
     def __init__(
         self,
@@ -33,23 +33,23 @@ class Memory:
         operator: tuple[Constraint, ...] = (),
         sight: Sight | None = None,
     ) -> None:
-        """`name` is that of the scheduler whose memory it is."""
+        """`name` is the scheduler that uses this memory."""
         self._name = name
         self.machines = view.machines
         self._labels = view.labels_version
         self.ledger: PlacementState = make_ledger(view)
         self.manager = ConstraintManager(self.ledger, operator, sight)
-        #: Why the constraints of an application are not active.
+        #: Why an application's constraints are not active.
         self._refused: dict[int, ModelError] = {}
         self._applications = -1
         self._versions = np.full(self.machines, -1, np.int64)
-        #: Containers with tags on each machine: task, shape, and whether this scheduler placed it.
+        #: Tagged containers on each machine: task, shape, and whether this scheduler placed it.
         self._on: dict[int, list[tuple[int, int, bool]]] = {}
         self._tags: dict[int, Tags] = {}
         self.refresh(view)
 
     def is_outgrown(self, view: View) -> bool:
-        """Whether machines came or were relabelled: memory begins anew then."""
+        """Whether machines joined or were relabelled, so that memory must be rebuilt."""
         return self.machines != view.machines or self._labels != view.labels_version
 
     def refresh(self, view: View) -> None:
@@ -63,7 +63,7 @@ class Memory:
             self._read_containers(changed.tolist(), view)
 
     def refused(self, number: int) -> ModelError | None:
-        """What is wrong with the constraints of an application, if anything is."""
+        """What is wrong with an application's constraints, if anything."""
         return self._refused.get(number)
 
     def tags(self, shape: int, view: View) -> Tags:
@@ -73,8 +73,8 @@ class Memory:
         return known
 
     def own_containers(self) -> Iterator[tuple[int, int, int]]:
-        """Task, machine and shape of each container with tags that this scheduler placed, in the
-        order of machines."""
+        """Task, machine and shape of each tagged container that this scheduler placed, ordered by
+        machine."""
         for machine in sorted(self._on):
             for task, shape, is_own in self._on[machine]:
                 if is_own:
@@ -82,7 +82,8 @@ class Memory:
 
     @contextmanager
     def running(self, problem: PlacementProblem, answer: PlacementAnswer) -> Iterator[None]:
-        """As if what was chosen ran already; containers that may move are where they would go."""
+        """Temporarily assumes that the answer is in place: new containers run, and moving ones have
+        moved."""
         rows = list(zip(answer.kinds.tolist(), answer.machines.tolist(), strict=True))
         for kind, machine in rows:
             self.ledger.start(problem.kinds[kind].tags, machine)

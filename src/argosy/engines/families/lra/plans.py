@@ -6,8 +6,8 @@ afterwards; so it may be made in the background, on a snapshot of the cell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import islice
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -23,7 +23,7 @@ from argosy.model.constraints.parts import container_tags
 from argosy.model.effects import Question
 from argosy.model.events import Decision
 from argosy.model.explanations import Explanation
-from argosy.model.jobs import Job, TaskGroup
+from argosy.model.jobs import Job, TaskGroup, task_number
 from argosy.model.random import Random
 from argosy.model.transactions import Claims, TaskArray
 from argosy.solvers.placement import ContainerKind, PlacementAnswer, PlacementProblem, place
@@ -31,7 +31,7 @@ from argosy.solvers.placement.violations import Judge
 
 
 class Application:
-    """An LRA that waits for its containers, or for some that it lost."""
+    """An LRA waiting for all of its containers, or for those it lost."""
 
     __slots__ = ("attempts", "job", "number", "tasks")
 
@@ -45,7 +45,7 @@ class Application:
 class AskedKind(msgspec.Struct, frozen=True):
     """The containers of one group of an application."""
 
-    #: Its place in the batch.
+    #: The application's position in the batch.
     application: int
     tags: tuple[str, ...]
     shape: int
@@ -54,24 +54,36 @@ class AskedKind(msgspec.Struct, frozen=True):
     requires: dict[str, str]
 
 
+class GroupRequirement(msgspec.Struct, frozen=True):
+    """Attributes that the machines of a group of tasks must have."""
+
+    #: The group's tasks, the last one excluded.
+    begin: int
+    end: int
+    requires: dict[str, str]
+
+
 class BatchQuestion(Question, frozen=True):
-    """Where the containers of all applications of a batch go."""
+    """Asks where the containers of all applications in a batch go."""
 
     applications: int
     kinds: tuple[AskedKind, ...]
-    #: Of the decision's own random stream.
+    #: Seed of the decision's own random stream.
     seed: int = 0
+    #: Running containers that may move, if they break a constraint: all of groups whose requirements
+    #: are known.
+    movable: tuple[GroupRequirement, ...] = ()
 
 
 class Spot(msgspec.Struct, frozen=True):
-    """A machine, and its version when it was chosen."""
+    """A machine and its version when it was chosen."""
 
     machine: int
     version: int
 
 
 class ContainerMove(msgspec.Struct, frozen=True):
-    """A running container that goes elsewhere."""
+    """A running container to be moved."""
 
     task: int
     shape: int
@@ -79,25 +91,24 @@ class ContainerMove(msgspec.Struct, frozen=True):
 
 
 class BatchDecision(Decision, frozen=True):
-    #: Of each application, whether it is placed.
+    #: Per application: whether it is placed.
     placed: tuple[bool, ...]
-    #: Of each kind that was asked about, where its containers go; nowhere, if its application has no
-    #: place.
+    #: Per kind in the question: where its containers go; empty if its application is not placed.
     spots: tuple[tuple[Spot, ...], ...]
     moves: tuple[ContainerMove, ...]
     explanation: Explanation
-    #: Whether it is proven best, how far it may be from that, and how many machines the integer program
-    #: had to choose from.
+    #: Whether the answer is proven optimal, how far it may be from the optimum, and how many machines
+    #: the integer program chose from.
     is_optimal: bool
     gap: float | None
     candidates: int
 
 
 class AskedBatch(msgspec.Struct, frozen=True):
-    """A batch that is being decided on; its applications may lose tasks meanwhile."""
+    """A batch being decided; its applications may lose tasks in the meantime."""
 
     applications: list[Application]
-    #: Of each kind that is asked about, as it was then.
+    #: The tasks of each kind at the time of asking.
     tasks: list[TaskArray]
     question: BatchQuestion
 
@@ -109,12 +120,12 @@ class BatchPlan(msgspec.Struct, frozen=True):
     question: BatchQuestion
     decision: BatchDecision
     claims: Claims | None
-    #: What the claims take, per machine and dimension.
+    #: Resources that the claims take, per machine and dimension.
     taken: NDArray[np.int64] | None = None
 
 
 class _Rows:
-    """Claims in the making; neighbours share a gang."""
+    """Claims under construction; the rows of a gang are adjacent."""
 
     def __init__(self) -> None:
         self.tasks: list[TaskArray] = []
@@ -150,12 +161,12 @@ class _Rows:
         return taken
 
 
-#: An algorithm; it keeps nothing between two problems.
+#: An algorithm, with no state kept between problems.
 Algorithm = Callable[[PlacementProblem, Random, Budget], PlacementAnswer]
 
 
 class Planner:
-    """Makes plans for batches. It has no state: `decide` may run beside everything else."""
+    """Makes plans for batches. It has no state, so `decide` may run in the background."""
 
     def __init__(self, settings: LraSettings, algorithm: Algorithm) -> None:
         self._settings = settings
@@ -163,7 +174,8 @@ class Planner:
         self.objective = settings.objective
 
     def tags(self, job: Job, group: TaskGroup) -> Sequence[str]:
-        """Automatic tags are for those whom constraints may name: LRAs, and jobs with constraints."""
+        """Automatic tags are only for containers that constraints may name: LRAs and jobs with
+        constraints."""
         if self._settings.is_lra(job) or job.constraints:
             return container_tags(job, group)
         return group.tags
@@ -185,8 +197,15 @@ class Planner:
     ) -> PlacementProblem:
         return memory.ledger.problem(free, view.capacity(), kinds, self.smallest(view))
 
-    def ask(self, batch: Sequence[Application], view: View, seed: int = 0) -> BatchQuestion:
-        """A kind for each group of each application, in order."""
+    def ask(
+        self,
+        batch: Sequence[Application],
+        view: View,
+        seed: int = 0,
+        running: Mapping[int, Job] | None = None,
+    ) -> BatchQuestion:
+        """A kind for each group of each application, in order. Containers of the jobs in `running`, by
+        number, may move."""
         kinds = [
             AskedKind(
                 index,
@@ -198,7 +217,18 @@ class Planner:
             for index, application in enumerate(batch)
             for group, tasks in application.job.tasks_by_group(application.tasks)
         ]
-        return BatchQuestion(len(batch), tuple(kinds), seed)
+        movable = self._movable(running or {}, view)
+        return BatchQuestion(len(batch), tuple(kinds), seed, tuple(movable))
+
+    def _movable(self, running: Mapping[int, Job], view: View) -> Iterator[GroupRequirement]:
+        if not self._settings.migrate:
+            return
+        for number, job in {**view.applications(), **running}.items():
+            if not self._settings.is_lra(job):
+                continue
+            for start, group in zip(job.group_starts(), job.groups, strict=True):
+                begin = task_number(number, start)
+                yield GroupRequirement(begin, begin + group.count, dict(group.requires))
 
     def kinds(self, question: BatchQuestion, view: View) -> list[ContainerKind]:
         return [
@@ -215,23 +245,28 @@ class Planner:
     def decide(
         self, question: BatchQuestion, memory: Memory, view: View, random: Random, budget: Budget
     ) -> BatchDecision:
-        """All applications of the batch placed together, with running containers that may move."""
+        """Places all applications of the batch together, with running containers that may move."""
         free = self.room(view)
         kinds = self.kinds(question, view)
-        movers = self._movers(memory, view)
-        for number, (_, machine, shape) in enumerate(movers):
+        movers = self._movers(question, memory, view)
+        for number, (_, machine, shape, requires) in enumerate(movers):
             request = np.array(view.shape_request(shape), np.int64)
             free[machine] += request
             tags = memory.tags(shape, view)
             memory.ledger.stop(tags, machine)
             app = question.applications + number
-            kinds.append(ContainerKind(app, tags, request, 1, origin=machine))
+            allowed = None
+            if requires:
+                allowed = to_mask(view.where(requires), view.machines)
+                # A machine that was relabelled keeps what runs there.
+                allowed[machine] = True
+            kinds.append(ContainerKind(app, tags, request, 1, allowed, origin=machine))
         problem = self.problem(kinds, free, memory, view)
         answer = self._algorithm(problem, random, budget)
-        for _, machine, shape in movers:
+        for _, machine, shape, _ in movers:
             memory.ledger.start(memory.tags(shape, view), machine)
         moves = []
-        for number, (task, machine, shape) in enumerate(movers, len(question.kinds)):
+        for number, (task, machine, shape, _) in enumerate(movers, len(question.kinds)):
             where = answer.machines_of(number)
             if where.tolist() not in ([], [machine]):
                 moves.append(ContainerMove(task, shape, _spots(where, view)[0]))
@@ -246,10 +281,14 @@ class Planner:
         decision: BatchDecision,
         view: View,
     ) -> BatchPlan:
-        """The claims of a decision: each application a gang, and each container that moves. `tasks` are
-        those that were asked about, by kind; some may have been withdrawn since."""
+        """The claims of a decision: one gang per application and per moving container. `tasks` are
+        those in the question, by kind; some may have been withdrawn since."""
         rows = _Rows()
-        for asked, mine, spots in zip(question.kinds, tasks, decision.spots, strict=True):
+        columns = list(zip(question.kinds, tasks, decision.spots, strict=True))
+        if self._settings.conflict == "kill":
+            # A transaction does not preempt its own claims, so those of the highest precedence go first.
+            columns.sort(key=lambda column: -batch[column[0].application].job.precedence)
+        for asked, mine, spots in columns:
             is_wanted = np.isin(mine, batch[asked.application].tasks)
             if decision.placed[asked.application] and is_wanted.any():
                 kept = [spots[row] for row in np.flatnonzero(is_wanted).tolist()]
@@ -272,7 +311,7 @@ class Planner:
         memory: Memory,
         view: View,
     ) -> BatchPlan:
-        """Each kind of container again, anywhere in the sets in which it was to be."""
+        """Places each kind of container again, anywhere within the node sets chosen before."""
         family = memory.ledger.families.get(self._settings.relax_within)
         planned: dict[tuple[int, frozenset[str]], NDArray[np.int32]] = {}
         for asked, spots in zip(plan.question.kinds, plan.decision.spots, strict=True):
@@ -294,23 +333,32 @@ class Planner:
         decision = _decision(question, answer, view, explanation)
         return self.plan(left, tasks_by_kind(left), question, decision, view)
 
-    def _movers(self, memory: Memory, view: View) -> list[tuple[int, int, int]]:
-        """Own containers of applications that break something, at most as many as may be moved."""
-        if not self._settings.migrate:
+    def _movers(
+        self, question: BatchQuestion, memory: Memory, view: View
+    ) -> list[tuple[int, int, int, dict[str, str]]]:
+        """Own containers of applications that break something, at most as many as may be moved: task,
+        machine, shape and requirements."""
+        if not question.movable:
             return []
+        groups = sorted(question.movable, key=lambda group: group.begin)
+        begins = [group.begin for group in groups]
         broken = Judge(memory.ledger).broken(memory.manager.everything())
         spots = {(each.tags, each.machine) for each in broken}
-        found = (
-            (task, machine, shape)
-            for task, machine, shape in memory.own_containers()
-            if ((tags := memory.tags(shape, view)), machine) in spots
-            and self._settings.are_of_lra(tags)
-        )
-        return list(islice(found, self._settings.migrate))
+        found: list[tuple[int, int, int, dict[str, str]]] = []
+        for task, machine, shape in memory.own_containers():
+            tags = memory.tags(shape, view)
+            if (tags, machine) not in spots or not self._settings.are_of_lra(tags):
+                continue
+            group = groups[bisect_right(begins, task) - 1]
+            if group.begin <= task < group.end:
+                found.append((task, machine, shape, group.requires))
+            if len(found) == self._settings.migrate:
+                break
+        return found
 
 
 def tasks_by_kind(batch: Sequence[Application]) -> list[TaskArray]:
-    """The tasks of each kind that `Planner.ask` asks about."""
+    """The tasks of each kind in the question from `Planner.ask`."""
     return [
         tasks
         for application in batch
@@ -345,7 +393,7 @@ def _spots(machines: NDArray[np.int32], view: View) -> tuple[Spot, ...]:
 
 
 def _allowed(asked: AskedKind, view: View) -> NDArray[np.bool_] | None:
-    """The machines that have what the containers require; None stands for all."""
+    """The machines with the required attributes; None means all."""
     if view.unknown_resource(asked.shape) is not None:
         return np.zeros(view.machines, np.bool_)
     return to_mask(view.where(asked.requires), view.machines) if asked.requires else None

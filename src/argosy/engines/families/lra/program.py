@@ -23,7 +23,7 @@ from argosy.solvers.placement.program import has_solver
 
 
 class ProgramSettings(LraSettings, frozen=True):
-    """What the integer program may cost."""
+    """Limits on the integer program."""
 
     #: Largest number of machines and of search-tree nodes, and a time limit. A run that reaches the
     #: time limit may not be repeatable; it uses the best answer so far.
@@ -41,8 +41,8 @@ class ByProgram(LraScheduler):
         assert isinstance(settings, ProgramSettings)
         super().__init__(settings, context)
         self._program = settings
-        #: Memories of deliberations that are over, for the next ones: to bring one up to date takes a
-        #: hundredth of making it. `handle` never looks at them, and who takes one has it alone.
+        #: Memories of finished deliberations, for reuse: updating one costs a hundredth of building it.
+        #: `handle` never touches them, and each is used by one deliberation at a time.
         self._idle: list[Memory] = []
         self._limits = SolverLimits(machines=settings.candidates, nodes=settings.nodes)
 

@@ -13,7 +13,8 @@ from argosy.engines.shared.serial import PendingJob
 
 
 class Shares:
-    """What each owner holds of the cell, by dimension, of what its scheduler placed since it began."""
+    """Resources each owner holds, per dimension, counting what this scheduler has placed since it
+    started."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
         self._weights = weights
@@ -24,7 +25,7 @@ class Shares:
         self._held[owner] = self._held.get(owner, 0) + count * request
 
     def share(self, owner: str, view: View) -> float:
-        """The owner's dominant share of the cell over the weight of its queue."""
+        """The owner's dominant share of the cell, divided by the weight of its queue."""
         held = self._held.get(owner)
         if held is None:
             return 0.0
@@ -32,7 +33,8 @@ class Shares:
         return float((held / whole).max()) / self._weights.get(owner, 1.0)
 
     def neediest_first(self, queue: deque[PendingJob], view: View) -> deque[PendingJob]:
-        """The queue with the first job of the owner that has least of its due in front."""
+        """The queue, with the first job of the owner with the smallest weighted share moved to the
+        front."""
         owners = {work.job.owner for work in queue}
         if len(owners) < 2:
             return queue

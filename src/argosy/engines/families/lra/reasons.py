@@ -19,13 +19,14 @@ from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.solvers.placement import ContainerKind, PlacementAnswer, PlacementProblem
 from argosy.solvers.placement.violations import Broken, Judge
 
-#: Sentences about broken constraints in one explanation, and applications in one sentence.
+#: Limits: broken constraints per explanation, applications per sentence.
 _MOST: Final = 3
 _EXACT: Final = 1e-7
 
 
 def violated(memory: Memory, problem: PlacementProblem, answer: PlacementAnswer) -> Explanation:
-    """How the answer was found, and which constraints it breaks, by how much and for whom."""
+    """How the answer was found, and which constraints it violates, by how much and for which
+    containers."""
     rule = answer.algorithm
     if answer.status == "optimal":
         rule += ", proven best"
@@ -38,7 +39,7 @@ def violated(memory: Memory, problem: PlacementProblem, answer: PlacementAnswer)
 
 
 def _broken(memory: Memory, problem: PlacementProblem, answer: PlacementAnswer) -> list[str]:
-    """What the answer adds to violations, of containers old and new; the worst first."""
+    """Violations that the answer adds, for old and new containers, worst first."""
     constraints = [c for c in memory.manager.everything() if concerns(c, problem.kinds)]
     before = Counter(
         {
@@ -76,7 +77,7 @@ def _application(tags: frozenset[str]) -> str:
 
 
 def _containers(whom: Counter[str]) -> str:
-    """How many containers of which applications, most first."""
+    """Number of containers per application, largest first."""
     parts = []
     for name, count in whom.most_common(_MOST):
         containers = "1 container" if count == 1 else f"{count} containers"
@@ -94,8 +95,8 @@ def unplaced(
     view: View,
     smallest: Sequence[int],
 ) -> Explanation:
-    """Why an application found no place on its own, and what would give it one: room, or which of the
-    hard constraints to relax."""
+    """Why an application found no place on its own, and what would give it one: more room, or relaxing
+    certain hard constraints."""
     fits = [np.all(free >= kind.request, axis=1) for kind in kinds]
     for kind, where in zip(kinds, fits, strict=True):
         if kind.allowed is not None:
@@ -115,7 +116,8 @@ def unplaced(
 def _lacks(
     kind: ContainerKind, free: NDArray[np.int64], fits: NDArray[np.bool_], view: View
 ) -> tuple[dict[str, int], Refusal | None]:
-    """Machines without room by the first dimension they lack, and the one that lacks least."""
+    """The number of machines without room by the first dimension they lack, and the machine that lacks
+    least."""
     ruled_out: dict[str, int] = {}
     lacking = np.maximum(0, kind.request - free)
     open_ = ~fits

@@ -32,12 +32,12 @@ from argosy.solvers.placement import (
 )
 
 _ASKED: Final = ("tag-popularity", "node-candidates")
-#: More than this are not put back one by one: those of others go together.
+#: Beyond this number, constraints are not put back one by one: those of other applications go together.
 _MOST: Final = 64
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """An application's containers, and the cell they are to go to."""
+    """An application's containers, and the cell to place them in."""
 
     ledger: PlacementState
     kinds: Sequence[ContainerKind]
@@ -69,7 +69,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def concerns(constraint: Constraint, kinds: Sequence[ContainerKind]) -> bool:
-    """Whether some container is a subject of it, or counted by it."""
+    """Whether a container is a subject of the constraint, or counted by it."""
     for leaf in leaves(constraint.rule):
         named = [leaf.subject]
         if isinstance(leaf, PlacementConstraint):
@@ -100,7 +100,7 @@ def remedy(
         whose.append((constraint, f", of {name}"))
     found = _smallest(asked, [c for c, _ in whose], len(own) + len(operator))
     if found is None:
-        return "another attempt: heuristics find no place for it, though there is room"
+        return "another attempt: there is room, but the heuristics found no placement"
     if not found:
         return (
             "another attempt: by itself it has room, beside the others of its interval it had not"
@@ -112,8 +112,8 @@ def remedy(
 
 
 def _smallest(asked: Asked, constraints: Sequence[Constraint], near: int) -> list[int] | None:
-    """Of the constraints, those that cannot be put back; none if it has no place without them all. The
-    first `near` are the application's and the operator's."""
+    """The indices of constraints that cannot be put back; None if there is no place even without any.
+    The first `near` are the application's and the operator's."""
 
     def is_enough(out: Sequence[int]) -> bool:
         with asked.without([constraints[at] for at in out]):

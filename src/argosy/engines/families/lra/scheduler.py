@@ -1,9 +1,9 @@
 """Two schedulers: one for long-running applications (LRAs), one for tasks, which allocates for both.
 
-LRAs are collected and placed together once per interval. Their placement is decided on the cell as it is
-at the start, in the background if it could take long. When the decision time has passed, the task
-scheduler commits it, each LRA whole or not at all. If tasks have taken the room meanwhile, that is a
-conflict: see `LraSettings.conflict`.
+LRAs are collected and placed together once per interval. Their placement is decided on the cell as it
+is at the start, in the background if it could take long. When the decision time has passed, the task
+scheduler commits it, each LRA whole or not at all. If tasks have taken the room in the meantime, that
+is a conflict: see `LraSettings.conflict`.
 
 Tasks are served from queues, the smallest weighted dominant share first; LRAs count in these shares.
 """
@@ -11,7 +11,7 @@ Tasks are served from queues, the smallest weighted dominant share first; LRAs c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -19,8 +19,15 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from argosy.cell import View
-from argosy.engines.api import Capabilities, Context, Finishes, Settings
-from argosy.engines.families.lra.manager import Sight
+from argosy.engines.api import (
+    Capabilities,
+    Context,
+    Finishes,
+    RunFacts,
+    SettingMismatch,
+    Settings,
+)
+from argosy.engines.families.lra.manager import Sight, operator_mismatch
 from argosy.engines.families.lra.memory import Memory
 from argosy.engines.families.lra.plans import (
     Application,
@@ -53,19 +60,19 @@ from argosy.model.events import (
     TasksLost,
     TimerFired,
 )
-from argosy.model.explanations import Explanation, Refusal, Why
+from argosy.model.explanations import CONFLICTS, Explanation, Refusal, Why
 from argosy.model.jobs import Job, TaskGroup, job_of
 from argosy.model.random import Random
 from argosy.model.transactions import Claims, Outcome, ShapeArray, TaskArray, Transaction
 from argosy.solvers.placement import PlacementAnswer, PlacementProblem
 
 _INTERVAL: Final = "interval"
-#: Of the attempts that begin with another's: nothing follows.
+#: The token of attempts that are part of another attempt: no event follows.
 _ALONG: Final = -(2**40)
 
 
 class LraScheduler(SerialScheduler, ABC):
-    """An engine says how LRAs are placed (`decide`) and what it sees of constraints (`sight`)."""
+    """Engines define how LRAs are placed (`decide`) and which constraints they support (`sight`)."""
 
     settings_type: ClassVar[type[Settings]] = LraSettings
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -85,36 +92,43 @@ class LraScheduler(SerialScheduler, ABC):
         self._shares = Shares(settings.queues)
         self._statistics = SolverStatistics()
         self._memory: Memory | None = None
-        #: LRAs that wait for the next interval, by number.
+        #: LRAs waiting for the next interval, by number.
         self._pending: dict[int, Application] = {}
-        #: The batch that is deliberated on, until there is a plan for it.
+        #: The batch being deliberated, until there is a plan for it.
         self._asked: AskedBatch | None = None
         self._plan: BatchPlan | None = None
         #: Whether the plan's claims are on their way to the cell.
         self._is_allocating = False
-        #: Of plans; below 0 in questions, where the task scheduler has those above.
+        #: The token of the current plan; negative in questions, because the task scheduler uses
+        #: positive ones.
         self._token = 0
         self._timer = -1
-        #: Jobs that have not ended, and how many of their tasks.
+        #: Jobs that have not ended, and the number of their open tasks.
         self._jobs: dict[int, Job] = {}
         self._open: dict[int, int] = {}
 
     @abstractmethod
     def decide(self, problem: PlacementProblem, random: Random, budget: Budget) -> PlacementAnswer:
-        """Where the containers of all applications of an interval go. It reads no state."""
+        """Where the containers of all applications in a batch go. Must not use any state."""
 
     @property
     def is_long(self) -> bool:
-        """Whether `decide` is too long for the loop: then the engine `Deliberates`."""
+        """Whether `decide` is too slow for the loop: then the engine `Deliberates`."""
         return False
 
     @property
     def time_limit(self) -> int:
-        """What one decision may take, in microseconds; 0: as long as it likes."""
+        """Limit on one decision, in microseconds; 0: none."""
         return 0
 
     def sight(self) -> Sight | None:
         return None
+
+    @classmethod
+    def mismatch(cls, settings: Settings, facts: RunFacts) -> SettingMismatch | None:
+        """Operator's constraints among the settings that no cell like this could keep."""
+        assert isinstance(settings, LraSettings)
+        return operator_mismatch(settings.operator, facts)
 
     def figures(self) -> dict[str, float]:
         return self._statistics.figures()
@@ -161,7 +175,8 @@ class LraScheduler(SerialScheduler, ABC):
                 application.tasks = left(before, event)
                 gone = np.setdiff1d(before, application.tasks)
                 if application in planned and self._is_allocating:
-                    # Those that are accepted will end; of the others nothing more is heard.
+                    # Accepted ones will be reported as ended; the others are counted when the cell
+                    # answers.
                     continue
                 self.withdrawn(event.job, gone)
         self._pending = {n: waits for n, waits in self._pending.items() if len(waits.tasks)}
@@ -173,14 +188,14 @@ class LraScheduler(SerialScheduler, ABC):
             self._one_less(job_of(task))
 
     def _one_less(self, number: int) -> None:
-        """A task of the job is over."""
+        """Counts a task of the job as over."""
         if number in self._open:
             self._open[number] -= 1
             if not self._open[number]:
                 del self._open[number], self._jobs[number]
 
     def _known(self, view: View) -> Memory:
-        """The memory, of the cell as it is now."""
+        """The memory, updated to the current cell."""
         if self._memory is None or self._memory.is_outgrown(view):
             self._memory = self.remember(view)
         else:
@@ -188,7 +203,7 @@ class LraScheduler(SerialScheduler, ABC):
         return self._memory
 
     def remember(self, view: View) -> Memory:
-        """A memory of its own, of all that the view shows."""
+        """A new memory of everything the view shows."""
         operator = (*self._context.constraints, *self._lra.operator)
         return Memory(view, self._context.name, operator, self.sight())
 
@@ -242,7 +257,7 @@ class LraScheduler(SerialScheduler, ABC):
             self._one_less(number)
 
     def _hold(self, claims: Claims, accepted: NDArray[np.bool_], view: View) -> None:
-        """Owners of what was placed hold more; of what moved they hold the same."""
+        """Adds placed containers to their owners' shares; moved ones do not change them."""
         moved = claims.tasks[:0]
         if self._plan is not None and claims is self._plan.claims and claims.gangs is not None:
             moved = claims.tasks[claims.gangs >= len(self._plan.applications)]
@@ -256,7 +271,7 @@ class LraScheduler(SerialScheduler, ABC):
         return self._plan is not None or self._asked is not None
 
     def _plan_batch(self, view: View) -> Sequence[Effect]:
-        """All LRAs that wait are placed together, on the cell as it is now."""
+        """Places all waiting LRAs together, on the current cell."""
         if self._is_planning or not self._pending:
             return ()
         batch = list(self._pending.values())
@@ -271,10 +286,11 @@ class LraScheduler(SerialScheduler, ABC):
         stream, limit = self._context.random, self.time_limit
         if self.is_long:
             seed = stream.child(f"deliberation {self._token}").bits()
-            question = self._planner.ask(batch, view, seed)
+            question = self._planner.ask(batch, view, seed, self._jobs)
             self._asked = AskedBatch(batch, tasks_by_kind(batch), question)
             return [Deliberate(-self._token, question, first.number, "lra", time, limit), *along]
-        question, memory = self._planner.ask(batch, view), self._known(view)
+        question = self._planner.ask(batch, view, running=self._jobs)
+        memory = self._known(view)
         budget = self._context.budgets.start(limit)
         decision = self._planner.decide(question, memory, view, stream, budget)
         self._adopt(AskedBatch(batch, tasks_by_kind(batch), question), decision, view)
@@ -297,13 +313,13 @@ class LraScheduler(SerialScheduler, ABC):
         return self._allocate(view, now)
 
     def reserved(self, view: View) -> NDArray[np.int64] | None:
-        """What tasks may not take meanwhile."""
+        """Resources that tasks may not take while the decision is made."""
         if self._plan is None or self._plan.taken is None:
             return None
         return -self._plan.taken
 
     def _allocate(self, view: View, now: int) -> Sequence[Effect]:
-        """The task scheduler commits what the LRA scheduler decided."""
+        """The task scheduler commits the LRA scheduler's decision."""
         plan = self._plan
         assert plan is not None
         effects: list[Effect] = []
@@ -339,7 +355,7 @@ class LraScheduler(SerialScheduler, ABC):
             given_up = Refusal(Why.ATTEMPTS, lacking=application.attempts)
             return (Abandon(application.tasks, structs.replace(why, refused=given_up)),)
         explain = Explain(application.tasks, why)
-        # Others of its tasks may have come meanwhile.
+        # More of its tasks may have arrived in the meantime.
         if (known := self._pending.get(application.number)) is not None:
             application.tasks = np.union1d(known.tasks, application.tasks)
         self._pending[application.number] = application
@@ -362,33 +378,58 @@ class LraScheduler(SerialScheduler, ABC):
             for index, each in enumerate(plan.applications)
             if index in refused and len(each.tasks)
         ]
-        if again and self._lra.conflict == "relax":
-            random = self._context.random
-            relaxed = self._planner.relaxed(plan, again, random, self._known(view), view)
-            if relaxed.claims is not None:
-                self._plan = relaxed
-                return self._allocate(view, now)
-        effects: list[Effect] = []
         why: dict[int, Refusal] = {}
         for refusal in outcome.refusals(claims):
             number = job_of(refusal.task)
-            # Of a gang, the claim that has a reason of its own.
+            # For a gang, prefer the claim that was refused for its own reason.
             if number not in why or why[number].why is Why.TOGETHER:
                 why[number] = refusal
+        relaxed = self._relax(plan, again, why, view)
+        effects: list[Effect] = []
         for application in again:
-            refusal = why[application.number]
-            effects.extend(self._again(application, Explanation(refused=refusal)))
+            if relaxed is None or application not in relaxed.applications:
+                refusal = why[application.number]
+                effects.extend(self._again(application, Explanation(refused=refusal)))
+        if relaxed is not None:
+            self._plan = relaxed
+            return [*effects, *self._allocate(view, now)]
         return [*effects, *self._set_timer(now)]
 
+    def _relax(
+        self,
+        plan: BatchPlan,
+        refused: Sequence[Application],
+        why: Mapping[int, Refusal],
+        view: View,
+    ) -> BatchPlan | None:
+        """Another place, at once, for those that met a conflict: one that hit a limit would hit it
+        there too."""
+        if self._lra.conflict != "relax":
+            return None
+        again = [
+            each
+            for each in refused
+            if why[each.number].why in CONFLICTS and each.attempts < self._serial.attempts
+        ]
+        if not again:
+            return None
+        random = self._context.random
+        relaxed = self._planner.relaxed(plan, again, random, self._known(view), view)
+        if relaxed.claims is None:
+            return None
+        for application in again:
+            application.attempts += 1
+        return relaxed
+
     def _count_withdrawn(self, plan: BatchPlan, refused: TaskArray) -> None:
-        """Refused tasks that no application wants any more are over."""
+        """Counts refused tasks that were withdrawn as over."""
         if len(refused):
             wanted = np.concatenate([application.tasks for application in plan.applications])
             for task in np.setdiff1d(refused, wanted).tolist():
                 self._one_less(job_of(task))
 
     def _begin(self, view: View) -> Sequence[Effect]:
-        """The next job of the queue that has least of its due."""
+        """Starts with the next job of the owner with the smallest weighted share."""
         if len(self._queue) > 1:
             self._queue = self._shares.neediest_first(self._queue, view)
         return super()._begin(view)
@@ -397,7 +438,7 @@ class LraScheduler(SerialScheduler, ABC):
         return CommitTerms(atomic=work.job.gang)
 
     def _choose(self, work: PendingJob, view: View) -> Claims | None:
-        """Task jobs with constraints go where they break least of them, as things are now."""
+        """Task jobs with constraints go where they violate least in the current cell."""
         if not work.job.constraints:
             return super()._choose(work, view)
         chosen = choose(

@@ -11,6 +11,7 @@ from argosy.engines.shared.serial import SerialSettings
 from argosy.model.constraints import Constraint
 from argosy.model.constraints.parts import kind_tag
 from argosy.model.jobs import Job
+from argosy.model.machines import GroupName
 from argosy.model.resources import Resources
 from argosy.model.units import Micros
 from argosy.solvers.placement import Objective
@@ -36,7 +37,7 @@ class LraSettings(SerialSettings, frozen=True):
     #: requires that the decision is made at once, not in the background.
     conflict: Literal["resubmit", "kill", "relax", "reserve"] = "resubmit"
     #: With `relax`: the node group within which a container may move.
-    relax_within: str = "rack"
+    relax_within: GroupName = "rack"
     #: Weights of owners' queues; 1 by default.
     queues: dict[str, Annotated[float, Meta(gt=0)]] = msgspec.field(default_factory=dict)
     #: A machine with less free room than this counts as fragmented.
@@ -49,5 +50,5 @@ class LraSettings(SerialSettings, frozen=True):
         return job.kind in self.long_running or _EVERY in self.long_running
 
     def are_of_lra(self, tags: frozenset[str]) -> bool:
-        """Whether a container with these tags, automatic ones too, is one of an application."""
+        """Whether a container with these tags, including automatic ones, belongs to an LRA."""
         return _EVERY in self.long_running or any(kind_tag(k) in tags for k in self.long_running)

@@ -19,8 +19,8 @@ class SolverStatistics:
         self._largest_gap = max(self._largest_gap, decision.gap or 0.0)
 
     def figures(self) -> dict[str, float]:
-        """How many batches there were, how many answers are proven best, for how many a program was
-        solved, and the largest gap to a bound, in units of the objective."""
+        """Number of batches, of answers proven optimal and of programs solved; and the largest gap to a
+        bound, in units of the objective."""
         return {
             "batches": self._batches,
             "optimal": self._optimal,

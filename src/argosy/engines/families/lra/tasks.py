@@ -24,9 +24,9 @@ from argosy.solvers.placement import ContainerKind, place
 
 class Chosen(msgspec.Struct, frozen=True):
     claims: Claims | None
-    #: Of the claims.
+    #: Explanation of the claims.
     explanation: Explanation | None
-    #: Tasks without a machine, and why.
+    #: Tasks without a machine, and the reason.
     left: TaskArray
     why: Explanation | None
 
@@ -48,7 +48,7 @@ def choose(
     if not answer.worth.placed and not application.job.gang:
         problem = planner.problem(_one_by_one(kinds), free, memory, view)
         answer = place(problem, "serial", random, planner.objective)
-    # Containers come kind by kind, as tasks do group by group.
+    # Containers are ordered by kind, as tasks are by group.
     parts: list[Claims] = []
     left: list[TaskArray] = [application.tasks[:0]]
     groups = list(application.job.tasks_by_group(application.tasks))
@@ -81,7 +81,7 @@ def choose(
 
 
 def _one_by_one(kinds: Sequence[ContainerKind]) -> list[ContainerKind]:
-    """Each container stands for itself."""
+    """One kind per container."""
     singles: list[ContainerKind] = []
     for kind in kinds:
         singles += [

@@ -1,4 +1,4 @@
-"""Figure 2: what constraints are worth to applications.
+"""Figure 2: the effect of constraints on applications.
 
 Claims whose ids end in `-model` depend on the performance model; the others on placements alone.
 """

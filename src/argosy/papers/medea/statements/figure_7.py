@@ -1,4 +1,4 @@
-"""Figure 7: what schedulers are worth to applications.
+"""Figure 7: the effect of schedulers on applications.
 
 Claims whose ids end in `-model` depend on the performance model; the others on placements alone.
 """
@@ -25,7 +25,7 @@ from argosy.papers.medea.statements.reading import (
 
 _PERCENTILES = {50: "median runtime", 99: "99th percentile"}
 _BOTH = ("tensorflow", "hbase")
-#: By name: whose percentile, of which applications, is how many times Medea's.
+#: By name: which scheduler's percentile, for which applications, is how many times Medea's.
 _RATIOS = {
     "jkube-tensorflow": ("jkube", 50, ("tensorflow",), 1.32),
     "jkube-hbase": ("jkube", 50, ("hbase",), 1.23),

@@ -12,7 +12,7 @@ from argosy.papers.medea.statements.reading import along, chart, mean, shares
 from argosy.papers.medea.violations import STEPS
 
 _CELL = "500 machines of 16 GB in 10 racks; HBase-like applications."
-#: Beside the paper's own, as many as there are colours; tag popularity is like node candidates.
+#: In addition to the paper's own, as many as there are colours; tag popularity is like node candidates.
 _OTHERS = tuple(name for name in BESIDE if name != "tag-popularity-first-fit")
 _SIDES = (("the paper's algorithms", PAPERS_OWN, False), ("beside them", _OTHERS, True))
 _VIOLATING = "violating containers [%]"
@@ -45,7 +45,7 @@ def _filled(
 
 
 def _both(found: Findings, figure: str, x: str, label: str) -> tuple[Chart, ...]:
-    """The paper's algorithms, and others beside them if there are any."""
+    """A chart of the paper's algorithms, and one of others if there are any."""
     panels = []
     for title, algorithms, dashed in _SIDES:
         lines = along(found, figure, x, "violating", "algorithm", algorithms, 100, dashed=dashed)

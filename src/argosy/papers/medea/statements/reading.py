@@ -1,4 +1,4 @@
-"""What the modules of figures share."""
+"""Helpers shared by the modules of figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from argosy.papers.charts import Axis, Chart, Line, Mark
 from argosy.papers.experiment import Findings, Parameter
 
-#: Of claims that depend on the performance model.
+#: Note on claims that depend on the performance model.
 FITTED: Final = "model, fitted to this number"
 PREDICTED: Final = "model, not fitted to this number"
 MODEL_NOTE: Final = (
@@ -19,13 +19,13 @@ MODEL_NOTE: Final = (
 
 
 def mean(found: Findings, figure: str, name: str, **where: Parameter) -> float | None:
-    """Over the seeds; none if nothing was measured."""
+    """The mean over seeds; None if nothing was measured."""
     values = [r.values[name] for _, r in found.select(figure, **where) if name in r.values]
     return float(np.mean(values)) if values else None
 
 
 def series(found: Findings, figure: str, name: str, **where: Parameter) -> list[float]:
-    """Of all seeds together, in order."""
+    """The series of all seeds, concatenated in order."""
     return sorted(v for _, r in found.select(figure, **where) for v in r.series[name])
 
 
@@ -40,7 +40,7 @@ def along(
     *,
     dashed: bool = False,
 ) -> tuple[Line, ...]:
-    """A line for each value of `by` that was measured, over the parameter `x`."""
+    """A line for each measured value of `by`, over the parameter `x`."""
     lines = []
     for number, label in enumerate(labels):
         marks = [
@@ -54,7 +54,7 @@ def along(
 
 
 def distribution(values: Sequence[float], label: str, colour: int) -> Line:
-    """The share of values up to each of them."""
+    """The cumulative distribution of values."""
     marks = tuple(
         Mark(value, (rank + 1) / len(values)) for rank, value in enumerate(sorted(values))
     )
@@ -75,5 +75,5 @@ def shares(values: Sequence[float]) -> str:
 
 
 def half_of(factor: float) -> float:
-    """A measured factor has to be at least this: half of the paper's difference from 1."""
+    """The least that a measured factor must be: half of the paper's difference from 1."""
     return 1 + (factor - 1) / 2

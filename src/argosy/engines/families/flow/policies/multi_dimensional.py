@@ -40,7 +40,8 @@ class MultiDimensional:
         self._terms = self._shares(statistics)
 
     def _shares(self, statistics: ClusterStatistics) -> list[tuple[int, int]]:
-        """As many tasks as make up an equal dominant share are dearer to leave unscheduled."""
+        """The terms of each owner: leaving tasks within an equal dominant share unscheduled costs
+        more."""
         counts, demands = statistics.owner_tasks, statistics.demands
         active = np.flatnonzero(counts)
         terms = [(0, 0)] * len(counts)
@@ -68,7 +69,9 @@ class MultiDimensional:
             return ArcCosts(((_FULL * count - used) // count)[None, :])
         added = np.zeros((len(requests), len(machines)), np.int64)
         for dimension in range(count):
-            added += _FULL * requests[:, dimension, None] // capacity[None, :, dimension]
+            whole = capacity[None, :, dimension]
+            # Where a request does not fit there is no room, whatever it would cost.
+            added += _FULL * np.minimum(requests[:, dimension, None], whole) // whole
         return ArcCosts((used[None, :] + added) // count, added // count)
 
     def second_price(self) -> int:

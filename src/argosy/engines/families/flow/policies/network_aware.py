@@ -50,7 +50,9 @@ class NetworkAware:
         return ArcCosts()
 
     def pool_terms(self, requests: Numbers, machines: Numbers) -> ArcCosts:
-        asked, used = requests[:, self._dimension, None], self._used[None, machines]
+        used = self._used[None, machines]
+        # Where a request does not fit there is no room, whatever it would cost.
+        asked = np.minimum(requests[:, self._dimension, None], self._largest)
         return ArcCosts(_FULL * (asked + used) // self._largest, _FULL * asked // self._largest)
 
     def owner_terms(self) -> Sequence[tuple[int, int]]:

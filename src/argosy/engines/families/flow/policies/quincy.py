@@ -48,7 +48,7 @@ class QuincyPolicy:
         if not self._settings.data.rate:
             return plain
         if self._racks is not self._cluster.racks:
-            # The cluster has grown: new blocks may lie on new machines.
+            # The cluster has grown: new blocks may be on new machines.
             self._racks = self._cluster.racks
             self._data = LocalData(self._settings.data, self._racks)
         expected = np.array(
@@ -76,7 +76,7 @@ class QuincyPolicy:
             data.threshold * found.blocks[found.machine_tasks],
             data.most_preferences,
         )
-        # What else lies in the machine's rack comes from there.
+        # Blocks elsewhere in the machine's rack are fetched from there.
         span = int(self._racks.max(initial=0)) + 1
         keys = found.rack_tasks * span + found.racks
         beside = found.rack_blocks[np.searchsorted(keys, tasks * span + self._racks[machines])]
@@ -100,7 +100,7 @@ class QuincyPolicy:
     def _cost(self, size: Numbers, here: Numbers, beside: Numbers, blocks: Numbers) -> Numbers:
         data = self._settings.data
         price = data.in_rack * beside + data.cross_rack * (blocks - here - beside)
-        # Sizes are at most 64 blocks of 1 TiB and prices at most 10^6 each: this stays below 2^63.
+        # At most 64 blocks of 1 TiB, at prices of at most 10^6: this stays below 2^63.
         return size // 2**10 * price // (blocks * (_GIB // 2**10))
 
     def gather(self, statistics: ClusterStatistics) -> None:
@@ -125,7 +125,8 @@ class QuincyPolicy:
 def _largest(
     tasks: Numbers, places: Numbers, blocks: Numbers, least: NDArray[np.floating[Any]], most: int
 ) -> tuple[Numbers, Numbers, Numbers]:
-    """For each task the places with most of its blocks, at least `least` and at most `most` of them."""
+    """For each task, the places with most of its blocks: with at least `least` blocks, and at most
+    `most` places."""
     enough = blocks >= least
     tasks, places, blocks = tasks[enough], places[enough], blocks[enough]
     order = np.lexsort((places, -blocks, tasks))

@@ -1,0 +1,108 @@
+"""One scenario, run in a world and judged by its journal."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from argosy.campaign.findings import Finding
+from argosy.campaign.recount import Recount, Where
+from argosy.campaign.rules import RULES
+from argosy.campaign.waiting import RULES_AT_THE_END
+from argosy.campaign.worlds import CampaignWorld, Recording
+from argosy.engines.api import Engine
+from argosy.engines.faults import locate
+from argosy.engines.registry import find_engines
+from argosy.model.errors import ArgosyError, EngineFault, ReplayDiverged
+from argosy.model.scenario import Scenario
+from argosy.records.journal_file import JournalFile
+from argosy.records.replay import Replay
+from argosy.scenarios.loader import load
+
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
+_LOCATED: Final = re.compile(r", (\S+:\d+ in \w+): ")
+_NAMED: Final = re.compile(r"\S*\d\S*")
+
+
+class TrialResult(msgspec.Struct, frozen=True):
+    findings: list[Finding]
+    #: Of the journal; empty if there is none.
+    digest: str = ""
+
+
+def run_trial(file: Path, world: CampaignWorld, *, is_judged: bool = True) -> TrialResult:
+    """Runs the scenario in `file`. A mistake in the file is an `ArgosyError`; one of an engine or of
+    Argosy is a finding. Without `is_judged`, only the journal's digest counts."""
+    scenario = load(file)
+    engines = find_engines(scenario.engine_names())
+    try:
+        recording = world.run(scenario, engines)
+    except Exception as error:
+        return TrialResult([failure(error)])
+    digest = hashlib.blake2b(recording.journal, digest_size=16).hexdigest()
+    if not is_judged:
+        return TrialResult([], digest)
+    return TrialResult(judge(scenario, engines, recording, is_exact=world.is_exact), digest)
+
+
+def judge(
+    scenario: Scenario,
+    engines: Mapping[str, type[Engine]],
+    recording: Recording,
+    *,
+    is_exact: bool = True,
+) -> list[Finding]:
+    """What is wrong with a run, from its scenario and its journal."""
+    journal = JournalFile(recording.journal)
+    recount = Recount(scenario, engines, is_exact=is_exact)
+    rules = [rule(recount) for rule in RULES]
+    recount.read(journal.records(), rules)
+    last = [rule(recount) for rule in RULES_AT_THE_END]
+    recount.finish(recording.ended_at, (*rules, *last))
+    _compare_counts(recount, recording.counts)
+    findings = list(recount.findings.values())
+    return findings + _replayed(journal, engines)
+
+
+def _compare_counts(recount: Recount, counts: Mapping[Where, int] | None) -> None:
+    if counts is None:
+        return
+    found = dict.fromkeys(Where, 0)
+    for _, held in recount.own_tasks():
+        found[held.where] += 1
+    for where, count in counts.items():
+        if found[where] != count:
+            told = f"{count} tasks are {where.value} to the world, {found[where]} to its journal"
+            recount.complain("miscounted", where.value, told)
+
+
+def _replayed(journal: JournalFile, engines: Mapping[str, type[Engine]]) -> list[Finding]:
+    try:
+        Replay(journal, engines).run()
+    except ReplayDiverged as error:
+        return [Finding("replay", "diverged", str(error))]
+    except Exception as error:
+        failed = failure(error)
+        return [Finding("replay", failed.kind, failed.detail)]
+    return []
+
+
+def failure(error: Exception) -> Finding:
+    """An error that ended a run."""
+    if isinstance(error, EngineFault):
+        place = _LOCATED.search(str(error))
+        cause = type(error.__cause__).__name__ if error.__cause__ is not None else ""
+        # Without a place, the sentence tells one mistake from another, but for names and numbers.
+        kind = f"{cause} {place[1]}" if place else _NAMED.sub("_", _QUOTED.sub("_", error.problem))
+        return Finding("engine-fault", kind, str(error))
+    kind = f"{type(error).__name__} {locate(error)}"
+    told = f"{type(error).__name__}: {error}, {locate(error)}"
+    if isinstance(error, ArgosyError):
+        return Finding("crash", kind, told)
+    return Finding("crash", kind, f"{told}\n{traceback.format_exc()}")

@@ -1,0 +1,74 @@
+"""Worlds that a campaign can drive. A world runs a scenario and gives back what it recorded.
+
+Nothing else is asked of a world, so that one of real machines can be driven as well: it submits the jobs
+of the scenario, causes its faults as far as it can, and ends at its horizon.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+import msgspec
+
+from argosy.campaign.recount import Where
+from argosy.engines.api import Engine
+from argosy.host.journal import Journal
+from argosy.model.errors import UnknownName
+from argosy.model.scenario import Scenario
+from argosy.testing.scripted_world import ScriptedWorld
+from argosy.worlds.sim import SimulatedWorld
+
+
+class Recording(msgspec.Struct, frozen=True):
+    journal: bytes
+    ended_at: int
+    #: How many tasks are in each state, as the world counts them; none if it does not.
+    counts: dict[Where, int] | None = None
+
+
+class CampaignWorld(Protocol):
+    @property
+    def is_exact(self) -> bool:
+        """Whether tasks run just as long as the scenario says."""
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the same scenario gives the same journal again."""
+
+    def run(self, scenario: Scenario, engines: Mapping[str, type[Engine]]) -> Recording: ...
+
+
+class HostedWorld(msgspec.Struct, frozen=True):
+    """One of the worlds that run a host in this process, in virtual time."""
+
+    kind: type[SimulatedWorld] | type[ScriptedWorld]
+    is_exact: bool
+    repeats: bool = True
+
+    def run(self, scenario: Scenario, engines: Mapping[str, type[Engine]]) -> Recording:
+        stream = io.BytesIO()
+        journal = Journal(stream)
+        world = self.kind(scenario, engines, journal)
+        world.run()
+        journal.flush()
+        found = world.host.board.counts().tolist()
+        counts = dict(zip(Where, found, strict=True))
+        ended_at = world.runtime.now
+        if world.runtime.open_tasks and scenario.horizon is not None:
+            ended_at = max(ended_at, scenario.horizon)
+        return Recording(stream.getvalue(), ended_at, counts)
+
+
+WORLDS: Final[dict[str, CampaignWorld]] = {
+    "simulated": HostedWorld(SimulatedWorld, is_exact=True),
+    #: Reports come late and twice, some are lost, and tries fail.
+    "scripted": HostedWorld(ScriptedWorld, is_exact=False),
+}
+
+
+def find_world(name: str) -> CampaignWorld:
+    if name not in WORLDS:
+        raise UnknownName("world", name, WORLDS)
+    return WORLDS[name]

@@ -1,0 +1,59 @@
+"""Settings of engines that do not fit the cell or the jobs, found before the run begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from argosy.engines.api import ChecksSettings, Engine, RunFacts
+from argosy.host.scheduler import make_settings
+from argosy.model.errors import SettingError
+from argosy.model.machines import MACHINE_GROUP
+from argosy.model.resources import dimensions_of
+from argosy.model.scenario import Scenario
+from argosy.workloads.tables import Misfit, Path, path_text
+
+
+def check_engines(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> None:
+    """Raises `Misfit` with the path in the scenario file."""
+    facts: RunFacts | None = None
+    for index, entry in enumerate(scenario.fleet):
+        engine = engines[entry.engine]
+        known: object = engine
+        if not isinstance(known, ChecksSettings):
+            continue
+        facts = facts or _facts_of(scenario)
+        found = known.mismatch(make_settings(engine, entry.settings), facts)
+        if found is not None:
+            place: Path = ("fleet", index, "settings", *found.place)
+            raise Misfit(
+                SettingError(found.problem, expected=found.expected, hint=found.hint), place
+            )
+
+
+def require_fitting(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> None:
+    """As `check_engines`, for a scenario that comes from no file."""
+    try:
+        check_engines(scenario, engines)
+    except Misfit as misfit:
+        raise misfit.error.located(field=path_text(misfit.path)) from None
+
+
+def _facts_of(scenario: Scenario) -> RunFacts:
+    cell = scenario.cell
+    overlapping = {
+        group
+        for machine in cell.machines
+        for group, sets in machine.joins.items()
+        if len(set(sets)) > 1
+    }
+    return RunFacts(
+        dimensions=dimensions_of(machine.capacity for machine in cell.machines),
+        machines=len(cell.machines),
+        groups={
+            MACHINE_GROUP: len(cell.machines),
+            **{group.name: len(group.sets) for group in cell.groups},
+        },
+        overlapping=frozenset(overlapping),
+        constraints=cell.constraints,
+        jobs=[made.job for made in scenario.jobs],
+    )

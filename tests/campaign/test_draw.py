@@ -1,0 +1,171 @@
+"""Scenarios that campaigns draw."""
+
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+
+import pytest
+
+from argosy.campaign.dice import FEATURES
+from argosy.campaign.draw import ScenarioSource
+from argosy.campaign.settings import draw_settings, values_of
+from argosy.engines.registry import ENGINES
+from argosy.model.errors import UnknownName
+from argosy.model.machines import GroupName
+from argosy.model.scenario import Fault
+from argosy.scenarios.loader import load
+from argosy.scenarios.toml_text import to_toml
+
+MANY = 250
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    source = ScenarioSource(5, ENGINES)
+    return [source.draw(number).document for number in range(MANY)]
+
+
+@pytest.fixture(scope="module")
+def loaded(drawn, tmp_path_factory):
+    file = tmp_path_factory.mktemp("drawn") / "scenario.toml"
+    scenarios = []
+    for document in drawn:
+        file.write_text(to_toml(document))
+        scenarios.append(load(file))
+    return scenarios
+
+
+def test_what_is_drawn_is_written_and_loads(drawn, loaded) -> None:
+    assert [scenario.name for scenario in loaded] == [document["name"] for document in drawn]
+    assert all(tomllib.loads(to_toml(document)) == document for document in drawn)
+
+
+def test_the_same_seed_draws_the_same_in_another_process(drawn) -> None:
+    code = (
+        "from argosy.campaign.draw import ScenarioSource\n"
+        "from argosy.engines.registry import ENGINES\n"
+        "source = ScenarioSource(5, ENGINES)\n"
+        "print([source.draw(number).document for number in range(20)])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONHASHSEED": "77"}
+    )
+    assert done.stdout.strip() == repr(drawn[:20])
+
+
+def test_another_seed_draws_something_else(drawn) -> None:
+    assert ScenarioSource(6, ENGINES).draw(0).document["workload"] != drawn[0]["workload"]
+
+
+def test_every_engine_has_its_turn_alone_and_in_mixed_fleets(drawn) -> None:
+    alone, mixed = Counter(), Counter()
+    for document in drawn:
+        engines = {entry["engine"] for entry in document["fleet"]}
+        (alone if len(engines) == 1 else mixed).update(engines)
+    assert set(alone) == set(mixed) == set(ENGINES)
+
+
+def test_every_kind_of_fault_is_drawn(loaded) -> None:
+    kinds = {type(fault) for scenario in loaded for fault in scenario.faults}
+    assert kinds == set(Fault.__args__)
+
+
+def test_scenarios_have_all_that_a_scenario_can_have(loaded) -> None:
+    jobs = [made for scenario in loaded for made in scenario.jobs]
+    groups = [group for made in jobs for group in made.groups]
+    entries = [entry for scenario in loaded for entry in scenario.fleet]
+    assert any(scenario.federation for scenario in loaded)
+    assert any(scenario.machines.steal for scenario in loaded)
+    assert any(scenario.machines.limit for scenario in loaded)
+    assert len({type(scenario.network.latency) for scenario in loaded}) == 3
+    assert len({type(entry.decision_time) for entry in entries}) == 3
+    assert any(made.job.gang for made in jobs)
+    assert any(made.job.activities for made in jobs)
+    assert any(c.hard for made in jobs for c in made.job.constraints)
+    assert any(made.is_endless for made in jobs)
+    assert any(truth.durations == (0,) for made in jobs for truth in made.truth)
+    assert any(group.requires for group in groups)
+    assert any(group.request.extras for group in groups)
+    assert any(entry.limits.jobs for entry in entries)
+    assert any(entry.takes.kinds for entry in entries)
+    assert any(entry.replicas > 1 for entry in entries)
+
+
+def present(document) -> set[str]:
+    """Some of the features that a document has."""
+    found = {fault["kind"] for fault in document.get("faults", ())}
+    found |= {key for job in document["workload"]["jobs"] for key in job}
+    found |= {key for entry in document["fleet"] for key in entry}
+    found |= {*document, *document.get("machines", {}), *document.get("network", {})}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("feature", "gone"),
+    [
+        ("clusters", "clusters"),
+        ("gangs", "gang"),
+        ("constraints", "constraints"),
+        ("limits", "limits"),
+        ("replicas", "replicas"),
+        ("stealing", "steal"),
+        ("queue-limits", "limit"),
+        ("drains", "machine-drain"),
+        ("partitions", "partition"),
+        ("latency", "latency"),
+        ("precedence", "precedence"),
+    ],
+)
+def test_a_feature_can_be_left_out_without_changing_the_others(drawn, feature, gone) -> None:
+    source = ScenarioSource(5, ENGINES, without=frozenset({feature}))
+    documents = [source.draw(number).document for number in range(80)]
+    assert any(gone in present(document) for document in drawn[:80])
+    assert not any(gone in present(document) for document in documents)
+    if feature in ("stealing", "latency", "drains", "queue-limits"):
+        pairs = zip(documents, drawn, strict=False)
+        assert all(mine["workload"] == other["workload"] for mine, other in pairs)
+
+
+def test_everything_can_be_left_out(tmp_path) -> None:
+    source = ScenarioSource(5, ENGINES, without=frozenset(FEATURES))
+    file = tmp_path / "scenario.toml"
+    for number in range(40):
+        file.write_text(to_toml(source.draw(number).document))
+        assert load(file).faults == ()
+
+
+def test_an_unknown_feature_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'gangs'"):
+        ScenarioSource(1, ENGINES, without=frozenset({"gang"}))
+
+
+def test_a_given_fleet_is_used_as_it_is_with_jobs_of_its_kinds() -> None:
+    fleet = [{"name": "only", "engine": "omega", "replicas": 2, "takes": {"kinds": ["query"]}}]
+    source = ScenarioSource(5, {"omega": ENGINES["omega"]}, fleet=fleet)
+    for number in range(10):
+        document = source.draw(number).document
+        assert document["fleet"] == fleet
+        assert {job["kind"] for job in document["workload"]["jobs"]} == {"query"}
+
+
+def test_most_settings_of_every_engine_are_drawn() -> None:
+    import msgspec
+
+    from argosy.campaign.dice import Dice
+    from argosy.model.random import Random
+
+    for name, engine in ENGINES.items():
+        dice = Dice(Random(1))
+        seen = {
+            key
+            for number in range(200)
+            for key in draw_settings(dice.part(str(number)), engine, ["machine", "rack"])
+        }
+        fields = msgspec.structs.fields(engine.settings_type)
+        can = {f.encode_name for f in fields if values_of(f.type, f.default, ["rack"])}
+        assert can <= seen, (name, can - seen)
+
+
+def test_settings_that_name_a_node_group_name_one_of_the_cell() -> None:
+    assert values_of(GroupName, "", ["machine", "zone"]) == ["", "machine", "zone"]

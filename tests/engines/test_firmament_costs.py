@@ -1,0 +1,82 @@
+"""Costs stay in range, whatever machines have and tasks ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flow_bench import Bench
+
+from argosy.engines.registry import ENGINES
+from argosy.host.records import PlacedRecord
+from argosy.model.machines import Machine
+from argosy.model.resources import Resources
+from argosy.model.scenario import CellSpec, MachineResize
+from argosy.testing.builders import GIB, SECOND, job, scenario
+from argosy.testing.conformance import RUNNING, ConformanceRun
+
+POLICIES = ["load-spreading", "quincy", "network-aware", "multi-dimensional"]
+LARGE: dict[str, Any] = dict.fromkeys(
+    ("per_task", "waiting", "per_second", "per_precedence", "preemption", "migration", "fairness"),
+    1000000,
+)
+
+
+def linked_machines(count: int) -> CellSpec:
+    capacity = Resources(4_000, 8 * GIB, {"bandwidth": 1_000})
+    return CellSpec(machines=tuple(Machine(f"m{i}", capacity) for i in range(count)))
+
+
+def run(engine: str, policy: str, request: Resources, **fields: Any) -> ConformanceRun:
+    ordinary = Resources(250, 4 * GIB, {"bandwidth": 10})
+    jobs = [
+        job("first", 2, request=ordinary, seconds=None),
+        job("second", 2, request=request, seconds=None, submit=2),
+    ]
+    settings = {"policy": policy, **fields.pop("settings", {})}
+    spec = scenario(
+        engine,
+        jobs,
+        replicas=1,
+        settings=settings,
+        cell=linked_machines(3),
+        horizon=10 * SECOND,
+        **fields,
+    )
+    return ConformanceRun(ENGINES[engine], spec)
+
+
+@pytest.mark.parametrize("engine", ["firmament", "quincy"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_machine_may_lose_all_it_has_of_a_resource(engine: str, policy: str) -> None:
+    resize = MachineResize(machine="m1", at=SECOND, capacity=Resources(4_000))
+    trial = run(engine, policy, Resources(250, 2 * GIB, {"bandwidth": 5}), faults=(resize,))
+    assert trial.counts[RUNNING] == 4
+    (line,) = trial.of(PlacedRecord, "second")
+    assert 1 not in line.machines
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    "request_",
+    [Resources(2**53), Resources(1, 2**53), Resources(1, 1, {"bandwidth": 2**53})],
+    ids=["cpu", "memory", "bandwidth"],
+)
+def test_a_task_larger_than_any_machine_waits(policy: str, request_: Resources) -> None:
+    trial = run("firmament", policy, request_)
+    assert trial.counts[RUNNING] == 2
+    trial.require_accounted_for()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_tasks_that_ask_for_nothing_fit_at_the_largest_costs(policy: str) -> None:
+    trial = run("firmament", policy, Resources(), settings=LARGE)
+    assert trial.counts[RUNNING] == 4
+
+
+def test_the_cost_of_waiting_stops_growing_before_it_is_out_of_range() -> None:
+    bench = Bench(linked_machines(1), **LARGE)
+    bench.add(job("large", 1, cpu=5_000))
+    bench.solve()
+    bench.now = 10 * 365 * 86_400 * SECOND
+    assert bench.solve() <= 2**40 + 2_000_000

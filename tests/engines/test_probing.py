@@ -1,0 +1,113 @@
+"""Engines that probe, as functions from events to effects: how many machines they ask, and which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from argosy.cell import Cell
+from argosy.engines.api import Context
+from argosy.engines.eagle import Eagle
+from argosy.engines.hawk import Hawk
+from argosy.engines.shared.long_short import HybridScheduler
+from argosy.engines.sparrow import Sparrow
+from argosy.host.scheduler import make_settings
+from argosy.model.effects import AskQueues, Enqueue, Probe
+from argosy.model.events import JobSubmitted, MachineLost, QueuesReported
+from argosy.model.machines import Machine
+from argosy.model.random import Random
+from argosy.model.resources import Resources
+from argosy.model.tasks import first_tasks
+from argosy.model.transactions import OPERATOR, AddMachine, RemoveMachine, Transaction
+from argosy.model.truth import SimulatedJob
+from argosy.testing.builders import GIB, SECOND, job
+
+Prober = type[Sparrow] | type[Hawk] | type[Eagle]
+EVERY_PROBER = pytest.mark.parametrize("engine", [Sparrow, Hawk, Eagle])
+CUTOFF = 60 * SECOND
+
+
+def a_cell(count: int, **attributes: dict[str, str]) -> Cell:
+    """Machines m0, m1 and so on; `attributes` of some by name."""
+    cell = Cell(("cpu", "memory"), {})
+    for at in range(count):
+        name = f"m{at}"
+        machine = Machine(name, Resources(4_000, 16 * GIB), attributes.get(name, {}))
+        cell.commit(Transaction(OPERATOR, machines=(AddMachine(machine),)))
+    return cell
+
+
+def an_engine(engine: Prober, **settings: Any) -> Sparrow | HybridScheduler:
+    if engine is not Sparrow:
+        settings = {"cutoff": CUTOFF, **settings}
+    return engine(make_settings(engine, settings), Context("s", (), Random(1)))
+
+
+def placed(
+    engine: Sparrow | HybridScheduler,
+    cell: Cell,
+    submission: SimulatedJob,
+    number: int = 0,
+    *,
+    lengths: list[int] | None = None,
+    waits: list[int] | None = None,
+) -> Any:
+    """The only effect that a job has, once machines have said how many long tasks they have."""
+    tasks = first_tasks(number, submission.tasks)
+    (effect,) = engine.handle(JobSubmitted(submission.job, number, tasks), cell, 0)
+    if isinstance(effect, AskQueues):
+        told = [np.array(x or [0] * cell.machines, np.int64) for x in (lengths, waits)]
+        (effect,) = engine.handle(QueuesReported(effect.token, *told), cell, 0)
+    return effect
+
+
+@EVERY_PROBER
+@pytest.mark.parametrize(("tasks", "probes"), [(1, 5), (2, 5), (3, 6)])
+def test_a_small_job_sends_the_least_number_of_probes(
+    engine: Prober, tasks: int, probes: int
+) -> None:
+    probe = placed(an_engine(engine, ratio=2, least=5), a_cell(8), job("a", tasks, seconds=1))
+    assert isinstance(probe, Probe)
+    assert len(probe.machines) == probes
+
+
+@EVERY_PROBER
+def test_a_lost_machine_is_not_probed_any_more(engine: Prober) -> None:
+    made, cell = an_engine(engine), a_cell(4)
+    before = placed(made, cell, job("a", 4, seconds=1))
+    assert set(before.machines.tolist()) == {0, 1, 2, 3}
+    cell.commit(Transaction(OPERATOR, machines=(RemoveMachine(1),)))
+    made.handle(MachineLost(1), cell, 0)
+    after = placed(made, cell, job("b", 4, seconds=1), 1)
+    assert set(after.machines.tolist()) == {0, 2, 3}
+
+
+def test_eagle_sends_refused_probes_to_other_machines_without_long_tasks() -> None:
+    """Ten machines, of which the first is for short jobs only and four have long tasks."""
+    lengths = [0, 1, 1, 1, 1, 0, 0, 0, 0, 0]
+    eagle = an_engine(Eagle, long_share=0.9)
+    probed = placed(eagle, a_cell(10), job("a", 5, seconds=1), lengths=lengths).machines
+    counts = np.bincount(probed, minlength=10)
+    assert counts[1:5].tolist() == [0] * 4
+    assert (counts[[0, 5, 6, 7, 8, 9]] >= 1).all()
+    # Four were refused; no two of them go to the same machine while there are others.
+    assert counts.max() == 2
+
+
+def test_where_all_machines_have_long_tasks_eagle_probes_those_for_short_jobs() -> None:
+    eagle = an_engine(Eagle, long_share=0.8)
+    probed = placed(eagle, a_cell(10), job("a", 5, seconds=1), lengths=[1] * 10).machines
+    assert np.bincount(probed, minlength=10).tolist() == [5, 5] + [0] * 8
+
+
+@pytest.mark.parametrize("engine", [Hawk, Eagle])
+def test_long_tasks_go_only_to_machines_that_have_what_they_require(engine: Prober) -> None:
+    cell = a_cell(5, m3={"disk": "ssd"}, m4={"disk": "ssd"})
+    long = job("long", 4, seconds=100, requires={"disk": "ssd"})
+    waits = [0, 0, 0, 200 * SECOND, 300 * SECOND]
+    enqueued = placed(an_engine(engine, long_share=1.0), cell, long, waits=waits)
+    assert isinstance(enqueued, Enqueue)
+    # Waits of 200 and 300 s, then both at 300 s, and one at 400 s.
+    assert sorted(enqueued.machines.tolist()) == [3, 3, 4, 4]
