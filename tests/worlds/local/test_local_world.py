@@ -17,7 +17,7 @@ from argosy.model.scenario import CellSpec, FleetEntry
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
 from argosy.worlds.local.store import Store, StoreError
-from argosy.worlds.local.world import ClusterSpec, LocalWorld, TryEnd
+from argosy.worlds.local.world import ClusterSpec, LocalWorld, TryResult
 
 SECOND = 1_000_000
 
@@ -29,7 +29,7 @@ class ScriptedProcesses:
         self.running: dict[int, tuple[str, int, str]] = {}
         self.launched: list[int] = []
         self.stopped: list[int] = []
-        self.ends: dict[int, TryEnd] = {}
+        self.ends: dict[int, TryResult] = {}
 
     def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
         assert number not in self.launched, "a try is launched twice"
@@ -40,7 +40,7 @@ class ScriptedProcesses:
         self.running.pop(number, None)
         self.stopped.append(number)
 
-    def adopt(self, number: int) -> TryEnd | bool:
+    def adopt(self, number: int) -> TryResult | bool:
         return self.ends.get(number, number in self.running)
 
 
@@ -82,7 +82,7 @@ class LocalBench:
 
     def end(self, number: int, status: int = 0) -> None:
         del self.processes.running[number]
-        self.processes.ends[number] = TryEnd(status, "" if status == 0 else "it failed")
+        self.processes.ends[number] = TryResult(status, "" if status == 0 else "it failed")
         self.world.ended(number, self.processes.ends[number])
 
     def end_all(self) -> None:
@@ -158,7 +158,7 @@ def test_a_server_that_was_killed_goes_on_with_what_ran_and_what_waits(bench: Lo
     bench.kill()
     ended, *_ = list(bench.processes.running)
     del bench.processes.running[ended]
-    bench.processes.ends[ended] = TryEnd(0)
+    bench.processes.ends[ended] = TryResult(0)
     before = len(bench.processes.launched)
     bench.start()
     bench.go(1)

@@ -77,14 +77,14 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     audit: bool = False
 
 
-class TryEnd(msgspec.Struct, frozen=True):
+class TryResult(msgspec.Struct, frozen=True):
     """How a process ended. `status` is its exit code, or minus the signal that killed it."""
 
     status: int
     reason: str = ""
 
 
-class Processes(Protocol):
+class TryRunner(Protocol):
     """Runs tries as processes that outlive the server."""
 
     def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
@@ -93,7 +93,7 @@ class Processes(Protocol):
     def stop(self, number: int) -> None:
         """Stops a try, with the grace its job allows. Its end is of no interest any more."""
 
-    def adopt(self, number: int) -> TryEnd | bool:
+    def adopt(self, number: int) -> TryResult | bool:
         """A try of an earlier server: how it ended, or true if it runs, or false if nothing is known of
         it."""
 
@@ -196,7 +196,7 @@ class LocalWorld:
         self,
         store: Store,
         engines: Mapping[str, type[Engine]],
-        processes: Processes,
+        processes: TryRunner,
         clock: Callable[[], int],
         *,
         cluster: ClusterSpec | None = None,
@@ -268,7 +268,7 @@ class LocalWorld:
         return list(rows.values())
 
     def _begin_life(
-        self, machines: Sequence[tuple[Machine, bool]], adopt: Callable[[int], TryEnd | bool]
+        self, machines: Sequence[tuple[Machine, bool]], adopt: Callable[[int], TryResult | bool]
     ) -> None:
         """A new host, which goes on with all jobs that are not over."""
         open_rows = sorted(self.projection.by_id.values(), key=lambda row: row.seq)
@@ -312,8 +312,8 @@ class LocalWorld:
             self.ended(number, end)
 
     def _restore(
-        self, row: JobRow, adopt: Callable[[int], TryEnd | bool]
-    ) -> list[tuple[int, TryEnd]]:
+        self, row: JobRow, adopt: Callable[[int], TryResult | bool]
+    ) -> list[tuple[int, TryResult]]:
         """Tasks go on whose processes do, or have ended meanwhile; the others are pending."""
         numbers = {machine.name: at for at, machine in enumerate(self.projection.machines)}
         running: dict[int, tuple[int, int]] = {}
@@ -328,7 +328,7 @@ class LocalWorld:
                     self._unsaved.stops.append(task.try_number)
                 continue
             running[index] = (numbers[task.machine], task.try_number)
-            if isinstance(found, TryEnd):
+            if isinstance(found, TryResult):
                 ends.append((task.try_number, found))
         state = replace(
             row.as_left(),
@@ -456,7 +456,7 @@ class LocalWorld:
         self._unsaved.cluster = self.cluster
         self.commit()
 
-    def ended(self, number: int, end: TryEnd) -> None:
+    def ended(self, number: int, end: TryResult) -> None:
         """A process has ended. A service that dies starts again where it is."""
         live = self.tries.get(number)
         if live is None:
