@@ -256,6 +256,30 @@ class Campaign:
             self._lanes.put(lane)
 
 
+def merged(results: Sequence[CampaignResult]) -> CampaignResult:
+    """The result of several campaigns, one after the other, as that of one."""
+    rows: dict[str, RowCount] = {}
+    failures: dict[tuple[str, str, str], CampaignFailure] = {}
+    for result in results:
+        for row in result.rows:
+            count = rows.setdefault(row.engine, RowCount())
+            count.runs += row.runs
+            count.failed += row.failed
+            count.checks.update(row.checks)
+        for failure in result.failures:
+            key = (failure.engine, failure.check, failure.kind)
+            known = failures.setdefault(key, failure)
+            if known is not failure:
+                times = known.times + failure.times
+                failures[key] = msgspec.structs.replace(known, times=times)
+    return CampaignResult(
+        world=results[0].world,
+        rows=[rows[name].row(name) for name in sorted(rows, key=lambda name: name == MIXED)],
+        failures=list(failures.values()),
+        seconds=sum(result.seconds for result in results),
+    )
+
+
 def row_of(scenario: DrawnScenario) -> str:
     engines = scenario.engines
     return engines[0] if len(engines) == 1 else MIXED

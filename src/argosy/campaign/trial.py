@@ -15,7 +15,7 @@ from argosy.campaign.findings import Finding
 from argosy.campaign.recount import Recount, Where
 from argosy.campaign.rules import RULES
 from argosy.campaign.waiting import RULES_AT_THE_END
-from argosy.campaign.worlds import CampaignWorld, Recording
+from argosy.campaign.worlds import CampaignWorld, WorldRecording
 from argosy.engines.api import Engine
 from argosy.engines.faults import locate
 from argosy.engines.registry import find_engines
@@ -54,7 +54,7 @@ def run_trial(file: Path, world: CampaignWorld, *, is_judged: bool = True) -> Tr
 def judge(
     scenario: Scenario,
     engines: Mapping[str, type[Engine]],
-    recording: Recording,
+    recording: WorldRecording,
     *,
     is_exact: bool = True,
 ) -> list[Finding]:
