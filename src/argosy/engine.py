@@ -41,6 +41,7 @@ from argosy.model.effects import (
     Think,
     WakeMe,
 )
+from argosy.model.errors import SettingError
 from argosy.model.events import (
     Committed,
     Decision,
@@ -146,6 +147,7 @@ __all__ = [
     "Sample",
     "SampleReturned",
     "Send",
+    "SettingError",
     "Settings",
     "ShapeArray",
     "Snapshot",
