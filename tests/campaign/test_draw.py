@@ -16,6 +16,7 @@ from argosy.model.machines import GroupName
 from argosy.model.scenario import Fault
 from argosy.scenarios.loader import load
 from argosy.scenarios.toml_text import to_toml
+from argosy.solvers.flow import Algorithm
 
 MANY = 250
 
@@ -165,6 +166,11 @@ def test_most_settings_of_every_engine_are_drawn() -> None:
         fields = msgspec.structs.fields(engine.settings_type)
         can = {f.encode_name for f in fields if values_of(f.type, f.default, ["rack"])}
         assert can <= seen, (name, can - seen)
+
+
+def test_what_does_not_repeat_is_not_drawn() -> None:
+    assert "race" not in values_of(Algorithm, Algorithm.AUTO, [])
+    assert "cost-scaling" in values_of(Algorithm, Algorithm.AUTO, [])
 
 
 def test_settings_that_name_a_node_group_name_one_of_the_cell() -> None:
