@@ -135,9 +135,7 @@ def test_the_number_of_workers_does_not_change_the_result() -> None:
 
 #: Scenarios of the fixed part that fail, and why. It is to be empty: an entry goes when what it is about
 #: has been mended. More scenarios are checked by raising `FIXED_RUNS`.
-STILL_FAILING: dict[int, str] = {
-    46: "mesos does not say why a job waits while no machine has room",
-}
+STILL_FAILING: dict[int, str] = {}
 FIXED_SEED = 2
 FIXED_RUNS = 63
 
