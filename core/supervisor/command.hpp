@@ -85,7 +85,7 @@ class Command {
     if (input < 0 || ::dup2(input, 0) < 0) return Step::input;
     if (::dup2(pipes.output, 1) < 0 || ::dup2(pipes.errors, 2) < 0) return Step::pipes;
     if (!limit()) return Step::limits;
-    for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+    default_signals();
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -93,6 +93,19 @@ class Command {
     ::environ = environment_.data();
     ::execvp(arguments_[0], arguments_.data());
     return Step::execute;
+  }
+
+  // By the system call: the C library hides two signals of its own, which its posix_spawn has ignored.
+  static void default_signals() {
+    struct {
+      void* handler;
+      unsigned long flags;
+      void* restorer;
+      std::uint64_t mask;
+    } const by_default{};
+    for (int signal = 1; signal <= 64; ++signal) {
+      ::syscall(SYS_rt_sigaction, signal, &by_default, nullptr, sizeof by_default.mask);
+    }
   }
 
   bool limit() const {

@@ -17,6 +17,7 @@ from argosy.worlds.local import (
     TrySpec,
     TryState,
     TryStatus,
+    sweep,
 )
 
 #: Seconds. Far more than anything here takes; reached only if something is broken.
@@ -67,13 +68,32 @@ class Bench:
         assert end is not None
         return end
 
+    def all_over(self, tries: list[SupervisedTry]) -> dict[str, TryStatus]:
+        """As a server does it: hears reports, and sweeps for those that were lost."""
+        over: dict[str, TryStatus] = {}
+        deadline = time.monotonic() + PATIENCE
+        while len(over) < len(tries):
+            assert time.monotonic() < deadline, f"{len(over)} of {len(tries)} are over"
+            select.select([self.socket], [], [], 0.05)
+            named = {report.name for report in self.socket.pending()}
+            left = [each for each in tries if each.name not in over]
+            heard = [each for each in left if each.name in named]
+            over |= {each.name: status for each, status in sweep(heard or left)}
+        return over
+
     def close(self) -> None:
         for each in self.tries.values():
             each.kill()
             await_exit(each)
             each.clear_leftovers()
-        self.launcher.reap()
+        self.reap_all()
         self.socket.close()
+
+    def reap_all(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while self.launcher.reap():
+            assert time.monotonic() < deadline
+            os.sched_yield()
 
 
 def await_exit(each: SupervisedTry) -> TryStatus:

@@ -6,6 +6,7 @@ segments are dropped: a reader that follows a stream asks again from where the l
 
 from __future__ import annotations
 
+import itertools
 import os
 
 import msgspec
@@ -36,7 +37,8 @@ def read_output(directory: str, stream: str, start: int = 0, limit: int = 1 << 2
     position = start
     parts: list[bytes] = []
     taken = 0
-    for begin, following in _spans(segment_starts(directory, stream)):
+    starts = segment_starts(directory, stream)
+    for begin, following in itertools.zip_longest(starts, starts[1:]):
         if (following is not None and following <= start) or taken >= limit:
             continue
         if not parts:
@@ -56,8 +58,3 @@ def read_output(directory: str, stream: str, start: int = 0, limit: int = 1 << 2
             parts.append(data)
             taken += len(data)
     return OutputPart(position if parts else start, b"".join(parts))
-
-
-def _spans(starts: list[int]) -> list[tuple[int, int | None]]:
-    following: list[int | None] = [*starts[1:], None]
-    return list(zip(starts, following, strict=True))
