@@ -108,6 +108,14 @@ class Command {
     }
   }
 
+  // Where each session is scheduled as a group, niceness counts inside of it only; the group has its own.
+  bool be_nice() const {
+    if (::setpriority(PRIO_PROCESS, 0, static_cast<int>(spec_.nice)) != 0) return false;
+    const Descriptor group(::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC));
+    if (group.is_open()) write_all(group.get(), std::to_string(spec_.nice));
+    return true;
+  }
+
   bool limit() const {
     const rlimit no_core{0, 0};
     rlimit files = open_files_;
@@ -118,7 +126,7 @@ class Command {
       const rlimit data{static_cast<rlim_t>(spec_.memory_bytes), static_cast<rlim_t>(spec_.memory_bytes)};
       if (::setrlimit(RLIMIT_DATA, &data) != 0) return false;
     }
-    if (spec_.nice != 0 && ::setpriority(PRIO_PROCESS, 0, static_cast<int>(spec_.nice)) != 0) return false;
+    if (spec_.nice != 0 && !be_nice()) return false;
     if (spec_.cpus.empty()) return true;
     cpu_set_t cpus;
     CPU_ZERO(&cpus);

@@ -121,7 +121,7 @@ def test_the_directory_of_a_try_must_be_private(tmp_path):
     directory.mkdir(mode=0o755)
     directory.chmod(0o755)
     spec = TrySpec(name="a", command=("true",))
-    with pytest.raises(SupervisorError, match="not private.*0700"):
+    with pytest.raises(SupervisorError, match=r"not private.*0700"):
         Launcher().launch(directory, spec)
     with pytest.raises(SupervisorError, match="No such file"):
         Launcher().launch(tmp_path / "nowhere", spec)

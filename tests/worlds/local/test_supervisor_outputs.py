@@ -1,6 +1,7 @@
 """What is kept of what commands write."""
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -79,9 +80,8 @@ def shared(tmp_path_factory):
 WRITER = """
 import os, sys
 chunks, lines, total = (eval(each) for each in sys.argv[1:])
-text = b""
-while len(text) < total:
-    text += b"".join(b"%c" % (97 + i % 26) * (length - 1) + b"\\n" for i, length in enumerate(lines))
+block = b"".join(b"%c" % (97 + i % 26) * (size - 1) + b"\\n" for i, size in enumerate(lines))
+text = block * (total // len(block) + 1)
 at = turn = 0
 while at < total:
     size = min(chunks[turn % len(chunks)], total - at)
@@ -102,10 +102,9 @@ def test_segments_are_small_and_whole_lines(shared, chunks, lines, total, size, 
     capture = CaptureLimits(segment_bytes=size, segments=count)
     each = shared.python(WRITER, repr(chunks), repr(lines), repr(total), capture=capture)
     end = shared.ended(each)
-    written = b""
-    while len(written) < total:
-        written += b"".join(b"%c" % (97 + i % 26) * (n - 1) + b"\n" for i, n in enumerate(lines))
-    written = written[:total]
+    assert end.code == 0, (end, read_output(each.directory, "stderr"))
+    block = b"".join(b"%c" % (97 + i % 26) * (n - 1) + b"\n" for i, n in enumerate(lines))
+    written = (block * (total // len(block) + 1))[:total]
     starts = segment_starts(each.directory, "stdout")
     segments = [Path(each.directory, f"stdout.{start}").read_bytes() for start in starts]
     assert len(segments) <= count
@@ -123,3 +122,26 @@ def test_a_line_longer_than_a_segment_is_split(bench):
     starts = segment_starts(each.directory, "stdout")
     assert read_output(each.directory, "stdout").data == b"a" * 30 + b"\n" + b"x" * 250 + b"\n"
     assert starts == [0, 31, 131, 231]
+
+
+def test_a_disk_that_takes_no_more_stalls_nobody(bench):
+    """A limit on the size of files stands in for the disk: each segment fails where it is reached."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    capture = CaptureLimits(segment_bytes=10_000, segments=1_000)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, before[1]))
+    try:
+        each = bench.shell("seq 100000", capture=capture)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    end = bench.ended(each)
+    stream = end.streams["stdout"]
+    starts = segment_starts(each.directory, "stdout")
+    kept = sum(os.path.getsize(f"{each.directory}/stdout.{start}") for start in starts)
+    assert end.code == 0
+    assert stream.written == 588_895
+    assert stream.lost > 0
+    assert kept == stream.written - stream.lost
+    assert os.path.getsize(f"{each.directory}/stdout.0") == 4_096
+    whole = b"".join(b"%d\n" % n for n in range(1, 100_001))
+    first = read_output(each.directory, "stdout")
+    assert first.data == whole[:4_096]

@@ -246,8 +246,7 @@ def _read(directory: str, name: str, kind: type[S]) -> S | None:
 
 def _convert(values: object, kind: type[S], path: str) -> S:
     assert isinstance(values, dict)
-    fields = {field.name for field in msgspec.structs.fields(kind)}
-    if unknown := values.keys() - fields:
+    if unknown := values.keys() - set(kind.__struct_fields__):
         raise SupervisorError(f"unknown key {min(unknown)}", file=path)
     try:
         # Not strict: numbers are text in these files.
