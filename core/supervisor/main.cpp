@@ -2,7 +2,7 @@
 //
 // Runs the command that DIRECTORY/spec describes, keeps its outputs, cleans up after it and records its end. It
 // depends on nobody: not on the server that launched it, whose descriptors, terminal and session it gives up,
-// nor on one that listens. docs/design/0021-task-supervisors.md describes the files and what they guarantee.
+// nor on one that listens. docs/design/0023-task-supervisors.md describes the files and what they guarantee.
 //
 // The launcher blocks SIGTERM and SIGUSR1 before it starts this program, so none is lost before it listens.
 //

@@ -145,6 +145,16 @@ def test_a_missing_supervisor_is_named(monkeypatch, tmp_path):
         Launcher()
 
 
+def test_a_supervisor_that_cannot_be_started_leaves_nothing_behind(tmp_path):
+    directory = tmp_path / "try"
+    directory.mkdir(mode=0o700)
+    program = tmp_path / "program"
+    program.write_text("")
+    with pytest.raises(SupervisorError, match="no supervisor can be started: Permission denied"):
+        Launcher(program).launch(directory, TrySpec(name="a", command=("true",)))
+    assert os.listdir(directory) == []
+
+
 SENTENCES = {
     (): (
         "Memory is limited per process (RLIMIT_DATA); CPU and the number of processes are not "

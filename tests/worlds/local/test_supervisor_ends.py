@@ -17,6 +17,7 @@ from argosy.worlds.local import (
     TryState,
     read_output,
 )
+from argosy.worlds.local.processes import stat_of
 
 SECOND = 1_000_000
 
@@ -208,8 +209,23 @@ def test_a_kill_cuts_the_grace_of_a_stop_short(bench):
     assert bench.ended(each).signal == signal.SIGKILL
 
 
+def test_the_first_cause_counts(bench):
+    script = (
+        "import signal; signal.signal(15, lambda *_: print('asked', flush=True))\n"
+        "while True: signal.pause()"
+    )
+    each = bench.running(bench.python(script, timeout=SECOND // 2, grace=600 * SECOND))
+    while output_of(each) != b"asked\n":
+        assert not each.status().state.is_over
+    each.kill()
+    end = bench.ended(each)
+    assert (end.signal, end.cause) == (signal.SIGKILL, EndCause.TIMEOUT)
+
+
 def test_a_stopped_process_can_be_stopped(bench):
     each = bench.running(bench.shell("kill -STOP $$", grace=600 * SECOND))
+    while stat_of(each.status().start.pid).state != "T":
+        assert not each.status().state.is_over
     each.stop()
     assert bench.ended(each).signal == signal.SIGTERM
 

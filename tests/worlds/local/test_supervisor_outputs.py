@@ -2,15 +2,17 @@
 
 import os
 import resource
+import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from supervised import Bench
+from supervised import Bench, await_gone
 
 from argosy.worlds.local import CaptureLimits, read_output
 from argosy.worlds.local.outputs import segment_starts
+from argosy.worlds.local.records import read_start
 
 MIB = 1 << 20
 
@@ -49,10 +51,26 @@ def test_a_writer_of_200_mb_neither_stalls_nor_fills_the_disk(bench):
     assert kept.data == expected
 
 
-def test_output_in_the_pipe_at_the_end_is_not_lost(bench):
-    """The last write comes just before the end, and is as large as a pipe."""
-    each = bench.python("import os; os.write(1, b'x' * 65536); os._exit(0)")
-    assert bench.ended(each).streams["stdout"].written == 65_536
+#: Fills a large pipe and ends while its supervisor cannot run.
+FILL = """
+import fcntl, os, signal, sys
+while not os.path.exists(sys.argv[1]):
+    os.sched_yield()
+fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 20)
+os.kill(os.getppid(), signal.SIGSTOP)
+os.write(1, b"x" * (1 << 20))
+"""
+
+
+def test_output_in_the_pipe_at_the_end_is_not_lost(bench, tmp_path):
+    each = bench.python(FILL, str(tmp_path / "try-0" / "started"))
+    while (start := read_start(each.directory)) is None:
+        assert not each.status().state.is_over
+    try:
+        await_gone(start.pid)
+    finally:
+        os.kill(each.identity().pid, signal.SIGCONT)
+    assert bench.ended(each).streams["stdout"].written == 1 << 20
 
 
 def test_a_reader_can_follow_from_where_it_stopped(bench):
@@ -76,9 +94,10 @@ def shared(tmp_path_factory):
     made.close()
 
 
-#: Writes chunks with the sizes given; lines have the lengths given, over and over.
+#: Writes chunks with the sizes given, each once the one before has been read; lines have the lengths
+#: given, over and over.
 WRITER = """
-import os, sys
+import fcntl, os, sys, termios
 chunks, lines, total = (eval(each) for each in sys.argv[1:])
 block = b"".join(b"%c" % (97 + i % 26) * (size - 1) + b"\\n" for i, size in enumerate(lines))
 text = block * (total // len(block) + 1)
@@ -86,13 +105,15 @@ at = turn = 0
 while at < total:
     size = min(chunks[turn % len(chunks)], total - at)
     os.write(1, text[at:at + size])
+    while any(fcntl.ioctl(1, termios.FIONREAD, bytes(4))):
+        os.sched_yield()
     at, turn = at + size, turn + 1
 """
 
 
 @settings(max_examples=25)
 @given(
-    chunks=st.lists(st.integers(1, 700), min_size=1, max_size=3),
+    chunks=st.lists(st.integers(40, 700), min_size=1, max_size=3),
     lines=st.lists(st.integers(1, 120), min_size=1, max_size=3),
     total=st.integers(0, 6_000),
     size=st.integers(120, 1_000),

@@ -80,6 +80,36 @@ def test_processes_left_behind_may_end_in_their_own_way(bench, marker, tmp_path)
     assert (tmp_path / "out").read_text() == "bye\n"
 
 
+#: A child in a session of its own, below another, that ends in its own way.
+POLITE = """
+import os, signal, sys, time
+def leave(*_):
+    open(sys.argv[1], "w").write("bye")
+    os._exit(0)
+if os.fork() == 0:
+    if os.fork() == 0:
+        os.setsid()
+        signal.signal(signal.SIGTERM, leave)
+        print("ready", flush=True)
+        time.sleep(600)
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    os.wait()
+    os._exit(0)
+signal.signal(signal.SIGTERM, lambda *_: None)
+os.wait()
+"""
+
+
+def test_a_stop_reaches_processes_in_other_sessions(bench, marker, tmp_path):
+    said = tmp_path / "said"
+    each = bench.python(POLITE, str(said), environment=environment(marker), grace=600 * SECOND)
+    await_output(bench.running(each), b"ready\n")
+    each.stop()
+    end = bench.ended(each)
+    assert (end.outcome, end.code, end.cause) == (TryOutcome.EXITED, 0, EndCause.STOP)
+    assert said.read_text() == "bye"
+
+
 #: A process forks another and goes, as fast as it can, each in a group of its own every third time.
 STORM = """
 import os, sys

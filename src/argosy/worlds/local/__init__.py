@@ -2,7 +2,7 @@
 
 Each try of a task has a supervisor of its own, a small native program that runs the command, keeps
 its outputs, cleans up after it and records its end in the directory of the try. It outlives the
-server, and another server can adopt it. `docs/design/0021-task-supervisors.md` describes the
+server, and another server can adopt it. `docs/design/0023-task-supervisors.md` describes the
 files.
 
     spec        what to run
@@ -13,7 +13,7 @@ files.
     isolation   which limits this computer can enforce
 """
 
-from argosy.worlds.local.isolation import CgroupParent, Isolation, detect_isolation
+from argosy.worlds.local.isolation import CONTROLLERS, CgroupParent, Isolation, detect_isolation
 from argosy.worlds.local.launcher import Launcher
 from argosy.worlds.local.outputs import OutputPart, read_output
 from argosy.worlds.local.records import (
@@ -31,6 +31,7 @@ from argosy.worlds.local.spec import CaptureLimits, ProcessLimits, SupervisorErr
 from argosy.worlds.local.supervised import SupervisedTry, TryState, TryStatus
 
 __all__ = [
+    "CONTROLLERS",
     "CaptureLimits",
     "CgroupParent",
     "CommandStart",

@@ -75,9 +75,15 @@ class Launcher:
                 raise SupervisorError("the specification cannot be written", file=path)
         finally:
             os.close(file)
-        pid = os.posix_spawn(
-            self._program, [self._program, path], {}, setsigmask=BLOCKED, setsigdef=BLOCKED
-        )
+        try:
+            pid = os.posix_spawn(
+                self._program, [self._program, path], {}, setsigmask=BLOCKED, setsigdef=BLOCKED
+            )
+        except OSError as error:
+            os.unlink(f"{path}/{SPEC}")
+            raise SupervisorError(
+                f"no supervisor can be started: {error.strerror}", file=self._program
+            ) from error
         launched = SupervisedTry(path, spec.name, spec.cgroup)
         self._children[path] = (pid, launched)
         return launched
