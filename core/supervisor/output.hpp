@@ -49,8 +49,7 @@ class CapturedStream {
         append(data);
         return;
       }
-      const std::size_t newline = data.substr(0, room).rfind('\n');
-      std::size_t part = newline == std::string_view::npos ? 0 : newline + 1;
+      std::size_t part = end_of_last_line(data.substr(0, room));
       const std::int64_t unfinished = total_ - line_start_;
       if (part == 0 && line_start_ > starts_.back() && unfinished <= kLongestCarry) {
         if (!carry(static_cast<std::size_t>(unfinished))) return lose(data.size());
@@ -68,6 +67,14 @@ class CapturedStream {
   static constexpr Micros kPauseAfterError = kSecond / 10;
 
   std::string segment_name(std::int64_t start) const { return name_ + "." + std::to_string(start); }
+
+  // 0 if there is no newline. Much faster than `rfind`, byte by byte.
+  static std::size_t end_of_last_line(std::string_view data) {
+    const void* const newline = ::memrchr(data.data(), '\n', data.size());
+    return newline == nullptr
+               ? 0
+               : static_cast<std::size_t>(static_cast<const char*>(newline) - data.data()) + 1;
+  }
 
   bool open_segment() {
     if (retry_at_ > 0 && steady_clock() < retry_at_) return false;
@@ -101,10 +108,8 @@ class CapturedStream {
         return false;
       }
       const auto size = static_cast<std::size_t>(written);
-      const std::size_t newline = data.substr(0, size).rfind('\n');
-      if (newline != std::string_view::npos) {
-        line_start_ = total_ + static_cast<std::int64_t>(newline) + 1;
-      }
+      const std::size_t whole_lines = end_of_last_line(data.substr(0, size));
+      if (whole_lines > 0) line_start_ = total_ + static_cast<std::int64_t>(whole_lines);
       total_ += written;
       data.remove_prefix(size);
       drop_oldest();

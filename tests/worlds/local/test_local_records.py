@@ -139,6 +139,15 @@ def test_elsewhere_than_on_linux_there_is_one_clear_error(monkeypatch):
     assert detect_isolation().sentence() == said
 
 
+def test_a_kernel_that_is_too_old_is_named(monkeypatch):
+    monkeypatch.setattr("platform.release", lambda: "5.8.0-63-generic")
+    with pytest.raises(SupervisorError) as caught:
+        Launcher()
+    assert str(caught.value) == (
+        "tasks cannot be run on Linux 5.8.0-63-generic; expected Linux 5.9 or newer"
+    )
+
+
 def test_a_missing_supervisor_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr("os.access", lambda *_: False)
     with pytest.raises(SupervisorError, match="argosy-supervisor: the task supervisor is missing"):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import platform
+import re
 import signal
 import stat
 import sys
@@ -20,6 +22,8 @@ from argosy.worlds.local.records import SPEC
 from argosy.worlds.local.spec import SupervisorError, TrySpec
 from argosy.worlds.local.supervised import SupervisedTry
 
+#: It has pidfds and `close_range`.
+OLDEST_KERNEL: Final = (5, 9)
 #: Held back until the supervisor listens.
 BLOCKED: Final = (signal.SIGTERM, signal.SIGUSR1)
 
@@ -31,6 +35,12 @@ def supervisor_program() -> Path:
             f"tasks cannot be run on {sys.platform}",
             expected="Linux",
             hint="simulations run everywhere",
+        )
+    release = platform.release()
+    if tuple(int(part) for part in re.findall(r"\d+", release)[:2]) < OLDEST_KERNEL:
+        raise SupervisorError(
+            f"tasks cannot be run on Linux {release}",
+            expected="Linux {}.{} or newer".format(*OLDEST_KERNEL),
         )
     # Beside the native core, which in an editable installation is not beside this file.
     core = importlib.util.find_spec("argosy._core")
