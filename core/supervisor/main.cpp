@@ -88,8 +88,10 @@ int main(int count, char** arguments) {
   std::string text;
   Spec spec;
   Failure failure;
-  if (!read_file(kDirectory, "spec", text) || !SpecReader::read(text, spec)) {
+  if (!read_file(kDirectory, "spec", text)) {
     failure = {Step::spec, errno};
+  } else if (!SpecReader::read(text, spec)) {
+    failure = {Step::spec, 0};
   }
   Supervision supervision(kDirectory, records, spec, std::move(signals));
   return supervision.run(failure) ? kRecorded : kNotRecorded;

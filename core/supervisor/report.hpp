@@ -18,11 +18,9 @@ class Reporter {
  public:
   Reporter(std::string path, std::string name) : name_(std::move(name)), leaf_(std::move(path)) {
     if (leaf_.empty()) return;
-    // An address has room for 107 bytes. The directory is held open and named by its descriptor.
     const std::size_t slash = leaf_.rfind('/');
-    const std::string parent = slash == std::string::npos ? "." : leaf_.substr(0, slash + 1);
+    parent_ = slash == std::string::npos ? "." : leaf_.substr(0, slash + 1);
     if (slash != std::string::npos) leaf_.erase(0, slash + 1);
-    directory_ = Descriptor(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     socket_ = Descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   }
 
@@ -36,7 +34,6 @@ class Reporter {
 
   void resend() {
     if (pending_.empty()) return;
-    // Anew each time: another server may listen there by now.
     if (connect() && ::send(socket_.get(), pending_.data(), pending_.size(), MSG_NOSIGNAL) < 0 &&
         errno == EAGAIN) {
       return;
@@ -54,9 +51,12 @@ class Reporter {
   }
 
  private:
+  // Anew each time: another server may listen there by now. An address has room for 107 bytes, so the
+  // directory is named by a descriptor.
   bool connect() const {
-    if (!directory_.is_open() || !socket_.is_open()) return false;
-    const std::string path = "/proc/self/fd/" + std::to_string(directory_.get()) + "/" + leaf_;
+    const Descriptor directory(::open(parent_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!directory.is_open() || !socket_.is_open()) return false;
+    const std::string path = "/proc/self/fd/" + std::to_string(directory.get()) + "/" + leaf_;
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (path.size() >= sizeof address.sun_path) return false;
@@ -66,7 +66,7 @@ class Reporter {
 
   std::string name_;
   std::string leaf_;
-  Descriptor directory_;
+  std::string parent_;
   Descriptor socket_;
   std::string pending_;
 };

@@ -116,6 +116,11 @@ def test_a_null_character_is_refused():
         TrySpec(name="a", command=("echo", "a\0b")).encode()
 
 
+def test_text_that_cannot_be_encoded_is_refused():
+    with pytest.raises(SupervisorError, match="text that this system can encode"):
+        TrySpec(name="a", command=("echo", "\ud800")).encode()
+
+
 def test_the_directory_of_a_try_must_be_private(tmp_path):
     directory = tmp_path / "try"
     directory.mkdir(mode=0o755)

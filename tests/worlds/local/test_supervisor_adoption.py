@@ -17,8 +17,10 @@ from supervised import PATIENCE, Bench, await_exit, await_readable
 from argosy.worlds.local import (
     EndCause,
     ReportSocket,
+    StartFailure,
     SupervisedTry,
     SupervisorError,
+    TryOutcome,
     TryReport,
     TrySpec,
     TryState,
@@ -59,16 +61,13 @@ def hear(reports):
     return reports.pending()
 
 
-def killed_server(directory, script, reports=""):
-    """Has a try launched by a server that is then killed, and returns once both have happened."""
-    command = [sys.executable, "-c", SERVER, str(directory), script, str(reports)]
+def killed_server(directory, script):
+    """Has a try launched by a server that is killed once the supervisor has begun."""
+    command = [sys.executable, "-c", SERVER, str(directory), script, ""]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
         assert server.stdout.readline() == b"launched\n"
-        if reports:
-            server.stdout.close()
-        else:
-            while read_identity(str(directory)) is None:
-                assert server.poll() is None
+        while read_identity(str(directory)) is None:
+            assert server.poll() is None
         server.kill()
 
 
@@ -170,6 +169,59 @@ def test_a_second_supervisor_in_the_same_directory_does_nothing(bench):
     program = os.readlink(f"/proc/{each.identity().pid}/exe")
     assert subprocess.run([program, each.directory], timeout=PATIENCE).returncode == 3
     assert each.status().state is TryState.RUNNING
+
+
+def run_supervisor(directory, spec, before=None):
+    """As a launcher runs it, but in the foreground."""
+    (directory / "spec").write_bytes(spec)
+    program = str(supervisor_program())
+    with subprocess.Popen([program, directory], preexec_fn=before) as supervisor:
+        assert supervisor.wait(PATIENCE) == 0
+    return SupervisedTry.adopt(directory).status().end
+
+
+def test_a_stop_before_the_start_keeps_the_command_from_running(directory, tmp_path):
+    def stop_oneself():
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    spec = TrySpec(name="a", command=("/bin/touch", str(tmp_path / "ran")))
+    end = run_supervisor(directory, spec.encode(), before=stop_oneself)
+    assert (end.outcome, end.cause) == (TryOutcome.NOT_STARTED, EndCause.STOP)
+    assert end.sentence() == "stopped before it started"
+    assert not (tmp_path / "ran").exists()
+
+
+BAD_SPECS = {
+    "unknown key": b"surprise=1\0",
+    "key twice": b"grace=1\0grace=1\0",
+    "no number": b"timeout=soon\0",
+    "cut short": b"timeout=1",
+}
+
+
+@pytest.mark.parametrize("case", BAD_SPECS)
+def test_a_specification_that_does_not_fit_starts_nothing(directory, tmp_path, case):
+    good = b"format=1\0name=a\0arg=/bin/touch\0arg=%s\0segment_bytes=9\0segments=1\0"
+    end = run_supervisor(directory, good % bytes(tmp_path / "ran") + BAD_SPECS[case])
+    assert (end.outcome, end.failure) == (TryOutcome.NOT_STARTED, StartFailure.BAD_SPEC)
+    assert end.sentence() == "could not start: its specification cannot be read"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_reports_find_a_server_whose_directory_was_made_anew(bench, tmp_path):
+    folder = tmp_path / "runtime"
+    folder.mkdir()
+    gone = ReportSocket(folder / "socket")
+    later = bench.launch("sleep", "600", reports=str(folder / "socket"))
+    await_readable(gone.fileno())
+    gone.close()
+    folder.rmdir()
+    folder.mkdir()
+    anew = ReportSocket(folder / "socket")
+    later.stop()
+    assert hear(anew) == [TryReport(later.name, TryState.ENDED)]
+    anew.close()
 
 
 def test_a_supervisor_that_cannot_run_says_so():

@@ -111,7 +111,7 @@ while at < total:
 """
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     chunks=st.lists(st.integers(40, 700), min_size=1, max_size=3),
     lines=st.lists(st.integers(1, 120), min_size=1, max_size=3),

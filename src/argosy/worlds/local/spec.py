@@ -143,7 +143,14 @@ class TrySpec(msgspec.Struct, frozen=True, kw_only=True):
             raise SupervisorError(
                 "a null character", field="command or environment", expected="no null characters"
             )
-        return os.fsencode(text)
+        try:
+            return os.fsencode(text)
+        except UnicodeEncodeError as error:
+            raise SupervisorError(
+                f"character {text[error.start]!a}",
+                field="command or environment",
+                expected="text that this system can encode",
+            ) from error
 
 
 NO_LIMITS: Final = ProcessLimits()
