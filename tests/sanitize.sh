@@ -18,5 +18,5 @@ LD_PRELOAD="$runtime" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS
   "$venv/bin/python" -m pytest -p no:cacheprovider \
   tests/model/test_random.py tests/cell/test_cell.py tests/cell/test_cell_twin.py tests/cell/test_search.py \
   tests/solvers/test_flow.py tests/solvers/test_flow_files.py tests/worlds/test_world.py tests/worlds/test_world_random.py \
-  tests/engines/test_conformance.py tests/engines/test_probes.py tests/engines/test_firmament.py \
+  tests/worlds/local tests/engines/test_conformance.py tests/engines/test_probes.py tests/engines/test_firmament.py \
   tests/engines/test_firmament_gangs.py tests/engines/test_firmament_rounds.py "$@"

@@ -45,6 +45,7 @@ from argosy.model.effects import (
     Think,
     WakeMe,
 )
+from argosy.model.errors import SettingError
 from argosy.model.events import (
     Committed,
     Decision,
@@ -154,6 +155,7 @@ __all__ = [
     "Sample",
     "SampleReturned",
     "Send",
+    "SettingError",
     "SettingMismatch",
     "Settings",
     "ShapeArray",

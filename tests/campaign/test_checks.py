@@ -9,7 +9,7 @@ import pytest
 from argosy.campaign.findings import CHECKS
 from argosy.campaign.recount import Where
 from argosy.campaign.trial import judge
-from argosy.campaign.worlds import WORLDS, Recording
+from argosy.campaign.worlds import WORLDS, WorldRecording
 from argosy.engines.registry import ENGINES
 from argosy.host import records
 from argosy.model.constraints.text import parse_constraint
@@ -32,11 +32,11 @@ HORIZON = 600 * SECOND
 Change = Callable[[records.JournalRecord], list[records.JournalRecord]]
 
 
-def recorded(spec: Scenario, world: str = "simulated") -> Recording:
+def recorded(spec: Scenario, world: str = "simulated") -> WorldRecording:
     return WORLDS[world].run(spec, ENGINES)
 
 
-def tampered(recording: Recording, change: Change) -> Recording:
+def tampered(recording: WorldRecording, change: Change) -> WorldRecording:
     """The recording with each record replaced by what `change` makes of it."""
     stream = io.BytesIO()
     for record in JournalFile(recording.journal).records():
@@ -45,7 +45,7 @@ def tampered(recording: Recording, change: Change) -> Recording:
     return msgspec.structs.replace(recording, journal=stream.getvalue(), counts=None)
 
 
-def kinds(spec: Scenario, recording: Recording, **options: bool) -> dict[str, str]:
+def kinds(spec: Scenario, recording: WorldRecording, **options: bool) -> dict[str, str]:
     """What is found, but for the replay, which no tampered journal survives."""
     found = judge(spec, ENGINES, recording, **options)
     return {finding.check: finding.kind for finding in found if finding.check != "replay"}

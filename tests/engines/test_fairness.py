@@ -33,7 +33,8 @@ CORES = 32
 
 def backlog(kind: str, tasks: int, *, each: int = 4, **fields: Any) -> list[SimulatedJob]:
     """Many small jobs at once, more than the cell can hold."""
-    return [job(f"{kind}{i}", each, kind=kind, seconds=3, **fields) for i in range(tasks // each)]
+    fields = {"seconds": 3, **fields}
+    return [job(f"{kind}{i}", each, kind=kind, **fields) for i in range(tasks // each)]
 
 
 def trial(weights: dict[str, float], jobs: list[SimulatedJob], **fields: Any) -> ConformanceRun:
@@ -225,6 +226,17 @@ def test_nobody_waits_forever_for_a_scheduler_that_stopped() -> None:
     result = trial({"a": 1, "b": 1}, jobs, horizon=end * SECOND, faults=(crash,), audit=False)
     assert shares(result, 20, end - 70)["a"] == pytest.approx(0.5, abs=2 / CORES)
     assert shares(result, end - 40, end)["a"] > 0.9
+
+
+def test_every_job_of_a_scheduler_at_its_share_is_told_why_it_waits() -> None:
+    jobs = [*backlog("a", 64, seconds=None), *backlog("b", 64, seconds=None)]
+    late = [job(f"a-late{n}", 1, kind="a", submit=5 + n, seconds=None) for n in range(3)]
+    result = trial({"a": 1.0, "b": 1.0}, [*jobs, *late], horizon=60 * SECOND)
+    explained = {line.job for line in result.of(ExplainedRecord)}
+    placed = {line.job for line in result.of(PlacedRecord)}
+    waiting = {made.job.id for made in (*jobs, *late)} - placed
+    assert "a-late2" in waiting
+    assert waiting <= explained
 
 
 def test_a_task_held_back_by_the_share_says_so() -> None:

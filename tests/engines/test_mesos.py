@@ -12,7 +12,13 @@ from argosy.engines.registry import ENGINES
 from argosy.host.records import AbandonedRecord, AttemptRecord, ExplainedRecord, PlacedRecord
 from argosy.model.explanations import Explanation, Why
 from argosy.model.resources import Resources
-from argosy.model.scenario import CellSpec, ConstantLatency, Network, SchedulerLimits
+from argosy.model.scenario import (
+    CellSpec,
+    ConstantLatency,
+    MachineCrash,
+    Network,
+    SchedulerLimits,
+)
 from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, cell, job, machines, scenario
 from argosy.testing.conformance import ConformanceRun
@@ -254,3 +260,15 @@ def test_a_job_is_told_if_no_machine_passes_the_filters_of_its_framework() -> No
     (told,) = waits(result, "a")
     assert told.ruled_out == {"not wanted": 1}
     assert told.remedy.startswith("change the filters of the framework batch")
+
+
+def test_offers_go_on_after_a_time_without_machines() -> None:
+    only = scenario(
+        "mesos",
+        [job("a", 1, seconds=1), job("b", 1, submit=2, seconds=1)],
+        cell=CellSpec(machines=machines(1)),
+        faults=(MachineCrash(at=1_500_000, machine="m0", down=2 * SECOND),),
+        replicas=1,
+    )
+    result = ConformanceRun(ENGINES["mesos"], only)
+    assert [line.job for line in result.of(PlacedRecord)] == ["a", "b"]

@@ -12,8 +12,10 @@ import argosy
 
 PACKAGE = Path(argosy.__file__).parent
 CORE = Path(__file__).parents[2] / "core"
-#: The one folder that may read a clock, and what puts it into the module.
+#: The one folder of the module that may read a clock, and what puts it into the module.
 CLOCK = CORE / "clock"
+#: A program of its own: it runs real processes, and no part of the module includes it.
+SUPERVISOR = CORE / "supervisor"
 READS_A_CLOCK = re.compile(
     r"chrono|clock_gettime|gettimeofday|\btime\s*\(|\bclock\s*\(|rdtsc|sleep_for|ctime"
 )
@@ -30,7 +32,13 @@ def test_the_native_code_reads_a_clock_in_one_folder_only() -> None:
     sources = list(CORE.rglob("*.[hc]pp"))
     readers = {path for path in sources if READS_A_CLOCK.search(code_of(path))}
     assert readers, "the test looks for the wrong words"
-    assert [path.name for path in readers if CLOCK not in path.parents] == []
+    assert [path.name for path in readers if not {CLOCK, SUPERVISOR} & {*path.parents}] == []
+
+
+@pytest.mark.skipif(not CORE.is_dir(), reason="an installation without the core's sources")
+def test_the_module_includes_nothing_of_the_supervisor() -> None:
+    sources = [path for path in CORE.rglob("*.[hc]pp") if SUPERVISOR not in path.parents]
+    assert [path.name for path in sources if "supervisor/" in code_of(path)] == []
 
 
 @pytest.mark.skipif(not CORE.is_dir(), reason="an installation without the core's sources")

@@ -12,6 +12,9 @@ from typing import NamedTuple, get_args
 import msgspec
 import pytest
 
+from argosy.campaign.dice import FEATURES
+from argosy.campaign.findings import CHECKS
+from argosy.campaign.worlds import WORLDS
 from argosy.cli.app import COMMANDS
 from argosy.engines.api import Capabilities
 from argosy.engines.registry import ENGINES
@@ -201,6 +204,7 @@ def tag(record: type[msgspec.Struct]) -> str:
 
 
 MENTIONED = {
+    "campaign.md": [*CHECKS, *FEATURES, *WORLDS],
     "cli.md": list(COMMANDS),
     "engines.md": [
         *ENGINES,

@@ -4,6 +4,7 @@ import os
 
 from argosy.engine import JobSubmitted, TasksLost
 from argosy.engines.omega import Omega
+from argosy.model.errors import SettingError
 
 
 class Faulty(Omega):
@@ -13,6 +14,15 @@ class Faulty(Omega):
         if isinstance(event, JobSubmitted) and event.job.gang and event.job.tasks > 2:
             return {}["a gang"]
         return super().handle(event, view, now)
+
+
+class Choosy(Omega):
+    """Not wrong: it says that it cannot work with its settings."""
+
+    name = "choosy"
+
+    def __init__(self, settings, context):
+        raise SettingError("no machine has what this needs")
 
 
 class Forgetful(Omega):

@@ -18,7 +18,7 @@ from argosy.campaign.findings import CHECKS, Finding
 from argosy.campaign.processes import TrialAnswer, TrialLane
 from argosy.campaign.shrink import Shrinker
 from argosy.campaign.worlds import find_world
-from argosy.model.errors import CommandError, ScenarioError
+from argosy.model.errors import CommandError
 from argosy.scenarios.toml_text import to_toml
 
 #: In place of an engine's name, of fleets of several.
@@ -54,8 +54,9 @@ class CampaignFailure(msgspec.Struct, frozen=True, kw_only=True):
 class CampaignRow(msgspec.Struct, frozen=True, kw_only=True):
     engine: str
     runs: int
-    #: Runs in which something was found.
+    #: Runs in which something was found; runs that an engine refused, because of its settings.
     failed: int
+    refused: int
     #: Such runs by check.
     checks: dict[str, int]
 
@@ -82,16 +83,24 @@ class RowCount:
     def __init__(self) -> None:
         self.runs = 0
         self.failed = 0
+        self.refused = 0
         self.checks: Counter[str] = Counter()
 
-    def add(self, findings: Sequence[Finding]) -> None:
+    def add(self, answer: TrialAnswer) -> None:
         self.runs += 1
-        self.failed += bool(findings)
-        self.checks.update({finding.check for finding in findings})
+        self.failed += bool(answer.findings)
+        self.refused += bool(answer.refusal)
+        self.checks.update({finding.check for finding in answer.findings})
 
     def row(self, engine: str) -> CampaignRow:
         checks = {check: self.checks[check] for check in CHECKS if self.checks[check]}
-        return CampaignRow(engine=engine, runs=self.runs, failed=self.failed, checks=checks)
+        return CampaignRow(
+            engine=engine,
+            runs=self.runs,
+            failed=self.failed,
+            refused=self.refused,
+            checks=checks,
+        )
 
 
 class Campaign:
@@ -133,7 +142,7 @@ class Campaign:
         rows: dict[str, RowCount] = {}
         failed: list[FailedTrial] = []
         for done, (scenario, answer) in enumerate(self._spread(self._trial, scenarios), 1):
-            rows.setdefault(row_of(scenario), RowCount()).add(answer.findings)
+            rows.setdefault(row_of(scenario), RowCount()).add(answer)
             if answer.findings:
                 failed.append(FailedTrial(scenario, answer.findings))
             tell(done, len(failed))
@@ -169,13 +178,9 @@ class Campaign:
     def _trial(self, scenario: DrawnScenario) -> TrialAnswer:
         lane = self._lanes.get()
         try:
-            answer = lane.run(scenario.document, repeats=self._repeats)
+            return lane.run(scenario.document, repeats=self._repeats)
         finally:
             self._lanes.put(lane)
-        if answer.refusal:
-            name = scenario.document.get("name", "scenario")
-            raise ScenarioError(answer.refusal, file=f"{name}.toml")
-        return answer
 
     def _failures(
         self,
@@ -254,6 +259,31 @@ class Campaign:
             return document, latest, shrinker.tries
         finally:
             self._lanes.put(lane)
+
+
+def merged(results: Sequence[CampaignResult]) -> CampaignResult:
+    """The result of several campaigns, one after the other, as that of one."""
+    rows: dict[str, RowCount] = {}
+    failures: dict[tuple[str, str, str], CampaignFailure] = {}
+    for result in results:
+        for row in result.rows:
+            count = rows.setdefault(row.engine, RowCount())
+            count.runs += row.runs
+            count.failed += row.failed
+            count.refused += row.refused
+            count.checks.update(row.checks)
+        for failure in result.failures:
+            key = (failure.engine, failure.check, failure.kind)
+            known = failures.setdefault(key, failure)
+            if known is not failure:
+                times = known.times + failure.times
+                failures[key] = msgspec.structs.replace(known, times=times)
+    return CampaignResult(
+        world=results[0].world,
+        rows=[rows[name].row(name) for name in sorted(rows, key=lambda name: name == MIXED)],
+        failures=list(failures.values()),
+        seconds=sum(result.seconds for result in results),
+    )
 
 
 def row_of(scenario: DrawnScenario) -> str:

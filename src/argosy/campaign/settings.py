@@ -19,8 +19,10 @@ from argosy.workloads.tables import Converter, Misfit
 BUDGET: Final = "budget"
 ENOUGH: Final = "10min"
 _CONVERTER: Final = Converter(SettingError)
+#: Choices whose runs do not repeat, as the documentation of their engines says.
+_UNREPEATABLE: Final = frozenset({"race"})
 #: Times are drawn as parts and multiples of their defaults: a campaign looks for mistakes, and does not
-#: wait for schedulers that were told to think for hours. A time that is 0 by default becomes a short one.
+#: wait for schedulers that were told to think for hours. Times that are 0 by default become short ones.
 _FACTORS: Final = ((0, 1), (1, 10), (1, 3), (1, 2), (2, 1), (4, 1), (10, 1))
 _SHORT_TIMES: Final = (1_000, 50_000, 1_000_000)
 _INTEGERS: Final = (0, 1, 2, 3, 5, 10, 64, 1_000)
@@ -65,7 +67,7 @@ def values_of(annotation: Any, default: Any, groups: Sequence[str]) -> list[Any]
     if origin is Literal:
         return list(arguments)
     if isinstance(annotation, type) and issubclass(annotation, Enum):
-        return [member.value for member in annotation]
+        return [member.value for member in annotation if member.value not in _UNREPEATABLE]
     return []
 
 

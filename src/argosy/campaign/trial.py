@@ -15,11 +15,11 @@ from argosy.campaign.findings import Finding
 from argosy.campaign.recount import Recount, Where
 from argosy.campaign.rules import RULES
 from argosy.campaign.waiting import RULES_AT_THE_END
-from argosy.campaign.worlds import CampaignWorld, Recording
+from argosy.campaign.worlds import CampaignWorld, WorldRecording
 from argosy.engines.api import Engine
 from argosy.engines.faults import locate
 from argosy.engines.registry import find_engines
-from argosy.model.errors import ArgosyError, EngineFault, ReplayDiverged
+from argosy.model.errors import ArgosyError, EngineFault, ReplayDiverged, SettingError
 from argosy.model.scenario import Scenario
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
@@ -37,13 +37,16 @@ class TrialResult(msgspec.Struct, frozen=True):
 
 
 def run_trial(file: Path, world: CampaignWorld, *, is_judged: bool = True) -> TrialResult:
-    """Runs the scenario in `file`. A mistake in the file is an `ArgosyError`; one of an engine or of
-    Argosy is a finding. Without `is_judged`, only the journal's digest counts."""
+    """Runs the scenario in `file`. A mistake in the file is an `ArgosyError`, and so are settings with
+    which an engine cannot work in this cell; a mistake of an engine or of Argosy is a finding. Without
+    `is_judged`, only the journal's digest counts."""
     scenario = load(file)
     engines = find_engines(scenario.engine_names())
     try:
         recording = world.run(scenario, engines)
     except Exception as error:
+        if isinstance(error.__cause__, SettingError):
+            raise error.__cause__ from None
         return TrialResult([failure(error)])
     digest = hashlib.blake2b(recording.journal, digest_size=16).hexdigest()
     if not is_judged:
@@ -54,7 +57,7 @@ def run_trial(file: Path, world: CampaignWorld, *, is_judged: bool = True) -> Tr
 def judge(
     scenario: Scenario,
     engines: Mapping[str, type[Engine]],
-    recording: Recording,
+    recording: WorldRecording,
     *,
     is_exact: bool = True,
 ) -> list[Finding]:

@@ -21,7 +21,7 @@ from argosy.testing.scripted_world import ScriptedWorld
 from argosy.worlds.sim import SimulatedWorld
 
 
-class Recording(msgspec.Struct, frozen=True):
+class WorldRecording(msgspec.Struct, frozen=True):
     journal: bytes
     ended_at: int
     #: How many tasks are in each state, as the world counts them; none if it does not.
@@ -37,7 +37,7 @@ class CampaignWorld(Protocol):
     def repeats(self) -> bool:
         """Whether the same scenario gives the same journal again."""
 
-    def run(self, scenario: Scenario, engines: Mapping[str, type[Engine]]) -> Recording: ...
+    def run(self, scenario: Scenario, engines: Mapping[str, type[Engine]]) -> WorldRecording: ...
 
 
 class HostedWorld(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ class HostedWorld(msgspec.Struct, frozen=True):
     is_exact: bool
     repeats: bool = True
 
-    def run(self, scenario: Scenario, engines: Mapping[str, type[Engine]]) -> Recording:
+    def run(self, scenario: Scenario, engines: Mapping[str, type[Engine]]) -> WorldRecording:
         stream = io.BytesIO()
         journal = Journal(stream)
         world = self.kind(scenario, engines, journal)
@@ -58,7 +58,7 @@ class HostedWorld(msgspec.Struct, frozen=True):
         ended_at = world.runtime.now
         if world.runtime.open_tasks and scenario.horizon is not None:
             ended_at = max(ended_at, scenario.horizon)
-        return Recording(stream.getvalue(), ended_at, counts)
+        return WorldRecording(stream.getvalue(), ended_at, counts)
 
 
 WORLDS: Final[dict[str, CampaignWorld]] = {

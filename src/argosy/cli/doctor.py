@@ -43,7 +43,7 @@ class DoctorFinding(NamedTuple):
 @click.command(epilog="Example: argosy doctor -o json")
 @output_option
 def command(output: str) -> None:
-    """Check Python, the native core, libraries, engines, write access and the terminal."""
+    """Check Python, the native core, libraries, engines, tasks, write access and the terminal."""
     findings = [finding for check in CHECKS for finding in _guarded(check)]
     table = Table(
         (
@@ -135,6 +135,15 @@ def _extras() -> Iterator[DoctorFinding]:
             yield DoctorFinding("note", library, f"not installed: {purpose}", hint)
 
 
+def _tasks() -> Iterator[DoctorFinding]:
+    local = importlib.import_module("argosy.worlds.local")
+    isolation = local.detect_isolation()
+    if isolation.platform == "linux":
+        local.Launcher()
+    full = len(isolation.controllers) == len(local.CONTROLLERS)
+    yield DoctorFinding("ok" if full else "note", "tasks", isolation.sentence())
+
+
 def _write_access() -> Iterator[DoctorFinding]:
     place = RUNS if RUNS.is_dir() else Path()
     with tempfile.TemporaryDirectory(prefix=".argosy-", dir=place):
@@ -155,9 +164,19 @@ def _terminal() -> Iterator[DoctorFinding]:
         )
 
 
-CHECKS: Final = (_python, _native_core, _libraries, _extras, _engines, _write_access, _terminal)
+CHECKS: Final = (
+    _python,
+    _native_core,
+    _libraries,
+    _extras,
+    _engines,
+    _tasks,
+    _write_access,
+    _terminal,
+)
 HINTS: Final = {
     "native core": "install argosy again; the core is compiled for one version of Python",
+    "tasks": "install argosy again; the task supervisor belongs to it",
     "engines": "fix the problems above first; then install argosy again",
     "write access": "change to a directory you can write to, or name one with --out",
 }

@@ -17,15 +17,23 @@ _INDENT: Final = "  "
 def table(result: CampaignResult) -> Table:
     """A row an engine; a column for each check that failed at all."""
     failing = [check for check in CHECKS if any(check in row.checks for row in result.rows)]
+    is_refused = any(row.refused for row in result.rows)
     return Table(
         (
             Column("engine", "engine"),
             Column("runs", "runs", Unit.COUNT),
             Column("failed", "failed", Unit.COUNT),
+            *((Column("refused", "refused", Unit.COUNT),) if is_refused else ()),
             *(Column(check, check, Unit.COUNT) for check in failing),
         ),
         tuple(
-            (row.engine, row.runs, row.failed, *(row.checks.get(check, 0) for check in failing))
+            (
+                row.engine,
+                row.runs,
+                row.failed,
+                *((row.refused,) if is_refused else ()),
+                *(row.checks.get(check, 0) for check in failing),
+            )
             for row in result.rows
         ),
     )

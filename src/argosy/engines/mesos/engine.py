@@ -167,7 +167,7 @@ class Mesos:
     def _dominant_share(self, framework: Framework, view: View) -> float:
         """The largest share of any resource that the framework's tasks hold."""
         held, there = view.held_by(self._name(framework)), view.capacity_total()
-        return max(held[name] / amount for name, amount in there.items() if amount)
+        return max((held[name] / amount for name, amount in there.items() if amount), default=0.0)
 
     def _fair_part(self, available: NDArray[np.int64], view: View) -> NDArray[np.int64]:
         """Whole machines, starting at a random one, up to a framework's equal share of the cell."""

@@ -67,9 +67,10 @@ class Omega(SerialScheduler):
         self._now = 0
         #: The share at the start of the current decision.
         self._share: Share | None = None
-        #: Whether a timer for the end of a rest is set; the job to which a rest was last explained.
+        #: Whether a timer for the end of a rest is set; the jobs to which the rests since the last
+        #: decision were explained.
         self._rests = False
-        self._told = -1
+        self._told: set[int] = set()
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         fair = self._fair
@@ -102,23 +103,27 @@ class Omega(SerialScheduler):
             self._share = self._fair.share(view, self._now)
             if self._share.is_reached:
                 self._deciding = None
-                return self._rest(self._queue[0], self._share, view)
+                return self._rest(self._share, view)
+            self._told.clear()
         return super()._begin(view)
 
-    def _rest(self, work: PendingJob, share: Share, view: View) -> Sequence[Effect]:
-        """At its share, the scheduler waits until others want less or one of its own tasks ends."""
+    def _rest(self, share: Share, view: View) -> Sequence[Effect]:
+        """At its share, the scheduler waits until others want less or one of its own tasks ends. All of
+        its jobs wait for that."""
         if self._rests:
             return ()
         self._rests = True
         rest = self._settings.backoff or max(self._settings.t_job, SHORTEST_REST)
-        wake = WakeMe(self._now + rest, "rest")
-        if self._told == work.number:
-            return (wake,)
-        self._told = work.number
-        request = next(work.job.tasks_by_group(work.tasks))[0].request
-        remedy = "raise the scheduler's weight, or wait until others want less"
-        why = Explanation(refused=share.refusal(request, view), remedy=remedy)
-        return (Explain(work.tasks, why), wake)
+        effects: list[Effect] = [WakeMe(self._now + rest, "rest")]
+        for work in self._queue:
+            if work.number in self._told:
+                continue
+            self._told.add(work.number)
+            request = next(work.job.tasks_by_group(work.tasks))[0].request
+            remedy = "raise the scheduler's weight, or wait until others want less"
+            why = Explanation(refused=share.refusal(request, view), remedy=remedy)
+            effects.append(Explain(work.tasks, why))
+        return effects
 
     def withdrawn(self, job: Job, tasks: TaskArray) -> None:
         if self._fair is not None:

@@ -1,0 +1,139 @@
+"""Starts supervisors.
+
+A supervisor is a child of the launching process until that ends, and its launcher reaps it; if the
+launcher dies first, the system does. It gives up everything it inherits: descriptors, terminal,
+session, working directory, signal mask.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import re
+import signal
+import stat
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from argosy.worlds.local.records import SPEC
+from argosy.worlds.local.spec import SupervisorError, TrySpec
+from argosy.worlds.local.supervised import SupervisedTry
+
+#: It has pidfds and `close_range`.
+OLDEST_KERNEL: Final = (5, 9)
+#: Held back until the supervisor listens.
+BLOCKED: Final = (signal.SIGTERM, signal.SIGUSR1)
+
+
+def supervisor_program() -> Path:
+    """The program that was installed with this package."""
+    if sys.platform != "linux":
+        raise SupervisorError(
+            f"tasks cannot be run on {sys.platform}",
+            expected="Linux",
+            hint="simulations run everywhere",
+        )
+    release = platform.release()
+    if tuple(int(part) for part in re.findall(r"\d+", release)[:2]) < OLDEST_KERNEL:
+        raise SupervisorError(
+            f"tasks cannot be run on Linux {release}",
+            expected="Linux {}.{} or newer".format(*OLDEST_KERNEL),
+        )
+    # Beside the native core, which in an editable installation is not beside this file.
+    core = importlib.util.find_spec("argosy._core")
+    home = (
+        Path(core.origin).parent if core is not None and core.origin else Path(__file__).parents[2]
+    )
+    program = home / "_bin" / "argosy-supervisor"
+    if not os.access(program, os.X_OK):
+        raise SupervisorError(
+            "the task supervisor is missing", file=str(program), hint="install argosy again"
+        )
+    return program
+
+
+class Launcher:
+    """Not safe for use by several threads."""
+
+    def __init__(self, program: Path | None = None) -> None:
+        self._program = str(program or supervisor_program())
+        #: Supervisors that are this process's children and not reaped yet, by directory.
+        self._children: dict[str, tuple[int, SupervisedTry]] = {}
+
+    def launch(self, directory: str | Path, spec: TrySpec) -> SupervisedTry:
+        """Starts a supervisor for a try in a directory that is new and private (mode 0700).
+
+        Returns before the command runs: whether it could be started is reported, and stands in the
+        files.
+        """
+        path = os.path.abspath(directory)
+        _check_private(path)
+        data = spec.encode()
+        try:
+            file = os.open(
+                f"{path}/{SPEC}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
+            )
+        except FileExistsError:
+            raise SupervisorError(
+                "a try was launched here before", file=path, expected="a new directory for each try"
+            ) from None
+        try:
+            if os.write(file, data) != len(data):
+                raise SupervisorError("the specification cannot be written", file=path)
+        finally:
+            os.close(file)
+        try:
+            pid = os.posix_spawn(
+                self._program, [self._program, path], {}, setsigmask=BLOCKED, setsigdef=BLOCKED
+            )
+        except OSError as error:
+            os.unlink(f"{path}/{SPEC}")
+            raise SupervisorError(
+                f"no supervisor can be started: {error.strerror}", file=self._program
+            ) from error
+        launched = SupervisedTry(path, spec.name, spec.cgroup)
+        self._children[path] = (pid, launched)
+        return launched
+
+    def reap(self, ended: Iterable[SupervisedTry] | None = None) -> int:
+        """Reaps supervisors that have exited: all, or only those of the tries given. Returns how
+        many there are left to reap among them.
+
+        A try whose supervisor exited before it began is withdrawn.
+        """
+        asked = list(self._children) if ended is None else [each.directory for each in ended]
+        left = 0
+        for directory in asked:
+            child = self._children.get(directory)
+            if child is None:
+                continue
+            pid, launched = child
+            try:
+                exited, _ = os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                # The process ignores SIGCHLD, or somebody reaped it for us.
+                exited = pid
+            if exited == 0:
+                left += 1
+                continue
+            del self._children[directory]
+            launched.withdraw()
+        return left
+
+
+def _check_private(path: str) -> None:
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        raise SupervisorError(
+            f"{error.strerror}", file=path, expected="a directory for the try"
+        ) from error
+    if not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o077 or found.st_uid != os.geteuid():
+        raise SupervisorError(
+            "the directory of a try is not private",
+            file=path,
+            expected="a directory of this user's with mode 0700",
+        )
