@@ -4,9 +4,9 @@ Inputs are handed to the world as they come, and answered when the turn that hol
 All inputs that come while a turn is written share the next one, so that a busy server commits less often
 per input than an idle one.
 
-If the database cannot be written for now, the cluster pauses: nothing new is accepted, and nothing starts
-or stops, until a commit succeeds. If an engine fails, the turn is dropped and the world is built anew from
-the database, as after a crash of the server.
+If the database cannot be written for now, the cluster pauses: nothing new is accepted, and nothing
+starts or stops, until a commit succeeds. If an engine fails, the turn is dropped and the world is built
+anew from the database, as after a crash of the server.
 """
 
 from __future__ import annotations
