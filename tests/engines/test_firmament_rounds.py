@@ -20,7 +20,7 @@ from argosy.engines.families.flow.extraction import Placements, extract
 from argosy.engines.families.flow.pools import NO_ARC, PLENTY
 from argosy.engines.families.flow.tasks import PENDING, RUNNING
 from argosy.engines.firmament import Firmament, FirmamentSettings
-from argosy.host.records import PlacedRecord
+from argosy.host.records import ExplainedRecord, PlacedRecord, ReleasedRecord
 from argosy.host.runtime import build_cell
 from argosy.host.setup import HostSetup
 from argosy.model.effects import Commit, Effect, Think
@@ -427,3 +427,25 @@ def test_columns_that_were_read_stay_as_they_were_when_the_roster_grows() -> Non
     assert numbers.tolist() == before
     with pytest.raises(ValueError, match="read-only"):
         numbers[0] = 7
+
+
+def test_tasks_that_come_to_wait_later_are_told_what_the_others_were_told() -> None:
+    jobs = [
+        job("low", 10, cpu=2_000, seconds=None),
+        job("high", 2, cpu=2_000, seconds=None, precedence=9, submit=30),
+    ]
+    settings = {"explain_arcs": 0, "moves": 5}
+    spec = scenario(
+        "firmament",
+        jobs,
+        replicas=1,
+        settings=settings,
+        cell=cell(4),
+        horizon=90 * SECOND,
+    )
+    result = ConformanceRun(Firmament, spec)
+    released = {index for line in result.of(ReleasedRecord, "low") for index in line.indices}
+    assert released
+    late = [line for line in result.of(ExplainedRecord, "low") if line.at >= 30 * SECOND]
+    assert {index for line in late for index in line.indices} == released
+    assert [line.explanation.feasible for line in late] == [0]
