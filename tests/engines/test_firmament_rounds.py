@@ -20,13 +20,13 @@ from argosy.engines.families.flow.extraction import Placements, extract
 from argosy.engines.families.flow.pools import NO_ARC, PLENTY
 from argosy.engines.families.flow.tasks import PENDING, RUNNING
 from argosy.engines.firmament import Firmament, FirmamentSettings
-from argosy.host.records import PlacedRecord
+from argosy.host.records import ExplainedRecord, PlacedRecord, ReleasedRecord
 from argosy.host.runtime import build_cell
 from argosy.host.setup import HostSetup
-from argosy.model.effects import Commit, Effect, Think
+from argosy.model.effects import Commit, Deliberate, Effect
 from argosy.model.events import (
     Committed,
-    DecisionDue,
+    Deliberated,
     Event,
     JobSubmitted,
     MachineJoined,
@@ -343,14 +343,15 @@ class Rounds:
         self.cell = build_cell(HostSetup.of(scenario("firmament", [], cell=cell(machines))))
         self.engine = Firmament(FirmamentSettings(), Context("s", (), Random(1)))
 
-    def begin(self, event: Event) -> int:
-        """The token of the round that the event begins."""
-        (thinking,) = self.engine.handle(event, self.cell, 0)
-        assert isinstance(thinking, Think)
-        return thinking.token
+    def begin(self, event: Event) -> Deliberate:
+        """The question of the round that the event begins."""
+        (asked,) = self.engine.handle(event, self.cell, 0)
+        assert isinstance(asked, Deliberate)
+        return asked
 
-    def decide(self, token: int) -> Commit | None:
-        effects = self.engine.handle(DecisionDue(token), self.cell, 0)
+    def decide(self, asked: Deliberate) -> Commit | None:
+        answer = Deliberated(asked.token, self.engine.deliberate_in_place(asked.question))
+        effects = self.engine.handle(answer, self.cell, 0)
         return next((effect for effect in effects if isinstance(effect, Commit)), None)
 
     def commit(self, effect: Commit) -> None:
@@ -427,3 +428,25 @@ def test_columns_that_were_read_stay_as_they_were_when_the_roster_grows() -> Non
     assert numbers.tolist() == before
     with pytest.raises(ValueError, match="read-only"):
         numbers[0] = 7
+
+
+def test_tasks_that_come_to_wait_later_are_told_what_the_others_were_told() -> None:
+    jobs = [
+        job("low", 10, cpu=2_000, seconds=None),
+        job("high", 2, cpu=2_000, seconds=None, precedence=9, submit=30),
+    ]
+    settings = {"explain_arcs": 0, "moves": 5}
+    spec = scenario(
+        "firmament",
+        jobs,
+        replicas=1,
+        settings=settings,
+        cell=cell(4),
+        horizon=90 * SECOND,
+    )
+    result = ConformanceRun(Firmament, spec)
+    released = {index for line in result.of(ReleasedRecord, "low") for index in line.indices}
+    assert released
+    late = [line for line in result.of(ExplainedRecord, "low") if line.at >= 30 * SECOND]
+    assert {index for line in late for index in line.indices} == released
+    assert [line.explanation.feasible for line in late] == [0]

@@ -24,6 +24,7 @@ from argosy.model.scenario import Scenario
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
 from argosy.scenarios.loader import load
+from argosy.scenarios.missing_extras import missing
 
 _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _LOCATED: Final = re.compile(r", (\S+:\d+ in \w+): ")
@@ -37,11 +38,13 @@ class TrialResult(msgspec.Struct, frozen=True):
 
 
 def run_trial(file: Path, world: CampaignWorld, *, is_judged: bool = True) -> TrialResult:
-    """Runs the scenario in `file`. A mistake in the file is an `ArgosyError`, and so are settings with
-    which an engine cannot work in this cell; a mistake of an engine or of Argosy is a finding. Without
-    `is_judged`, only the journal's digest counts."""
+    """Runs the scenario in `file`. A mistake in the file is an `ArgosyError`; so are settings with which
+    an engine cannot work in this cell, and extras that are not installed. A mistake of an engine or of
+    Argosy is a finding. Without `is_judged`, only the journal's digest counts."""
     scenario = load(file)
     engines = find_engines(scenario.engine_names())
+    if (lack := missing(scenario, engines)) is not None:
+        raise lack
     try:
         recording = world.run(scenario, engines)
     except Exception as error:

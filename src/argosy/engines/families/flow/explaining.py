@@ -33,9 +33,10 @@ class Explainer:
         self._random = random
         self._last = -settings.explain
         self._round = 0
-        #: The last explanation of each waiting class, and the round in which its price was last
-        #: computed.
+        #: The last explanation of each waiting class and the tasks that have it, and the round in which
+        #: its price was last computed.
         self._told: dict[int, Explanation] = {}
+        self._told_to: dict[int, Numbers] = {}
         self._priced: dict[int, int] = {}
         #: Result of the last search for each pool and shape.
         self._seen: dict[tuple[int, int], Explanation] = {}
@@ -87,18 +88,23 @@ class Explainer:
         unique, starts = np.unique(classes, return_index=True)
         parts = dict(zip(unique.tolist(), np.split(rows, starts[1:]), strict=True))
         self._priced = {each: self._priced.get(each, 0) for each in parts}
-        told = {each: self._told.get(each) for each in parts}
+        # Prices may be of an earlier round; without prices, every round searches anew.
+        has_prices = self._settings.explain_arcs > 0
+        told = {each: self._told.get(each) if has_prices else None for each in parts}
         for task_class in sorted(parts, key=lambda each: self._priced[each]):
             if self._left > 0:
                 told[task_class] = self._why_not(graph, task_class, view)
                 self._priced[task_class] = self._round
-        effects, known = [], {}
+        effects, known, known_to = [], {}, {}
         for task_class, part in parts.items():
             explanation = told[task_class] or self._search(graph, task_class, view)
-            known[task_class] = explanation
-            if self._told.get(task_class) != explanation:
-                effects.append(Explain(graph.tasks["number"][part], explanation))
-        self._told = known
+            numbers = graph.tasks["number"][part]
+            known[task_class], known_to[task_class] = explanation, numbers
+            if self._told.get(task_class) == explanation:
+                numbers = _others(numbers, self._told_to[task_class])
+            if len(numbers):
+                effects.append(Explain(numbers, explanation))
+        self._told, self._told_to = known, known_to
         return effects
 
     def _search(self, graph: Graph, task_class: int, view: View) -> Explanation:
@@ -133,3 +139,10 @@ class Explainer:
         if price.precedence is not None:
             remedy = f"{price.precedence:,} more precedence"
         return msgspec.structs.replace(seen, price=price, remedy=remedy)
+
+
+def _others(numbers: Numbers, told: Numbers) -> Numbers:
+    """Tasks that have come to wait since the others were told."""
+    if np.array_equal(numbers, told):
+        return numbers[:0]
+    return numbers[~np.isin(numbers, told)]
