@@ -295,7 +295,7 @@ class TaskRuntime {
       end_phase(pools_[static_cast<std::int32_t>(timer.b)], timer.a);
       return false;
     }
-    if (timer.ticket != 0) recorder_.due(now_, timer.ticket);
+    if (timer.ticket != 0) recorder_.due(now_, timer.ticket, timer.at);
     if (timer.kind() == arrive_kind) {
       arrive(timer.b);
       return false;

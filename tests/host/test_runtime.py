@@ -588,6 +588,15 @@ def test_the_journal_says_what_was_taken_from_the_world() -> None:
     ]
 
 
+def test_the_journal_says_for_when_a_late_timer_was_set() -> None:
+    bench, lines = Bench(), LineBuffer()
+    bench.runtime.record_into(lines)
+    bench.runtime.push(100, SOME, 0, 0)
+    bench.runtime.advance(130)
+    assert bench.runtime.next(130) is not None
+    assert lines.take() == b'{"what":"due","at":130,"ticket":1,"planned":100}\n'
+
+
 def test_a_replay_refuses_what_its_journal_cannot_mean() -> None:
     bench = Bench(replayed=True)
     (task,) = bench.job()

@@ -51,9 +51,11 @@ class SubmittedRecord(InputRecord, frozen=True, tag="submitted"):
 
 
 class DueRecord(InputRecord, frozen=True, tag="due"):
-    """A scheduled clock event came due; its ticket identifies it."""
+    """A scheduled clock event came due; its ticket identifies it. `planned` is the time it was set for,
+    if a clock that is told the time let it come later."""
 
     ticket: int
+    planned: int | None = None
 
 
 class EndedRecord(InputRecord, frozen=True, tag="ended"):
