@@ -117,6 +117,12 @@ void bind_board(nb::module_& module) {
           },
           nb::arg("tasks"), nb::arg("owner"), nb::arg("may_run"), nb::arg("extras") = false)
       .def(
+          "first_foreign",
+          [](const Board& self, InArray<std::int64_t> tasks, std::int32_t owner) {
+            return self.first_foreign({tasks.data(), tasks.size()}, owner);
+          },
+          nb::arg("tasks"), nb::arg("owner"))
+      .def(
           "state",
           [](const Board& self, std::int64_t task) {
             if (!self.has_task(task)) throw nb::value_error("unknown task number");

@@ -149,7 +149,7 @@ class TaskRuntime {
   void launch_alike(std::span<const std::int64_t> tasks, std::int64_t duration,
                     std::int64_t estimate) {
     if (tasks.empty()) return;
-    if (pools_.has(Board::job_of(tasks.front())) || !has_timer(duration)) {
+    if (pools_.has(job_of(tasks.front())) || !has_timer(duration)) {
       for (const std::int64_t task : tasks) launch(task, duration, estimate, now_);
       return;
     }
@@ -171,7 +171,7 @@ class TaskRuntime {
 
   // The task lost its claim: it is pending again, unless it is an extra worker.
   void set_pending(std::int64_t task) {
-    if (Pool* pool = pools_.of(Board::job_of(task))) {
+    if (Pool* pool = pools_.of(job_of(task))) {
       if (const auto run = pool->leave(task, now_)) {
         drop(*run);
         pools_.touch(*pool);
@@ -312,7 +312,7 @@ class TaskRuntime {
 
   std::int32_t add_run(std::int64_t task, std::int64_t estimate, std::int64_t placed,
                        std::int64_t delay, std::int64_t duration) {
-    const bool is_told = !has_timer(duration) && !pools_.has(Board::job_of(task));
+    const bool is_told = !has_timer(duration) && !pools_.has(job_of(task));
     const std::int32_t at = runs_.take_places(1);
     write_run(at, task, estimate, placed, delay, is_told);
     return at;
@@ -331,7 +331,7 @@ class TaskRuntime {
   }
 
   void run_for(std::int64_t duration, std::int64_t task, std::int32_t run, std::int64_t delay) {
-    if (Pool* pool = pools_.of(Board::job_of(task))) {
+    if (Pool* pool = pools_.of(job_of(task))) {
       join(*pool, task, run);
     } else if (has_timer(duration)) {
       timers_.push_end(now_ + delay + duration, finish_kind, run, 1);

@@ -27,6 +27,8 @@ from argosy._core import (
     TaskState,
 )
 from argosy.model.explanations import Refusal, Why
+from argosy.model.jobs import job_of, task_number
+from argosy.model.tasks import first_tasks
 
 SOME = 16
 OTHER = 17
@@ -60,7 +62,7 @@ class Bench:
 
     def job(self, tasks: int = 1) -> NDArray[np.int64]:
         number = self.board.add_job(self.runtime.now, tasks, 0)
-        return np.arange(number << 32, (number << 32) + tasks, dtype=np.int64)
+        return first_tasks(number, tasks)
 
     def claim(self, tasks: NDArray[np.int64], machine: int) -> NDArray[np.int64]:
         """The tasks that got a place."""
@@ -96,7 +98,7 @@ class Bench:
         self.runtime.enqueue(self.runtime.now, self.scheduler, rows)
 
     def terms(self, task: int) -> ProbeTerms:
-        return ProbeTerms(task >> 32, 0, self.scheduler, self.shape, 7)
+        return ProbeTerms(job_of(task), 0, self.scheduler, self.shape, 7)
 
     def state(self, task: int) -> TaskState:
         return self.board.state(int(task))
@@ -176,7 +178,7 @@ def test_a_known_end_that_was_forestalled_does_no_harm() -> None:
     seen = []
     while (item := bench.runtime.next(NEVER)) is not None:
         seen.append((item[1], bench.runtime.take_finished()[0].tolist()))
-    assert seen == [(0, [tasks[0]]), (10, [tasks[1]]), (100, [1 << 32])]
+    assert seen == [(0, [tasks[0]]), (10, [tasks[1]]), (100, [task_number(1, 0)])]
 
 
 def test_places_of_lost_runs_are_used_again() -> None:
@@ -442,7 +444,7 @@ class Actor:
         pending = self.tasks_in(TaskState.PENDING)
         if not len(pending):
             return
-        tasks = self.board.tasks_in(int(pending[0]) >> 32, TaskState.PENDING)
+        tasks = self.board.tasks_in(job_of(int(pending[0])), TaskState.PENDING)
         hand = Hand(
             tasks,
             longs(*(self.duration() for _ in tasks)),
