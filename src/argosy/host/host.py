@@ -31,7 +31,7 @@ from argosy.host.standstill import StandstillGuard
 from argosy.host.tries import Tries
 from argosy.model.budgets import UNTIMED, Budgets
 from argosy.model.effects import Deliberate, Effect
-from argosy.model.errors import ModelError, ScenarioError, UnknownName
+from argosy.model.errors import ScenarioError, UnknownName
 from argosy.model.events import Decision, Event, JobSubmitted, Started
 from argosy.model.explanations import Why
 from argosy.model.jobs import Job
@@ -188,9 +188,8 @@ class Host:
             return
         try:
             action(scheduler, what, now)
-        except (AttributeError, TypeError, ValueError, ModelError) as error:
-            # The effect may already have been malformed when it was sent.
-            if not isinstance(what, Effect) or faults.find_misfit(what) is None:
+        except faults.EFFECT_ERRORS as error:
+            if not isinstance(what, Effect):
                 raise
             raise faults.malformed(scheduler.label, what, error) from error
 
