@@ -43,7 +43,7 @@ from argosy.model.events import (
     SampleReturned,
     TimerFired,
 )
-from argosy.model.explanations import CONFLICTS, Explanation, Why
+from argosy.model.explanations import CONFLICTS, Refusal, Why
 from argosy.model.jobs import index_of, job_of, task_name
 from argosy.model.messages import WaitUpdate
 from argosy.model.scenario import Jittered, Measured, Scaled
@@ -163,12 +163,15 @@ class EffectRunner:
             outcome = self._host.cell.commit(late_claims.drop_late_claims(transaction, late))
             outcome = late_claims.with_refusals(transaction, late, outcome)
         # A transaction that only announces wants cannot conflict, so it is not counted.
-        scheduler.transactions += claims is not None or transaction.releases is not None
-        if transaction.releases is not None:
-            self._release(scheduler, transaction.releases, outcome, now)
+        releases, forgets = transaction.releases, transaction.forgets
+        scheduler.transactions += any(part is not None for part in (claims, releases, forgets))
+        if releases is not None:
+            self._release(scheduler, releases, outcome.unreleased, now)
+        if forgets is not None:
+            self._release(scheduler, forgets, outcome.unforgotten, now)
         if claims is not None and len(claims.tasks):
             self._host.membership.evict(outcome, Why.PREEMPTED, now)
-            self._launch(scheduler, claims, outcome, effect.explanation, now)
+            self._launch(scheduler, claims, outcome, effect, now)
         for machine in vacated:
             self._runtime.pump(machine)
         delay = self._links.reliable_delay(agent_of(effect.cluster), scheduler.name, now)
@@ -214,9 +217,12 @@ class EffectRunner:
 
     def _machines_left(self, transaction: Transaction) -> list[int]:
         """Machines that releases and moves would free up: their queues may proceed afterwards."""
-        if transaction.releases is None and not transaction.move:
+        releases, forgets = transaction.releases, transaction.forgets
+        if releases is forgets is None and not transaction.move:
             return []
-        leaving = [] if transaction.releases is None else transaction.releases.tolist()
+        leaving = [] if releases is None else releases.tolist()
+        if forgets is not None:
+            leaving.extend(forgets.tolist())
         if transaction.move and transaction.claims is not None:
             leaving.extend(transaction.claims.tasks.tolist())
         machines = map(self._host.cell.machine_of, leaving)
@@ -227,7 +233,7 @@ class EffectRunner:
         scheduler: Scheduler,
         claims: Claims,
         outcome: Outcome,
-        explanation: Explanation | None,
+        effect: Commit,
         now: int,
     ) -> None:
         tasks, machines = claims.tasks, outcome.machines
@@ -245,7 +251,14 @@ class EffectRunner:
             tasks, machines = tasks[outcome.accepted], machines[outcome.accepted]
         if len(tasks):
             self._run(tasks)
-            self._decisions.placed(now, tasks, machines, scheduler.name, explanation)
+            self._decisions.placed(
+                now,
+                tasks,
+                machines,
+                scheduler.name,
+                effect.explanation,
+                assumed=effect.transaction.assume,
+            )
 
     def _run(self, tasks: TaskArray) -> None:
         # Most transactions contain identical tasks of one job: one duration and one estimate cover them
@@ -262,12 +275,12 @@ class EffectRunner:
             self._runtime.launch(tasks, self._machines.running_times(tasks), estimates)
 
     def _release(
-        self, scheduler: Scheduler, releases: TaskArray, outcome: Outcome, now: int
+        self, scheduler: Scheduler, releases: TaskArray, refusals: tuple[Refusal, ...], now: int
     ) -> None:
-        """Released tasks that were not placed elsewhere in the same transaction become pending
-        again."""
+        """Tasks whose claims were released or forgotten, and that were not placed elsewhere in the same
+        transaction, become pending again."""
         cell = self._host.cell
-        kept = {refusal.task for refusal in outcome.unreleased}
+        kept = {refusal.task for refusal in refusals}
         freed = [task for task in dict.fromkeys(releases.tolist()) if task not in kept]
         homeless = np.array([task for task in freed if cell.machine_of(task) is None], np.int64)
         self._host.stop(homeless, Why.RELEASED)

@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argosy._core import RuntimeEvent, TaskRuntime, TaskState
 from argosy.engines import faults
 from argosy.engines.api import Engine, Finishes
 from argosy.host import records
+from argosy.host.assumed_claims import AssumedClaims
 from argosy.host.deliberation import Deliberations
 from argosy.host.effect_runner import EffectRunner
 from argosy.host.job_control import JobControl
@@ -91,6 +93,7 @@ class Host:
         self.membership = Membership(self)
         self._reports = Reports(self, self._effects.room_watch)
         self._job_control = JobControl(self)
+        self._assumed_claims = AssumedClaims(self)
         self._tries = Tries(self.runtime, machines) if machines.acts else None
         self._calls: dict[int, Call] = {}
         self._token = 0
@@ -341,6 +344,18 @@ class Host:
         has_failed = self._job_control.fail(task, incarnation, exit_status, reason)
         self._pass_on_starts()
         return has_failed
+
+    def confirm(self, tasks: TaskArray, incarnations: NDArray[np.int64]) -> TaskArray:
+        """The system that has the last word on assumed claims has accepted these; returns the tasks of
+        those that were still assumed."""
+        return self._assumed_claims.confirm(tasks, incarnations)
+
+    def forget(self, tasks: TaskArray, incarnations: NDArray[np.int64], why: Why) -> TaskArray:
+        """That system has not accepted these claims: their tasks lose their machines. Returns the tasks
+        of those that were still assumed."""
+        forgotten = self._assumed_claims.forget(tasks, incarnations, why)
+        self._pass_on_starts()
+        return forgotten
 
     def end_phase(self, number: int, phase: int, duration: int) -> None:
         """A job's workers report that the last activity of a phase has ended."""

@@ -102,13 +102,17 @@ class DecisionWriter:
         machines: MachineArray,
         scheduler: str,
         explanation: Explanation | None,
+        *,
+        assumed: bool = False,
     ) -> None:
         if self.journal:
             for number, where in by_job(tasks):
                 name = self._jobs.name(number)
                 indices, where_to = indices_of(tasks[where]).tolist(), machines[where].tolist()
                 self.journal.write(
-                    records.PlacedRecord(now, name, indices, where_to, scheduler, explanation)
+                    records.PlacedRecord(
+                        now, name, indices, where_to, scheduler, explanation, assumed
+                    )
                 )
 
     def enqueued(

@@ -26,6 +26,8 @@ Fact: TypeAlias = (
     | records.EndedRecord
     | records.PhaseEndedRecord
     | records.FailedRecord
+    | records.ConfirmedRecord
+    | records.ForgottenRecord
     | records.MachineRecord
     | records.CrashedRecord
     | records.RestartedRecord
@@ -72,7 +74,9 @@ _MACHINE: Final = re.compile(
     rb'^\{"what":"machine",.*"(?:AddMachine|ResizeMachine)".*\n', re.MULTILINE
 )
 #: Lines that give tasks by number.
-_BY_NUMBER: Final = (b'{"what":"ended"', b'{"what":"started"', b'{"what":"failed"')
+_BY_NUMBER: Final = tuple(
+    b'{"what":"%b"' % kind for kind in (b"ended", b"started", b"failed", b"confirmed", b"forgotten")
+)
 _CHUNK: Final = 1 << 20
 
 

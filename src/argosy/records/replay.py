@@ -140,6 +140,8 @@ class Replay:
             records.CrashedRecord: self._crashed,
             records.RestartedRecord: self._restarted,
             records.FailedRecord: self._failed,
+            records.ConfirmedRecord: self._confirmed,
+            records.ForgottenRecord: self._forgotten,
             records.CancelledRecord: self._cancelled,
             records.ScaledRecord: self._scaled,
             records.AnsweredRecord: self._answered,
@@ -226,6 +228,19 @@ class Replay:
     def _failed(self, record: records.FailedRecord) -> None:
         self._runtime.advance(record.at)
         self.host.fail_task(record.task, record.incarnation, record.exit_status, record.reason)
+
+    def _confirmed(self, record: records.ConfirmedRecord) -> None:
+        self._runtime.advance(record.at)
+        self.host.confirm(*self._current(record.tasks))
+
+    def _forgotten(self, record: records.ForgottenRecord) -> None:
+        self._runtime.advance(record.at)
+        self.host.forget(*self._current(record.tasks), Why[record.why.upper()])
+
+    def _current(self, tasks: list[int]) -> tuple[TaskArray, NDArray[np.int64]]:
+        """The tasks and their incarnations: only answers about current ones are recorded."""
+        incarnations = [self._runtime.incarnation(task) for task in tasks]
+        return np.array(tasks, np.int64), np.array(incarnations, np.int64)
 
     def _cancelled(self, record: records.CancelledRecord) -> None:
         self._runtime.advance(record.at)
