@@ -67,7 +67,9 @@ def test_a_failed_task_is_tried_as_often_as_its_job_allows() -> None:
     assert bench.host.fail_task(task, second, -9, "killed")
     bench.go(3)
     assert bench.host.board.state(task) is TaskState.FAILED
-    assert [event.again for event in bench.told(TaskFailed)] == [True, False]  # type: ignore[union-attr]
+    told = [event for event in bench.told(TaskFailed) if isinstance(event, TaskFailed)]
+    assert [event.again for event in told] == [True, False]
+    assert [event.incarnations.tolist() for event in told] == [[first], [second]]
     retried = [r for r in bench.replay().facts() if isinstance(r, RetriedRecord)]
     assert [(r.exit_status, r.for_good) for r in retried] == [(1, False), (-9, True)]
 
