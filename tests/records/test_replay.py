@@ -188,6 +188,14 @@ def test_a_run_that_goes_on_is_replayed_as_far_as_it_has_come(share: float) -> N
     Replay(part, ENGINES, finished=False).run()
 
 
+def test_an_input_of_a_later_version_ends_a_replay() -> None:
+    data = record(scenario("omega", [job("a", 2)]))
+    newer = data + b'{"what":"moved-house","at":99000000}\n'
+    with pytest.raises(ReplayDiverged, match="does not know") as caught:
+        Replay(JournalFile(newer), ENGINES).run()
+    assert caught.value.line == newer.count(b"\n")
+
+
 def test_a_journal_of_decisions_alone_cannot_be_replayed() -> None:
     data = record(stormy("omega", output=Output(log="decisions")))
     with pytest.raises(RunDirectoryError, match=r"without all inputs.*replayable"):

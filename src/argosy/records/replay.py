@@ -34,7 +34,7 @@ from argosy.model.scenario import Measured
 from argosy.model.tasks import task_numbers
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.wire import from_plain
-from argosy.records.journal_file import JournalFile
+from argosy.records.journal_file import JournalFile, is_unknown
 from argosy.worlds.clocks import ClockBudgets
 from argosy.worlds.sim.network import SimulatedNetwork
 
@@ -183,6 +183,13 @@ class Replay:
         try:
             record = _INPUTS.decode(line)
         except msgspec.MsgspecError:
+            if is_unknown(line):
+                raise ReplayDiverged(
+                    "the journal has a kind of line that this version of Argosy does not know",
+                    file=self._file.name,
+                    line=self._file.line_at(position),
+                    hint="replay it with the version that wrote it",
+                ) from None
             raise self._diverged(position, b"") from None
         self._actions[type(record)](record)
 
