@@ -40,6 +40,7 @@ void bind_enums(nb::module_& module) {
       .value("PROBES", RuntimeEvent::probes)
       .value("PHASES", RuntimeEvent::phases)
       .value("ROOM", RuntimeEvent::room)
+      .value("FULL", RuntimeEvent::full)
       .value("CALL", RuntimeEvent::call)
       .value("SUBMIT", RuntimeEvent::submit)
       .value("FAULT", RuntimeEvent::fault);

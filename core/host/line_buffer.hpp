@@ -42,6 +42,8 @@ class LineBuffer {
 class InputRecorder {
  public:
   void record_into(LineBuffer* buffer) { buffer_ = buffer; }
+  // Whether so much is buffered that it should be written.
+  bool is_full() const { return buffer_ != nullptr && buffer_->size() > full_size; }
 
   // A replay finds out here that a timer was set for another time than in the run.
   void due(std::int64_t at, std::uint32_t ticket, std::int64_t planned) {
@@ -141,6 +143,8 @@ class InputRecorder {
     buffer_->append(at);
     buffer_->append(first_field);
   }
+
+  static constexpr std::size_t full_size = std::size_t{1} << 16;
 
   LineBuffer* buffer_ = nullptr;
   bool is_open_ = false;

@@ -103,7 +103,8 @@ class TaskRuntime {
     }
   }
 
-  // The next event of a Python kind, or a report; false when nothing is left up to `limit`.
+  // The next event of a Python kind, or a report, or that the journal's buffer should be written; false when
+  // nothing is left up to `limit`.
   bool next(std::int64_t limit, Due& out) {
     if (timers_.has_immediate()) {
       carry_out(timers_.pop_immediate(), out);
@@ -122,6 +123,10 @@ class TaskRuntime {
       const Timer timer = timers_.pop();
       advance(timer.at);
       if (carry_out(timer, out)) return true;
+      if (recorder_.is_full()) [[unlikely]] {
+        out = {now_, 0, static_cast<std::int32_t>(RuntimeEvent::full), 0};
+        return true;
+      }
     }
   }
 

@@ -599,6 +599,20 @@ def test_the_journal_says_for_when_a_late_timer_was_set() -> None:
     assert lines.take() == b'{"what":"due","at":130,"ticket":1,"planned":100}\n'
 
 
+def test_much_that_happens_on_its_own_does_not_pile_up_unwritten() -> None:
+    bench, lines = Bench(), LineBuffer()
+    bench.runtime.record_into(lines)
+    bench.enqueue(bench.job(5_000), duration=1)
+    sizes = []
+    while (item := bench.runtime.next(NEVER)) is not None:
+        if item[0] == RuntimeEvent.FULL:
+            sizes.append(len(lines.take()))
+        else:
+            bench.runtime.take_finished()
+    assert len(sizes) > 5
+    assert all(1 << 16 < size < (1 << 16) + 200 for size in sizes)
+
+
 def test_a_replay_refuses_what_its_journal_cannot_mean() -> None:
     bench = Bench(replayed=True)
     (task,) = bench.job()

@@ -28,6 +28,7 @@ class RuntimeEvent(IntEnum):
     PROBES = 4
     PHASES = 5
     ROOM = 8
+    FULL = 9
     CALL = 16
     SUBMIT = 32
     FAULT = 33

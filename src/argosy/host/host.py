@@ -43,6 +43,7 @@ from argosy.model.transactions import MachineChange, TaskArray
 
 #: The clock event of a deferred call; `_calls` holds its target and argument.
 CALL: Final = int(RuntimeEvent.CALL)
+_FULL: Final = int(RuntimeEvent.FULL)
 #: Finished jobs are forgotten once per this many submissions.
 _CLEAR_EVERY: Final = 1_024
 
@@ -160,8 +161,11 @@ class Host:
         """Carries out everything due up to `limit`. Returns an event that the world itself pushed, or
         None when nothing is left."""
         next_event, calls, runtime = self.runtime.next, self._calls, self.runtime
+        journal = self.decisions.journal
         while True:
             item = next_event(limit)
+            if journal is not None:
+                journal.after_event()
             if self._tries is not None:
                 # Tasks may have left queues before this event.
                 self._tries.pass_on_starts()
@@ -170,6 +174,9 @@ class Host:
             kind, now, _, token = item
             if kind == CALL:
                 self._call(calls.pop(token), now)
+            elif kind == _FULL:
+                assert journal is not None
+                journal.flush()
             elif not self._reports.pass_on(kind, now):
                 return item
             if self._tries is not None:

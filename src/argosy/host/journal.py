@@ -47,6 +47,9 @@ class Journal:
         if len(buffer) > _FLUSH_BYTES:
             self.flush()
 
+    def after_event(self) -> None:
+        """The host calls this after every event. A journal with readers may write its lines then."""
+
     def add_to_digest(self, data: bytes) -> None:
         """Includes data kept outside the journal, such as task timelines, in the digest."""
         self.flush()
