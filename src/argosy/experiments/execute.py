@@ -92,6 +92,7 @@ def execute(
 class _TimelyJournal(Journal):
     """Writes its lines once a second, for readers during the run."""
 
+    is_timely = True
     _flushed = -_FLUSH_SECONDS
 
     def write(self, record: Any) -> None:

@@ -41,8 +41,9 @@ def check_earlier(scheduler: Scheduler, effect: Effect, earlier: EarlierTime) ->
 def check_enqueue(scheduler: Scheduler, effect: Enqueue, pace: Pace) -> None:
     if effect.estimate is not None:
         require_not_negative(scheduler, effect, "estimate", effect.estimate)
-    require_not_negative(scheduler, effect, "pace.first", pace.first)
-    require_not_negative(scheduler, effect, "pace.every", pace.every)
+    if pace.first < 0 or pace.every < 0:
+        require_not_negative(scheduler, effect, "pace.first", pace.first)
+        require_not_negative(scheduler, effect, "pace.every", pace.every)
 
 
 def check_probe(scheduler: Scheduler, effect: Probe) -> None:

@@ -164,7 +164,8 @@ class EffectRunner:
             outcome = late_claims.with_refusals(transaction, late, outcome)
         # A transaction that only announces wants cannot conflict, so it is not counted.
         releases, forgets = transaction.releases, transaction.forgets
-        scheduler.transactions += any(part is not None for part in (claims, releases, forgets))
+        if claims is not None or releases is not None or forgets is not None:
+            scheduler.transactions += 1
         if releases is not None:
             self._release(scheduler, releases, outcome.unreleased, now)
         if forgets is not None:

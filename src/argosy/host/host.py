@@ -162,10 +162,11 @@ class Host:
         None when nothing is left."""
         next_event, calls, runtime = self.runtime.next, self._calls, self.runtime
         journal = self.decisions.journal
+        after_event = journal.after_event if journal is not None and journal.is_timely else None
         while True:
             item = next_event(limit)
-            if journal is not None:
-                journal.after_event()
+            if after_event is not None:
+                after_event()
             if self._tries is not None:
                 # Tasks may have left queues before this event.
                 self._tries.pass_on_starts()

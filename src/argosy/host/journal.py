@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, ClassVar, Final
 
 import msgspec
 import numpy as np
@@ -30,6 +30,9 @@ _FLUSH_BYTES: Final = 1 << 16
 class Journal:
     """Buffers lines into `stream`; without a stream it only keeps the digest."""
 
+    #: Whether `after_event` does anything.
+    is_timely: ClassVar[bool] = False
+
     def __init__(self, stream: BinaryIO | None = None, *, everything: bool = False) -> None:
         self.everything = everything
         #: Lines not yet written to the stream.
@@ -48,7 +51,7 @@ class Journal:
             self.flush()
 
     def after_event(self) -> None:
-        """The host calls this after every event. A journal with readers may write its lines then."""
+        """Called after every event if the journal is timely: it may write its lines for readers."""
 
     def add_to_digest(self, data: bytes) -> None:
         """Includes data kept outside the journal, such as task timelines, in the digest."""
