@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from msgspec import structs
-from numpy.typing import NDArray
-from scripted_engine import Script, Scripted, claim
+from host_bench import Bench, web
+from scripted_engine import Scripted, claim
 
 from argosy.cell import View
 from argosy.host import TaskState
-from argosy.host.host import Host
-from argosy.host.journal import Journal
-from argosy.host.protocols import DirectLinks
 from argosy.host.records import EnqueuedRecord, RetriedRecord
-from argosy.host.setup import HostSetup
 from argosy.model.effects import Effect, Enqueue, WakeMe
 from argosy.model.errors import ModelError
 from argosy.model.events import (
@@ -30,76 +24,8 @@ from argosy.model.events import (
 )
 from argosy.model.explanations import Why
 from argosy.model.jobs import Job
-from argosy.model.transactions import MachineArray, RemoveMachine, TaskArray
-from argosy.records.journal_file import JournalFile
-from argosy.records.replay import Replay
-from argosy.testing.builders import SECOND, job, scenario
-
-
-class RecordingMachines:
-    """Records what it is asked to do: running tasks, and why attempts were stopped."""
-
-    acts = True
-
-    def __init__(self) -> None:
-        self.running: dict[int, tuple[int, int]] = {}
-        self.stopped: list[tuple[int, int, Why]] = []
-
-    def common_running_time(self, job: int) -> int | None:
-        return -1
-
-    def running_times(self, tasks: TaskArray) -> NDArray[np.int64]:
-        return np.full(len(tasks), -1, np.int64)
-
-    def start(
-        self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64]
-    ) -> None:
-        tries = zip(machines.tolist(), incarnations.tolist(), strict=True)
-        self.running.update(zip(tasks.tolist(), tries, strict=True))
-
-    def stop(
-        self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64], why: Why
-    ) -> None:
-        for task, incarnation in zip(tasks.tolist(), incarnations.tolist(), strict=True):
-            assert self.running.pop(task)[1] == incarnation
-            self.stopped.append((task, incarnation, why))
-
-    def forget(self, jobs: Iterable[int]) -> None: ...
-
-
-class Bench:
-    """A host whose clock the test moves."""
-
-    def __init__(self, script: Script) -> None:
-        self.heard: list[tuple[int, str, Event]] = []
-        parts = {"script": staticmethod(script), "heard": self.heard}
-        self.engines = {"scripted": type("Scripted", (Scripted,), parts)}
-        setup = HostSetup.of(scenario("scripted", [], replicas=1))
-        self.machines, self.stream = RecordingMachines(), io.BytesIO()
-        self.journal = Journal(self.stream)
-        self.host = Host(
-            structs.replace(setup, network=None),
-            self.engines,
-            self.machines,
-            DirectLinks(),
-            self.journal,
-        )
-        self.host.start()
-
-    def go(self, seconds: float) -> None:
-        at = int(seconds * SECOND)
-        assert self.host.run_until(at) is None
-        self.host.runtime.advance(at)
-
-    def told(self, kind: type[Event]) -> list[Event]:
-        return [event for _, _, event in self.heard if isinstance(event, kind)]
-
-    def replay(self) -> JournalFile:
-        """The journal, which must lead to the same decisions again."""
-        self.journal.flush()
-        journal = JournalFile(self.stream.getvalue())
-        Replay(journal, self.engines).run()
-        return journal
+from argosy.model.transactions import RemoveMachine
+from argosy.testing.builders import SECOND, job
 
 
 def at_once(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
@@ -112,10 +38,6 @@ def at_once(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Ef
         case JobChanged(job, number, added) if len(added):
             return [claim(view, JobSubmitted(job, number, added), 2, engine.context.name)]
     return ()
-
-
-def web(count: int, retries: int = 0) -> Job:
-    return job("web", count, cpu=500, seconds=None, retries=retries).job
 
 
 def test_machines_are_told_of_starts_and_report_ends() -> None:
@@ -145,7 +67,9 @@ def test_a_failed_task_is_tried_as_often_as_its_job_allows() -> None:
     assert bench.host.fail_task(task, second, -9, "killed")
     bench.go(3)
     assert bench.host.board.state(task) is TaskState.FAILED
-    assert [event.again for event in bench.told(TaskFailed)] == [True, False]  # type: ignore[union-attr]
+    told = [event for event in bench.told(TaskFailed) if isinstance(event, TaskFailed)]
+    assert [event.again for event in told] == [True, False]
+    assert [event.incarnations.tolist() for event in told] == [[first], [second]]
     retried = [r for r in bench.replay().facts() if isinstance(r, RetriedRecord)]
     assert [(r.exit_status, r.for_good) for r in retried] == [(1, False), (-9, True)]
 

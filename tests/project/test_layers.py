@@ -1,6 +1,7 @@
 """What import-linter cannot check: who imports the native core, and what importing Argosy costs."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import argosy
 
 PACKAGE = Path(argosy.__file__).parent
+ROOT = Path(__file__).parents[2]
 #: The facades of the native core. Everything else goes through them.
 FACADES = (
     "model/random.py",
@@ -41,6 +43,16 @@ def test_only_the_facades_import_the_native_core() -> None:
     importers = modules_importing("argosy._core")
     assert importers, "the test looks for the wrong name"
     assert [path for path in importers if not path.startswith(FACADES)] == []
+
+
+def test_task_numbers_are_taken_apart_in_one_place() -> None:
+    """`argosy.model.jobs` and `argosy.model.tasks` do it, and in the core `task_numbers.hpp`."""
+    by_hand = re.compile(r">>\s*32\b|&\s*0x" + "F" * 8 + r"\b", re.IGNORECASE)
+    sources = [*PACKAGE.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    assert [path.name for path in sources if by_hand.search(path.read_text("utf-8"))] == []
+    split = re.compile(r"\bjob_of\(std::int64_t \w+\) {|\btask >> \d")
+    headers = [path for path in (ROOT / "core").rglob("*.[hc]pp") if split.search(path.read_text())]
+    assert [path.name for path in headers] == ["task_numbers.hpp"]
 
 
 def test_nobody_inside_goes_through_the_facade() -> None:

@@ -16,11 +16,13 @@ from argosy.host.records import (
     AbandonedRecord,
     AttemptRecord,
     CancelledRecord,
+    ConfirmedRecord,
     CrashedRecord,
     EndedRecord,
     EnqueuedRecord,
     ExplainedRecord,
     FailedRecord,
+    ForgottenRecord,
     LostRecord,
     PlacedRecord,
     ProbedRecord,
@@ -135,6 +137,8 @@ class TaskAnswers:
                 case StartedRecord(tasks=tasks) | EndedRecord(tasks=tasks):
                     concerns = task in tasks
                     prober = "" if concerns else prober
+                case ConfirmedRecord(tasks=tasks) | ForgottenRecord(tasks=tasks):
+                    concerns = task in tasks
                 case FailedRecord(task=failed):
                     concerns = failed == task
                 case CancelledRecord(number=number, indices=indices):
@@ -235,8 +239,13 @@ class TaskAnswers:
                 return f"given to {scheduler} again"
             case AttemptRecord(scheduler=scheduler, takes=takes):
                 return f"{scheduler} starts to decide, which takes {format_duration(takes)}"
-            case PlacedRecord(_, _, indices, machines, scheduler):
-                return f"placed on {self._machine(indices, machines)} by {scheduler}"
+            case PlacedRecord(_, _, indices, machines, scheduler, assumed=assumed):
+                condition = ", if it is confirmed" if assumed else ""
+                return f"placed on {self._machine(indices, machines)} by {scheduler}{condition}"
+            case ConfirmedRecord():
+                return "confirmed"
+            case ForgottenRecord():
+                return "not confirmed"
             case EnqueuedRecord(_, _, indices, machines, scheduler):
                 return f"sent to the queue of {self._machine(indices, machines)} by {scheduler}"
             case ProbedRecord(machines=machines, scheduler=scheduler):

@@ -144,8 +144,7 @@ class FlowNetwork:
         solve with `Status.STOPPED`, and the next solve continues.
         """
         chosen = heuristics or Heuristics()
-        began = -1 if budget is None else budget.elapsed
-        status, winner, scans = self._core.solve(
+        status, winner, scans, took = self._core.solve(
             FlowAlgorithm[Algorithm(algorithm).name],
             warm,
             budget,
@@ -159,7 +158,7 @@ class FlowNetwork:
         return FlowSolution(
             status=found,
             cost=int(self._core.cost()) if found is Status.OPTIMAL else None,
-            seconds=None if budget is None or began < 0 else (budget.elapsed - began) / 1e6,
+            seconds=None if took < 0 else took / 1e6,
             algorithm=Algorithm[winner.name],
             scans=scans,
         )

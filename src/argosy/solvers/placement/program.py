@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy._core import seconds_until
 from argosy.model.budgets import Budget
 from argosy.model.errors import MissingExtra
 
@@ -145,7 +146,7 @@ class Program:
             for column, value in enumerate(start.tolist()):
                 model.add_hint(column, value)
         solver = core.ModelSolverHelper("scip")
-        seconds = np.inf if budget is None else budget.seconds_until(until)
+        seconds = np.inf if budget is None else seconds_until(budget, until)
         if np.isfinite(seconds):
             solver.set_time_limit_in_seconds(max(_SHORTEST, seconds))
         parameters = _PARAMETERS + f"limits/absgap = {gap}\n"

@@ -1,0 +1,93 @@
+"""A host whose clock the test moves, with machines that record what they are asked to do."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+from scripted_engine import Script, Scripted
+
+from argosy.host.host import Host
+from argosy.host.journal import Journal
+from argosy.host.protocols import DirectLinks
+from argosy.host.setup import HostSetup
+from argosy.model.events import Event
+from argosy.model.explanations import Why
+from argosy.model.jobs import Job
+from argosy.model.transactions import MachineArray, TaskArray
+from argosy.records.journal_file import JournalFile
+from argosy.records.replay import Replay
+from argosy.testing.builders import SECOND, job, scenario
+
+
+class RecordingMachines:
+    """Records what it is asked to do: running tasks, and why attempts were stopped."""
+
+    acts = True
+
+    def __init__(self) -> None:
+        self.running: dict[int, tuple[int, int]] = {}
+        self.stopped: list[tuple[int, int, Why]] = []
+
+    def common_running_time(self, job: int) -> int | None:
+        return -1
+
+    def running_times(self, tasks: TaskArray) -> NDArray[np.int64]:
+        return np.full(len(tasks), -1, np.int64)
+
+    def start(
+        self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64]
+    ) -> None:
+        tries = zip(machines.tolist(), incarnations.tolist(), strict=True)
+        self.running.update(zip(tasks.tolist(), tries, strict=True))
+
+    def stop(
+        self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64], why: Why
+    ) -> None:
+        for task, incarnation in zip(tasks.tolist(), incarnations.tolist(), strict=True):
+            assert self.running.pop(task)[1] == incarnation
+            self.stopped.append((task, incarnation, why))
+
+    def forget(self, jobs: Iterable[int]) -> None: ...
+
+
+class Bench:
+    """A host whose clock the test moves."""
+
+    def __init__(self, script: Script) -> None:
+        self.heard: list[tuple[int, str, Event]] = []
+        parts = {"script": staticmethod(script), "heard": self.heard}
+        self.engines = {"scripted": type("Scripted", (Scripted,), parts)}
+        setup = HostSetup.of(scenario("scripted", [], replicas=1))
+        self.machines, self.stream = RecordingMachines(), io.BytesIO()
+        self.journal = Journal(self.stream)
+        self.host = Host(
+            structs.replace(setup, network=None),
+            self.engines,
+            self.machines,
+            DirectLinks(),
+            self.journal,
+        )
+        self.host.start()
+
+    def go(self, seconds: float) -> None:
+        at = int(seconds * SECOND)
+        assert self.host.run_until(at) is None
+        self.host.runtime.advance(at)
+
+    def told(self, kind: type[Event]) -> list[Event]:
+        return [event for _, _, event in self.heard if isinstance(event, kind)]
+
+    def replay(self) -> JournalFile:
+        """The journal, which must lead to the same decisions again."""
+        self.journal.flush()
+        journal = JournalFile(self.stream.getvalue())
+        Replay(journal, self.engines).run()
+        return journal
+
+
+def web(count: int, retries: int = 0) -> Job:
+    return job("web", count, cpu=500, seconds=None, retries=retries).job
