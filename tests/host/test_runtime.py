@@ -308,8 +308,7 @@ def test_reasons_are_the_cores_own_and_still_plain_numbers_in_json() -> None:
 
 
 class Actor:
-    """Chooses at random what to do at each event, and keeps everything it receives: the same for the
-    same events."""
+    """Acts at random at each event, and keeps all it receives: the same for the same events."""
 
     def __init__(self, seed: int, rules: QueueRules, *, replayed: bool) -> None:
         self.bench = Bench(rules, replayed=replayed)
