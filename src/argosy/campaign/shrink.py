@@ -1,7 +1,7 @@
 """Makes a scenario that fails smaller, as long as it fails in the same way.
 
-Greedy: parts are left out, halves first; then keys; then values are made plain. Any plain data that might
-be a scenario is tried; whoever runs it says whether it is one, and whether it still fails.
+Greedy: parts are left out, halves first; then keys; then values are made plain. Any plain data that
+might be a scenario is tried; whoever runs it says whether it is one, and whether it still fails.
 """
 
 from __future__ import annotations
