@@ -81,9 +81,7 @@ class TestByEntryPoint:
     def test_a_published_form_of_an_installed_engine_is_found(self, install: Install) -> None:
         form = "published = {'wide': engine_api.PaperPreset({}, engine_api.MachineModel(), 1)}"
         install(
-            ROOMIEST.replace(
-                '    name = "roomiest"', f'    name = "roomiest"\n    {form}'
-            ).replace(
+            ROOMIEST.replace('    name = "roomiest"', f'    name = "roomiest"\n    {form}').replace(
                 "from argosy import engine",
                 "from argosy import engine\nfrom argosy.engines import api as engine_api",
             )
