@@ -6,6 +6,7 @@ Both are read from the journal, also during the run; nothing is simulated again.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -37,6 +38,7 @@ from argosy.model.errors import CommandError, UnknownName
 from argosy.model.explanations import Explanation, Price, Refusal, Why
 from argosy.model.jobs import index_of, job_of, task_name, task_number
 from argosy.model.units import format_count, format_duration
+from argosy.records.journal_checks import contradiction
 from argosy.records.journal_file import Fact, JournalFile
 from argosy.records.record import RunRecord
 
@@ -107,11 +109,27 @@ class TaskAnswers:
 
     def story(self) -> list[StoryLine]:
         """The task's history, line by line; attempts that changed nothing are counted, not repeated."""
+        with self._consistent():
+            return self._story()
+
+    def why(self) -> WhyAnswer:
+        with self._consistent():
+            return self._why()
+
+    @contextmanager
+    def _consistent(self) -> Iterator[None]:
+        """Only the lines about the task are read, so mistakes in them are noticed only when used."""
+        try:
+            yield
+        except (LookupError, ValueError, OverflowError) as error:
+            raise contradiction(self._journal) from error
+
+    def _story(self) -> list[StoryLine]:
         told = [pair for fact in self._facts for pair in self._tell(fact)]
         # Lines from a saved timeline are at the end.
         return _fold(sorted(told, key=lambda pair: pair[0].at))
 
-    def why(self) -> WhyAnswer:
+    def _why(self) -> WhyAnswer:
         state = self._state()
         decisive = next((x for x in reversed(self._facts) if isinstance(x, Decisive)), None)
         match decisive:
