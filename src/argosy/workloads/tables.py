@@ -3,11 +3,12 @@
 `convert` follows the annotations of msgspec structs. Structure is walked here, so that an error
 knows its path and an unknown key its neighbours; plain values are left to `msgspec.convert`. Some
 annotations mean readable text: `Micros` a duration with its unit, `Resources` a table of amounts,
-`Constraint` its text form or its table.
+`Constraint` its text form or its table, `CommandLine` a list of words or one text.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from functools import cache
 from types import NoneType, UnionType
@@ -36,6 +37,10 @@ from argosy.model.units import Micros, shown
 
 #: Keys and indices from the root of the document.
 Path: TypeAlias = tuple[str | int, ...]
+
+_SPLIT: Final = "split like a shell does"
+#: The words of a command.
+CommandLine: TypeAlias = Annotated[tuple[str, ...], _SPLIT]
 
 _NAMES: Final[dict[object, str]] = {
     int: "a whole number",
@@ -84,6 +89,8 @@ class Converter:
             metadata = kind.__metadata__
             if Micros in get_args(kind):
                 return self._time(value, metadata, path)
+            if _SPLIT in metadata:
+                return self._command(value, path)
             described = next(
                 (m.description for m in metadata if isinstance(m, msgspec.Meta) and m.description),
                 "",
@@ -132,6 +139,18 @@ class Converter:
                     most = units.format_duration(bounds.le)
                     self.refuse(f"{shown(value)} is too long", path, f"at most {most}")
         return time
+
+    def _command(self, value: Any, path: Path) -> tuple[str, ...]:
+        example = 'text such as "sort -u data.txt", or a list of words'
+        if isinstance(value, str):
+            try:
+                return tuple(shlex.split(value))
+            except ValueError:
+                problem = f"{shown(value)}: a quotation mark is not closed"
+                self.refuse(problem, path, "text that a shell could split, or a list of words")
+        if not isinstance(value, list | tuple):
+            self.refuse(f"{shown(value)} is not a command", path, example)
+        return self._items(value, str, path)
 
     def refuse(self, problem: str, path: Path, expected: str, hint: str | None = None) -> NoReturn:
         raise Misfit(self.form_error(problem, expected=expected, hint=hint), path)
