@@ -20,8 +20,7 @@ BUDGET: Final = "budget"
 ENOUGH: Final = "10min"
 _CONVERTER: Final = Converter(SettingError)
 #: Times are drawn as parts and multiples of their defaults: a campaign looks for mistakes, and does not
-#: wait for schedulers that were told to think for hours. A time that is 0 by default becomes a short
-#: one.
+#: wait for schedulers that were told to think for hours. Times that are 0 by default become short ones.
 _FACTORS: Final = ((0, 1), (1, 10), (1, 3), (1, 2), (2, 1), (4, 1), (10, 1))
 _SHORT_TIMES: Final = (1_000, 50_000, 1_000_000)
 _INTEGERS: Final = (0, 1, 2, 3, 5, 10, 64, 1_000)

@@ -28,7 +28,7 @@ COMMANDS: Final = {
     "audit": "Show which scheduler used what, and which got in another's way.",
     "why": "Explain why a task is where it is, or why it has no machine.",
     "constraints": "Check, print and translate placement constraints.",
-    "campaign": "Test engines on random scenarios; shrink what fails.",
+    "campaign": "Test engines on random scenarios with faults.",
     "paper": "Rerun a paper's experiments and check its claims.",
     "flow": "Solve, generate and check min-cost flow problems.",
     "doctor": "Check this installation.",
