@@ -470,29 +470,6 @@ class TestTasks:
         )
         assert [row["what"] for row in rows] == [line["what"] for line in told]
 
-    @pytest.mark.parametrize("command", ["why crawl/0", "story crawl/0", "audit", "summary"])
-    def test_a_journal_file_answers_like_its_directory(
-        self, argosy: Call, kept: Path, command: str
-    ) -> None:
-        name, *task = command.split()
-        option = [] if name == "summary" else ["--run"]
-        whole, alone = (
-            argosy(name, *task, *option, path, "-o", "json")
-            for path in (kept, kept / "journal.jsonl")
-        )
-        assert (whole.code, alone.code) == (0, 0), alone.err
-        found, expected = json.loads(alone.out), json.loads(whole.out)
-        match name:
-            case "summary":
-                assert (found["status"], found["counts"]) == ("journal", expected["counts"])
-            case "audit":
-                # A journal does not say that the run went on after its last line.
-                assert found["ended_at"] < expected["ended_at"]
-                claims = [[each["claims"] for each in of["schedulers"]] for of in (found, expected)]
-                assert claims[0] == claims[1]
-            case _:
-                assert found == expected
-
     def test_why_answers_in_sentences(self, argosy: Call, kept: Path) -> None:
         result = argosy("why", "crawl/0", "--run", kept)
         heading, _, *sentences = result.out.splitlines()

@@ -109,9 +109,9 @@ class TestEngine:
         inner = {
             "CellSnapshot",
             "CellView",
-            "Columns",
             "Known",
             "Names",
+            "NativeCell",
             "PaperPreset",
             "MachineModel",
         }

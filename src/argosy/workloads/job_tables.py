@@ -25,7 +25,7 @@ from argosy.model.truth import (
     workers_with_truth,
 )
 from argosy.model.units import Time
-from argosy.workloads.tables import CommandLine, Converter, Path, misfit
+from argosy.workloads.tables import CommandLine, Converter, TablePath, misfit
 
 
 class PhaseTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +137,7 @@ class JobFields(TaskGroupTable, frozen=True, kw_only=True):
         )
 
 
-def read_job(converter: Converter, table: Any, path: Path = ()) -> SimulatedJob:
+def read_job(converter: Converter, table: Any, path: TablePath = ()) -> SimulatedJob:
     """The job described by a table; raises `Misfit`."""
     if isinstance(table, dict) and "groups" in table:
         for key in msgspec.structs.fields(TaskGroupTable):
