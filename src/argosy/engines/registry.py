@@ -88,6 +88,11 @@ def forms_named() -> list[str]:
     return _forms_of(all_engines())
 
 
+def built_in_forms() -> list[str]:
+    """Names of the published configurations of built-in engines."""
+    return _forms_of(ENGINES)
+
+
 def _forms_of(engines: Mapping[str, type[Engine]]) -> list[str]:
     return [name for engine in engines.values() for name in getattr(engine, "published", ())]
 
