@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
+from outside import EXAMPLE, Install
 from scripted_engine import Scripted
 
 from argosy.cell import View
@@ -39,6 +41,8 @@ from argosy.records.replay import Replay, ToldMachines
 from argosy.testing import conformance
 from argosy.testing.builders import SECOND, cell, job, scenario, shared_job
 from argosy.worlds.sim import SimulatedWorld
+
+ROOMIEST = (EXAMPLE / "roomiest.py").read_text()
 
 
 def record(spec: Scenario) -> bytes:
@@ -257,3 +261,49 @@ def test_other_engines_stand_beside_the_recorded_run(kept: Path) -> None:
     shown = call(str(kept), "--engine", "murmuration", "--metric", "wait")
     assert "recorded" in shown.stdout
     assert "wait time" in shown.stdout
+
+
+class TestEnginesGivenAsClasses:
+    @pytest.fixture(autouse=True)
+    def _here(self, fresh_modules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(fresh_modules)
+
+    def test_a_class_runs_on_the_recorded_jobs(self, kept: Path) -> None:
+        Path("roomiest.py").write_text(ROOMIEST)
+        shown = call(str(kept), "--engine", "roomiest:Roomiest", "-o", "json")
+        rows = {row["engine"]: row for row in json.loads(shown.stdout)["runs"]}
+        assert list(rows) == ["recorded", "roomiest:Roomiest"]
+        assert rows["roomiest:Roomiest"]["fleet"] == "roomiest:Roomiest"
+
+    def test_a_class_with_the_name_of_a_built_in_engine_is_not_mistaken_for_it(
+        self, kept: Path
+    ) -> None:
+        Path("roomiest.py").write_text(ROOMIEST.replace('name = "roomiest"', 'name = "omega"'))
+        shown = call(
+            str(kept), *("--engine", "roomiest:Roomiest", "--engine", "omega"), "-o", "json"
+        )
+        fleets = {row["engine"]: row["fleet"] for row in json.loads(shown.stdout)["runs"]}
+        assert fleets["roomiest:Roomiest"] == "roomiest:Roomiest"
+        assert fleets["omega"] == "omega"
+
+    def test_no_plug_in_is_imported_unless_it_is_named(self, kept: Path, install: Install) -> None:
+        install(ROOMIEST)
+        assert call(str(kept), "--engine", "omega").exit_code == 0
+        assert "roomiest" not in sys.modules
+
+
+def test_a_replay_that_fails_shows_no_recorded_line(kept: Path, tmp_path: Path) -> None:
+    data = (kept / directory.JOURNAL).read_bytes()
+    wrong = b'{"what":"crashed","at":0,"scheduler":"nobody"}\n'
+    head = data.index(b"\n") + 1
+    (tmp_path / "failing.jsonl").write_bytes(data[:head] + wrong + data[head:])
+    shown = call(str(tmp_path / "failing.jsonl"))
+    assert shown.exit_code == 1
+    assert "replayed: the replay failed" in shown.stdout
+    assert "recorded:" not in shown.stdout
+
+
+def test_one_line_is_not_lines(kept: Path, tmp_path: Path) -> None:
+    data = (kept / directory.JOURNAL).read_bytes()
+    (tmp_path / "short.jsonl").write_bytes(data[: data.index(b"\n") + 1])
+    assert "0 inputs, 1 line, " in call(str(tmp_path / "short.jsonl")).stdout

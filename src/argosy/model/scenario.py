@@ -98,7 +98,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, tag="measured", tag_fi
 
 DecisionTime: TypeAlias = AsTold | Scaled | Jittered | Measured
 
-Split: TypeAlias = Literal["hash", "round-robin", "random"]
+JobSplit: TypeAlias = Literal["hash", "round-robin", "random"]
 
 
 class FleetEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +110,7 @@ class FleetEntry(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, Any] = {}
     replicas: Replicas = 1
     takes: Takes = Takes()
-    split: Split = "hash"
+    split: JobSplit = "hash"
     limits: SchedulerLimits = SchedulerLimits()
     decision_time: DecisionTime = AsTold()
 

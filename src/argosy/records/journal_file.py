@@ -54,6 +54,7 @@ _FACTS: Final = msgspec.json.Decoder(Fact)
 _HEADER: Final = msgspec.json.Decoder(Header)
 _CHANGES: Final = msgspec.json.Decoder(records.MachineRecord)
 _SUBMITTED: Final = msgspec.json.Decoder(SubmittedRecord)
+_SCALED: Final = msgspec.json.Decoder(records.ScaledRecord)
 _VERSION: Final = re.compile(rb'\{"what":"journal","version":(\d+)')
 _AT: Final = re.compile(rb'\{"what":"[^"]*","at":(\d+)')
 
@@ -159,6 +160,15 @@ class JournalFile:
             return None
         start, end = self.data.rfind(b"\n", 0, position) + 1, self.data.find(b"\n", position)
         return self._decode(_SUBMITTED, self.data[start:end], self.line_at(start))
+
+    def largest_count(self, submitted: SubmittedRecord) -> int:
+        """The largest number of tasks that a job ever had."""
+        counts = [submitted.job.tasks]
+        for start, end in self._lines_with(b'{"what":"scaled"'):
+            record = self._decode(_SCALED, self.data[start:end], None, start)
+            if record.number == submitted.number:
+                counts.append(record.job.tasks)
+        return max(counts)
 
     def job_names(self) -> list[str]:
         """The ids of all submitted jobs, by number."""

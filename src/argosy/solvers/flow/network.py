@@ -22,13 +22,11 @@ from argosy._core import FlowRooms as Rooms
 from argosy._core import FlowRoster as Roster
 from argosy._core import FlowStop as Stop
 from argosy.model.budgets import Budget
+from argosy.solvers.flow.arrays import Handles, Numbers
 from argosy.solvers.flow.problem import FlowProblem
 from argosy.solvers.flow.solution import Algorithm, FlowSolution, Heuristics, Status, Way
 
 __all__ = ["FlowNetwork", "Rooms", "Roster", "RosterState", "Stop"]
-
-Handles = NDArray[np.int32]
-Numbers = NDArray[np.int64]
 
 
 class FlowNetwork:
