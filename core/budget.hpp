@@ -1,8 +1,9 @@
 // Budgets: limits on what a decision may cost, passed in by the caller.
 //
-// An algorithm reports its work (`charge`) and asks from time to time whether to stop (`is_over`). It
-// cannot tell whether the budget counts work or uses a clock. Code below the engines reads no clock itself,
-// so that the same inputs can give the same decisions.
+// An algorithm reports its work (`charge`) and asks from time to time whether to stop (`is_over`). It need not
+// know whether the budget counts work or uses a clock. Code below the engines reads no clock itself, so that the
+// same inputs can give the same decisions. Engines see no more of a budget than these two; solvers that divide
+// theirs also see what share of it is spent.
 //
 //   WorkBudget              counts steps, the same on every computer; without a limit it is never over
 //   clock/clock_budget.hpp  real time, for worlds alone
@@ -31,7 +32,7 @@ class Budget {
   // The amount spent, and the limit, in the budget's own unit; a negative limit means none.
   virtual std::int64_t spent() const = 0;
   virtual std::int64_t limit() const = 0;
-  // Microseconds since it began, for reports; negative if time is not measured.
+  // Microseconds since it began, for reports of its maker; negative if that is not measured.
   virtual std::int64_t elapsed() const { return -1; }
 
   // The share of the limit that has been spent: above 1 when it is over.
@@ -41,10 +42,7 @@ class Budget {
   }
   // Real time until the given share is spent, for solvers that only accept a time limit; infinite if time is
   // not measured.
-  double seconds_until(double part) const {
-    if (elapsed() < 0 || limit() < 0) return std::numeric_limits<double>::infinity();
-    return std::max(0.0, part * static_cast<double>(limit()) - static_cast<double>(elapsed())) / 1e6;
-  }
+  virtual double seconds_until(double) const { return std::numeric_limits<double>::infinity(); }
 
  private:
   std::atomic<std::int64_t> steps_{0};

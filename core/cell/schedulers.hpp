@@ -12,12 +12,11 @@
 
 #include "cell/columns.hpp"
 #include "cell/flat_map.hpp"
+#include "task_numbers.hpp"
 
 namespace argosy {
 
 constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
-
-inline std::int64_t job_of(std::int64_t task) { return task >> 32; }
 
 struct Scheduler {
   Scheduler() { limit.fill(unlimited); }

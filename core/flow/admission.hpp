@@ -295,7 +295,7 @@ class Admission {
     return made;
   }
 
-  Number precedence(Row row) const { return roster_.job_of(row).precedence; }
+  Number precedence(Row row) const { return roster_.job_at(row).precedence; }
 
   // The tasks running on the machines to be resolved.
   void find_running() {

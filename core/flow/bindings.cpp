@@ -186,15 +186,17 @@ void set_supplies(Solver& self, const Handles& vertices, const Numbers& supplies
   }
 }
 
-std::tuple<Status, Algorithm, std::int64_t> solve(Solver& self, Algorithm algorithm, bool warm,
-                                                  Budget* budget, const Stop* stop,
-                                                  bool arc_prioritisation, bool price_refine,
-                                                  bool fresh_prices, bool short_searches) {
+// The last is how many microseconds it took; negative unless the budget measures that.
+std::tuple<Status, Algorithm, std::int64_t, std::int64_t> solve(
+    Solver& self, Algorithm algorithm, bool warm, Budget* budget, const Stop* stop,
+    bool arc_prioritisation, bool price_refine, bool fresh_prices, bool short_searches) {
   nb::gil_scoped_release unlocked;
+  const std::int64_t began = budget == nullptr ? -1 : budget->elapsed();
   const Outcome outcome = self.solve(algorithm, warm, budget, stop,
                                      Heuristics{arc_prioritisation, price_refine, fresh_prices,
                                                 short_searches});
-  return {outcome.status, outcome.algorithm, outcome.scans};
+  const std::int64_t took = began < 0 ? -1 : budget->elapsed() - began;
+  return {outcome.status, outcome.algorithm, outcome.scans, took};
 }
 
 // The cheapest way to a target: whether there is one, its cost, the arcs looked at and its vertices.

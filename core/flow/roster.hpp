@@ -22,6 +22,7 @@
 #include "flow/network.hpp"
 #include "flow/rows.hpp"
 #include "flow/table.hpp"
+#include "task_numbers.hpp"
 
 namespace argosy::flow {
 
@@ -116,7 +117,7 @@ class Roster {
 
   bool knows_job(Number number) const { return jobs_.find(number) != nullptr; }
   const JobRow& job(Number number) const { return job_rows_[*jobs_.find(number)]; }
-  const JobRow& job_of(Row task) const {
+  const JobRow& job_at(Row task) const {
     return job(classes_[C::job][tasks_[T::task_class][task]]);
   }
   // Jobs with waiting tasks.
@@ -124,9 +125,9 @@ class Roster {
 
   // The row of a task; -1 if its job is unknown or has no such task.
   Row row_of(Number task) const {
-    const std::int32_t* slot = task < 0 ? nullptr : jobs_.find(task >> 32);
+    const std::int32_t* slot = task < 0 ? nullptr : jobs_.find(job_of(task));
     if (slot == nullptr) return -1;
-    const Row index = task & 0xFFFFFFFF;
+    const Row index = index_of(task);
     return index < job_rows_[*slot].tasks ? job_rows_[*slot].first + index : -1;
   }
 
@@ -147,7 +148,7 @@ class Roster {
     job.arc = net_.add_arc(job.vertex, head, static_cast<std::int32_t>(capacity_limit), 0);
     job.tasks = tasks;
     job.first = tasks_.take_together(tasks);
-    for (Row k = 0; k < tasks; ++k) tasks_[T::number][job.first + k] = (number << 32) + k;
+    for (Row k = 0; k < tasks; ++k) tasks_[T::number][job.first + k] = task_number(number, k);
     place(job.vertex).job = static_cast<std::int32_t>(number);
     jobs_.insert(number) = slot;
     living_ += tasks;
@@ -165,7 +166,7 @@ class Roster {
         tasks_.move(job.first + k, first + k);
         if (tasks_[T::state][first + k] != gone) classes.push_back(tasks_[T::task_class][first + k]);
       }
-      tasks_[T::number][first + k] = (number << 32) + k;
+      tasks_[T::number][first + k] = task_number(number, k);
     }
     std::sort(classes.begin(), classes.end());
     classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
@@ -467,7 +468,7 @@ class Roster {
       demand(classes_[C::owner][c], classes_[C::pool][c], -1);
       --pools_[classes_[C::pool][c]].tasks;
       if (classes_[C::pending][c] + classes_[C::running][c] == 0) touched.push_back(c);
-      if (--job_rows_[*jobs_.find(task >> 32)].living == 0) over.push_back(task >> 32);
+      if (--job_rows_[*jobs_.find(job_of(task))].living == 0) over.push_back(job_of(task));
     }
     std::sort(touched.begin(), touched.end());
     if (!touched.empty()) sync_runs();

@@ -325,7 +325,7 @@ void bind_tasks(Type& type) {
           [](TaskRuntime& self, InArray<std::int64_t> tasks, std::int64_t duration,
              std::int64_t estimate) {
             for (std::size_t i = 1; i < tasks.size(); ++i) {
-              if (Board::job_of(tasks.data()[i]) != Board::job_of(tasks.data()[0])) return false;
+              if (job_of(tasks.data()[i]) != job_of(tasks.data()[0])) return false;
             }
             require_launchable(self, tasks);
             self.launch_alike(span_of(tasks), duration, estimate);
@@ -531,6 +531,13 @@ void bind_probes(Type& type) {
           nb::arg("at"), nb::arg("terms"), nb::arg("machines"), nb::arg("hand"))
       .def("is_held",
            [](TaskRuntime& self, std::int64_t probe) { return self.probes().is_held(probe); },
+           nb::arg("probe"))
+      // Of a probe that holds a slot.
+      .def("probe_owner",
+           [](TaskRuntime& self, std::int64_t probe) {
+             require(self.probes().is_held(probe), "that probe holds no slot");
+             return self.probes()[probe].owner;
+           },
            nb::arg("probe"))
       .def(
           "bind",

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "task_numbers.hpp"
+
 namespace argosy {
 
 enum class TaskState : std::uint8_t {
@@ -31,10 +33,6 @@ inline constexpr int task_states = 7;
 
 class Board {
  public:
-  static std::int64_t task(std::int64_t job, std::int64_t index) { return job << 32 | index; }
-  static std::int64_t job_of(std::int64_t task) { return task >> 32; }
-  static std::uint32_t index_of(std::int64_t task) { return static_cast<std::uint32_t>(task); }
-
   std::int64_t add(std::int64_t submit, std::int64_t tasks, std::int32_t owner) {
     states_.emplace_back(static_cast<std::size_t>(tasks), TaskState::pending);
     submit_.push_back(submit);
@@ -149,6 +147,16 @@ class Board {
     return -1;
   }
 
+  // The first row whose task does not belong to `owner`, or -1. Workers beyond their job's tasks count as its
+  // tasks.
+  std::int64_t first_foreign(std::span<const std::int64_t> tasks, std::int32_t owner) const {
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      const bool is_known = has_task(tasks[i]) || is_extra(tasks[i]);
+      if (!is_known || this->owner(job_of(tasks[i])) != owner) return static_cast<std::int64_t>(i);
+    }
+    return -1;
+  }
+
   // The jobs done since the last call.
   std::vector<std::int64_t> take_done() { return std::exchange(done_jobs_, {}); }
 
@@ -160,7 +168,7 @@ class Board {
 
   void tasks_in(std::int64_t job, TaskState state, std::vector<std::int64_t>& out) const {
     for (std::int64_t i = 0; i < total_[job]; ++i) {
-      if (this->state(task(job, i)) == state) out.push_back(task(job, i));
+      if (this->state(task_number(job, i)) == state) out.push_back(task_number(job, i));
     }
   }
 

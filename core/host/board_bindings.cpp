@@ -40,6 +40,7 @@ void bind_enums(nb::module_& module) {
       .value("PROBES", RuntimeEvent::probes)
       .value("PHASES", RuntimeEvent::phases)
       .value("ROOM", RuntimeEvent::room)
+      .value("FULL", RuntimeEvent::full)
       .value("CALL", RuntimeEvent::call)
       .value("SUBMIT", RuntimeEvent::submit)
       .value("FAULT", RuntimeEvent::fault);
@@ -119,6 +120,12 @@ void bind_board(nb::module_& module) {
             return self.first_misplaced({tasks.data(), tasks.size()}, owner, may_run, extras);
           },
           nb::arg("tasks"), nb::arg("owner"), nb::arg("may_run"), nb::arg("extras") = false)
+      .def(
+          "first_foreign",
+          [](const Board& self, InArray<std::int64_t> tasks, std::int32_t owner) {
+            return self.first_foreign({tasks.data(), tasks.size()}, owner);
+          },
+          nb::arg("tasks"), nb::arg("owner"))
       .def(
           "state",
           [](const Board& self, std::int64_t task) {

@@ -36,7 +36,7 @@ inline void TaskRuntime::finish(std::int32_t at) {
   listeners_.tell_end({0, claim.task, run.estimate, run.took_slot(), claim.machine, claim.shape,
                        Ledger::ended},
                       now_);
-  if (listeners_.hears(board_.owner(Board::job_of(claim.task)))) {
+  if (listeners_.hears(board_.owner(job_of(claim.task)))) {
     finished_.push_back(
         {claim.task, run.estimate, run.took_slot(), claim.machine, claim.shape});
   }
@@ -96,7 +96,7 @@ inline void TaskRuntime::tell_over(const Notice& notice, bool is_told) {
   listeners_.tell_end({0, notice.task, notice.estimate, notice.started, notice.machine, notice.shape,
                        Ledger::ended},
                       now_);
-  if (is_told && listeners_.hears(board_.owner(Board::job_of(notice.task)))) {
+  if (is_told && listeners_.hears(board_.owner(job_of(notice.task)))) {
     finished_.push_back(notice);
   }
 }
@@ -143,7 +143,7 @@ inline void TaskRuntime::join(Pool& pool, std::int64_t task, std::int32_t run) {
 
 // Removes the worker from its pool, if it is in one; its run stays.
 inline bool TaskRuntime::leave(std::int64_t task) {
-  Pool* pool = pools_.of(Board::job_of(task));
+  Pool* pool = pools_.of(job_of(task));
   if (pool == nullptr || !pool->leave(task, now_)) return false;
   pools_.touch(*pool);
   return true;

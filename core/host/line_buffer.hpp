@@ -1,6 +1,7 @@
 // The journal's lines: what a runtime took from its world, in order, one JSON object a line.
 //
-//   {"what":"due","at":N,"ticket":T}                         a timer came up (timers.hpp says which have tickets)
+//   {"what":"due","at":N,"ticket":T,"planned":P}             a timer came up (timers.hpp says which have tickets); P
+//                                                            is the time it was set for, if that is not N
 //   {"what":"ended","at":N,"tasks":[...]}                    tasks ended, in this order
 //   {"what":"started","at":N,"tasks":[...],"machines":[...],"after":D}  tasks left a queue and run from N + D on
 //   {"what":"phase-ended","at":N,"job":J,"phase":K,"duration":D}
@@ -41,11 +42,18 @@ class LineBuffer {
 class InputRecorder {
  public:
   void record_into(LineBuffer* buffer) { buffer_ = buffer; }
+  // Whether so much is buffered that it should be written.
+  bool is_full() const { return buffer_ != nullptr && buffer_->size() > full_size; }
 
-  void due(std::int64_t at, std::uint32_t ticket) {
+  // A replay finds out here that a timer was set for another time than in the run.
+  void due(std::int64_t at, std::uint32_t ticket, std::int64_t planned) {
     if (buffer_ == nullptr) return;
     begin(at, "due", ",\"ticket\":");
     buffer_->append(std::int64_t{ticket});
+    if (planned != at) [[unlikely]] {
+      buffer_->append(",\"planned\":");
+      buffer_->append(planned);
+    }
     buffer_->append("}\n");
   }
 
@@ -135,6 +143,8 @@ class InputRecorder {
     buffer_->append(at);
     buffer_->append(first_field);
   }
+
+  static constexpr std::size_t full_size = std::size_t{1} << 16;
 
   LineBuffer* buffer_ = nullptr;
   bool is_open_ = false;

@@ -64,7 +64,7 @@ class Listeners {
     if (view == nullptr || view->machines() == 0) return;
     const std::int64_t* request = cell.request(news.shape);
     view->know_shape(news.shape, {request, static_cast<std::size_t>(cell.dimensions())});
-    if (!news.tasks.empty()) view->expect(Board::job_of(news.tasks[0]), news.total);
+    if (!news.tasks.empty()) view->expect(job_of(news.tasks[0]), news.total);
     for (std::size_t i = 0; i < news.tasks.size(); ++i) {
       view->post({due, news.tasks[i], news.estimate, news.since, news.machines[i], news.shape,
                   news.versions[i]},

@@ -19,6 +19,8 @@ enum class RuntimeEvent : std::int32_t {
   phases = 5,
   // Queues that somebody waits for have room.
   room = 8,
+  // The buffer of the journal is full.
+  full = 9,
   // What the host pushed.
   call = 16,
   // Pushed by a world for itself: jobs and faults of a scenario.

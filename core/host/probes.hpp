@@ -35,8 +35,8 @@ struct Probe {
   State state;
 
   // The task number with which a probe holds its room; its job number is never assigned.
-  static std::int64_t hold(std::int64_t probe) { return Board::task(0x7FFF'FFFF, probe); }
-  static bool is_hold(std::int64_t task) { return Board::job_of(task) == 0x7FFF'FFFF; }
+  static std::int64_t hold(std::int64_t probe) { return task_number(0x7FFF'FFFF, probe); }
+  static bool is_hold(std::int64_t task) { return job_of(task) == 0x7FFF'FFFF; }
 };
 
 // Whose probes these are and what they ask for; `scheduler` is the cell's number for `owner`.

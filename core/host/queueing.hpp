@@ -69,15 +69,15 @@ inline void TaskRuntime::arrive_at_machine(const Arrival& item) {
 }
 
 inline void TaskRuntime::wait_at_machine(const Arrival& item) {
-  const std::int64_t job = Probe::is_hold(item.task) ? probes_[Board::index_of(item.task)].job
-                                                     : Board::job_of(item.task);
+  const std::int64_t job = Probe::is_hold(item.task) ? probes_[index_of(item.task)].job
+                                                     : job_of(item.task);
   queues_.add(item, static_cast<std::int32_t>(job));
   if (keeps_loads_) loads_.arrive(item.machine, item.estimate, now_);
 }
 
 inline void TaskRuntime::hand_back(const Arrival& item, std::vector<Notice>& out) {
   if (Probe::is_hold(item.task)) {
-    lose_probe(Board::index_of(item.task), out);
+    lose_probe(index_of(item.task), out);
     return;
   }
   board_.move(item.task, TaskState::pending, now_);
@@ -129,7 +129,7 @@ inline void TaskRuntime::purge(std::int32_t machine) {
   queues_.purge(
       machine, [this](std::int32_t job) { return board_.unstarted(job) == 0; },
       [this, machine](const Arrival& item) {
-        probes_[Board::index_of(item.task)].state = Probe::over;
+        probes_[index_of(item.task)].state = Probe::over;
         if (keeps_loads_) loads_.leave(machine, item.estimate, now_);
       });
   note_room(machine);
@@ -152,7 +152,7 @@ inline void TaskRuntime::pump(std::int32_t machine) {
       start(item, rules_.start_delay);
       continue;
     }
-    const std::int64_t number = Board::index_of(item.task);
+    const std::int64_t number = index_of(item.task);
     Probe& probe = probes_[number];
     if (probe.state != Probe::queued) {
       take(machine, at);
@@ -178,7 +178,7 @@ inline void TaskRuntime::lose_queue(std::int32_t machine, std::vector<std::int64
     }
     const std::int64_t task = take(machine, at).task;
     if (Probe::is_hold(task)) {
-      lose_probe(Board::index_of(task), lost_);
+      lose_probe(index_of(task), lost_);
     } else {
       out.push_back(task);
       board_.move(task, TaskState::pending, now_);
@@ -197,7 +197,7 @@ inline void TaskRuntime::lose_probes(std::int32_t machine) {
     }
     const Arrival& item = queues_.remove(machine, at);
     if (keeps_loads_) loads_.leave(machine, item.estimate, now_);
-    lose_probe(Board::index_of(task), lost_);
+    lose_probe(index_of(task), lost_);
     // What is left may stand in another order.
     at = 0;
   }
@@ -279,7 +279,7 @@ inline void TaskRuntime::cancel_all(std::int32_t owner) {
 
 // The probe at the head asks its hand; false if the machine has no room for what it would get.
 inline bool TaskRuntime::ask_hand(std::int32_t machine, std::size_t at, const Arrival& item) {
-  const std::int64_t number = Board::index_of(item.task);
+  const std::int64_t number = index_of(item.task);
   Probe& probe = probes_[number];
   Hand& hand = probes_.hand(probe.hand);
   if (hand.left() == 0) {
@@ -348,7 +348,7 @@ inline void TaskRuntime::steal(std::int32_t thief) {
     stolen_ += static_cast<std::int64_t>(taken.size());
     for (Arrival& item : taken) {
       item.machine = thief;
-      if (Probe::is_hold(item.task)) probes_[Board::index_of(item.task)].machine = thief;
+      if (Probe::is_hold(item.task)) probes_[index_of(item.task)].machine = thief;
       wait_at_machine(item);
     }
     pump(thief);
@@ -386,7 +386,7 @@ inline bool TaskRuntime::is_draining(std::int32_t machine) const {
 }
 
 inline bool TaskRuntime::has_hand(std::int64_t hold) const {
-  return probes_[Board::index_of(hold)].hand >= 0;
+  return probes_[index_of(hold)].hand >= 0;
 }
 
 inline bool TaskRuntime::is_idle(std::int32_t machine) const {

@@ -103,7 +103,8 @@ class TaskRuntime {
     }
   }
 
-  // The next event of a Python kind, or a report; false when nothing is left up to `limit`.
+  // The next event of a Python kind, or a report, or that the journal's buffer should be written; false when
+  // nothing is left up to `limit`.
   bool next(std::int64_t limit, Due& out) {
     if (timers_.has_immediate()) {
       carry_out(timers_.pop_immediate(), out);
@@ -122,6 +123,10 @@ class TaskRuntime {
       const Timer timer = timers_.pop();
       advance(timer.at);
       if (carry_out(timer, out)) return true;
+      if (recorder_.is_full()) [[unlikely]] {
+        out = {now_, 0, static_cast<std::int32_t>(RuntimeEvent::full), 0};
+        return true;
+      }
     }
   }
 
@@ -149,7 +154,7 @@ class TaskRuntime {
   void launch_alike(std::span<const std::int64_t> tasks, std::int64_t duration,
                     std::int64_t estimate) {
     if (tasks.empty()) return;
-    if (pools_.has(Board::job_of(tasks.front())) || !has_timer(duration)) {
+    if (pools_.has(job_of(tasks.front())) || !has_timer(duration)) {
       for (const std::int64_t task : tasks) launch(task, duration, estimate, now_);
       return;
     }
@@ -171,7 +176,7 @@ class TaskRuntime {
 
   // The task lost its claim: it is pending again, unless it is an extra worker.
   void set_pending(std::int64_t task) {
-    if (Pool* pool = pools_.of(Board::job_of(task))) {
+    if (Pool* pool = pools_.of(job_of(task))) {
       if (const auto run = pool->leave(task, now_)) {
         drop(*run);
         pools_.touch(*pool);
@@ -295,7 +300,7 @@ class TaskRuntime {
       end_phase(pools_[static_cast<std::int32_t>(timer.b)], timer.a);
       return false;
     }
-    if (timer.ticket != 0) recorder_.due(now_, timer.ticket);
+    if (timer.ticket != 0) recorder_.due(now_, timer.ticket, timer.at);
     if (timer.kind() == arrive_kind) {
       arrive(timer.b);
       return false;
@@ -312,7 +317,7 @@ class TaskRuntime {
 
   std::int32_t add_run(std::int64_t task, std::int64_t estimate, std::int64_t placed,
                        std::int64_t delay, std::int64_t duration) {
-    const bool is_told = !has_timer(duration) && !pools_.has(Board::job_of(task));
+    const bool is_told = !has_timer(duration) && !pools_.has(job_of(task));
     const std::int32_t at = runs_.take_places(1);
     write_run(at, task, estimate, placed, delay, is_told);
     return at;
@@ -331,7 +336,7 @@ class TaskRuntime {
   }
 
   void run_for(std::int64_t duration, std::int64_t task, std::int32_t run, std::int64_t delay) {
-    if (Pool* pool = pools_.of(Board::job_of(task))) {
+    if (Pool* pool = pools_.of(job_of(task))) {
       join(*pool, task, run);
     } else if (has_timer(duration)) {
       timers_.push_end(now_ + delay + duration, finish_kind, run, 1);

@@ -101,7 +101,7 @@ inline void WaitView::join(const WaitState& state) {
     }
     if (state.totals[row] > 0) ledger_.expect(job, state.totals[row]);
     for (; at < end; ++at) {
-      const std::int64_t task = job << 32 | state.indices[at];
+      const std::int64_t task = task_number(job, state.indices[at]);
       Placing* entry = ledger_.find(task);
       Placing told{state.work[at], state.machines[at], 0, state.versions[at], 0};
       if (entry == nullptr || !Ledger::is_news(*entry, told.version, told.machine)) continue;

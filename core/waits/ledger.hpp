@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "random.hpp"
+#include "task_numbers.hpp"
 
 namespace argosy {
 
@@ -48,9 +49,6 @@ class Ledger {
     std::int64_t over = 0;
     bool is_over = false;
   };
-
-  static std::int64_t job_of(std::int64_t task) { return task >> 32; }
-  static std::uint32_t index_of(std::int64_t task) { return static_cast<std::uint32_t>(task); }
 
   void expect(std::int64_t job, std::int64_t total) {
     JobEntries& entries = at(job);
@@ -111,7 +109,7 @@ class Ledger {
     std::uint64_t digest = 0;
     Placing over;
     over.version = ended;
-    for (std::int64_t i = 0; i < total; ++i) digest += hash(job << 32 | i, over);
+    for (std::int64_t i = 0; i < total; ++i) digest += hash(task_number(job, i), over);
     digest_ += digest - entries.digest;
     entries.digest = digest;
     entries.total = entries.over = total;

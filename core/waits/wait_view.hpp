@@ -122,7 +122,7 @@ class WaitView {
     settle(now);
     Index& index = index_of(own, set, members, near, far);
     Chosen chosen;
-    if (!tasks.empty() && !published_) ledger_.expect(Ledger::job_of(tasks[0]), total);
+    if (!tasks.empty() && !published_) ledger_.expect(job_of(tasks[0]), total);
     for (const std::int64_t task : tasks) {
       refresh(index);
       const std::int32_t machine = index.tree.pick(random);

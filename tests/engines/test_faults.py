@@ -10,16 +10,35 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scripted_engine import Script, Scripted, world_of
 
 from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.faults import find_misfit, locate
-from argosy.model.effects import Commit, Effect, Enqueue, Explain, Think, WakeMe
+from argosy.host import TaskState
+from argosy.model.effects import (
+    Abandon,
+    AnswerProbe,
+    AskQueues,
+    Commit,
+    EarlierTime,
+    Effect,
+    Enqueue,
+    Explain,
+    Pace,
+    Probe,
+    Sample,
+    Send,
+    Think,
+    WakeMe,
+)
 from argosy.model.errors import EngineFault
-from argosy.model.events import Event, JobSubmitted
+from argosy.model.events import Event, JobSubmitted, MessageReceived, ProbeReady, TimerFired
 from argosy.model.explanations import Explanation
+from argosy.model.messages import Note
+from argosy.model.resources import Resources
 from argosy.model.transactions import Claims, Transaction
-from argosy.testing.builders import job, scenario
+from argosy.testing.builders import SECOND, job, scenario
 from argosy.worlds.sim import SimulatedWorld
 
 Answer = Callable[[JobSubmitted, View], Any]
@@ -100,6 +119,150 @@ def claims(event: JobSubmitted, **columns: Any) -> list[Effect]:
 )
 def test_a_malformed_answer_is_described_by_its_field(answer: Answer, says: str) -> None:
     assert says in fault_of(answer)
+
+
+ROOM = Resources(1, 1)
+WHY = Explanation(remedy="more room")
+SOMEWHERE = np.zeros(1, np.int32)
+#: Of no job.
+UNKNOWN = np.array([2**40], np.int64)
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (lambda event, view: [Explain(UNKNOWN, WHY)], "explains task unknown/0, which is not its"),
+        (lambda event, view: [Abandon(UNKNOWN, WHY)], "abandons task unknown/0, which it may not"),
+        (
+            lambda event, view: [Abandon(event.tasks, WHY), Abandon(event.tasks, WHY)],
+            "abandons task a/0, which it may not",
+        ),
+        (lambda event, view: [Probe(7, SOMEWHERE, ROOM)], "probes for job 7, which is not its"),
+        (lambda event, view: [Think(1, 1, job=7)], "decides on job 7, which is not its"),
+        (
+            lambda event, view: [Probe(0, SOMEWHERE, ROOM, estimate=-1)],
+            "malformed Probe: estimate is -1; expected zero or more",
+        ),
+        (
+            lambda event, view: [Enqueue(event.tasks, np.zeros(2, np.int32), estimate=-7)],
+            "malformed Enqueue: estimate is -7; expected zero or more",
+        ),
+        (
+            lambda event, view: [Enqueue(event.tasks, np.zeros(2, np.int32), pace=Pace(-1))],
+            "malformed Enqueue: pace.first is -1; expected zero or more",
+        ),
+        (
+            lambda event, view: [Think(1, 1, earlier=EarlierTime(5, -5))],
+            "malformed Think: earlier.on_job is -5; expected zero or more",
+        ),
+        (lambda event, view: [Think(-1, 1)], "s (answering) wants to think for -1 µs"),
+        (lambda event, view: [WakeMe(2**70, "")], "malformed WakeMe: at is 11805916207174113034"),
+        (
+            lambda event, view: [Sample(ROOM, -1, 1)],
+            "malformed Sample: count is -1; expected zero or more",
+        ),
+        (lambda event, view: [Sample(ROOM, 2**40, 1)], "malformed Sample: "),
+        (
+            lambda event, view: [AskQueues(1, which="some")],  # type: ignore[arg-type]
+            "malformed AskQueues: which is 'some'; expected 'all' or 'long'",
+        ),
+        (
+            lambda event, view: [AskQueues(1, until_room=np.array([-1], np.int32))],
+            "malformed AskQueues: until_room names machine -1",
+        ),
+        (
+            lambda event, view: [AskQueues(1, until_room=np.array([99], np.int32))],
+            "malformed AskQueues: until_room names machine 99",
+        ),
+        (
+            lambda event, view: [Send(("s",), object())],  # type: ignore[arg-type]
+            "malformed Send: payload is an object; expected a message of argosy.engine",
+        ),
+        (
+            lambda event, view: [Send(("s",), Note("a", {"b": [object()]}))],
+            "malformed Send: payload.data has an object; expected a JSON value",
+        ),
+        (
+            lambda event, view: [Send(("s",), Note("a", {1: 2}))],
+            "malformed Send: payload.data has a key of type int; expected a JSON value",
+        ),
+        (lambda event, view: [AnswerProbe(77)], "answers probe 77, which holds no slot"),
+        (
+            lambda event, view: claims(event, shapes=np.full(2, 777, np.int32)),
+            "s (answering) returned a malformed Commit: ",
+        ),
+        (
+            lambda event, view: [Enqueue(np.array([0, 0], np.int64), np.zeros(2, np.int32))],
+            "malformed Enqueue: ",
+        ),
+    ],
+)
+def test_an_effect_that_makes_no_sense_is_the_engines_fault(answer: Answer, says: str) -> None:
+    assert says in fault_of(answer)
+
+
+def fault_of_script(script: Script, **fields: Any) -> str:
+    with pytest.raises(EngineFault) as caught:
+        world_of(script, [job("a", 2, submit=1)], horizon=30 * SECOND, **fields)
+    return str(caught.value)
+
+
+def test_a_task_goes_to_one_probe_only() -> None:
+    def twice(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
+        match event:
+            case JobSubmitted():
+                return [Probe(event.number, np.array([0, 1], np.int32), ROOM)]
+            case ProbeReady():
+                return [AnswerProbe(event.probe, 0)]
+        return ()
+
+    assert "places task a/0, which it may not place" in fault_of_script(twice)
+
+
+@pytest.mark.parametrize(
+    ("effect", "says"),
+    [
+        (Explain(np.array([1], np.int64), WHY), "explains task a/1, which is not its"),
+        (Abandon(np.array([1], np.int64), WHY), "abandons task a/1, which it may not"),
+        (Probe(0, SOMEWHERE, ROOM), "probes for job 0, which is not its"),
+        (Think(5, 1, job=0), "decides on job 0, which is not its"),
+        (AnswerProbe(0), "answers probe 0, which is not its"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_scheduler_leaves_what_is_not_its_own_alone(effect: Effect, says: str) -> None:
+    def other(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
+        match event:
+            case JobSubmitted():
+                asked = Probe(event.number, SOMEWHERE, ROOM)
+                return [asked, Send(engine.context.peers, Note("now"))]
+            case MessageReceived():
+                return [WakeMe(now + 2 * SECOND, "")]
+            case TimerFired():
+                return [effect]
+        return ()
+
+    assert says in fault_of_script(other, replicas=2)
+
+
+def test_tasks_that_a_user_cancelled_may_still_be_abandoned() -> None:
+    """The scheduler may not have heard of it."""
+
+    def gives_up(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
+        match event:
+            case JobSubmitted():
+                return [WakeMe(3 * SECOND, "")]
+            case TimerFired():
+                return [Abandon(np.array([0, 1], np.int64), WHY)]
+        return ()
+
+    engine = type("Scripted", (Scripted,), {"script": staticmethod(gives_up), "heard": []})
+    spec = scenario("scripted", [job("a", 2)], replicas=1)
+    world = SimulatedWorld(spec, {"scripted": engine})
+    world.inject(3 * SECOND - 1, lambda: world.host.cancel(0, np.array([1], np.int64)))
+    world.run()
+    states = [world.host.board.state(task) for task in (0, 1)]
+    assert states == [TaskState.ABANDONED, TaskState.CANCELLED]
 
 
 def test_a_well_formed_value_has_no_misfit() -> None:

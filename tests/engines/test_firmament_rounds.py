@@ -33,7 +33,7 @@ from argosy.model.events import (
     TasksLost,
 )
 from argosy.model.explanations import Why
-from argosy.model.jobs import Job, job_of, task_number
+from argosy.model.jobs import Job, index_of, job_of, task_number
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -208,13 +208,15 @@ def test_jobs_that_grow_and_shrink_keep_all_and_only_their_tasks(
         over = data.draw(st.lists(st.sampled_from(running), unique=True)) if running else []
         bench.finish(over)
         for task in (*gone, *over):
-            known[task >> 32][1].discard(task & 0xFFFFFFFF)
+            known[job_of(task)][1].discard(index_of(task))
         bench.graph.rooms.unbar()
         bench.solve()
         assert_extracted(bench, extract(bench.graph))
         bench.round()
         there = {*bench.running(), *(task for each in known for task in bench.waiting(each))}
-        assert there == {each << 32 | index for each, (_, all_) in known.items() for index in all_}
+        assert there == {
+            task_number(each, index) for each, (_, all_) in known.items() for index in all_
+        }
         bench.now += SECOND
 
 

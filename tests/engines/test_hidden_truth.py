@@ -4,15 +4,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
-from argosy.engines.api import Context
+from argosy.engines.api import Context, Engine
 from argosy.engines.registry import ENGINES
 from argosy.host.runtime import build_cell
 from argosy.host.scheduler import make_settings
 from argosy.host.setup import HostSetup
 from argosy.model.events import JobSubmitted, MessageReceived, PhaseFinished
 from argosy.model.random import Random
+from argosy.model.scenario import Scenario
 from argosy.testing.builders import cell, job, scenario
+from argosy.testing.conformance import (
+    SIMULATED,
+    ConformanceRun,
+    nothing_depends_on_how_long_tasks_really_run,
+)
 from argosy.testing.hidden_truth import reachable, watched
 
 MADE = job("a", 2, seconds=1.234567, estimate=5)
@@ -53,4 +60,30 @@ def test_a_truth_that_reaches_an_engine_is_noticed(payload: Any) -> None:
     engine.handle(PhaseFinished(0, 0, 1_234_567), view, 0)
     assert not leaks
     engine.handle(MessageReceived("other", payload), view, 0)
+    assert leaks
+
+
+def told_the_truth(engine: type[Engine], spec: Scenario, **options: Any) -> ConformanceRun:
+    """Estimates are the real running times."""
+    jobs = []
+    for made in spec.jobs:
+        groups = tuple(
+            structs.replace(group, estimate=truth.durations[0] if truth.durations else None)
+            for group, truth in zip(made.job.groups, made.truth, strict=True)
+        )
+        jobs.append(structs.replace(made, job=structs.replace(made.job, groups=groups)))
+    return SIMULATED(engine, structs.replace(spec, jobs=tuple(jobs)), **options)
+
+
+def test_runs_of_which_one_shows_a_running_time_are_not_the_same() -> None:
+    nothing_depends_on_how_long_tasks_really_run(ENGINES["omega"])
+    with pytest.raises(AssertionError, match="a real running time shows"):
+        nothing_depends_on_how_long_tasks_really_run(ENGINES["omega"], told_the_truth)
+
+
+def test_a_truth_in_the_context_is_noticed() -> None:
+    leaks: list[str] = []
+    omega = ENGINES["omega"]
+    context: Any = Context("s", (), Random(1), budgets=MADE)  # type: ignore[arg-type]
+    watched(omega, {1_234_567}, leaks)(make_settings(omega, {}), context)
     assert leaks

@@ -11,14 +11,21 @@ from outside import EXAMPLE, Install
 
 from argosy import cli
 from argosy.engines import registry
-from argosy.engines.registry import ENGINES, find_engine, survey
-from argosy.model.errors import ArgosyError, EngineFault, EngineNotFound, UnknownEngine
+from argosy.engines.registry import ENGINES, find_engine, find_published, survey
+from argosy.model.errors import (
+    ArgosyError,
+    EngineFault,
+    EngineNotFound,
+    UnknownEngine,
+    UnknownForm,
+)
 from argosy.scenarios.loader import load
 from argosy.testing.conformance import one_scheduler_alone_works
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "quickstart.toml"
 ROOMIEST = (EXAMPLE / "roomiest.py").read_text()
 BROKEN = "import no_such_module\n"
+EXITING = "import sys\nsys.exit(3)\n"
 
 
 def refusal(name: str) -> str:
@@ -54,6 +61,36 @@ class TestByEntryPoint:
         with pytest.raises(UnknownEngine, match="roomiest"):
             find_engine("romiest")
         assert "roomiest" not in sys.modules
+
+    def test_one_that_exits_when_imported_is_broken_like_any_other(self, install: Install) -> None:
+        install(EXITING)
+        assert "roomiest.py:2 in <module>: SystemExit: 3" in refusal("roomiest")
+        assert "cannot be imported" in refusal("roomiest:Roomiest")
+        assert list(survey()[1]) == ["roomiest"]
+
+    def test_a_published_form_of_a_built_in_engine_imports_no_plug_in(
+        self, install: Install
+    ) -> None:
+        install(ROOMIEST)
+        assert find_published("eagle-cloudera")[0] == "eagle"
+        assert find_published("sparrow")[0] == "sparrow"
+        with pytest.raises(UnknownForm, match="unknown published form 'omega'"):
+            find_published("omega")
+        assert "roomiest" not in sys.modules
+
+    def test_a_published_form_of_an_installed_engine_is_found(self, install: Install) -> None:
+        form = "published = {'wide': engine_api.PaperPreset({}, engine_api.MachineModel(), 1)}"
+        install(
+            ROOMIEST.replace('    name = "roomiest"', f'    name = "roomiest"\n    {form}').replace(
+                "from argosy import engine",
+                "from argosy import engine\nfrom argosy.engines import api as engine_api",
+            )
+        )
+        for name in ("wide", "roomiest"):
+            assert find_published(name)[0] == "roomiest"
+        assert find_published("roomiest:Roomiest")[0] == "roomiest:Roomiest"
+        with pytest.raises(UnknownForm, match="did you mean 'wide'"):
+            find_published("wido")
 
     def test_a_built_in_engine_goes_first(self, install: Install) -> None:
         install(
@@ -187,6 +224,28 @@ class TestOnTheCommandLine:
         assert self.call("run", SCENARIO, "--engine", "roomiest", "--no-save") == 2
         [line] = capsys.readouterr().err.splitlines()
         assert line.startswith("argosy: error[engine-not-found]: engine 'roomiest'")
+
+    def test_one_that_exits_when_imported_ends_no_command(
+        self, install: Install, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        install(EXITING)
+        assert self.call("engines") == 0
+        assert "broken: engine 'roomiest' of package roomiest" in capsys.readouterr().out
+        assert self.call("run", SCENARIO, "--engine", "roomiest", "--no-save") == 2
+        [line] = capsys.readouterr().err.splitlines()
+        assert line.startswith("argosy: error[engine-not-found]: engine 'roomiest'")
+
+    def test_one_with_a_taken_name_is_listed_by_its_class(
+        self, install: Install, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        install(ROOMIEST, entry_points={"omega": "roomiest:Roomiest"})
+        assert self.call("engines", "-o", "json") == 0
+        listed = json.loads(capsys.readouterr().out)
+        assert [each["name"] for each in listed] == [*registry.ENGINES, "roomiest:Roomiest"]
+        assert listed[-1]["broken"].startswith("roomiest:Roomiest is installed as 'omega'")
+        assert self.call("engines") == 0
+        shown = capsys.readouterr().out.splitlines()
+        assert len([line for line in shown if line.startswith("omega ")]) == 1
 
     def test_doctor_reports_a_broken_one(
         self, install: Install, capsys: pytest.CaptureFixture[str]

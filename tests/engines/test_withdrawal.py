@@ -45,6 +45,7 @@ from argosy.model.jobs import Job, index_of, job_of
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
+from argosy.model.tasks import task_numbers
 from argosy.model.transactions import OPERATOR, AddMachine, Claims, TaskArray, Transaction
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 
@@ -183,7 +184,7 @@ class Driver:
 
 
 def numbers(number: int, *indices: int) -> TaskArray:
-    return np.array([number << 32 | index for index in indices], np.int64)
+    return task_numbers(number, indices)
 
 
 def submitted(made: Job, number: int) -> JobSubmitted:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from host_bench import HostBench
+from host_bench import Bench, web
 from scripted_engine import Scripted, claim
 
 from argosy.cell import View
@@ -40,12 +40,8 @@ def at_once(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Ef
     return ()
 
 
-def web(count: int, retries: int = 0) -> Job:
-    return job("web", count, cpu=500, seconds=None, retries=retries).job
-
-
 def test_machines_are_told_of_starts_and_report_ends() -> None:
-    bench = HostBench(at_once)
+    bench = Bench(at_once)
     number = bench.host.submit(web(2))
     bench.go(1)
     assert [machine for machine, _ in bench.machines.running.values()] == [0, 0]
@@ -59,7 +55,7 @@ def test_machines_are_told_of_starts_and_report_ends() -> None:
 
 
 def test_a_failed_task_is_tried_as_often_as_its_job_allows() -> None:
-    bench = HostBench(at_once)
+    bench = Bench(at_once)
     bench.host.submit(web(1, retries=1))
     bench.go(1)
     ((task, (_, first)),) = bench.machines.running.items()
@@ -71,13 +67,15 @@ def test_a_failed_task_is_tried_as_often_as_its_job_allows() -> None:
     assert bench.host.fail_task(task, second, -9, "killed")
     bench.go(3)
     assert bench.host.board.state(task) is TaskState.FAILED
-    assert [event.again for event in bench.told(TaskFailed)] == [True, False]  # type: ignore[union-attr]
+    told = [event for event in bench.told(TaskFailed) if isinstance(event, TaskFailed)]
+    assert [event.again for event in told] == [True, False]
+    assert [event.incarnations.tolist() for event in told] == [[first], [second]]
     retried = [r for r in bench.replay().facts() if isinstance(r, RetriedRecord)]
     assert [(r.exit_status, r.for_good) for r in retried] == [(1, False), (-9, True)]
 
 
 def test_a_failed_task_is_tried_again_after_a_wait_that_doubles() -> None:
-    bench = HostBench(at_once)
+    bench = Bench(at_once)
     again = job("web", 1, cpu=500, seconds=None, retries=2, backoff=2 * SECOND).job
     bench.host.submit(again)
     bench.go(1)
@@ -92,7 +90,7 @@ def test_a_failed_task_is_tried_again_after_a_wait_that_doubles() -> None:
 
 
 def test_a_task_that_is_cancelled_while_it_waits_for_its_next_try_stays_cancelled() -> None:
-    bench = HostBench(at_once)
+    bench = Bench(at_once)
     number = bench.host.submit(
         job("web", 1, cpu=500, seconds=None, retries=2, backoff=2 * SECOND).job
     )
@@ -106,7 +104,7 @@ def test_a_task_that_is_cancelled_while_it_waits_for_its_next_try_stays_cancelle
 
 
 def test_a_cancelled_task_is_stopped_and_its_scheduler_told() -> None:
-    bench = HostBench(at_once)
+    bench = Bench(at_once)
     number = bench.host.submit(web(3))
     bench.go(1)
     gone = bench.host.cancel(number, np.array([1], np.int64))
@@ -128,7 +126,7 @@ def test_what_is_enqueued_after_it_was_cancelled_is_not_recorded_as_enqueued() -
                 return [Enqueue(np.arange(3, dtype=np.int64), np.zeros(3, np.int32))]
         return ()
 
-    bench = HostBench(later)
+    bench = Bench(later)
     number = bench.host.submit(web(3))
     bench.go(0.5)
     bench.host.cancel(number, np.array([1], np.int64))
@@ -139,7 +137,7 @@ def test_what_is_enqueued_after_it_was_cancelled_is_not_recorded_as_enqueued() -
 
 
 def test_a_job_grows_and_shrinks_and_an_index_names_the_same_task() -> None:
-    bench = HostBench(at_once)
+    bench = Bench(at_once)
     number = bench.host.submit(web(2))
     bench.go(1)
     for second, size in ((2, 4), (3, 1), (4, 3)):
@@ -159,7 +157,7 @@ def test_a_job_grows_and_shrinks_and_an_index_names_the_same_task() -> None:
     ],
 )
 def test_only_the_size_of_a_job_can_change(changed: Job, says: str) -> None:
-    bench = HostBench(at_once)
+    bench = Bench(at_once)
     number = bench.host.submit(web(2))
     bench.go(1)
     with pytest.raises(ModelError, match=says):
@@ -170,7 +168,7 @@ def test_only_the_size_of_a_job_can_change(changed: Job, says: str) -> None:
 
 
 def test_tasks_of_a_lost_machine_are_stopped() -> None:
-    bench = HostBench(at_once)
+    bench = Bench(at_once)
     bench.host.submit(web(2))
     bench.go(1)
     bench.host.change_machine(RemoveMachine(0))

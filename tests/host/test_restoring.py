@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from host_bench import HostBench
+from host_bench import Bench, web
 from scripted_engine import Script, Scripted, claim
 
 from argosy.cell import View
@@ -15,7 +15,7 @@ from argosy.host import TaskState
 from argosy.host.job_state import JobState
 from argosy.model.effects import Effect
 from argosy.model.events import Event, JobSubmitted, Started
-from argosy.model.jobs import Job, task_number
+from argosy.model.jobs import task_number
 from argosy.model.resources import Resources
 from argosy.model.transactions import ResizeMachine
 from argosy.testing.builders import job
@@ -29,13 +29,9 @@ def two_of_three(engine: Scripted, event: Event, view: View, now: int) -> Sequen
     return ()
 
 
-def web(count: int, retries: int = 0) -> Job:
-    return job("web", count, cpu=500, seconds=None, retries=retries).job
-
-
-def resumed(left: HostBench, engine: Script | str = two_of_three) -> HostBench:
+def resumed(left: Bench, engine: Script | str = two_of_three) -> Bench:
     """A bench whose host has restored what the other one left, while its tasks ran on."""
-    bench = HostBench(engine, is_resumed=True)
+    bench = Bench(engine, is_resumed=True)
     for open_job, state in left.host.open_jobs():
         restored = bench.host.restore(open_job, state)
         for index, machine in zip(state.running, state.machines, strict=True):
@@ -46,7 +42,7 @@ def resumed(left: HostBench, engine: Script | str = two_of_three) -> HostBench:
 
 
 def test_running_tasks_go_on_and_pending_ones_are_told_to_their_scheduler() -> None:
-    left = HostBench(two_of_three)
+    left = Bench(two_of_three)
     left.host.submit(web(3))
     left.go(1)
     bench = resumed(left)
@@ -65,7 +61,7 @@ def test_running_tasks_go_on_and_pending_ones_are_told_to_their_scheduler() -> N
 
 
 def test_what_was_over_stays_over() -> None:
-    left = HostBench(two_of_three)
+    left = Bench(two_of_three)
     number = left.host.submit(web(4))
     left.go(1)
     running = left.machines.running
@@ -87,7 +83,7 @@ def test_what_was_over_stays_over() -> None:
 
 
 def test_failures_before_the_restart_count() -> None:
-    left = HostBench(two_of_three)
+    left = Bench(two_of_three)
     left.host.submit(web(2, retries=1))
     left.go(1)
     assert left.host.fail_task(0, left.machines.running[0][1], 1, "first")
@@ -97,10 +93,10 @@ def test_failures_before_the_restart_count() -> None:
 
 
 def test_a_claim_that_no_longer_fits_is_not_restored() -> None:
-    left = HostBench(two_of_three)
+    left = Bench(two_of_three)
     left.host.submit(web(3))
     left.go(1)
-    bench = HostBench(two_of_three, is_resumed=True)
+    bench = Bench(two_of_three, is_resumed=True)
     bench.host.change_machine(ResizeMachine(0, Resources(cpu=700, memory=2**34)))
     ((open_job, state),) = left.host.open_jobs()
     restored = bench.host.restore(open_job, state)
@@ -113,7 +109,7 @@ def test_a_claim_that_no_longer_fits_is_not_restored() -> None:
 
 
 def test_another_scheduler_takes_the_job_if_its_own_is_gone() -> None:
-    bench = HostBench(two_of_three, is_resumed=True)
+    bench = Bench(two_of_three, is_resumed=True)
     state = JobState(submitted=0, scheduler="somebody-else")
     bench.host.restore(web(2), state)
     ((_, restored),) = bench.host.open_jobs()
@@ -122,7 +118,7 @@ def test_another_scheduler_takes_the_job_if_its_own_is_gone() -> None:
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_every_engine_goes_on_after_a_restart_and_runs_each_task_once(engine: str) -> None:
-    left, done = HostBench(engine), 0
+    left, done = Bench(engine), 0
     for number in range(6):
         left.host.submit(job(f"j{number}", 3, cpu=900, seconds=5).job)
     left.host.submit(job("up", 2, cpu=300, seconds=5, kind="service").job)

@@ -11,98 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from runtime_bench import MACHINES, OTHER, SLOTS, SOME, Bench, ints, longs
 
 from argosy._core import (
     NEVER,
-    Cell,
     Hand,
     LineBuffer,
-    ProbeTerms,
     QueueOrder,
     QueueRows,
     QueueRules,
     Random,
     RuntimeEvent,
-    TaskRuntime,
     TaskState,
 )
 from argosy.model.explanations import Refusal, Why
-
-SOME = 16
-OTHER = 17
-MACHINES = 5
-SLOTS = 2
-
-
-def longs(*values: int) -> NDArray[np.int64]:
-    return np.array(values, np.int64)
-
-
-def ints(*values: int) -> NDArray[np.int32]:
-    return np.array(values, np.int32)
-
-
-class Bench:
-    """A cell of small machines, one scheduler, and a runtime over them."""
-
-    def __init__(self, rules: QueueRules | None = None, *, replayed: bool = False) -> None:
-        self.cell = Cell(1, 0)
-        empty: list[list[int]] = [[] for _ in range(MACHINES)]
-        self.cell.add_machines(np.full((MACHINES, 1), SLOTS, np.int64), empty, empty)
-        self.scheduler = self.cell.add_scheduler()
-        self.shape = self.cell.shape([1], [], 0)
-        self.runtime = TaskRuntime(
-            self.cell, rules or QueueRules(), record_tasks=True, replayed=replayed
-        )
-        self.board = self.runtime.board
-        self.runtime.keep_loads()
-        self.runtime.hear_all()
-
-    def job(self, tasks: int = 1) -> NDArray[np.int64]:
-        number = self.board.add_job(self.runtime.now, tasks, 0)
-        return np.arange(number << 32, (number << 32) + tasks, dtype=np.int64)
-
-    def claim(self, tasks: NDArray[np.int64], machine: int) -> NDArray[np.int64]:
-        """The tasks that got a place."""
-        count = len(tasks)
-        answer, *_ = self.cell.commit(
-            self.scheduler,
-            tasks,
-            np.full(count, machine, np.int32),
-            np.full(count, self.shape, np.int32),
-            np.zeros(count, np.uint32),
-            *[None] * 5,
-            *[False] * 6,
-        )
-        return tasks if answer is None else np.ascontiguousarray(tasks[answer[0]])
-
-    def release(self, tasks: NDArray[np.int64]) -> None:
-        self.cell.commit(self.scheduler, *[None] * 8, tasks, *[False] * 6)
-
-    def launch(self, tasks: NDArray[np.int64], machine: int = 0, duration: int = -1) -> None:
-        placed = self.claim(tasks, machine)
-        count = len(placed)
-        self.runtime.launch(placed, np.full(count, duration, np.int64), np.full(count, 7, np.int64))
-
-    def enqueue(self, tasks: NDArray[np.int64], machine: int = 0, duration: int = -1) -> None:
-        count = len(tasks)
-        rows = QueueRows(
-            tasks,
-            np.full(count, machine, np.int32),
-            np.full(count, self.shape, np.int32),
-            np.full(count, duration, np.int64),
-            np.full(count, 7, np.int64),
-        )
-        self.runtime.enqueue(self.runtime.now, self.scheduler, rows)
-
-    def terms(self, task: int) -> ProbeTerms:
-        return ProbeTerms(task >> 32, 0, self.scheduler, self.shape, 7)
-
-    def state(self, task: int) -> TaskState:
-        return self.board.state(int(task))
-
-    def end(self, task: int) -> bool:
-        return self.runtime.end_task(int(task), self.runtime.incarnation(int(task)))
+from argosy.model.jobs import job_of, task_number
 
 
 def test_a_task_without_a_duration_runs_until_its_end_is_told() -> None:
@@ -176,7 +99,7 @@ def test_a_known_end_that_was_forestalled_does_no_harm() -> None:
     seen = []
     while (item := bench.runtime.next(NEVER)) is not None:
         seen.append((item[1], bench.runtime.take_finished()[0].tolist()))
-    assert seen == [(0, [tasks[0]]), (10, [tasks[1]]), (100, [1 << 32])]
+    assert seen == [(0, [tasks[0]]), (10, [tasks[1]]), (100, [task_number(1, 0)])]
 
 
 def test_places_of_lost_runs_are_used_again() -> None:
@@ -441,7 +364,7 @@ class Actor:
         pending = self.tasks_in(TaskState.PENDING)
         if not len(pending):
             return
-        tasks = self.board.tasks_in(int(pending[0]) >> 32, TaskState.PENDING)
+        tasks = self.board.tasks_in(job_of(int(pending[0])), TaskState.PENDING)
         hand = Hand(
             tasks,
             longs(*(self.duration() for _ in tasks)),
@@ -585,6 +508,29 @@ def test_the_journal_says_what_was_taken_from_the_world() -> None:
         b'{"what":"report","at":3,"kind":"finished"}',
         b'{"what":"due","at":9,"ticket":2}',
     ]
+
+
+def test_the_journal_says_for_when_a_late_timer_was_set() -> None:
+    bench, lines = Bench(), LineBuffer()
+    bench.runtime.record_into(lines)
+    bench.runtime.push(100, SOME, 0, 0)
+    bench.runtime.advance(130)
+    assert bench.runtime.next(130) is not None
+    assert lines.take() == b'{"what":"due","at":130,"ticket":1,"planned":100}\n'
+
+
+def test_much_that_happens_on_its_own_does_not_pile_up_unwritten() -> None:
+    bench, lines = Bench(), LineBuffer()
+    bench.runtime.record_into(lines)
+    bench.enqueue(bench.job(5_000), duration=1)
+    sizes = []
+    while (item := bench.runtime.next(NEVER)) is not None:
+        if item[0] == RuntimeEvent.FULL:
+            sizes.append(len(lines.take()))
+        else:
+            bench.runtime.take_finished()
+    assert len(sizes) > 5
+    assert all(1 << 16 < size < (1 << 16) + 200 for size in sizes)
 
 
 def test_a_replay_refuses_what_its_journal_cannot_mean() -> None:

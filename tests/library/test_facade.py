@@ -21,7 +21,7 @@ from argosy.model.errors import ArgosyError, error_tree
 from argosy.model.events import Event
 from argosy.records import answers
 
-FUNCTIONS = ["compare", "load", "open_run", "replay", "run", "story", "why"]
+FUNCTIONS = ["compare", "load", "open_run", "replay", "replay_with", "run", "story", "why"]
 VALUES = ["Comparison", "ReplaySummary", "Result", "Scenario", "StoryLine", "Summary", "WhyAnswer"]
 #: What belongs to commands alone.
 ELSEWHERE = {"OutputError", "AuditFailure", "Misfit"}
@@ -109,9 +109,9 @@ class TestEngine:
         inner = {
             "CellSnapshot",
             "CellView",
-            "Columns",
             "Known",
             "Names",
+            "NativeCell",
             "PaperPreset",
             "MachineModel",
         }

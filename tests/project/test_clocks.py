@@ -20,7 +20,7 @@ READS_A_CLOCK = re.compile(
     r"chrono|clock_gettime|gettimeofday|\btime\s*\(|\bclock\s*\(|rdtsc|sleep_for|ctime"
 )
 USES_ITS_BUDGET = re.compile(r"clock/clock_budget\.hpp|\bClockBudget\b")
-PURE = ("model", "cell", "solvers", "engines")
+PURE = ("model", "cell", "solvers", "engines", "host")
 
 
 def code_of(path: Path) -> str:
@@ -58,7 +58,18 @@ def imported(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("package", PURE)
-def test_what_engines_are_made_of_imports_no_clock(package: str) -> None:
+def test_engines_and_what_is_around_them_import_no_clock(package: str) -> None:
     clocks = {"time", "datetime", "timeit", "argosy._core.ClockBudget", "argosy.worlds.clocks"}
     for path in (PACKAGE / package).rglob("*.py"):
         assert not imported(path) & clocks, path
+
+
+def test_no_engine_reads_how_much_of_a_budget_is_spent() -> None:
+    readings = {"argosy._core.spent_share", "argosy._core.seconds_until"}
+    sources = {name: list((PACKAGE / name).rglob("*.py")) for name in ("engines", "solvers")}
+    readers = {
+        name: [path for path in paths if imported(path) & readings]
+        for name, paths in sources.items()
+    }
+    assert readers["solvers"], "the test looks for the wrong names"
+    assert readers["engines"] == []

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import io
 import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
+from outside import EXAMPLE, Install
+from scripted_engine import Scripted
 
+from argosy.cell import View
 from argosy.cli.app import app
 from argosy.engines.registry import ENGINES
 from argosy.experiments.execute import execute
+from argosy.host.host import Host
 from argosy.host.journal import Journal
+from argosy.host.protocols import DirectLinks
+from argosy.host.setup import HostSetup
+from argosy.model.effects import Effect, Think, WakeMe
 from argosy.model.errors import ReplayDiverged, RunDirectoryError
+from argosy.model.events import Event, JobSubmitted
 from argosy.model.scenario import (
     MachineCrash,
     MachineDrain,
@@ -27,10 +37,12 @@ from argosy.model.scenario import (
 )
 from argosy.records import directory
 from argosy.records.journal_file import JournalFile
-from argosy.records.replay import Replay
+from argosy.records.replay import Replay, ToldMachines
 from argosy.testing import conformance
 from argosy.testing.builders import SECOND, cell, job, scenario, shared_job
 from argosy.worlds.sim import SimulatedWorld
+
+ROOMIEST = (EXAMPLE / "roomiest.py").read_text()
 
 
 def record(spec: Scenario) -> bytes:
@@ -98,6 +110,60 @@ def test_however_much_is_written_at_once_is_compared() -> None:
     assert Replay(JournalFile(data), ENGINES).run().lines == data.count(b"\n")
 
 
+class Napping(Scripted):
+    """Wakes up after a while that is not part of its settings."""
+
+    name = "napping"
+    nap = SECOND
+
+    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+        match event:
+            case JobSubmitted():
+                return [WakeMe(now + self.nap, "nap")] if self.wakes else [Think(self.nap, 1)]
+        return ()
+
+    wakes = True
+
+
+@pytest.mark.parametrize("wakes", [True, False], ids=["WakeMe", "Think"])
+@pytest.mark.parametrize("other", [SECOND // 2, 99 * SECOND])
+def test_a_timer_set_for_another_time_is_a_divergence(wakes: bool, other: int) -> None:
+    run = type("Run", (Napping,), {"wakes": wakes})
+    again = type("Again", (Napping,), {"wakes": wakes, "nap": other})
+    stream = io.BytesIO()
+    journal = Journal(stream)
+    spec = scenario("napping", [job("a")], horizon=10 * SECOND)
+    SimulatedWorld(spec, {"napping": run}, journal).run()
+    journal.flush()
+    recorded = JournalFile(stream.getvalue())
+    Replay(recorded, {"napping": run}).run()
+    with pytest.raises(ReplayDiverged, match=f'"planned":{other}') as caught:
+        Replay(recorded, {"napping": again}).run()
+    assert f'"at":{SECOND},' in str(caught.value.expected)
+
+
+def test_a_timer_that_came_late_is_replayed_late() -> None:
+    spec = scenario("napping", [], replicas=1)
+    stream = io.BytesIO()
+    journal = Journal(stream)
+    host = Host(
+        msgspec.structs.replace(HostSetup.of(spec), network=None),
+        {"napping": Napping},
+        ToldMachines(),
+        DirectLinks(),
+        journal,
+    )
+    host.start()
+    host.run_until(0)
+    host.submit(job("a").job)
+    host.run_until(0)
+    host.runtime.advance(3 * SECOND)
+    host.run_until(3 * SECOND)
+    journal.flush()
+    assert stream.getvalue().endswith(b'{"what":"due","at":3000000,"ticket":3,"planned":1000000}\n')
+    Replay(JournalFile(stream.getvalue()), {"napping": Napping}).run()
+
+
 def test_of_a_long_line_only_what_differs_is_shown() -> None:
     data = record(scenario("omega", [job("wide", 2_000, cpu=10)], cell=cell(100)))
     changed = data.replace(b"[1999]", b"[1998]").replace(b"1998,1999],", b"1998,1998],")
@@ -124,6 +190,14 @@ def test_a_run_that_goes_on_is_replayed_as_far_as_it_has_come(share: float) -> N
     data = record(stormy("murmuration"))
     part = JournalFile(data[: int(len(data) * share)])
     Replay(part, ENGINES, finished=False).run()
+
+
+def test_an_input_of_a_later_version_ends_a_replay() -> None:
+    data = record(scenario("omega", [job("a", 2)]))
+    newer = data + b'{"what":"moved-house","at":99000000}\n'
+    with pytest.raises(ReplayDiverged, match="does not know") as caught:
+        Replay(JournalFile(newer), ENGINES).run()
+    assert caught.value.line == newer.count(b"\n")
 
 
 def test_a_journal_of_decisions_alone_cannot_be_replayed() -> None:
@@ -187,3 +261,49 @@ def test_other_engines_stand_beside_the_recorded_run(kept: Path) -> None:
     shown = call(str(kept), "--engine", "murmuration", "--metric", "wait")
     assert "recorded" in shown.stdout
     assert "wait time" in shown.stdout
+
+
+class TestEnginesGivenAsClasses:
+    @pytest.fixture(autouse=True)
+    def _here(self, fresh_modules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(fresh_modules)
+
+    def test_a_class_runs_on_the_recorded_jobs(self, kept: Path) -> None:
+        Path("roomiest.py").write_text(ROOMIEST)
+        shown = call(str(kept), "--engine", "roomiest:Roomiest", "-o", "json")
+        rows = {row["engine"]: row for row in json.loads(shown.stdout)["runs"]}
+        assert list(rows) == ["recorded", "roomiest:Roomiest"]
+        assert rows["roomiest:Roomiest"]["fleet"] == "roomiest:Roomiest"
+
+    def test_a_class_with_the_name_of_a_built_in_engine_is_not_mistaken_for_it(
+        self, kept: Path
+    ) -> None:
+        Path("roomiest.py").write_text(ROOMIEST.replace('name = "roomiest"', 'name = "omega"'))
+        shown = call(
+            str(kept), *("--engine", "roomiest:Roomiest", "--engine", "omega"), "-o", "json"
+        )
+        fleets = {row["engine"]: row["fleet"] for row in json.loads(shown.stdout)["runs"]}
+        assert fleets["roomiest:Roomiest"] == "roomiest:Roomiest"
+        assert fleets["omega"] == "omega"
+
+    def test_no_plug_in_is_imported_unless_it_is_named(self, kept: Path, install: Install) -> None:
+        install(ROOMIEST)
+        assert call(str(kept), "--engine", "omega").exit_code == 0
+        assert "roomiest" not in sys.modules
+
+
+def test_a_replay_that_fails_shows_no_recorded_line(kept: Path, tmp_path: Path) -> None:
+    data = (kept / directory.JOURNAL).read_bytes()
+    wrong = b'{"what":"crashed","at":0,"scheduler":"nobody"}\n'
+    head = data.index(b"\n") + 1
+    (tmp_path / "failing.jsonl").write_bytes(data[:head] + wrong + data[head:])
+    shown = call(str(tmp_path / "failing.jsonl"))
+    assert shown.exit_code == 1
+    assert "replayed: the replay failed" in shown.stdout
+    assert "recorded:" not in shown.stdout
+
+
+def test_one_line_is_not_lines(kept: Path, tmp_path: Path) -> None:
+    data = (kept / directory.JOURNAL).read_bytes()
+    (tmp_path / "short.jsonl").write_bytes(data[: data.index(b"\n") + 1])
+    assert "0 inputs, 1 line, " in call(str(tmp_path / "short.jsonl")).stdout

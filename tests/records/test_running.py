@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 from click.testing import CliRunner
+from scripted_engine import Scripted
 
 import argosy.experiments.execute as execution
+from argosy.cell import View
 from argosy.cli.app import app
 from argosy.experiments.execute import execute
 from argosy.host import TaskState
+from argosy.model.effects import Effect, WakeMe
 from argosy.model.errors import RunDirectoryError
+from argosy.model.events import Event, JobSubmitted, TimerFired
 from argosy.model.scenario import Scenario
 from argosy.records import directory
 from argosy.records.answers import TaskAnswers
@@ -105,6 +109,39 @@ def test_commands_say_that_the_run_goes_on(
 
     while_it_runs(Path("runs/here"), look)
     assert CliRunner().invoke(app, command).stderr == ""
+
+
+def test_lines_that_no_decision_follows_can_be_read_too(tmp_path: Path) -> None:
+    """The runtime writes them on its own."""
+    journal, seen = tmp_path / "run" / directory.JOURNAL, []
+
+    class Waking(Scripted):
+        name = "waking"
+
+        def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+            if isinstance(event, TimerFired):
+                seen.append(journal.read_bytes().count(b'{"what":"due"'))
+            return [] if isinstance(event, JobSubmitted) else [WakeMe(now + SECOND, "")]
+
+    execute(
+        scenario("waking", [job("a")], replicas=1, horizon=5 * SECOND),
+        tmp_path / "run",
+        also={"waking": Waking},
+    )
+    assert seen == [3, 4, 5, 6, 7]
+
+
+def test_a_finished_run_has_its_journal_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[bytes] = []
+
+    def note(number: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{number}").read_bytes())
+
+    monkeypatch.setattr("argosy.host.journal.os.fsync", note)
+    execute(spec(), tmp_path / "run")
+    assert (tmp_path / "run" / directory.JOURNAL).read_bytes() in synced
 
 
 def test_a_directory_that_is_being_written_is_taken(tmp_path: Path) -> None:

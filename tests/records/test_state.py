@@ -213,6 +213,17 @@ def test_a_line_that_cannot_be_read_is_named() -> None:
         RunState.of(broken)
 
 
+def test_kinds_of_line_that_a_later_version_writes_are_skipped() -> None:
+    _, journal = run(scenario("omega", [job("a", 2)], replicas=1))
+    news = b'{"what":"moved-house","at":0,"job":"a","number":0,"indices":[0]}\n'
+    lines = journal.data.splitlines(keepends=True)
+    newer = JournalFile(b"".join([lines[0], *(line + news for line in lines[1:])]))
+    assert list(newer.records()) == list(journal.records())
+    assert list(newer.facts()) == list(journal.facts())
+    assert list(newer.about("a", 0, 0)) == list(journal.about("a", 0, 0))
+    assert RunState.of(newer).counts == RunState.of(journal).counts
+
+
 def test_every_kind_of_line_is_a_fact_or_left_out() -> None:
     """A new kind of record must be thought of: facts are decoded, all others are passed over."""
     from typing import get_args

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from argosy._core import seconds_until, spent_share
 from argosy.model.budgets import UNTIMED, WorkBudget, WorkBudgets
 from argosy.model.random import Random
 from argosy.solvers.flow import Algorithm, FlowNetwork, Status
@@ -19,7 +20,8 @@ from argosy.worlds.clocks import ClockBudget, ClockBudgets
 def test_a_work_budget_is_over_once_more_was_done_than_allowed() -> None:
     budget = WorkBudget(10)
     budget.charge(10)
-    assert (budget.spent, budget.limit, budget.share, budget.is_over()) == (10, 10, 1.0, False)
+    assert (budget.steps, budget.limit, budget.is_over()) == (10, 10, False)
+    assert spent_share(budget) == 1.0
     budget.charge(1)
     assert budget.is_over()
 
@@ -28,26 +30,36 @@ def test_a_budget_without_a_limit_is_never_over() -> None:
     for budget in (WorkBudget(), UNTIMED.start(1), WorkBudgets(rate=5).start(0)):
         budget.charge(2**61)
         assert not budget.is_over()
-        assert budget.share == 0.0
-        assert math.isinf(budget.seconds_until(1.0))
+        assert spent_share(budget) == 0.0
+        assert math.isinf(seconds_until(budget, 1.0))
 
 
 def test_steps_stand_for_time_where_nobody_measures_it() -> None:
     budget = WorkBudgets(rate=3).start(1_000)
-    assert (budget.limit, budget.elapsed) == (3_000, -1)
+    assert isinstance(budget, WorkBudget)
+    assert budget.limit == 3_000
+    assert math.isinf(seconds_until(budget, 1.0))
 
 
 def test_a_clock_goes_on_by_itself_and_steps_do_not_count() -> None:
     budget = ClockBudgets().start(3_600_000_000)
     budget.charge(2**61)
-    assert 0 <= budget.spent <= budget.elapsed < budget.limit
+    assert 0 <= spent_share(budget) < 1
     assert not budget.is_over()
-    assert 0 < budget.seconds_until(0.5) <= 1_800
-    assert ClockBudgets().start(0).limit == -1
+    assert 0 < seconds_until(budget, 0.5) <= 1_800
     late = ClockBudget(0)
     while not late.is_over():
         pass
-    assert late.seconds_until(1.0) == 0.0
+    assert seconds_until(late, 1.0) == 0.0
+
+
+@pytest.mark.parametrize("limit", [0, 3_600_000_000])
+def test_an_engine_learns_no_more_of_a_budget_than_whether_it_is_over(limit: int) -> None:
+    budgets = (ClockBudgets().start(limit), UNTIMED.start(limit))
+    shown = [{name for name in dir(budget) if not name.startswith("_")} for budget in budgets]
+    assert shown == [{"charge", "is_over", "steps"}, {"charge", "is_over", "steps", "limit"}]
+    assert ClockBudgets().start(limit).steps == 0
+    assert network().solve(budget=ClockBudgets().start(limit)).seconds is None
 
 
 def network() -> FlowNetwork:
@@ -59,7 +71,7 @@ def test_what_a_solve_looked_at_is_what_its_budget_is_charged_with(algorithm: Al
     budget = WorkBudget()
     solution = network().solve(algorithm, warm=False, budget=budget)
     assert solution.is_optimal
-    assert budget.spent == solution.scans
+    assert budget.steps == solution.scans
 
 
 @pytest.mark.parametrize("algorithm", list(Algorithm))
@@ -100,14 +112,14 @@ def test_a_program_within_a_budget_of_work_is_the_same_on_every_computer() -> No
     for _ in range(2):
         budget = WorkBudget(20_000)
         answer = solve(crowded(), Random(1), limits=limits, budget=budget)
-        spent.add((budget.spent, answer.algorithm, tuple(answer.machines.tolist())))
+        spent.add((budget.steps, answer.algorithm, tuple(answer.machines.tolist())))
     assert len(spent) == 1
 
 
 def test_a_budget_is_charged_with_machines_that_heuristics_look_at() -> None:
     problem, budget = crowded(), WorkBudget()
     place(problem, "serial", Random(1), budget=budget)
-    assert budget.spent >= 30
+    assert budget.steps >= 30
 
 
 def test_a_budget_that_is_over_leaves_the_first_heuristic() -> None:

@@ -15,7 +15,7 @@ from argosy.host.runtime import build_cell
 from argosy.host.setup import HostSetup
 from argosy.model.jobs import Job
 from argosy.model.scenario import CellSpec
-from argosy.model.tasks import first_tasks, jobs_of
+from argosy.model.tasks import first_tasks, jobs_of, task_numbers
 from argosy.model.transactions import Claims, Transaction
 from argosy.model.truth import SimulatedJob
 from argosy.solvers.flow.checker import faults
@@ -44,7 +44,7 @@ class Bench:
 
     def grow(self, larger: Job, number: int, by: int) -> None:
         """The job is known to have `by` more tasks than before."""
-        tasks = np.arange(larger.tasks - by, larger.tasks, dtype=np.int64) + (number << 32)
+        tasks = task_numbers(number, np.arange(larger.tasks - by, larger.tasks))
         self.graph.add([(larger, number, tasks)], self.view, self.now)
 
     def solve(self) -> int:

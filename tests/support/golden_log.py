@@ -16,6 +16,7 @@ import pytest
 
 from argosy.host import records
 from argosy.model.explanations import Why
+from argosy.model.jobs import index_of, job_of, task_name
 from argosy.model.transactions import (
     AddMachine,
     DrainMachine,
@@ -80,7 +81,7 @@ class _Log:
         return []
 
     def _task(self, task: int) -> str:
-        return f"{self._jobs[task >> 32]}/{task & 0xFFFFFFFF}"
+        return task_name(self._jobs[job_of(task)], index_of(task))
 
     def _pairs(self, job: str, indices: list[int], machines: list[int] | None = None) -> list[str]:
         names = [self._machines[machine] if machine >= 0 else "-" for machine in machines or ()]

@@ -1,4 +1,4 @@
-"""A host on machines that only remember what they are told."""
+"""A host whose clock the test moves, with machines that record what they are asked to do."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from argosy.host.protocols import DirectLinks
 from argosy.host.setup import HostSetup
 from argosy.model.events import Event
 from argosy.model.explanations import Why
+from argosy.model.jobs import Job
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
-from argosy.testing.builders import SECOND, scenario
+from argosy.testing.builders import SECOND, job, scenario
 
 
 class RecordingMachines:
-    """Does what it is told, and remembers it: what runs, by task, and why tries were stopped."""
+    """Records what it is asked to do: running tasks, and why attempts were stopped."""
 
     acts = True
 
@@ -55,7 +56,7 @@ class RecordingMachines:
     def forget(self, jobs: Iterable[int]) -> None: ...
 
 
-class HostBench:
+class Bench:
     """A host whose clock the test moves."""
 
     def __init__(self, engine: Script | str, *, is_resumed: bool = False) -> None:
@@ -91,3 +92,7 @@ class HostBench:
         journal = JournalFile(self.stream.getvalue())
         Replay(journal, self.engines).run()
         return journal
+
+
+def web(count: int, retries: int = 0) -> Job:
+    return job("web", count, cpu=500, seconds=None, retries=retries).job

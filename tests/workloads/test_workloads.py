@@ -18,10 +18,10 @@ from argosy.model.units import LARGEST, Micros
 from argosy.workloads.arrivals import Bursty, Poisson
 from argosy.workloads.distributions import (
     Constant,
-    Distribution,
     Exponential,
     Lognormal,
     Pareto,
+    RandomShape,
     Uniform,
 )
 from argosy.workloads.job_tables import job_table
@@ -77,9 +77,9 @@ def test_bounds_out_of_order_are_refused(make):
 def test_the_unit_of_a_distribution_decides_how_its_parameters_are_written():
     read = Converter(ScenarioError).convert
     table = {"shape": "uniform", "low": "1s", "high": "2s"}
-    assert read(table, Distribution[Micros]) == Uniform(SECOND, 2 * SECOND)
-    assert read({"shape": "constant", "value": 3}, Distribution[int]) == Constant(3)
-    for value, kind in ((3, Distribution[Micros]), ("3s", Distribution[int])):
+    assert read(table, RandomShape[Micros]) == Uniform(SECOND, 2 * SECOND)
+    assert read({"shape": "constant", "value": 3}, RandomShape[int]) == Constant(3)
+    for value, kind in ((3, RandomShape[Micros]), ("3s", RandomShape[int])):
         with pytest.raises(Misfit) as caught:
             read({"shape": "constant", "value": value}, kind)
         assert path_text(caught.value.path) == "value"

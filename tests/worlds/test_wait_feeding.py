@@ -23,6 +23,7 @@ from argosy.model.scenario import (
     Scenario,
     SchedulerCrash,
 )
+from argosy.model.tasks import first_tasks
 from argosy.model.wire import decode_wait_report, encode
 from argosy.testing import conformance
 from argosy.testing.builders import SECOND, job, scenario
@@ -149,10 +150,10 @@ def a_busy_view() -> WaitView:
     view.know_shape(7, np.array([250], np.int64))
     view.know_shape(9, np.array([1_000], np.int64))
     for number in range(5):
-        tasks = np.arange(3, dtype=np.int64) | (number << 32)
+        tasks = first_tasks(number, 3)
         view.choose(tasks, 3, 7 if number % 2 else 9, 100 + number, 0, random)
-    view.undo(np.array([1 << 32], np.int64))
-    done = np.arange(3, dtype=np.int64) | (2 << 32)
+    view.undo(first_tasks(1, 1))
+    done = first_tasks(2, 3)
     zeros = np.zeros(3, np.int64)
     view.post_ended(0, 0, done, zeros.astype(np.int32), zeros, zeros.astype(np.int32), zeros)
     view.settle(0)

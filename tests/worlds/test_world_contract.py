@@ -127,7 +127,7 @@ def abandon_what_runs(engine: Scripted, event: Event, view: View, now: int) -> S
         (send_into_the_void, "not a scheduler"),
         (return_nonsense, "returned int"),
         (fail, "RuntimeError: boom"),
-        (abandon_what_runs, "only pending tasks"),
+        (abandon_what_runs, "may not abandon; expected a pending task of its own"),
     ],
 )
 def test_an_engine_that_breaks_the_contract_is_named(script: Script, says: str) -> None:

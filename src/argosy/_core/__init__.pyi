@@ -1,7 +1,7 @@
 """The native core, as the facades see it: one stub per folder; all names are in `_core`."""
 
 from argosy._core.cell import AuditFailure, Cell, CellSnapshot, CellView, Rule, Why
-from argosy._core.clock import Budget, ClockBudget, WorkBudget
+from argosy._core.clock import Budget, ClockBudget, WorkBudget, seconds_until, spent_share
 from argosy._core.flow import (
     FlowAlgorithm,
     FlowRooms,
@@ -69,4 +69,6 @@ __all__ = [
     "exact_exp",
     "exact_log",
     "philox_block",
+    "seconds_until",
+    "spent_share",
 ]

@@ -77,7 +77,7 @@ class FlowSolver:
         price_refine: bool,
         fresh_prices: bool,
         short_searches: bool,
-    ) -> tuple[FlowStatus, FlowAlgorithm, int]: ...
+    ) -> tuple[FlowStatus, FlowAlgorithm, int, int]: ...
     def way(
         self,
         starts: NDArray[np.int32],

@@ -93,7 +93,7 @@ class Start(msgspec.Struct, frozen=True):
     is_first: bool
 
 
-class Rule:
+class CampaignRule:
     """Something that must hold. Rules note what is wrong with `Recount.complain`."""
 
     def __init__(self, recount: Recount) -> None:
@@ -170,7 +170,7 @@ class Recount:
                 task = task_number(number, index)
                 yield task, self.tasks[task]
 
-    def read(self, journal: Iterable[records.JournalRecord], rules: Iterable[Rule]) -> None:
+    def read(self, journal: Iterable[records.JournalRecord], rules: Iterable[CampaignRule]) -> None:
         rules, at = list(rules), 0
         for record in journal:
             if isinstance(record, records.Header):
@@ -181,12 +181,12 @@ class Recount:
             self._read(record)
         self._settle(at, rules)
 
-    def finish(self, at: int, rules: Iterable[Rule]) -> None:
+    def finish(self, at: int, rules: Iterable[CampaignRule]) -> None:
         """The run has ended, after its last record perhaps."""
         for rule in rules:
             rule.ended(at)
 
-    def _settle(self, at: int, rules: list[Rule]) -> None:
+    def _settle(self, at: int, rules: list[CampaignRule]) -> None:
         starts, self._starts = self._starts, []
         for rule in rules:
             rule.settled(at, starts)

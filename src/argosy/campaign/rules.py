@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final
 
-from argosy.campaign.recount import CountedMachine, Recount, Rule, Start, Where, total
+from argosy.campaign.recount import CampaignRule, CountedMachine, Recount, Start, Where, total
 from argosy.engines.api import Engine
 from argosy.model.constraints import Constraint
 from argosy.model.constraints.meaning import Container, Meaning
@@ -19,7 +19,7 @@ CLAIM_BY_KIND: Final = frozenset({"mesos"})
 HEARD: Final = 60_000_000
 
 
-class NothingIsOversubscribed(Rule):
+class NothingIsOversubscribed(CampaignRule):
     def settled(self, at: int, starts: list[Start]) -> None:
         for machine in self.recount.machines:
             if machine.changed_at == at:
@@ -42,7 +42,7 @@ class NothingIsOversubscribed(Rule):
                 self.recount.complain("oversubscribed", "capacity", told)
 
 
-class RequirementsAreMet(Rule):
+class RequirementsAreMet(CampaignRule):
     def settled(self, at: int, starts: list[Start]) -> None:
         for start in starts:
             machine = self.recount.machines[start.machine]
@@ -66,7 +66,7 @@ class RequirementsAreMet(Rule):
         self.recount.complain("requires", how, told)
 
 
-class GangsStartTogether(Rule):
+class GangsStartTogether(CampaignRule):
     """Of engines that know gangs: the first tasks that get a machine are all of them."""
 
     def __init__(self, recount: Recount) -> None:
@@ -92,7 +92,7 @@ class GangsStartTogether(Rule):
                 self.recount.complain("gang", "", told)
 
 
-class MachinesAreThere(Rule):
+class MachinesAreThere(CampaignRule):
     """Nothing starts on machines that are gone, and nothing new on those that are draining."""
 
     def settled(self, at: int, starts: list[Start]) -> None:
@@ -124,7 +124,7 @@ class MachinesAreThere(Rule):
         return ""
 
 
-class LimitsAreKept(Rule):
+class LimitsAreKept(CampaignRule):
     """Of engines that claim and do not queue: limits are for claims."""
 
     def settled(self, at: int, starts: list[Start]) -> None:
@@ -167,7 +167,7 @@ class LimitsAreKept(Rule):
                 self.recount.complain("limits", "precedence", told)
 
 
-class HardConstraintsAreKept(Rule):
+class HardConstraintsAreKept(CampaignRule):
     """Where one scheduler, of an engine that follows constraints, places everything: no placement makes
     hard constraints of running applications more broken than they were. Judged by the reference."""
 
@@ -221,7 +221,7 @@ class HardConstraintsAreKept(Rule):
         return self._meaning.judge([constraint], containers).total
 
 
-RULES: Final[tuple[type[Rule], ...]] = (
+RULES: Final[tuple[type[CampaignRule], ...]] = (
     NothingIsOversubscribed,
     RequirementsAreMet,
     GangsStartTogether,

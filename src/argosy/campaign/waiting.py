@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final
 
-from argosy.campaign.recount import CountedMachine, CountedTask, Recount, Rule, Where
+from argosy.campaign.recount import CampaignRule, CountedMachine, CountedTask, Recount, Where
 from argosy.model.jobs import job_of
 from argosy.model.units import format_duration
 
@@ -16,7 +16,7 @@ PATIENCE: Final = 4 * 60_000_000
 _SHARES: Final = ("begin", "end", "share", "long_share", "slots", "frameworks")
 
 
-class JobsAreSubmitted(Rule):
+class JobsAreSubmitted(CampaignRule):
     def ended(self, at: int) -> None:
         submitted = {job.id for job in self.recount.jobs}
         for made in self.recount.scenario.jobs:
@@ -25,7 +25,7 @@ class JobsAreSubmitted(Rule):
                 self.recount.complain("submissions", "missing", told)
 
 
-class TasksEnd(Rule):
+class TasksEnd(CampaignRule):
     """Nothing runs longer than the scenario says; machines that report late have some time for it."""
 
     def ended(self, at: int) -> None:
@@ -42,7 +42,7 @@ class TasksEnd(Rule):
                 self.recount.complain("running-time", "still running", told)
 
 
-class WaitingIsExplained(Rule):
+class WaitingIsExplained(CampaignRule):
     """By a scheduler or by the cell's refusal, since the task came to wait. A scheduler that has just
     begun, or that is down, cannot have said anything."""
 
@@ -64,7 +64,7 @@ class WaitingIsExplained(Rule):
         return has_waited(self.recount, held, at) and has_scheduler(self.recount, task)
 
 
-class NoTaskIsForgotten(Rule):
+class NoTaskIsForgotten(CampaignRule):
     """A job whose scheduler may use every machine does not wait while there is an idle one for each of
     its tasks. Some engines place all of a job or nothing, so its tasks are judged together."""
 
@@ -126,7 +126,7 @@ class NoTaskIsForgotten(Rule):
         return bool(takers) and not (is_limited or is_partitioned or has_constraints or job.gang)
 
 
-class QueuesMove(Rule):
+class QueuesMove(CampaignRule):
     """The head of a queue starts as soon as it fits: nothing is queued at an idle machine that could run
     it. A task with probes at several machines may be left to a busy one, so all of them must be idle."""
 
@@ -174,7 +174,7 @@ def fits(recount: Recount, task: int, machine: CountedMachine) -> bool:
     )
 
 
-RULES_AT_THE_END: Final[tuple[type[Rule], ...]] = (
+RULES_AT_THE_END: Final[tuple[type[CampaignRule], ...]] = (
     JobsAreSubmitted,
     TasksEnd,
     WaitingIsExplained,

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from argosy._core import Cell as Columns
+from argosy._core import Cell as NativeCell
 from argosy.cell.audit import AuditFailure, Usage
 from argosy.cell.changes import check_changes, make_changes
-from argosy.cell.dtypes import Column, misfit
+from argosy.cell.dtypes import NativeColumn, misfit
 from argosy.cell.names import Names
 from argosy.cell.view import Snapshot, View
 from argosy.model.errors import ModelError
@@ -54,7 +54,7 @@ class Cell(View):
                 twice = next(name for at, name in enumerate(sets) if name in sets[:at])
                 raise ModelError(f"node group {group!r} names the set {twice!r} twice")
         names.add_sets(groups or {})
-        self._native = Columns(len(dimensions), len(names.sets))
+        self._native = NativeCell(len(dimensions), len(names.sets))
         self._native.set_audited(audited)
         self._audited = audited
         self._first_width = len(dimensions)
@@ -63,7 +63,7 @@ class Cell(View):
         super().__init__(self._native, names)
 
     @property
-    def native(self) -> Columns:
+    def native(self) -> NativeCell:
         """The native columns, for worlds that run machines against them."""
         return self._native
 
@@ -317,7 +317,7 @@ def _padded(wants: Wants, width: int) -> Wants:
     return Wants(wants.weight, amounts, wants.until)
 
 
-def _columns_of(transaction: Transaction, claims: Claims) -> list[Column]:
+def _columns_of(transaction: Transaction, claims: Claims) -> list[NativeColumn]:
     return [
         ("claims.tasks", claims.tasks, np.int64, 1),
         ("claims.machines", claims.machines, np.int32, 1),

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from argosy._core import Cell as Columns
+from argosy._core import Cell as NativeCell
 from argosy.cell.names import Names
 from argosy.model.errors import ModelError
 from argosy.model.machines import MACHINE_GROUP
@@ -36,7 +36,7 @@ _MOST_SETS: Final = 2**24
 class Growth:
     """Names in machine changes that are new to the cell, in order of mention."""
 
-    def __init__(self, columns: Columns, names: Names) -> None:
+    def __init__(self, columns: NativeCell, names: Names) -> None:
         self._columns = columns
         self._names = names
         self.dimensions: list[str] = []
@@ -88,7 +88,7 @@ class Growth:
         return bool(self.dimensions)
 
 
-def check_changes(columns: Columns, names: Names, changes: Sequence[MachineChange]) -> Growth:
+def check_changes(columns: NativeCell, names: Names, changes: Sequence[MachineChange]) -> Growth:
     """Raises `ModelError` unless all of `changes` can be made one after another."""
     growth = Growth(columns, names)
     machines = columns.machines
@@ -136,7 +136,7 @@ def _sum(amounts: Sequence[int], others: Sequence[int], sign: int) -> list[int]:
 
 
 def make_changes(
-    columns: Columns, names: Names, changes: Sequence[MachineChange]
+    columns: NativeCell, names: Names, changes: Sequence[MachineChange]
 ) -> tuple[int, ...]:
     """Makes checked changes in a cell that has grown; returns the numbers of the machines added."""
     first = columns.machines
@@ -162,7 +162,7 @@ def make_changes(
     return tuple(range(first, columns.machines))
 
 
-def _add(columns: Columns, names: Names, changes: list[AddMachine]) -> None:
+def _add(columns: NativeCell, names: Names, changes: list[AddMachine]) -> None:
     machines = [change.machine for change in changes]
     dimensions = names.known.dimensions
     columns.add_machines(

@@ -10,10 +10,10 @@ import numpy as np
 from argosy.model.errors import ModelError
 
 #: Name, given value, required element type and number of axes.
-Column = tuple[str, Any, type[np.generic], int]
+NativeColumn = tuple[str, Any, type[np.generic], int]
 
 
-def misfit(columns: Iterable[Column], otherwise: Exception) -> ModelError:
+def misfit(columns: Iterable[NativeColumn], otherwise: Exception) -> ModelError:
     """The error for the first column with the wrong type; None is always valid."""
     for name, given, kind, axes in columns:
         if given is None:

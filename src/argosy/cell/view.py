@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy._core import Cell as Columns
+from argosy._core import Cell as NativeCell
 from argosy._core import CellSnapshot
 from argosy.cell.bitmaps import Bitmap, to_bitmap
 from argosy.cell.dtypes import misfit
@@ -36,7 +36,7 @@ _MOST = 2**62
 class View:
     """Reads a cell. Machines are numbered from 0 to `machines` - 1, including removed ones."""
 
-    def __init__(self, columns: Columns | CellSnapshot, names: Names) -> None:
+    def __init__(self, columns: NativeCell | CellSnapshot, names: Names) -> None:
         self._columns = columns
         self._names = names
 

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from argosy._core import WaitState, WaitView
+from argosy.model.jobs import job_of
 from argosy.model.messages import EndsReported, WaitColumns, WaitReport, WaitUpdate
 
 __all__ = ["WaitRules", "WaitView", "columns_of", "feed", "new_wait_view", "state_of"]
@@ -38,7 +39,7 @@ def feed(view: WaitView, report: WaitReport, due: int, now: int) -> None:
         case WaitUpdate(tasks, versions, machines, estimate, shape) if view.machines:
             view.know_shape(shape, np.array(report.request, np.int64))
             if len(tasks):
-                view.expect(int(tasks[0]) >> 32, report.total)
+                view.expect(job_of(int(tasks[0])), report.total)
             view.post_placed(due, now, tasks, versions, machines, estimate, shape, report.since)
 
 

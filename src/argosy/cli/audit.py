@@ -13,7 +13,7 @@ from argosy.cli.output import emit, output_option
 @click.command(epilog="Example: argosy audit --run runs/quickstart-1 -o json")
 @run_option
 @output_option
-def command(directory: Path | None, output: str) -> None:
+def command(path: Path | None, output: str) -> None:
     """Show for each scheduler what it held, compared with its limits, and its admissions,
     preemptions and conflicts with others."""
     import msgspec
@@ -21,7 +21,7 @@ def command(directory: Path | None, output: str) -> None:
     from argosy.records.audit import audit
     from argosy.report import audits
 
-    found = audit(kept_run(directory))
+    found = audit(kept_run(path))
     emit(
         output,
         sections=lambda width: audits.sections(found, width),

@@ -25,9 +25,17 @@ def command(name: str | None, output: str) -> None:
     from argosy.engines.registry import find_engine, survey
 
     if name is None:
-        _list(*survey(), output)
+        engines, broken = survey()
+        _list(engines, {_own_name(key, engines): error for key, error in broken.items()}, output)
     else:
         _describe(find_engine(name), output)
+
+
+def _own_name(name: str, engines: dict[str, type[Engine]]) -> str:
+    """The name of a broken engine; its class if a built-in engine has that name."""
+    from argosy.engines.plugins import entry_points
+
+    return entry_points()[name][0].value if name in engines else name
 
 
 def _list(engines: dict[str, type[Engine]], broken: dict[str, ArgosyError], output: str) -> None:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from argosy.cli.kept import Recording
+from argosy.cli.kept import kept_run, summary_of
 from argosy.cli.output import emit, output_option, tell_unmet
 from argosy.cli.progress import progress
 from argosy.model.errors import ReplayDiverged
 
 if TYPE_CHECKING:
+    from argosy.records.record import RunRecord
     from argosy.records.summary import Summary
-
-#: The label of the recorded run among the engines.
-RECORDED: Final = "recorded"
 
 
 @click.command(epilog="Example: argosy replay runs/quickstart-1 --engine omega --engine sparrow")
@@ -27,7 +25,8 @@ RECORDED: Final = "recorded"
     "engines",
     multiple=True,
     metavar="NAME",
-    help="Run the recorded jobs with this engine instead, and compare; repeatable.",
+    help="Run the recorded jobs with this engine instead, a name or a class as package.module:Class, "
+    "and compare; repeatable.",
 )
 @click.option(
     "--metric",
@@ -48,25 +47,25 @@ def command(
     as recorded, tasks run as long as they did, machines and schedulers fail as they did, and the
     result is compared with the recorded run.
     """
-    recording = Recording(run)
+    recorded = kept_run(run)
     if engines:
-        _under(recording, engines, metrics or ("jct",), output)
+        _under(recorded, engines, metrics or ("jct",), output)
     else:
-        _check(recording, output)
+        _check(recorded, output)
 
 
-def _check(recording: Recording, output: str) -> None:
+def _check(run: RunRecord, output: str) -> None:
     from argosy.engines.registry import find_engines
-    from argosy.model.units import format_duration
+    from argosy.model.units import format_count, format_duration
     from argosy.records.replay import Replay
 
     began = time.perf_counter()
-    found: dict[str, Any] = {"journal": recording.journal.name}
+    found: dict[str, Any] = {"journal": run.journal.name}
     try:
         with progress("replaying") as tell:
-            fleet = recording.journal.header().setup.fleet
+            fleet = run.journal.header().setup.fleet
             engines = find_engines({entry.engine for entry in fleet})
-            replay = Replay(recording.journal, engines, finished=recording.is_finished)
+            replay = Replay(run.journal, engines, finished=run.is_finished)
             done = replay.run(tell)
     except ReplayDiverged as error:
         found |= {
@@ -90,14 +89,17 @@ def _check(recording: Recording, output: str) -> None:
             return [
                 [f"{found['journal']}: same decisions"],
                 [
-                    f"{found['inputs']:,} inputs, {found['lines']:,} lines, "
+                    f"{format_count(found['inputs'], 'input')}, "
+                    f"{format_count(found['lines'], 'line')}, "
                     f"{format_duration(found['reached'])} of the run's time, "
                     f"replayed in {found['seconds']:.1f} s"
                 ],
             ]
         heading = f"{found['journal']}:{found['line']}: decisions differ from here on"
-        parts = [f"replayed: {found['problem']}", f"recorded: {found['recorded']}"]
-        return [[heading, *parts, *([found["hint"]] if found["hint"] else [])]]
+        parts = [heading, f"replayed: {found['problem']}"]
+        if found["recorded"]:
+            parts.append(f"recorded: {found['recorded']}")
+        return [parts + ([found["hint"]] if found["hint"] else [])]
 
     def csv() -> str:
         from argosy.report.tables import csv_text
@@ -109,29 +111,27 @@ def _check(recording: Recording, output: str) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _under(
-    recording: Recording, names: tuple[str, ...], metrics: tuple[str, ...], output: str
-) -> None:
+def _under(run: RunRecord, names: tuple[str, ...], metrics: tuple[str, ...], output: str) -> None:
     """The recorded jobs under each engine, compared with the recording."""
     from argosy.cli import compare as comparing
-    from argosy.engines.registry import all_engines, find_engine
-    from argosy.experiments.execute import execute
+    from argosy.engines.registry import find_engine
+    from argosy.experiments.on_recorded import RECORDED, try_engine
     from argosy.records.observed import observed_scenario
     from argosy.report.comparison import compare
     from argosy.report.metrics import find_metric
-    from argosy.scenarios.missing_extras import unmet
-    from argosy.scenarios.variants import with_engine
 
     wanted = [find_metric(name) for name in dict.fromkeys(metrics)]
-    chosen = [find_engine(name).name for name in dict.fromkeys(names)]
-    scenario = observed_scenario(recording.state)
-    runs: dict[str, list[Summary]] = {RECORDED: [recording.summary()]}
+    chosen = list(dict.fromkeys(names))
+    for name in chosen:
+        # A mistake in one of the names is reported before the first engine runs.
+        find_engine(name)
+    scenario = observed_scenario(run.state)
+    runs: dict[str, list[Summary]] = {RECORDED: [summary_of(run)]}
     notes = {}
     for number, name in enumerate(chosen):
-        changed = with_engine(scenario, name)
-        notes[name] = unmet(changed, all_engines())
         with progress(f"{name}, {number + 1} of {len(chosen)}") as tell:
-            runs[name] = [execute(changed, None, progress=tell)]
+            tried = try_engine(scenario, name, progress=tell)
+        runs[name], notes[name] = [tried.summary], tried.notes
     comparisons = [compare(runs, metric, notes) for metric in wanted]
 
     def document() -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _under(
         from argosy.report.summaries import flat
 
         return {
-            "journal": recording.journal.name,
+            "journal": run.journal.name,
             "left_out": scenario.left_out,
             "comparisons": msgspec.to_builtins(comparisons),
             "runs": [{"engine": name, **flat(s)} for name, ran in runs.items() for s in ran],

@@ -15,12 +15,12 @@ from argosy.cli.output import emit, output_option
 @click.argument("task")
 @run_option
 @output_option
-def command(task: str, directory: Path | None, output: str) -> None:
+def command(task: str, path: Path | None, output: str) -> None:
     """Show what happened to TASK, line by line, from submission to end."""
     from argosy.records.answers import TaskAnswers
     from argosy.report.tables import Column, Table, Unit
 
-    run = kept_run(directory)
+    run = kept_run(path)
     answers = TaskAnswers(run, task)
     story = answers.story()
     shown = Table(

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from argosy.cli.kept import Recording
+from argosy.cli.kept import kept_run, summary_of
 from argosy.cli.output import emit, output_option, tell_unmet
 
 
@@ -24,17 +24,17 @@ def command(run: Path | None, recount: bool, output: str) -> None:
     """
     from argosy.report import summaries
 
-    recording = Recording(run)
-    summary = recording.summary(recount=recount)
-    status = "journal" if recording.run is None else recording.run.status.value
+    recorded = kept_run(run)
+    summary = summary_of(recorded, recount=recount)
+    status = recorded.status.value
 
     def document() -> dict[str, Any]:
-        return {"run": str(recording.path), "status": status, **summaries.document(summary)}
+        return {"run": str(recorded.path), "status": status, **summaries.document(summary)}
 
     def csv() -> str:
         from argosy.report.tables import csv_text
 
-        row = {"run": str(recording.path), "status": status, **summaries.flat(summary)}
+        row = {"run": str(recorded.path), "status": status, **summaries.flat(summary)}
         return csv_text([row], list(row))
 
     tell_unmet(summary.left_out)

@@ -16,7 +16,7 @@ from argosy.cli.output import emit, output_option
 @click.argument("task")
 @run_option
 @output_option
-def command(task: str, directory: Path | None, output: str) -> None:
+def command(task: str, path: Path | None, output: str) -> None:
     """Explain why TASK is where it is.
 
     For a task without a machine: how many machines were checked and ruled out, the nearest miss, and
@@ -27,7 +27,7 @@ def command(task: str, directory: Path | None, output: str) -> None:
     from argosy.records.answers import TaskAnswers
     from argosy.report.answers import sentences
 
-    answer = TaskAnswers(kept_run(directory), task).why()
+    answer = TaskAnswers(kept_run(path), task).why()
 
     def sections(width: int | None) -> list[list[str]]:
         lines = sentences(answer)

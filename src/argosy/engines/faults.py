@@ -16,13 +16,22 @@ import msgspec
 import numpy as np
 
 from argosy.model.effects import Effect, Enqueue
-from argosy.model.errors import LONGEST_ECHO, EngineFault
+from argosy.model.errors import LONGEST_ECHO, ArgosyError, EngineFault, ModelError
 from argosy.model.transactions import Claims
 
 #: Structs whose arrays have one row per task.
 _PARALLEL: Final = (Claims, Enqueue)
 #: Two-dimensional arrays, with one row per task.
 _TABLES: Final = ((Claims, "alternatives"),)
+#: What carrying out an effect raises if the effect makes no sense.
+EFFECT_ERRORS: Final = (
+    AttributeError,
+    LookupError,
+    ModelError,
+    OverflowError,
+    TypeError,
+    ValueError,
+)
 _OWN: Final = "argosy"
 _ENGINES: Final = "argosy.engines"
 
@@ -68,11 +77,16 @@ def failure(who: str, doing: str, error: Exception, engine: type) -> EngineFault
 
 def malformed(who: str, effect: Effect, error: Exception) -> EngineFault:
     """The fault of an engine that returned an effect which cannot be carried out."""
-    misfit = find_misfit(effect)
-    problem = str(error).splitlines()[0] if misfit is None else misfit.problem
+    misfit, expected = find_misfit(effect), None
+    if misfit is not None:
+        problem, expected = misfit
+    elif isinstance(error, ArgosyError):
+        problem, expected = error.problem, error.expected
+    else:
+        said = str(error).partition("\n")[0]
+        problem = f"{type(error).__name__}: {said}" if isinstance(error, LookupError) else said
     return EngineFault(
-        f"{who} returned a malformed {type(effect).__name__}: {problem}",
-        expected=None if misfit is None else misfit.expected,
+        f"{who} returned a malformed {type(effect).__name__}: {problem}", expected=expected
     )
 
 
@@ -130,11 +144,14 @@ def _misfit(held: Any, hint: Any, place: str) -> FieldMisfit | None:
         allowed = (*options, np.integer) if int in options else options
         if not isinstance(held, allowed):
             names = " or ".join(option.__name__ for option in options)
-            shown = repr(held)
-            if len(shown) > LONGEST_ECHO:
-                shown = f"{shown[:LONGEST_ECHO]}..."
-            return FieldMisfit(f"{place} is {shown}", names.replace("NoneType", "None"))
+            return FieldMisfit(f"{place} is {shown(held)}", names.replace("NoneType", "None"))
     return find_misfit(held, place) if isinstance(held, msgspec.Struct) else None
+
+
+def shown(value: object) -> str:
+    """The value for a message: not too much of it."""
+    text = repr(value)
+    return f"{text[:LONGEST_ECHO]}..." if len(text) > LONGEST_ECHO else text
 
 
 def _uneven(value: msgspec.Struct, path: str) -> FieldMisfit | None:

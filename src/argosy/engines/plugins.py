@@ -25,6 +25,8 @@ _NAME: Final = r"[^\W\d]\w*"
 _REFERENCE: Final = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
 _FORM: Final = '"package.module:Class"'
 _CONTRACT: Final = "a class that keeps argosy.engine.Engine"
+#: What an import may end with. A module that calls `sys.exit` must not end the command.
+_FAILURES: Final = (Exception, SystemExit)
 
 
 def entry_points() -> dict[str, list[metadata.EntryPoint]]:
@@ -48,7 +50,7 @@ def load_entry_point(name: str, entries: list[metadata.EntryPoint]) -> type[Engi
     origin = f"engine {name!r} of package {_package(entry)}"
     try:
         engine = entry.load()
-    except Exception as error:
+    except _FAILURES as error:
         raise EngineNotFound(
             f"{origin}: {entry.value} cannot be imported: {_told(error)}",
             hint=f"repair or uninstall {_package(entry)}",
@@ -88,7 +90,7 @@ def load_reference(reference: str) -> type[Engine]:
             if "." in error.name
             else f"run from the directory that {error.name} is in, or put it on PYTHONPATH",
         ) from None
-    except Exception as error:
+    except _FAILURES as error:
         raise _not_importable(reference, module_name, error) from error
     try:
         engine = getattr(module, class_name)
@@ -102,11 +104,11 @@ def load_reference(reference: str) -> type[Engine]:
     return check(engine, f"engine {reference}")
 
 
-def _not_importable(reference: str, module: str, error: Exception) -> EngineNotFound:
+def _not_importable(reference: str, module: str, error: BaseException) -> EngineNotFound:
     return EngineNotFound(f"engine {reference}: module {module} cannot be imported: {_told(error)}")
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         return f"{os.path.basename(error.filename)}:{error.lineno}: {error.msg}"
     return f"{locate(error)}: {type(error).__name__}: {error}"

@@ -85,21 +85,45 @@ def _name_taken(name: str, value: str) -> EngineFault:
 
 def forms_named() -> list[str]:
     """Names of all published configurations."""
-    engines = all_engines().values()
-    return [name for engine in engines for name in getattr(engine, "published", ())]
+    return _forms_of(all_engines())
 
 
-def find_published(name: str) -> tuple[str, PaperPreset]:
+def built_in_forms() -> list[str]:
+    """Names of the published configurations of built-in engines."""
+    return _forms_of(ENGINES)
+
+
+def _forms_of(engines: Mapping[str, type[Engine]]) -> list[str]:
+    return [name for engine in engines.values() for name in getattr(engine, "published", ())]
+
+
+def find_published(
+    name: str, also: Mapping[str, type[Engine]] | None = None
+) -> tuple[str, PaperPreset]:
     """The engine and configuration of this name. An engine's own name stands for its first
-    configuration."""
-    for engine in all_engines().values():
-        if not isinstance(engine, HasPaperPresets):
-            continue
-        if name in engine.published:
-            return engine.name, engine.published[name]
-        if name == engine.name:
-            return engine.name, next(iter(engine.published.values()))
-    raise UnknownForm(name, forms_named())
+    configuration. Installed engines are loaded only if neither the name nor a built-in engine
+    determines the configuration."""
+    known = {**ENGINES, **(also or {})}
+    if (found := _form(name, known)) is not None:
+        return found
+    is_installed = name in plugins.entry_points()
+    if name in known or is_installed or plugins.is_reference(name):
+        engine = find_engine(name, also)
+        if isinstance(engine, HasPaperPresets) and engine.published:
+            return name, next(iter(engine.published.values()))
+        raise UnknownForm(name, _forms_of(known))
+    every = {**known, **all_engines()}
+    if (found := _form(name, every)) is not None:
+        return found
+    raise UnknownForm(name, _forms_of(every))
+
+
+def _form(name: str, engines: Mapping[str, type[Engine]]) -> tuple[str, PaperPreset] | None:
+    """The configuration of exactly this name."""
+    for key, engine in engines.items():
+        if isinstance(engine, HasPaperPresets) and name in engine.published:
+            return key, engine.published[name]
+    return None
 
 
 def find_engine(name: str, also: Mapping[str, type[Engine]] | None = None) -> type[Engine]:

@@ -65,7 +65,10 @@ def execute(
             stream = None
             if scenario.output.log != "none":
                 stream = files.enter_context(open(directory / layout.JOURNAL, "wb"))
-            run = _simulate(scenario, engines, _journal(scenario, stream), progress)
+            journal = _journal(scenario, stream)
+            run = _simulate(scenario, engines, journal, progress)
+            if journal is not None:
+                journal.sync()
         for name, columns in ((layout.TASKS, run.tasks), (layout.JOBS, run.jobs)):
             with open(directory / name, "wb") as file:
                 np.savez(file, allow_pickle=False, **columns)
@@ -87,12 +90,16 @@ def execute(
 
 
 class _TimelyJournal(Journal):
-    """Writes its lines about once a second, for readers during the run."""
+    """Writes its lines once a second, for readers during the run."""
 
+    is_timely = True
     _flushed = -_FLUSH_SECONDS
 
     def write(self, record: Any) -> None:
         super().write(record)
+        self.after_event()
+
+    def after_event(self) -> None:
         now = time.monotonic()
         if now - self._flushed >= _FLUSH_SECONDS:
             self._flushed = now

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from argosy.model.errors import ArgosyError, CommandError, error_tree
 
-Result = TypeVar("Result")
+ResultT = TypeVar("ResultT")
 
 
 class Failure(NamedTuple):
@@ -31,7 +31,7 @@ class Failure(NamedTuple):
         return cls(error.code, str(error), traceback.format_exc())
 
 
-def unwrap(what: object, future: Future[Result | Failure]) -> Result:
+def unwrap(what: object, future: Future[ResultT | Failure]) -> ResultT:
     """The result; or raises the error that `what` ended with."""
     try:
         result = future.result()

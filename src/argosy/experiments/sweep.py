@@ -27,8 +27,8 @@ class SweepPoint(NamedTuple):
     engine: str
     seed: int
     published: bool = False
-    #: Engines in addition to the registered ones.
-    also: tuple[type[Engine], ...] = ()
+    #: Engines in addition to the registered ones, by name.
+    also: tuple[tuple[str, type[Engine]], ...] = ()
 
     def __str__(self) -> str:
         return f"{self.engine}, seed {self.seed}"
@@ -60,7 +60,7 @@ def _one_by_one(points: Sequence[SweepPoint], tell: Callable[[float], None]) -> 
 
 
 def _run(point: SweepPoint, tell: Callable[[float], None] | None = None) -> Summary:
-    also = {engine.name: engine for engine in point.also}
+    also = dict(point.also)
     if isinstance(point.scenario, Path):
         scenario = load(point.scenario, seed=point.seed, published=point.published, also=also)
     else:

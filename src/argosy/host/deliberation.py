@@ -19,6 +19,7 @@ from argosy.cell import Snapshot
 from argosy.engines import faults
 from argosy.engines.api import Deliberates, DeliberatesInPlace
 from argosy.host import records
+from argosy.host.effect_checks import require_not_negative
 from argosy.host.protocols import Deliberator
 from argosy.host.scheduler import Scheduler
 from argosy.model import wire
@@ -55,8 +56,8 @@ class Deliberations:
         self._asked: dict[tuple[str, int], _Asked] = {}
 
     def begin(self, scheduler: Scheduler, effect: Deliberate, now: int) -> None:
-        if effect.duration < 0:
-            raise EngineFault(f"{scheduler.name} wants to deliberate for {effect.duration} µs")
+        require_not_negative(scheduler, effect, "duration", effect.duration)
+        require_not_negative(scheduler, effect, "limit", effect.limit)
         engine: object = scheduler.engine
         is_in_place = scheduler.in_place is not None
         run: Decide

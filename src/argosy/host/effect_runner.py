@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from argosy._core import Hand, PlacementNews, ProbeTerms, QueueRows, TaskState
 from argosy.engines import faults
+from argosy.host import effect_checks as checks
 from argosy.host import late_claims, records
 from argosy.host.agents import Agents
 from argosy.host.busy_time import DAY
@@ -42,7 +43,7 @@ from argosy.model.events import (
     SampleReturned,
     TimerFired,
 )
-from argosy.model.explanations import CONFLICTS, Explanation, Why
+from argosy.model.explanations import CONFLICTS, Refusal, Why
 from argosy.model.jobs import index_of, job_of, task_name
 from argosy.model.messages import WaitUpdate
 from argosy.model.scenario import Jittered, Measured, NotModelled, Scaled
@@ -103,7 +104,7 @@ class EffectRunner:
                 )
             try:
                 method(scheduler, effect, now)
-            except (TypeError, ValueError, AttributeError) as error:
+            except faults.EFFECT_ERRORS as error:
                 raise faults.malformed(scheduler.label, effect, error) from error
 
     def _think(self, scheduler: Scheduler, effect: Think, now: int) -> None:
@@ -115,9 +116,13 @@ class EffectRunner:
 
     def spend(self, scheduler: Scheduler, effect: Think, now: int) -> int:
         """Records the decision time of `effect` and returns it."""
-        duration = effect.duration
+        duration, earlier = effect.duration, effect.earlier or _NO_TIME
         if duration < 0:
-            raise EngineFault(f"{scheduler.name} wants to think for {duration} µs")
+            raise EngineFault(f"{scheduler.label} wants to think for {duration} µs")
+        if effect.earlier is not None:
+            checks.check_earlier(scheduler, effect, effect.earlier)
+        if effect.job >= 0:
+            self._check_own_job(scheduler, effect.job, "decides on")
         match scheduler.entry.decision_time:
             case Scaled(factor=factor):
                 duration = int(duration * factor)
@@ -130,7 +135,6 @@ class EffectRunner:
                 duration = self._host.measured(scheduler, factor)
                 self._decisions.input(records.MeasuredRecord(now, scheduler.name, duration))
         duration = min(duration, LARGEST)
-        earlier = effect.earlier or _NO_TIME
         scheduler.lanes[effect.lane].think(now, duration, earlier.total)
         if effect.job >= 0:
             self._runtime.attempt(effect.job, duration + earlier.on_job)
@@ -161,12 +165,16 @@ class EffectRunner:
             outcome = self._host.cell.commit(late_claims.drop_late_claims(transaction, late))
             outcome = late_claims.with_refusals(transaction, late, outcome)
         # A transaction that only announces wants cannot conflict, so it is not counted.
-        scheduler.transactions += claims is not None or transaction.releases is not None
-        if transaction.releases is not None:
-            self._release(scheduler, transaction.releases, outcome, now)
+        releases, forgets = transaction.releases, transaction.forgets
+        if claims is not None or releases is not None or forgets is not None:
+            scheduler.transactions += 1
+        if releases is not None:
+            self._release(scheduler, releases, outcome.unreleased, now)
+        if forgets is not None:
+            self._release(scheduler, forgets, outcome.unforgotten, now)
         if claims is not None and len(claims.tasks):
             self._host.membership.evict(outcome, Why.PREEMPTED, now)
-            self._launch(scheduler, claims, outcome, effect.explanation, now)
+            self._launch(scheduler, claims, outcome, effect, now)
         for machine in vacated:
             self._runtime.pump(machine)
         delay = self._links.reliable_delay(agent_of(effect.cluster), scheduler.name, now)
@@ -198,20 +206,26 @@ class EffectRunner:
             return Why.CANCELLED
         return Why.ENDED if moves and state == TaskState.FINISHED else Why.NONE
 
-    def _still_wanted(self, scheduler: Scheduler, tasks: TaskArray) -> NDArray[np.bool_] | None:
-        """Which of the tasks were not cancelled in transit; None means all."""
+    def _still_wanted(
+        self, scheduler: Scheduler, tasks: TaskArray, does: str = "place"
+    ) -> NDArray[np.bool_] | None:
+        """Which of the tasks were not cancelled in transit; None means all. The others must be the
+        scheduler's own and pending."""
         if self._board.first_misplaced(tasks, scheduler.index, False, False) < 0:
             return None
         states = [self._why_over(scheduler, task, moves=False) for task in tasks.tolist()]
         is_wanted = np.array([why is Why.NONE for why in states], np.bool_)
-        self._check_placeable(scheduler, tasks[is_wanted], may_run=False)
+        self._check_placeable(scheduler, tasks[is_wanted], may_run=False, does=does)
         return is_wanted
 
     def _machines_left(self, transaction: Transaction) -> list[int]:
         """Machines that releases and moves would free up: their queues may proceed afterwards."""
-        if transaction.releases is None and not transaction.move:
+        releases, forgets = transaction.releases, transaction.forgets
+        if releases is forgets is None and not transaction.move:
             return []
-        leaving = [] if transaction.releases is None else transaction.releases.tolist()
+        leaving = [] if releases is None else releases.tolist()
+        if forgets is not None:
+            leaving.extend(forgets.tolist())
         if transaction.move and transaction.claims is not None:
             leaving.extend(transaction.claims.tasks.tolist())
         machines = map(self._host.cell.machine_of, leaving)
@@ -222,7 +236,7 @@ class EffectRunner:
         scheduler: Scheduler,
         claims: Claims,
         outcome: Outcome,
-        explanation: Explanation | None,
+        effect: Commit,
         now: int,
     ) -> None:
         tasks, machines = claims.tasks, outcome.machines
@@ -240,7 +254,14 @@ class EffectRunner:
             tasks, machines = tasks[outcome.accepted], machines[outcome.accepted]
         if len(tasks):
             self._run(tasks)
-            self._decisions.placed(now, tasks, machines, scheduler.name, explanation)
+            self._decisions.placed(
+                now,
+                tasks,
+                machines,
+                scheduler.name,
+                effect.explanation,
+                assumed=effect.transaction.assume,
+            )
 
     def _run(self, tasks: TaskArray) -> None:
         # Most transactions contain identical tasks of one job: one duration and one estimate cover them
@@ -257,12 +278,12 @@ class EffectRunner:
             self._runtime.launch(tasks, self._machines.running_times(tasks), estimates)
 
     def _release(
-        self, scheduler: Scheduler, releases: TaskArray, outcome: Outcome, now: int
+        self, scheduler: Scheduler, releases: TaskArray, refusals: tuple[Refusal, ...], now: int
     ) -> None:
-        """Released tasks that were not placed elsewhere in the same transaction become pending
-        again."""
+        """Tasks whose claims were released or forgotten, and that were not placed elsewhere in the same
+        transaction, become pending again."""
         cell = self._host.cell
-        kept = {refusal.task for refusal in outcome.unreleased}
+        kept = {refusal.task for refusal in refusals}
         freed = [task for task in dict.fromkeys(releases.tolist()) if task not in kept]
         homeless = np.array([task for task in freed if cell.machine_of(task) is None], np.int64)
         self._host.stop(homeless, Why.RELEASED)
@@ -271,6 +292,8 @@ class EffectRunner:
 
     def _enqueue(self, scheduler: Scheduler, effect: Enqueue, now: int) -> None:
         tasks, machines = effect.tasks, effect.machines
+        pace = effect.pace or _AT_ONCE
+        checks.check_enqueue(scheduler, effect, pace)
         wanted = self._still_wanted(scheduler, tasks)
         if wanted is not None:
             tasks, machines = tasks[wanted], machines[wanted]
@@ -278,7 +301,6 @@ class EffectRunner:
         if effect.estimate is not None:
             estimates = np.full(len(tasks), effect.estimate, np.int64)
         at = now + self._links.reliable_delay(scheduler.name, MACHINES, now)
-        pace = effect.pace or _AT_ONCE
         required = () if self._requirements is None else self._requirements.of(tasks)
         times = self._machines.running_times(tasks)
         self._runtime.enqueue(
@@ -291,21 +313,36 @@ class EffectRunner:
         self._decisions.enqueued(now, tasks, machines, scheduler.name, effect.explanation, pace)
 
     def _check_placeable(
-        self, scheduler: Scheduler, tasks: TaskArray, *, may_run: bool, extras: bool = False
+        self,
+        scheduler: Scheduler,
+        tasks: TaskArray,
+        *,
+        may_run: bool,
+        extras: bool = False,
+        does: str = "place",
     ) -> None:
         """Raises a fault unless the scheduler may place `tasks`. `extras` allows workers beyond those
         that a job asked for."""
         bad = self._board.first_misplaced(tasks, scheduler.index, may_run, extras)
         if bad >= 0:
-            task = int(tasks[bad])
-            known = 0 <= job_of(task) < len(self._jobs)
-            name = self._jobs.name(job_of(task)) if known else "unknown"
+            task = self._task_name(int(tasks[bad]))
             raise EngineFault(
-                f"{scheduler.name} places task {task_name(name, index_of(task))}, "
-                "which it may not place"
+                f"{scheduler.name} {does}s task {task}, which it may not {does}",
+                expected="a pending task of its own",
             )
 
+    def _task_name(self, task: int) -> str:
+        is_known = 0 <= job_of(task) < len(self._jobs)
+        return task_name(self._jobs.name(job_of(task)) if is_known else "unknown", index_of(task))
+
+    def _check_own_job(self, scheduler: Scheduler, job: int, does: str) -> None:
+        is_known = 0 <= job < len(self._jobs)
+        if not is_known or self._board.owner(job) != scheduler.index:
+            raise EngineFault(f"{scheduler.name} {does} job {job}, which is not its own")
+
     def _probe(self, scheduler: Scheduler, effect: Probe, now: int) -> None:
+        self._check_own_job(scheduler, effect.job, "probes for")
+        checks.check_probe(scheduler, effect)
         at = now + self._links.reliable_delay(scheduler.name, MACHINES, now)
         precedence = self._jobs.job(effect.job).precedence
         shape = self._host.view.shape(effect.request, (), precedence)
@@ -354,8 +391,11 @@ class EffectRunner:
 
     def _arrive_answer(self, scheduler: Scheduler, effect: AnswerProbe, now: int) -> None:
         """A slot held on a machine that has left is lost, and its task is pending again."""
-        if not self._runtime.is_held(effect.probe):
-            raise EngineFault(f"{scheduler.name} answers probe {effect.probe}, which holds no slot")
+        probe = effect.probe
+        if not self._runtime.is_held(probe):
+            raise EngineFault(f"{scheduler.name} answers probe {probe}, which holds no slot")
+        if self._runtime.probe_owner(probe) != scheduler.index:
+            raise EngineFault(f"{scheduler.name} answers probe {probe}, which is not its own")
         is_cancelled = (
             effect.task is not None and self._board.state(effect.task) == TaskState.CANCELLED
         )
@@ -363,6 +403,7 @@ class EffectRunner:
             self._runtime.cancel(effect.probe)
             return
         tasks = np.array([effect.task], np.int64)
+        self._check_placeable(scheduler, tasks, may_run=False)
         estimate = int(self._jobs.rows(tasks)[1][0])
         duration = int(self._machines.running_times(tasks)[0])
         if self._runtime.bind(effect.probe, effect.task, duration, estimate):
@@ -373,6 +414,7 @@ class EffectRunner:
             self._host.membership.lose(tasks, np.full(1, -1, np.int32), Why.MACHINE_GONE, now)
 
     def _sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
+        checks.check_sample(scheduler, effect)
         if effect.cluster:
             self._agents.check_known(scheduler, effect.cluster, "samples")
         delay = self._links.reliable_delay(scheduler.name, agent_of(effect.cluster), now)
@@ -389,6 +431,7 @@ class EffectRunner:
         if isinstance(effect.payload, WaitUpdate):
             self._gossip(scheduler, effect.peers, effect.payload, now)
             return
+        checks.check_message(scheduler, effect)
         event = MessageReceived(scheduler.name, effect.payload)
         for name in effect.peers:
             peer = self._receiver(scheduler, name)
@@ -427,9 +470,15 @@ class EffectRunner:
 
     def _wake_me(self, scheduler: Scheduler, effect: WakeMe, now: int) -> None:
         self._decisions.detail(records.TimerRecord(now, scheduler.name, effect.name, effect.at))
+        if effect.at > LARGEST:
+            raise checks.fault(scheduler, effect, f"at is {effect.at}", f"at most {LARGEST}")
         self._host.post(max(effect.at, now), scheduler, TimerFired(effect.name))
 
     def _explain(self, scheduler: Scheduler, effect: Explain, now: int) -> None:
+        bad = self._board.first_foreign(effect.tasks, scheduler.index)
+        if bad >= 0:
+            task = self._task_name(int(effect.tasks[bad]))
+            raise EngineFault(f"{scheduler.name} explains task {task}, which is not its own")
         self._decisions.tasks(
             now,
             records.ExplainedRecord,
@@ -439,12 +488,14 @@ class EffectRunner:
         )
 
     def _abandon(self, scheduler: Scheduler, effect: Abandon, now: int) -> None:
-        self._runtime.set_over(effect.tasks, TaskState.ABANDONED)
-        self._host.note_given_up(effect.tasks)
+        wanted = self._still_wanted(scheduler, effect.tasks, "abandon")
+        tasks = effect.tasks if wanted is None else effect.tasks[wanted]
+        self._runtime.set_over(tasks, TaskState.ABANDONED)
+        self._host.note_given_up(tasks)
         self._decisions.tasks(
             now,
             records.AbandonedRecord,
-            effect.tasks,
+            tasks,
             scheduler=scheduler.name,
             explanation=effect.explanation,
         )

@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argosy._core import RuntimeEvent, TaskRuntime, TaskState
 from argosy.engines import faults
 from argosy.engines.api import Engine, Finishes
 from argosy.host import records
+from argosy.host.assumed_claims import AssumedClaims
 from argosy.host.deliberation import Deliberations
 from argosy.host.effect_runner import EffectRunner
 from argosy.host.job_control import JobControl
@@ -33,7 +35,7 @@ from argosy.host.standstill import StandstillGuard
 from argosy.host.tries import Tries
 from argosy.model.budgets import UNTIMED, Budgets
 from argosy.model.effects import Deliberate, Effect
-from argosy.model.errors import ModelError, ScenarioError, UnknownName
+from argosy.model.errors import ScenarioError, UnknownName
 from argosy.model.events import Decision, Event, JobSubmitted, Started
 from argosy.model.explanations import Why
 from argosy.model.jobs import Job
@@ -43,6 +45,7 @@ from argosy.model.transactions import MachineChange, TaskArray
 
 #: The clock event of a deferred call; `_calls` holds its target and argument.
 CALL: Final = int(RuntimeEvent.CALL)
+_FULL: Final = int(RuntimeEvent.FULL)
 #: Finished jobs are forgotten once per this many submissions.
 _CLEAR_EVERY: Final = 1_024
 
@@ -94,6 +97,7 @@ class Host:
         self.membership = Membership(self)
         self._reports = Reports(self, self._effects.room_watch)
         self.job_control = JobControl(self)
+        self._assumed_claims = AssumedClaims(self)
         self._tries = Tries(self.runtime, machines) if machines.acts else None
         self._calls: dict[int, Call] = {}
         self._token = 0
@@ -160,8 +164,12 @@ class Host:
         """Carries out everything due up to `limit`. Returns an event that the world itself pushed, or
         None when nothing is left."""
         next_event, calls, runtime = self.runtime.next, self._calls, self.runtime
+        journal = self.decisions.journal
+        after_event = journal.after_event if journal is not None and journal.is_timely else None
         while True:
             item = next_event(limit)
+            if after_event is not None:
+                after_event()
             if self._tries is not None:
                 # Tasks may have left queues before this event.
                 self._tries.pass_on_starts()
@@ -170,6 +178,9 @@ class Host:
             kind, now, _, token = item
             if kind == CALL:
                 self._call(calls.pop(token), now)
+            elif kind == _FULL:
+                assert journal is not None
+                journal.flush()
             elif not self._reports.pass_on(kind, now):
                 return item
             if self._tries is not None:
@@ -191,9 +202,8 @@ class Host:
             return
         try:
             action(scheduler, what, now)
-        except (AttributeError, TypeError, ValueError, ModelError) as error:
-            # The effect may already have been malformed when it was sent.
-            if not isinstance(what, Effect) or faults.find_misfit(what) is None:
+        except faults.EFFECT_ERRORS as error:
+            if not isinstance(what, Effect):
                 raise
             raise faults.malformed(scheduler.label, what, error) from error
 
@@ -365,6 +375,18 @@ class Host:
         has_failed = self.job_control.fail(task, incarnation, exit_status, reason)
         self._pass_on_starts()
         return has_failed
+
+    def confirm(self, tasks: TaskArray, incarnations: NDArray[np.int64]) -> TaskArray:
+        """The system that has the last word on assumed claims has accepted these; returns the tasks of
+        those that were still assumed."""
+        return self._assumed_claims.confirm(tasks, incarnations)
+
+    def forget(self, tasks: TaskArray, incarnations: NDArray[np.int64], why: Why) -> TaskArray:
+        """That system has not accepted these claims: their tasks lose their machines. Returns the tasks
+        of those that were still assumed."""
+        forgotten = self._assumed_claims.forget(tasks, incarnations, why)
+        self._pass_on_starts()
+        return forgotten
 
     def end_phase(self, number: int, phase: int, duration: int) -> None:
         """A job's workers report that the last activity of a phase has ended."""

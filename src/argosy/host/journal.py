@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, ClassVar, Final
 
 import msgspec
 import numpy as np
@@ -30,6 +30,9 @@ _FLUSH_BYTES: Final = 1 << 16
 class Journal:
     """Buffers lines into `stream`; without a stream it only keeps the digest."""
 
+    #: Whether `after_event` does anything.
+    is_timely: ClassVar[bool] = False
+
     def __init__(self, stream: BinaryIO | None = None, *, everything: bool = False) -> None:
         self.everything = everything
         #: Lines not yet written to the stream.
@@ -46,6 +49,9 @@ class Journal:
         buffer.append(self._encode(record))
         if len(buffer) > _FLUSH_BYTES:
             self.flush()
+
+    def after_event(self) -> None:
+        """Called after every event if the journal is timely: it may write its lines for readers."""
 
     def add_to_digest(self, data: bytes) -> None:
         """Includes data kept outside the journal, such as task timelines, in the digest."""
@@ -102,13 +108,17 @@ class DecisionWriter:
         machines: MachineArray,
         scheduler: str,
         explanation: Explanation | None,
+        *,
+        assumed: bool = False,
     ) -> None:
         if self.journal:
             for number, where in by_job(tasks):
                 name = self._jobs.name(number)
                 indices, where_to = indices_of(tasks[where]).tolist(), machines[where].tolist()
                 self.journal.write(
-                    records.PlacedRecord(now, name, indices, where_to, scheduler, explanation)
+                    records.PlacedRecord(
+                        now, name, indices, where_to, scheduler, explanation, assumed
+                    )
                 )
 
     def enqueued(

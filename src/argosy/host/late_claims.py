@@ -6,12 +6,21 @@ transaction is checked without it. `late` holds a reason for each claim: 0 unles
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
 from argosy.model.explanations import Refusal, Why
-from argosy.model.transactions import Claims, Outcome, Transaction
+from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
+
+#: Fields of a transaction that settle earlier claims, with those of an outcome that list refusals.
+_SETTLED: Final = {
+    "confirms": "unconfirmed",
+    "forgets": "unforgotten",
+    "releases": "unreleased",
+}
 
 
 def drop_late_claims(transaction: Transaction, late: NDArray[np.uint8]) -> Transaction:
@@ -28,7 +37,7 @@ def drop_late_claims(transaction: Transaction, late: NDArray[np.uint8]) -> Trans
         None if claims.alternatives is None else claims.alternatives[kept],
     )
     if transaction.atomic:
-        return structs.replace(transaction, claims=left, releases=None)
+        return structs.replace(transaction, claims=left, **dict.fromkeys(_SETTLED))
     return structs.replace(transaction, claims=left)
 
 
@@ -45,20 +54,21 @@ def with_refusals(transaction: Transaction, late: NDArray[np.uint8], outcome: Ou
     details[kept], amounts[kept] = outcome.details, outcome.amounts
     machines = claims.machines.copy()
     machines[kept] = outcome.machines
-    unreleased = outcome.unreleased
-    if transaction.atomic and transaction.releases is not None:
-        unreleased = tuple(
-            Refusal(Why.TOGETHER, task=task) for task in transaction.releases.tolist()
-        )
+    unsettled: dict[str, tuple[Refusal, ...]] = {}
+    if transaction.atomic:
+        for field, refusals in _SETTLED.items():
+            given: TaskArray | None = getattr(transaction, field)
+            tasks = [] if given is None else given.tolist()
+            unsettled[refusals] = tuple(Refusal(Why.TOGETHER, task=task) for task in tasks)
     return structs.replace(
         outcome,
         accepted=accepted,
         whys=whys,
         details=details,
         amounts=amounts,
-        unreleased=unreleased,
         all_accepted=False,
         machines=machines,
+        **unsettled,
     )
 
 

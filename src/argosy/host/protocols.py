@@ -48,7 +48,8 @@ class Machines(Protocol):
     def start(
         self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64]
     ) -> None:
-        """Starts each task on its machine, as the given incarnation."""
+        """Starts each task on its machine, as the given incarnation. If the claim is assumed, this asks
+        the system that has the last word; `Host.confirm` or `Host.forget` answers."""
 
     def stop(
         self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64], why: Why

@@ -61,9 +61,11 @@ class RestoredRecord(InputRecord, frozen=True, tag="restored"):
 
 
 class DueRecord(InputRecord, frozen=True, tag="due"):
-    """A scheduled clock event came due; its ticket identifies it."""
+    """A scheduled clock event came due; its ticket identifies it. `planned` is the time it was set for,
+    if a clock that is told the time let it come later."""
 
     ticket: int
+    planned: int | None = None
 
 
 class EndedRecord(InputRecord, frozen=True, tag="ended"):
@@ -95,6 +97,19 @@ class FailedRecord(InputRecord, frozen=True, tag="failed"):
     incarnation: int
     exit_status: int
     reason: str
+
+
+class ConfirmedRecord(InputRecord, frozen=True, tag="confirmed"):
+    """The system that has the last word has accepted the assumed claims of these tasks."""
+
+    tasks: list[int]
+
+
+class ForgottenRecord(InputRecord, frozen=True, tag="forgotten"):
+    """That system has not accepted the assumed claims of these tasks."""
+
+    tasks: list[int]
+    why: str
 
 
 class MachineRecord(InputRecord, frozen=True, tag="machine"):
@@ -152,13 +167,15 @@ class AttemptRecord(Record, frozen=True, tag="attempt"):
 
 
 class PlacedRecord(Record, frozen=True, tag="placed"):
-    """Claims that the cell accepted: the tasks are running."""
+    """Claims that the cell accepted: the tasks are running. If they are `assumed`, another system has
+    the last word."""
 
     job: str
     indices: list[int]
     machines: list[int]
     scheduler: str
     explanation: Explanation | None = None
+    assumed: bool = False
 
 
 class EnqueuedRecord(Record, frozen=True, tag="enqueued"):
@@ -280,6 +297,8 @@ Input: TypeAlias = (
     | PhaseEndedRecord
     | ReportRecord
     | FailedRecord
+    | ConfirmedRecord
+    | ForgottenRecord
     | MachineRecord
     | CrashedRecord
     | RestartedRecord

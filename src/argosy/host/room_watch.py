@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy._core import NEVER
+from argosy.host.effect_checks import check_questions
 from argosy.host.protocols import MACHINES
 from argosy.host.scheduler import Scheduler
 from argosy.model.effects import AskQueues
@@ -36,6 +37,7 @@ class RoomWatch:
         self._questions: list[PendingQuestion] = []
 
     def ask(self, scheduler: Scheduler, effect: AskQueues, now: int) -> None:
+        check_questions(scheduler, effect, self._host.view.machines)
         if effect.latest and effect.until_room is None:
             period = self._model.heartbeat
             if period:

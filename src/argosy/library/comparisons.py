@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from argosy.engines.api import Engine
 from argosy.engines.registry import find_engines
+from argosy.experiments.on_recorded import RECORDED, try_engine
 from argosy.experiments.sweep import SweepPoint, run_all
+from argosy.library.arguments import (
+    PathLike,
+    Progress,
+    check_processes,
+    check_progress,
+    check_seed,
+    check_text,
+    is_whole,
+    unusable,
+)
 from argosy.library.frames import columns_of, frame
+from argosy.library.results import Result, as_result
 from argosy.library.sources import (
     EngineChoice,
     LoadedScenario,
-    PathLike,
-    check_seed,
     check_unchanged,
-    named,
     plain,
     resolve,
+    several,
 )
 from argosy.model.errors import CommandError
 from argosy.model.scenario import Scenario
@@ -34,9 +43,12 @@ from argosy.report.verdicts import reasons, verdict
 from argosy.scenarios.loader import with_engine
 from argosy.scenarios.missing_extras import missing, unmet
 
+#: Every run's summary is kept until the end.
+MOST_SEEDS: Final = 10_000
+
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Every engine's runs under the same seeds."""
+    """Every engine's runs under the same seeds; from `replay_with`, the recorded run is among them."""
 
     scenario: str
     seeds: tuple[int, ...]
@@ -44,10 +56,13 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     runs: dict[str, tuple[Summary, ...]]
     #: Demands of the scenario that an engine ignores, one sentence each.
     notes: dict[str, tuple[str, ...]] = {}
+    #: What the scenario cannot express of its trace, or of the recorded run, one sentence each.
+    left_out: tuple[str, ...] = ()
 
     def ranking(self, metric: str = "jct") -> Ranking:
         """The engines by a metric, best first, with intervals and ratios. Metrics are those of ``argosy
         compare --metric``; less is better."""
+        check_text("metric", metric, "the name of a metric")
         return rank(self.runs, find_metric(metric), self.notes)
 
     def best(self, metric: str = "jct") -> str | None:
@@ -72,11 +87,11 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 def compare(
     scenario: Scenario | PathLike,
-    engines: Iterable[EngineChoice],
+    engines: Iterable[EngineChoice] | EngineChoice,
     seeds: int | Iterable[int] = 5,
     *,
     processes: int = 1,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Run a scenario with each engine and the same seeds.
 
@@ -85,8 +100,12 @@ def compare(
     again. With several `processes`, guard the calling code with ``if __name__ == "__main__"``, because
     Python imports it again in each process.
     """
+    check_processes(processes)
+    check_progress(progress)
     loaded = resolve(scenario)
-    chosen, also = _engines(engines)
+    chosen, also = several(engines)
+    if processes > 1:
+        _check_importable(also.values())
     numbers = _seeds(loaded, seeds)
     source, published = _source(loaded, numbers)
     notes = {}
@@ -96,7 +115,7 @@ def compare(
         if (lack := missing(changed, known)) is not None:
             raise lack
         notes[name] = tuple(unmet(changed, known))
-    classes = tuple(also.values())
+    classes = tuple(also.items())
     points = [SweepPoint(source, e, s, published, classes) for e in chosen for s in numbers]
     summaries = run_all(points, processes, progress or (lambda share: None))
     count = len(numbers)
@@ -107,27 +126,73 @@ def compare(
             name: tuple(summaries[at * count : (at + 1) * count]) for at, name in enumerate(chosen)
         },
         notes=notes,
+        left_out=loaded.left_out,
     )
 
 
-def _engines(engines: Iterable[EngineChoice]) -> tuple[list[str], dict[str, type[Engine]]]:
-    pairs = [named(engine) for engine in ([engines] if isinstance(engines, str) else engines)]
-    if not pairs:
-        raise CommandError("no engines to compare", expected="at least one")
-    also = {name: engine for _, given in pairs for name, engine in given.items()}
-    return list(dict.fromkeys(name for name, _ in pairs)), also
+def replay_with(
+    run: Result | PathLike,
+    engines: Iterable[EngineChoice] | EngineChoice,
+    *,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Run other engines on the jobs of a recorded run, and compare them with it.
+
+    Jobs are submitted, and machines and schedulers fail, when they did; each task runs as long as it was
+    observed to run. The recorded run is called ``recorded`` in the comparison. `run` is a `Result`, or
+    the path of a run directory or a journal file.
+    """
+    check_progress(progress)
+    result = as_result(run)
+    chosen, also = several(engines)
+    find_engines(chosen, also)
+    scenario = result.observed()
+    runs: dict[str, tuple[Summary, ...]] = {RECORDED: (result.summary,)}
+    notes = {}
+    for number, name in enumerate(chosen):
+
+        def tell(share: float, number: int = number) -> None:
+            if progress is not None:
+                progress((number + share) / len(chosen))
+
+        tried = try_engine(scenario, name, progress=tell, also=also)
+        runs[name], notes[name] = (tried.summary,), tried.notes
+    return Comparison(
+        scenario=scenario.name,
+        seeds=(scenario.seed,),
+        runs=runs,
+        notes=notes,
+        left_out=scenario.left_out,
+    )
+
+
+def _check_importable(classes: Iterable[type]) -> None:
+    for engine in classes:
+        if "<locals>" in engine.__qualname__:
+            raise unusable(
+                "several processes with class",
+                engine,
+                "a class at the top of a module, because each process imports it",
+                "move it out of the function, or use one process",
+            )
 
 
 def _seeds(scenario: Scenario, seeds: int | Iterable[int]) -> list[int]:
     numbers: Sequence[int]
-    if isinstance(seeds, int):
+    if isinstance(seeds, int) and is_whole(seeds):
+        if seeds > MOST_SEEDS:
+            raise unusable("seeds", seeds, f"at most {MOST_SEEDS:,}")
         numbers = range(scenario.seed, scenario.seed + seeds)
+    elif isinstance(seeds, Iterable) and not isinstance(seeds, str):
+        numbers = list(seeds)
+        for seed in numbers:
+            check_seed(seed)
+        numbers = list(dict.fromkeys(numbers))
     else:
-        numbers = list(dict.fromkeys(seeds))
+        raise unusable("seeds", seeds, "how many, or a list of seeds")
     if not numbers:
         raise CommandError("no seeds to compare with", expected="at least one")
-    for seed in (numbers[0], numbers[-1]) if isinstance(numbers, range) else numbers:
-        check_seed(seed)
+    check_seed(numbers[-1])
     return list(numbers)
 
 

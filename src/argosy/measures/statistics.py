@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from argosy.model.random import Random
 from argosy.records.summary import Distribution
 
-Sample: TypeAlias = NDArray[Any] | Sequence[float]
+Observations: TypeAlias = NDArray[Any] | Sequence[float]
 
 #: Enough for a 95 % interval whose ends change by less than its width if the stream changes.
 RESAMPLES: Final = 2_000
@@ -66,7 +66,7 @@ def distribution(values: NDArray[Any]) -> Distribution:
     )
 
 
-def median(values: Sample, random: Random) -> Estimate:
+def median(values: Observations, random: Random) -> Estimate:
     """The median of independent observations, with its percentile-bootstrap interval."""
     observed = _observed(values)
     middle = float(np.median(observed))
@@ -76,7 +76,7 @@ def median(values: Sample, random: Random) -> Estimate:
     return Estimate(middle, low, high)
 
 
-def ratio_of_medians(numerator: Sample, denominator: Sample, random: Random) -> Ratio:
+def ratio_of_medians(numerator: Observations, denominator: Observations, random: Random) -> Ratio:
     """`median(numerator) / median(denominator)` of paired observations, with its uncertainty.
 
     Pairs (the same seed under two engines) are drawn together, so that effects of a seed on both
@@ -95,7 +95,7 @@ def ratio_of_medians(numerator: Sample, denominator: Sample, random: Random) -> 
     return Ratio(value, float(finite.std()) if len(finite) else 0.0, low, high)
 
 
-def _observed(values: Sample) -> NDArray[np.float64]:
+def _observed(values: Observations) -> NDArray[np.float64]:
     observed = np.asarray(values, dtype=np.float64)
     if observed.ndim != 1 or len(observed) == 0:
         raise ValueError("a median needs at least one observation")

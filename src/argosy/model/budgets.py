@@ -2,7 +2,8 @@
 
 A world gives an engine `Budgets`; the engine starts one for each decision that could take long, and
 its solvers stop when it is over. A budget counts steps, which are the same on every computer, or
-uses a clock (`argosy.worlds.clocks`); engines and solvers cannot tell which.
+uses a clock (`argosy.worlds.clocks`). An engine learns no more of either than whether it is over; one
+without a limit never is, and tells nothing.
 """
 
 from __future__ import annotations

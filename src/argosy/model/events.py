@@ -68,8 +68,6 @@ class TasksLost(msgspec.Struct, frozen=True, gc=False, tag=True):
     tasks: TaskArray
     machines: MachineArray
     why: Why
-    #: How often each was started before, if the world counts it.
-    incarnations: NDArray[np.int64] | None = None
 
 
 class MachineJoined(msgspec.Struct, frozen=True, gc=False, tag=True):
@@ -164,7 +162,7 @@ class TaskFailed(msgspec.Struct, frozen=True, gc=False, tag=True):
     number: int
     tasks: TaskArray
     machines: MachineArray
-    #: How often each was started before.
+    #: Which attempt at each task failed: numbers that grow from attempt to attempt, but not by one.
     incarnations: NDArray[np.int64]
     #: The command's exit status; negative: the signal that ended it.
     exit_status: int

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
 from argosy.model import units
 from argosy.model.errors import ArgosyError, ModelError, did_you_mean
+
+#: A part of a whole.
+Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1, description="a share from 0 to 1")]
 
 #: Every cell has these two, in this order; extras follow, sorted by name.
 BASE_DIMENSIONS: Final = ("cpu", "memory")

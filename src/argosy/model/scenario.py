@@ -103,7 +103,7 @@ class NotModelled(msgspec.Struct, frozen=True, kw_only=True, tag="none", tag_fie
 
 DecisionTime: TypeAlias = AsTold | Scaled | Jittered | Measured | NotModelled
 
-Split: TypeAlias = Literal["hash", "round-robin", "random"]
+JobSplit: TypeAlias = Literal["hash", "round-robin", "random"]
 
 
 class FleetEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +115,7 @@ class FleetEntry(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, Any] = {}
     replicas: Replicas = 1
     takes: Takes = Takes()
-    split: Split = "hash"
+    split: JobSplit = "hash"
     limits: SchedulerLimits = SchedulerLimits()
     decision_time: DecisionTime = AsTold()
 

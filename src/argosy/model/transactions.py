@@ -130,7 +130,8 @@ class Transaction(msgspec.Struct, frozen=True, gc=False):
     they take room and count like any other until that system has decided. `confirms` lists tasks whose
     assumed claims became real, which changes no version; `forgets` lists tasks whose claims did not,
     which are then released. Tasks preempted for a forgotten claim do not come back. Like releases, both
-    are reserved for the scheduler that made the claim and for the operator.
+    are reserved for the scheduler that made the claim and for the operator. Usually the world does both
+    (`Host.confirm`, `Host.forget`).
     """
 
     scheduler: str

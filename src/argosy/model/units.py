@@ -187,6 +187,11 @@ def format_duration(micros: float) -> str:
     return f"{micros:.3g} µs"
 
 
+def format_count(count: int, noun: str) -> str:
+    """``1 task`` or ``1,200 tasks``, for nouns whose plural ends in s."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def format_bytes(amount: float) -> str:
     for unit, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if abs(amount) >= size:

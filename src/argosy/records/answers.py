@@ -6,6 +6,7 @@ Both are read from the journal, also during the run; nothing is simulated again.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -16,11 +17,13 @@ from argosy.host.records import (
     AbandonedRecord,
     AttemptRecord,
     CancelledRecord,
+    ConfirmedRecord,
     CrashedRecord,
     EndedRecord,
     EnqueuedRecord,
     ExplainedRecord,
     FailedRecord,
+    ForgottenRecord,
     LostRecord,
     PlacedRecord,
     ProbedRecord,
@@ -37,7 +40,8 @@ from argosy.host.records import (
 from argosy.model.errors import CommandError, UnknownName
 from argosy.model.explanations import Explanation, Price, Refusal, Why
 from argosy.model.jobs import index_of, job_of, task_name, task_number
-from argosy.model.units import format_duration
+from argosy.model.units import format_count, format_duration
+from argosy.records.journal_checks import contradiction
 from argosy.records.journal_file import Fact, JournalFile
 from argosy.records.record import RunRecord
 
@@ -73,6 +77,8 @@ class WhyAnswer(msgspec.Struct, frozen=True, kw_only=True):
 Decisive: TypeAlias = (
     PlacedRecord
     | EnqueuedRecord
+    | ProbedRecord
+    | StartedRecord
     | RefusedRecord
     | ExplainedRecord
     | LostRecord
@@ -80,7 +86,18 @@ Decisive: TypeAlias = (
     | AbandonedRecord
 )
 #: Records that name the task's job and the indices of the tasks concerned.
-_OfTasks: TypeAlias = Decisive | ProbedRecord | ResubmittedRecord | RetriedRecord
+_OfTasks: TypeAlias = (
+    PlacedRecord
+    | EnqueuedRecord
+    | ProbedRecord
+    | RefusedRecord
+    | ExplainedRecord
+    | LostRecord
+    | ReleasedRecord
+    | AbandonedRecord
+    | ResubmittedRecord
+    | RetriedRecord
+)
 
 
 class TaskAnswers:
@@ -95,21 +112,57 @@ class TaskAnswers:
 
     def story(self) -> list[StoryLine]:
         """The task's history, line by line; attempts that changed nothing are counted, not repeated."""
+        with self._consistent():
+            return self._story()
+
+    def why(self) -> WhyAnswer:
+        with self._consistent():
+            return self._why()
+
+    @contextmanager
+    def _consistent(self) -> Iterator[None]:
+        """Only the lines about the task are read, so mistakes in them are noticed only when used."""
+        try:
+            yield
+        except (LookupError, ValueError, OverflowError) as error:
+            raise contradiction(self._journal) from error
+
+    def _story(self) -> list[StoryLine]:
         told = [pair for fact in self._facts for pair in self._tell(fact)]
         # Lines from a saved timeline are at the end.
         return _fold(sorted(told, key=lambda pair: pair[0].at))
 
-    def why(self) -> WhyAnswer:
-        state = "pending"
-        for fact in self._facts:
-            state = _state_after(fact, self._index) or state
+    def _why(self) -> WhyAnswer:
+        state = self._state()
         decisive = next((x for x in reversed(self._facts) if isinstance(x, Decisive)), None)
         match decisive:
             case None:
                 return self._undecided(state)
+            case StartedRecord():
+                return self._why_started(decisive, state)
+            case ProbedRecord():
+                sentence = "goes to the first machine at which one of its probes is ready."
+                return WhyAnswer(task=self.task, state=state, sentence=f"{self.task} {sentence}")
             case PlacedRecord() | EnqueuedRecord():
-                return self._why_here(decisive, state)
+                machine = self._machine(decisive.indices, decisive.machines)
+                return self._why_here(decisive, machine, state)
         return self._why_not(decisive, state)
+
+    def _state(self) -> str:
+        state, count = "pending", 0
+        for fact in self._facts:
+            match fact:
+                case SubmittedRecord(job=job) | ScaledRecord(job=job):
+                    was_removed, count = count <= self._index, job.tasks
+                    if self._index >= count and state not in _OVER:
+                        state = "cancelled"
+                    elif self._index < count and was_removed and state == "cancelled":
+                        state = "pending"
+                case _:
+                    if isinstance(fact, RestoredRecord):
+                        count = fact.job.tasks
+                    state = _state_after(fact, self._index) or state
+        return state
 
     def _undecided(self, state: str) -> WhyAnswer:
         when = "when the run ended" if self._run.is_finished else "so far"
@@ -118,9 +171,6 @@ class TaskAnswers:
                 where = self._restored_as(fact)
                 sentence = f"{self.task} was {where} before the last restart."
                 return WhyAnswer(task=self.task, state=state, sentence=sentence)
-        if any(isinstance(fact, ProbedRecord) for fact in self._facts):
-            sentence = f"{self.task} goes to the first machine at which one of its probes is ready."
-            return WhyAnswer(task=self.task, state=state, sentence=sentence)
         return WhyAnswer(
             task=self.task,
             state=state,
@@ -131,7 +181,7 @@ class TaskAnswers:
     def _concerning(self) -> Iterator[Fact]:
         """The records about the task, in order."""
         index, task = self._index, task_number(self._number, self._index)
-        prober = ""
+        prober, was_probed = "", False
         for fact in self._journal.about(self._job, self._number, index):
             match fact:
                 case (
@@ -145,6 +195,8 @@ class TaskAnswers:
                 case StartedRecord(tasks=tasks) | EndedRecord(tasks=tasks):
                     concerns = task in tasks
                     prober = "" if concerns else prober
+                case ConfirmedRecord(tasks=tasks) | ForgottenRecord(tasks=tasks):
+                    concerns = task in tasks
                 case FailedRecord(task=failed):
                     concerns = failed == task
                 case CancelledRecord(number=number, indices=indices):
@@ -155,22 +207,23 @@ class TaskAnswers:
                 case _ if isinstance(fact, _OfTasks):
                     concerns = fact.job == self._job and index in fact.indices
                     if concerns:
+                        was_probed = isinstance(fact, ProbedRecord)
                         prober = fact.scheduler if isinstance(fact, ProbedRecord) else prober
                 case _:
                     concerns = False
             if concerns:
                 yield fact
         if not self._journal.has_ends:
-            yield from self._kept(task)
+            yield from self._kept(task, was_probed)
 
-    def _kept(self, task: int) -> Iterator[Fact]:
+    def _kept(self, task: int, was_probed: bool) -> Iterator[Fact]:
         """Start and end from a saved timeline, if the journal contains only decisions."""
         if not self._run.is_finished:
             return
         rows = self._run.kept_tasks()
         for row in (rows["task"] == task).nonzero()[0].tolist():
             started, finished = int(rows["started"][row]), int(rows["finished"][row])
-            if started > int(rows["placed"][row]):
+            if was_probed or started > int(rows["placed"][row]):
                 yield StartedRecord(started, [task], [int(rows["machine"][row])])
             if finished >= 0:
                 yield EndedRecord(finished, [task])
@@ -247,7 +300,7 @@ class TaskAnswers:
     def _text(self, fact: Fact) -> str:
         match fact:
             case SubmittedRecord(job=job, scheduler=scheduler):
-                return f"submitted with {job.tasks} tasks, goes to {scheduler}"
+                return f"submitted with {format_count(job.tasks, 'task')}, goes to {scheduler}"
             case RestoredRecord(job=job, scheduler=scheduler):
                 where = self._restored_as(fact)
                 return f"taken over after a restart: {where}; its job belongs to {scheduler}"
@@ -255,12 +308,18 @@ class TaskAnswers:
                 return f"given to {scheduler} again"
             case AttemptRecord(scheduler=scheduler, takes=takes):
                 return f"{scheduler} starts to decide, which takes {format_duration(takes)}"
-            case PlacedRecord(_, _, indices, machines, scheduler):
-                return f"placed on {self._machine(indices, machines)} by {scheduler}"
+            case PlacedRecord(_, _, indices, machines, scheduler, assumed=assumed):
+                condition = ", if it is confirmed" if assumed else ""
+                return f"placed on {self._machine(indices, machines)} by {scheduler}{condition}"
+            case ConfirmedRecord():
+                return "confirmed"
+            case ForgottenRecord():
+                return "not confirmed"
             case EnqueuedRecord(_, _, indices, machines, scheduler):
                 return f"sent to the queue of {self._machine(indices, machines)} by {scheduler}"
             case ProbedRecord(machines=machines, scheduler=scheduler):
-                return f"{len(machines)} probes for its job's tasks sent by {scheduler}"
+                probes = format_count(len(machines), "probe")
+                return f"{probes} for its job's tasks sent by {scheduler}"
             case RefusedRecord(indices=indices, machines=machines):
                 where = self._machine(indices, machines)
                 return f"refused: {self._refusal(fact).sentence(where)}"
@@ -281,7 +340,7 @@ class TaskAnswers:
             case CancelledRecord():
                 return "cancelled"
             case ScaledRecord(job=job):
-                return f"its job has {job.tasks} tasks from now on"
+                return f"its job has {format_count(job.tasks, 'task')} from now on"
         return ""
 
     def _reason(self, explanation: Explanation) -> str:
@@ -289,7 +348,12 @@ class TaskAnswers:
             return explanation.refused.sentence(self._name(explanation.refused.machine))
         if explanation.price is not None:
             return self._priced(explanation.price)
-        if explanation.feasible and explanation.feasible >= explanation.looked_at:
+        if not explanation.looked_at:
+            given = explanation.ruled_out or explanation.nearest_miss
+            room = "no machine can take it" if given else "its scheduler gave no reason"
+        elif explanation.looked_at == 1 and not explanation.feasible:
+            room = "the only machine cannot take it"
+        elif explanation.feasible and explanation.feasible >= explanation.looked_at:
             room = f"each of {explanation.looked_at} machines has room, but not all may be used"
         elif explanation.feasible:
             room = f"only {explanation.feasible} of {explanation.looked_at} machines have room"
@@ -300,9 +364,39 @@ class TaskAnswers:
             return room
         return f"{room}; the nearest is {miss.sentence(self._name(miss.machine) + ', which')}"
 
-    def _why_here(self, record: PlacedRecord | EnqueuedRecord, state: str) -> WhyAnswer:
+    def _why_started(self, started: StartedRecord, state: str) -> WhyAnswer:
+        """For a task that left a machine's queue: who put it there, and whether it stayed there."""
+        task = task_number(self._number, self._index)
+        machine = self._name(started.machines[started.tasks.index(task)])
+        before = self._facts[: self._facts.index(started)]
+        brought = (EnqueuedRecord, ProbedRecord)
+        sent = next((fact for fact in reversed(before) if isinstance(fact, brought)), None)
+        match sent:
+            case EnqueuedRecord():
+                return self._why_here(sent, machine, state)
+            case ProbedRecord(machines=probed, scheduler=scheduler):
+                probes = format_count(len(probed), "probe")
+                if machine in map(self._name, probed):
+                    ready = "and the one there was ready first"
+                else:
+                    ready = f"and {machine} took one from another machine's queue"
+                how = f"{scheduler} sent {probes} for tasks of its job, {ready}"
+            case _:
+                how = "it was in the queue there"
+        return WhyAnswer(
+            task=self.task,
+            state=state,
+            sentence=f"{self.task} {_PLACES[state]} {machine}: {how}.",
+            placed_on=machine,
+        )
+
+    def _why_here(
+        self, record: PlacedRecord | EnqueuedRecord, machine: str, state: str
+    ) -> WhyAnswer:
+        """`machine` may have taken the task from the queue that it was sent to."""
         explanation = record.explanation or self._told_before(record.at) or Explanation()
-        machine = self._machine(record.indices, record.machines)
+        sent_to = self._machine(record.indices, record.machines)
+        stolen = "" if sent_to == machine else f", which took it from the queue of {sent_to}"
         second = "" if explanation.second is None else self._name(explanation.second)
         if second == machine:
             # The explanation is shared by tasks placed together: another of them took the best machine.
@@ -310,7 +404,7 @@ class TaskAnswers:
         return WhyAnswer(
             task=self.task,
             state=state,
-            sentence=f"{self.task} {_PLACES[state]} {machine}: {_choice(explanation)}.",
+            sentence=f"{self.task} {_PLACES[state]} {machine}{stolen}: {_choice(explanation)}.",
             looked_at=explanation.looked_at,
             feasible=explanation.feasible,
             ruled_out=explanation.ruled_out,
@@ -398,7 +492,7 @@ def _resolve(journal: JournalFile, task: str) -> tuple[str, int, int]:
             # A list of all jobs would bury the message.
             error.expected = f"one of the {len(names)} jobs that were submitted"
         raise error
-    count = found.job.tasks
+    count = journal.largest_count(found)
     is_number = index_text.isascii() and index_text.isdecimal()
     index = int(index_text) if is_number else 0 if task == job else count
     if index >= count:
@@ -406,6 +500,8 @@ def _resolve(journal: JournalFile, task: str) -> tuple[str, int, int]:
     return job, found.number, index
 
 
+#: States that removing a task does not change.
+_OVER = ("finished", "failed", "abandoned")
 _PLACES = {
     "finished": "ran on",
     "running": "runs on",
@@ -423,14 +519,12 @@ def _choice(explanation: Explanation) -> str:
     if explanation.rule == "first":
         return (
             "the first machine with room, from a random start; all tasks placed in this decision "
-            f"together took {explanation.looked_at} checks"
+            f"together took {format_count(explanation.looked_at, 'check')}"
         )
     if explanation.rule == "cheapest flow":
         return "the flow of least cost over all tasks puts it there"
     if not explanation.feasible:
-        machines = (
-            "1 machine" if explanation.looked_at == 1 else f"{explanation.looked_at} machines"
-        )
+        machines = format_count(explanation.looked_at, "machine")
         return f"decided by {explanation.rule}, over {machines}"
     return (
         f"{explanation.rule} of the {explanation.feasible} that could take it, "
@@ -439,7 +533,7 @@ def _choice(explanation: Explanation) -> str:
 
 
 def _state_after(fact: Fact, index: int) -> str | None:
-    """The task's state after a record; None if the record does not change it."""
+    """The task's state after a record about it alone; None if the record does not change it."""
     match fact:
         case PlacedRecord() | StartedRecord():
             return "running"
@@ -456,12 +550,7 @@ def _state_after(fact: Fact, index: int) -> str | None:
         case RetriedRecord(for_good=for_good):
             return "failed" if for_good else "pending"
         case (
-            SubmittedRecord()
-            | ResubmittedRecord()
-            | LostRecord()
-            | ReleasedRecord()
-            | FailedRecord()
-            | CrashedRecord()
+            ResubmittedRecord() | LostRecord() | ReleasedRecord() | FailedRecord() | CrashedRecord()
         ):
             return "pending"
     return None

@@ -2,7 +2,7 @@
 
 `records` yields every record. `facts` skips, without decoding them, the lines that only a replay needs
 (timers that came due, reports passed on), which are most of a journal. `about` decodes only the lines
-about one task.
+about one task. All skip kinds of line that they do not know.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ Fact: TypeAlias = (
     | records.EndedRecord
     | records.PhaseEndedRecord
     | records.FailedRecord
+    | records.ConfirmedRecord
+    | records.ForgottenRecord
     | records.MachineRecord
     | records.CrashedRecord
     | records.RestartedRecord
@@ -53,6 +55,7 @@ _FACTS: Final = msgspec.json.Decoder(Fact)
 _HEADER: Final = msgspec.json.Decoder(Header)
 _CHANGES: Final = msgspec.json.Decoder(records.MachineRecord)
 _SUBMITTED: Final = msgspec.json.Decoder(SubmittedRecord | RestoredRecord)
+_SCALED: Final = msgspec.json.Decoder(records.ScaledRecord)
 _VERSION: Final = re.compile(rb'\{"what":"journal","version":(\d+)')
 _AT: Final = re.compile(rb'\{"what":"[^"]*","at":(\d+)')
 
@@ -61,11 +64,15 @@ def _tags(records: object) -> set[str]:
     return {str(kind.__struct_config__.tag) for kind in get_args(records)}
 
 
-#: Lines that are not facts.
-_REST: Final = re.compile(
-    rb'^\{"what":"(?:%b)".*\n' % "|".join(sorted(_tags(JournalRecord) - _tags(Fact))).encode(),
-    re.MULTILINE,
-)
+def _lines_except(records: object) -> re.Pattern[bytes]:
+    """Lines of any other kind, also of kinds that later versions may write."""
+    tags = "|".join(sorted(_tags(records))).encode()
+    return re.compile(rb'^\{"what":"(?!(?:%b)")[^"\n]*".*\n?' % tags, re.MULTILINE)
+
+
+#: Lines that are not facts; lines that this version does not know.
+_REST: Final = _lines_except(Fact)
+_UNKNOWN: Final = _lines_except(JournalRecord)
 _JOB: Final = re.compile(
     rb'^\{"what":"(?:submitted|restored)","at":\d+,"number":\d+,"job":\{"id":("(?:[^"\\]|\\.)*")',
     re.MULTILINE,
@@ -74,8 +81,15 @@ _MACHINE: Final = re.compile(
     rb'^\{"what":"machine",.*"(?:AddMachine|ResizeMachine)".*\n', re.MULTILINE
 )
 #: Lines that give tasks by number.
-_BY_NUMBER: Final = (b'{"what":"ended"', b'{"what":"started"', b'{"what":"failed"')
+_BY_NUMBER: Final = tuple(
+    b'{"what":"%b"' % kind for kind in (b"ended", b"started", b"failed", b"confirmed", b"forgotten")
+)
 _CHUNK: Final = 1 << 20
+
+
+def is_unknown(line: bytes) -> bool:
+    """Whether the line is of a kind that this version does not know."""
+    return _UNKNOWN.match(line) is not None
 
 
 class JournalFile:
@@ -122,10 +136,11 @@ class JournalFile:
         return self.header().setup.output.log != "decisions"
 
     def records(self) -> Iterator[JournalRecord]:
-        """All records, starting with the header."""
+        """All records of known kinds, starting with the header."""
         self.header()
         for number, line in enumerate(self.data.splitlines(), 1):
-            yield self._decode(_RECORDS, line, number)
+            if not is_unknown(line):
+                yield self._decode(_RECORDS, line, number)
 
     def facts(self) -> Iterator[Fact]:
         """What happened to jobs, tasks, machines and schedulers."""
@@ -150,6 +165,15 @@ class JournalFile:
             _SUBMITTED, self.data[start:end], self.line_at(start)
         )
         return begin
+
+    def largest_count(self, submitted: SubmittedRecord | RestoredRecord) -> int:
+        """The largest number of tasks that a job ever had."""
+        counts = [submitted.job.tasks]
+        for start, end in self._lines_with(b'{"what":"scaled"'):
+            record = self._decode(_SCALED, self.data[start:end], None, start)
+            if record.number == submitted.number:
+                counts.append(record.job.tasks)
+        return max(counts)
 
     def job_names(self) -> list[str]:
         """The ids of all submitted jobs, by number."""
@@ -200,7 +224,7 @@ class JournalFile:
             if self.data.startswith(_BY_NUMBER, start)
         }
         for start in sorted(lines):
-            if not self.data.startswith(b'{"what":"journal"', start):
+            if not _REST.match(self.data, start):
                 yield self._decode(_FACTS, self.data[start : lines[start]], None, start)
 
     def _lines_with(self, needle: bytes) -> Iterator[tuple[int, int]]:
@@ -225,7 +249,8 @@ class JournalFile:
         """Raises an error with the number of the line that cannot be decoded."""
         first = self.line_at(position)
         for number, line in enumerate(self.data[position:end].splitlines(), first):
-            self._decode(_RECORDS, line, number)
+            if not is_unknown(line):
+                self._decode(_RECORDS, line, number)
 
     def _decode(
         self, decoder: msgspec.json.Decoder[_T], line: bytes, number: int | None, start: int = 0

@@ -38,6 +38,8 @@ class RunStatus(Enum):
     RUNNING = "running"
     #: Its process ended before the run did.
     CUT_SHORT = "cut short"
+    #: There is only a journal file, which does not say.
+    JOURNAL = "journal"
 
 
 class RunRecord(ABC):
@@ -93,9 +95,10 @@ class RunRecord(ABC):
 
     @property
     def note(self) -> str:
-        """A sentence on what is missing from an unfinished run; empty if it is finished."""
+        """A sentence on what is missing from an unfinished run; empty if it is finished, or if that is
+        unknown."""
         match self.status:
-            case RunStatus.FINISHED:
+            case RunStatus.FINISHED | RunStatus.JOURNAL:
                 return ""
             case RunStatus.RUNNING:
                 what = "run in progress"

@@ -34,7 +34,7 @@ from argosy.model.scenario import Measured
 from argosy.model.tasks import task_numbers
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.wire import from_plain
-from argosy.records.journal_file import JournalFile
+from argosy.records.journal_file import JournalFile, is_unknown
 from argosy.worlds.clocks import ClockBudgets
 from argosy.worlds.sim.network import SimulatedNetwork
 
@@ -141,6 +141,8 @@ class Replay:
             records.CrashedRecord: self._crashed,
             records.RestartedRecord: self._restarted,
             records.FailedRecord: self._failed,
+            records.ConfirmedRecord: self._confirmed,
+            records.ForgottenRecord: self._forgotten,
             records.CancelledRecord: self._cancelled,
             records.ScaledRecord: self._scaled,
             records.AnsweredRecord: self._answered,
@@ -182,6 +184,13 @@ class Replay:
         try:
             record = _INPUTS.decode(line)
         except msgspec.MsgspecError:
+            if is_unknown(line):
+                raise ReplayDiverged(
+                    "the journal has a kind of line that this version of Argosy does not know",
+                    file=self._file.name,
+                    line=self._file.line_at(position),
+                    hint="replay it with the version that wrote it",
+                ) from None
             raise self._diverged(position, b"") from None
         self._actions[type(record)](record)
 
@@ -231,6 +240,19 @@ class Replay:
     def _failed(self, record: records.FailedRecord) -> None:
         self._runtime.advance(record.at)
         self.host.fail_task(record.task, record.incarnation, record.exit_status, record.reason)
+
+    def _confirmed(self, record: records.ConfirmedRecord) -> None:
+        self._runtime.advance(record.at)
+        self.host.confirm(*self._current(record.tasks))
+
+    def _forgotten(self, record: records.ForgottenRecord) -> None:
+        self._runtime.advance(record.at)
+        self.host.forget(*self._current(record.tasks), Why[record.why.upper()])
+
+    def _current(self, tasks: list[int]) -> tuple[TaskArray, NDArray[np.int64]]:
+        """The tasks and their incarnations: only answers about current ones are recorded."""
+        incarnations = [self._runtime.incarnation(task) for task in tasks]
+        return np.array(tasks, np.int64), np.array(incarnations, np.int64)
 
     def _cancelled(self, record: records.CancelledRecord) -> None:
         self._runtime.advance(record.at)

@@ -20,7 +20,7 @@ from argosy.model.tasks import indices_of, jobs_of
 from argosy.records.journal_file import JournalFile
 from argosy.records.steps import STATE_AFTER, JournalSteps, Step, StepColumns, read_steps
 
-Column = NDArray[np.int64]
+IntColumn = NDArray[np.int64]
 _STATES: Final = len(TaskState)
 #: Steps by which a task gets a machine; steps by which it takes room there.
 _GIVES_MACHINE: Final = (Step.PLACED, Step.ENQUEUED, Step.PROBED)
@@ -36,37 +36,37 @@ _HAS_MACHINE: Final = np.array(
 class JobColumns(msgspec.Struct, frozen=True):
     """By job number, in microseconds; -1 if it was not reached."""
 
-    submitted: Column
-    first_attempt: Column
-    all_placed: Column
-    done: Column
+    submitted: IntColumn
+    first_attempt: IntColumn
+    all_placed: IntColumn
+    done: IntColumn
     #: Decision time spent on it.
-    thought: Column
-    tasks: Column
+    thought: IntColumn
+    tasks: IntColumn
     #: Number of abandoned tasks.
-    abandoned: Column
+    abandoned: IntColumn
 
 
 class TaskRows(msgspec.Struct, frozen=True):
     """Tasks that started. `finished` is -1 for those still running."""
 
-    tasks: Column
-    machines: Column
-    placed: Column
-    started: Column
-    finished: Column
+    tasks: IntColumn
+    machines: IntColumn
+    placed: IntColumn
+    started: IntColumn
+    finished: IntColumn
     #: By number, as in `JournalSteps.schedulers`.
-    schedulers: Column
+    schedulers: IntColumn
 
 
 class HeldClaims(msgspec.Struct, frozen=True):
     """Room taken on machines, and for how long, including by extra workers."""
 
-    tasks: Column
-    machines: Column
-    schedulers: Column
-    begin: Column
-    end: Column
+    tasks: IntColumn
+    machines: IntColumn
+    schedulers: IntColumn
+    begin: IntColumn
+    end: IntColumn
     #: Whether it was preempted by a task of higher precedence.
     was_preempted: NDArray[np.bool_]
 
@@ -138,7 +138,7 @@ class RunState:
             abandoned=np.bincount(given_up, minlength=len(totals)),
         )
 
-    def _all_placed(self, totals: Column) -> Column:
+    def _all_placed(self, totals: IntColumn) -> IntColumn:
         """The first time at which every task of a job had a machine."""
         change = _HAS_MACHINE[self._after].astype(np.int64) - _HAS_MACHINE[self._before]
         rows = np.flatnonzero((change != 0) & self._is_own)
@@ -155,7 +155,7 @@ class RunState:
         placed[reached] = self._columns.effective[rows[full[first]]]
         return placed
 
-    def _totals_at(self, rows: Column) -> Column:
+    def _totals_at(self, rows: IntColumn) -> IntColumn:
         """The number of tasks that the job of each row had by then."""
         numbers = jobs_of(self._columns.tasks[rows])
         totals = np.array(self.steps.first_counts, np.int64)[numbers]
@@ -177,7 +177,7 @@ class RunState:
         rows = np.flatnonzero(is_running)
         return self._task_rows(rows, np.full(len(rows), -1, np.int64))
 
-    def _task_rows(self, rows: Column, finished: Column) -> TaskRows:
+    def _task_rows(self, rows: IntColumn, finished: IntColumn) -> TaskRows:
         columns = self._columns
         got = self._latest(_GIVES_MACHINE)[rows]
         began = self._latest(_TAKES_ROOM)[rows]
@@ -190,7 +190,7 @@ class RunState:
             schedulers=columns.schedulers[got],
         )
 
-    def _latest(self, kinds: tuple[Step, ...]) -> Column:
+    def _latest(self, kinds: tuple[Step, ...]) -> IntColumn:
         """Per row, the last row up to it with one of these steps; it is of the same task if the journal
         is complete."""
         rows = np.arange(len(self._columns.kinds))
@@ -214,7 +214,7 @@ class RunState:
             was_preempted=followed & (columns.kinds[following] == Step.PREEMPTED),
         )
 
-    def over_time(self, at: Column) -> dict[str, Column]:
+    def over_time(self, at: IntColumn) -> dict[str, IntColumn]:
         """The number of pending, queued and running tasks just before each of these times."""
         own = self._is_own
         times = self._columns.at[own]

@@ -23,7 +23,9 @@ from argosy.model.explanations import CONFLICTS, Why
 from argosy.model.jobs import Job, task_number
 from argosy.model.resources import dimensions_of
 from argosy.model.tasks import jobs_of
-from argosy.model.transactions import MachineChange
+from argosy.model.transactions import AddMachine, MachineChange
+from argosy.model.units import LARGEST
+from argosy.records.journal_checks import contradiction
 from argosy.records.journal_file import Fact, JournalFile, grown
 
 _CONFLICTS: Final = frozenset(map(int, CONFLICTS))
@@ -153,7 +155,8 @@ class BoardGrowth(NamedTuple):
 
 
 class JournalSteps:
-    """Reads facts in order. `columns` may be called at any time."""
+    """Reads facts in order. `columns` may be called at any time. Facts that contradict each other raise
+    a `LookupError` or a `ValueError`, some of them only in `check`."""
 
     def __init__(self, setup: HostSetup) -> None:
         self.setup = setup
@@ -180,6 +183,8 @@ class JournalSteps:
             name: SchedulerTally() for entry in setup.fleet for name in entry.scheduler_names()
         }
         self._scheduler_numbers = {name: n for n, name in enumerate(self.schedulers)}
+        self._fleet = frozenset(self.schedulers)
+        self._machine_count = len(setup.cell.machines)
         self._numbers: dict[str, int] = {}
         self._owners: list[str] = []
         #: Jobs that each scheduler has probed for.
@@ -227,11 +232,13 @@ class JournalSteps:
             case records.ResubmittedRecord(job=job, scheduler=scheduler):
                 self._hand_over(self._numbers[job], scheduler)
             case records.MachineRecord(at, change):
+                self._change_machine(change)
                 self.machine_changes.append((at, change))
                 self.dimensions = grown(self.dimensions, change)
             case records.CrashedRecord(at, scheduler):
                 self._crash(at, scheduler)
             case records.RestartedRecord(at, scheduler):
+                self._require_scheduler(scheduler)
                 self.scheduler_changes.append((at, scheduler, True))
             case records.PhaseEndedRecord(at, number, phase, duration):
                 self._end_phase(at, number, phase, duration)
@@ -240,6 +247,7 @@ class JournalSteps:
             case records.RetriedRecord(at, job, indices, for_good=True):
                 self._add(at, Step.FAILED_FOR_GOOD, self._base(job), indices)
             case records.CancelledRecord(at, number, indices):
+                self._require_job(number)
                 self._add(at, Step.CANCELLED, task_number(number, 0), indices)
             case records.ScaledRecord(at, number, job):
                 self._scale(at, number, job)
@@ -247,6 +255,22 @@ class JournalSteps:
     def number(self, job: str) -> int | None:
         """The number of the job with this id."""
         return self._numbers.get(job)
+
+    def check(self) -> None:
+        """Raises a `ValueError` if a time, task, machine or scheduler cannot be right."""
+        if not self._lines:
+            return
+        times = np.frombuffer(self._lines, np.int64).reshape(-1, 7)[:, 2]
+        if times[0] < 0 or times[-1] > LARGEST or (np.diff(times) < 0).any():
+            raise ValueError("times")
+        tasks, machines = (np.frombuffer(c, np.int64) for c in (self._tasks, self._machines))
+        if len(tasks) and (tasks.min() < 0 or jobs_of(tasks).max() >= len(self.jobs)):
+            raise ValueError("tasks")
+        if len(machines) and (machines.min() < -1 or machines.max() >= self._machine_count):
+            raise ValueError("machines")
+        for name in self.schedulers:
+            if name not in self._fleet and name.partition(":")[0] not in self._fleet:
+                raise ValueError("schedulers")
 
     def columns(self) -> StepColumns:
         lines = np.frombuffer(self._lines.tobytes(), np.int64).reshape(-1, 7)
@@ -296,6 +320,8 @@ class JournalSteps:
         self._tasks.extend(tasks)
         count = len(self._tasks) - before
         self._machines.extend(machines or (-1,) * count)
+        if len(self._machines) != len(self._tasks):
+            raise ValueError("one machine per task")
         who = self._scheduler_numbers.get(scheduler, -1)
         self._lines.extend((count, base, at, kind, who, after, every))
 
@@ -308,6 +334,21 @@ class JournalSteps:
             tally = self.schedulers[scheduler] = SchedulerTally()
             self._scheduler_numbers[scheduler] = len(self._scheduler_numbers)
         return tally
+
+    def _require_job(self, number: int) -> None:
+        if not 0 <= number < len(self.jobs):
+            raise LookupError(number)
+
+    def _require_scheduler(self, name: str) -> None:
+        if name not in self._fleet:
+            raise LookupError(name)
+
+    def _change_machine(self, change: MachineChange) -> None:
+        match change:
+            case AddMachine():
+                self._machine_count += 1
+            case _ if not 0 <= change.machine < self._machine_count:
+                raise LookupError(change.machine)
 
     def _restore(self, record: records.RestoredRecord) -> None:
         """What happened before is told by an earlier journal, except where it has led."""
@@ -323,6 +364,8 @@ class JournalSteps:
     def _submit(
         self, record: records.SubmittedRecord | records.RestoredRecord, submitted: int
     ) -> None:
+        if record.number != len(self.jobs):
+            raise ValueError("job numbers")
         self._numbers[record.job.id] = record.number
         self.jobs.append(record.job)
         self.task_counts.append(record.job.tasks)
@@ -341,18 +384,22 @@ class JournalSteps:
     def _attempt(self, at: int, number: int, scheduler: str, takes: int, earlier: int) -> None:
         if self.first_attempt[number] < 0:
             self.first_attempt[number] = at
+        if not 0 <= at <= LARGEST:
+            raise ValueError("times")
         self.thought[number] += takes + earlier
         tally = self._tally(scheduler)
         tally.attempts += 1
         tally.busy += takes + earlier
 
     def _end_phase(self, at: int, number: int, phase: int, duration: int) -> None:
+        self._require_job(number)
         self.phases[number][phase] = duration
         if phase == len(self.jobs[number].activities) - 1:
             self.work_done[number] = at
 
     def _crash(self, at: int, scheduler: str) -> None:
         """Tasks waiting for the scheduler's probes are pending again."""
+        self._require_scheduler(scheduler)
         self._tally(scheduler).crashes += 1
         self.scheduler_changes.append((at, scheduler, False))
         probed = self._probed.pop(scheduler, None)
@@ -362,6 +409,7 @@ class JournalSteps:
             self._add(at, Step.UNPROBED, 0, waiting[mine].tolist())
 
     def _scale(self, at: int, number: int, job: Job) -> None:
+        self._require_job(number)
         before, self.jobs[number] = self.jobs[number].tasks, job
         if job.tasks > self.task_counts[number]:
             more = job.tasks - self.task_counts[number]
@@ -371,8 +419,13 @@ class JournalSteps:
 
 
 def read_steps(journal: JournalFile) -> JournalSteps:
+    """The steps of a journal; raises an error that names the first line that contradicts others."""
     steps = JournalSteps(journal.header().setup)
     read = steps.read
-    for fact in journal.facts():
-        read(fact)
+    try:
+        for fact in journal.facts():
+            read(fact)
+        steps.check()
+    except (LookupError, ValueError, OverflowError) as error:
+        raise contradiction(journal) from error
     return steps

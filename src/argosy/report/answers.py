@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argosy.model.units import format_count
 from argosy.records.answers import WhyAnswer
 
 
@@ -11,7 +12,8 @@ def sentences(answer: WhyAnswer) -> list[str]:
     if answer.placed_on:
         lines.append(_choice(answer))
     elif answer.looked_at:
-        lines.append(f"{answer.looked_at:,} machines checked, {answer.feasible:,} could take it.")
+        checked = format_count(answer.looked_at, "machine")
+        lines.append(f"{checked} checked, {answer.feasible:,} could take it.")
     if answer.ruled_out:
         most_first = sorted(answer.ruled_out.items(), key=lambda item: (-item[1], item[0]))
         lines.append("ruled out: " + ", ".join(_excluded(*item) for item in most_first))

@@ -17,10 +17,10 @@ from argosy.model.machines import MACHINE_GROUP, Machine
 from argosy.model.resources import Resources, dimensions_of
 from argosy.model.scenario import CellSpec, GroupSpec, Positive
 from argosy.model.units import shown
-from argosy.workloads.tables import Misfit, Path
+from argosy.workloads.tables import Misfit, TablePath
 
-_MACHINES: Final[Path] = ("cell", "machines")
-_GROUPS: Final[Path] = ("cell", "groups")
+_MACHINES: Final[TablePath] = ("cell", "machines")
+_GROUPS: Final[TablePath] = ("cell", "groups")
 MOST_MACHINES: Final = 1_000_000
 
 
@@ -109,7 +109,7 @@ def make_cell(table: CellTable, brought: Sequence[Machine] = ()) -> CellSpec:
 def _constraints(table: CellTable) -> tuple[Constraint, ...]:
     groups = (MACHINE_GROUP, *table.groups)
     for index, constraint in enumerate(table.constraints):
-        path: Path = ("cell", "constraints", index)
+        path: TablePath = ("cell", "constraints", index)
         for leaf in leaves(constraint.rule):
             if leaf.group not in groups:
                 raise Misfit(UnknownName("node group", leaf.group, groups), path)
@@ -202,7 +202,7 @@ def _check_groups(table: CellTable) -> None:
 def _check_joins(table: CellTable) -> None:
     for index, entry in enumerate(table.machines):
         for group, joined in entry.joins.items():
-            path: Path = (*_MACHINES, index, "joins", group)
+            path: TablePath = (*_MACHINES, index, "joins", group)
             if group not in table.groups:
                 raise Misfit(UnknownName("node group", group, table.groups), path)
             sets = table.groups[group].sets

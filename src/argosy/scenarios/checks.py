@@ -34,7 +34,7 @@ from argosy.model.scenario import (
 )
 from argosy.model.truth import SimulatedJob
 from argosy.model.units import format_duration
-from argosy.workloads.tables import Misfit, Path
+from argosy.workloads.tables import Misfit, TablePath
 
 #: Ends of a network hop other than schedulers.
 ENDPOINTS: Final = ("cell", "machines")
@@ -59,7 +59,7 @@ def check_fleet(
     # Keyed by name, to keep their order and for fast lookup.
     names: dict[str, None] = {}
     for index, entry in enumerate(fleet):
-        path: Path = ("fleet", index)
+        path: TablePath = ("fleet", index)
         if not is_name(entry.name) or any(c in ">/" for c in entry.name):
             raise Misfit(
                 ScenarioError(
@@ -91,7 +91,7 @@ def check_fleet(
         if entry.limits.resources is not None:
             for name, amount in entry.limits.resources.items():
                 if amount:
-                    inside: Path = (*path, "limits", "resources", name)
+                    inside: TablePath = (*path, "limits", "resources", name)
                     check_known("resource", name, dimensions, inside)
         if isinstance(entry.decision_time, Jittered):
             _check_order(
@@ -175,7 +175,7 @@ def check_horizon(
 def check_network(
     network: Network, schedulers: tuple[str, ...], ends: tuple[str, ...] = ENDPOINTS
 ) -> None:
-    path: Path = ("network", "latency")
+    path: TablePath = ("network", "latency")
     match network.latency:
         case UniformLatency(low=low, high=high):
             _check_order(low, high, path)
@@ -202,7 +202,7 @@ def check_faults(
     known = frozenset(machine.name for machine in machines)
     dimensions = dimensions_of([machine.capacity for machine in machines])
     for index, fault in enumerate(faults):
-        path: Path = ("faults", index)
+        path: TablePath = ("faults", index)
         match fault:
             case MachineCrash(machine=name) | MachineDrain(machine=name):
                 check_known("machine", name, known, (*path, "machine"))
@@ -236,7 +236,10 @@ def check_faults(
 
 
 def check_group_settings(
-    settings: Mapping[str, Any], settings_type: type[msgspec.Struct], cell: CellSpec, path: Path
+    settings: Mapping[str, Any],
+    settings_type: type[msgspec.Struct],
+    cell: CellSpec,
+    path: TablePath,
 ) -> None:
     """Settings that name a node group must name one of the cell's."""
     groups = [MACHINE_GROUP, *(group.name for group in cell.groups)]
@@ -246,7 +249,7 @@ def check_group_settings(
             check_known("node group", name, groups, (*path, field.name))
 
 
-def check_moved_settings(entry: FleetEntry, moved: Mapping[str, str], path: Path) -> None:
+def check_moved_settings(entry: FleetEntry, moved: Mapping[str, str], path: TablePath) -> None:
     for name in entry.settings:
         if name in moved:
             raise Misfit(
@@ -258,7 +261,7 @@ def check_moved_settings(entry: FleetEntry, moved: Mapping[str, str], path: Path
             )
 
 
-def check_known(kind: str, name: str, known: Collection[str], path: Path) -> None:
+def check_known(kind: str, name: str, known: Collection[str], path: TablePath) -> None:
     if name in known:
         return
     options = sorted(known)
@@ -270,7 +273,7 @@ def check_known(kind: str, name: str, known: Collection[str], path: Path) -> Non
 
 
 def _check_order(
-    low: float, high: float, path: Path, text: Callable[[float], str] = format_duration
+    low: float, high: float, path: TablePath, text: Callable[[float], str] = format_duration
 ) -> None:
     if low > high:
         raise Misfit(

@@ -33,10 +33,10 @@ from argosy.scenarios.cell_tables import (
     NodeGroupTable,
     make_cell,
 )
-from argosy.workloads.tables import Misfit, Path
+from argosy.workloads.tables import Misfit, TablePath
 
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
-_PLACES: Final[Path] = ("network", "places")
+_PLACES: Final[TablePath] = ("network", "places")
 
 
 class FederatedTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +79,7 @@ def make_federated_cell(tables: Sequence[FederatedTable]) -> CellSpec:
     machines: list[Machine] = []
     sets: dict[str, list[str]] = {CLUSTER_GROUP: []}
     for index, table in enumerate(tables):
-        path: Path = ("clusters", index)
+        path: TablePath = ("clusters", index)
         _check_names(table, sets[CLUSTER_GROUP], path)
         sets[CLUSTER_GROUP].append(table.name)
         cell = _cell_of(table, path)
@@ -105,7 +105,7 @@ def make_federated_cell(tables: Sequence[FederatedTable]) -> CellSpec:
     )
 
 
-def _cell_of(table: FederatedTable, path: Path) -> CellSpec:
+def _cell_of(table: FederatedTable, path: TablePath) -> CellSpec:
     try:
         return make_cell(CellTable(machines=table.machines, groups=table.groups))
     except Misfit as misfit:
@@ -123,7 +123,7 @@ def _federated(machine: Machine, cluster: str) -> Machine:
     )
 
 
-def _check_names(table: FederatedTable, before: Sequence[str], path: Path) -> None:
+def _check_names(table: FederatedTable, before: Sequence[str], path: TablePath) -> None:
     if NAME.fullmatch(table.name) is None or "/" in table.name:
         raise Misfit(
             ScenarioError(
@@ -184,7 +184,7 @@ def make_federation(
 
 
 def _check_none(fleet: Sequence[FleetTable], places: Places | None) -> None:
-    paths: list[Path] = [
+    paths: list[TablePath] = [
         ("fleet", index, "place") for index, e in enumerate(fleet) if e.place is not None
     ]
     if places is not None:
@@ -205,7 +205,7 @@ def _check_delays(places: Places, known: Iterable[str]) -> dict[str, None]:
     measured: dict[str, None] = {}
     seen: set[frozenset[str]] = set()
     for pair in places.delays:
-        path: Path = (*_PLACES, "delays", pair)
+        path: TablePath = (*_PLACES, "delays", pair)
         one, arrow, other = pair.partition(BOTH_WAYS)
         if not arrow or not one or not other:
             raise Misfit(

@@ -10,7 +10,7 @@ from argosy.model.errors import SettingError
 from argosy.model.machines import MACHINE_GROUP
 from argosy.model.resources import dimensions_of
 from argosy.model.scenario import Scenario
-from argosy.workloads.tables import Misfit, Path, path_text
+from argosy.workloads.tables import Misfit, TablePath, path_text
 
 
 def check_engines(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> None:
@@ -24,7 +24,7 @@ def check_engines(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> No
         facts = facts or _facts_of(scenario)
         found = known.mismatch(make_settings(engine, entry.settings), facts)
         if found is not None:
-            place: Path = ("fleet", index, "settings", *found.place)
+            place: TablePath = ("fleet", index, "settings", *found.place)
             raise Misfit(
                 SettingError(found.problem, expected=found.expected, hint=found.hint), place
             )

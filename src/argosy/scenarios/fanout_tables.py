@@ -18,8 +18,7 @@ from argosy.model.truth import SimulatedJob
 from argosy.scenarios.job_checks import MOST_TASKS_IN_ALL, JobChecks
 from argosy.workloads import eagle, fanout
 from argosy.workloads.synthetic import Estimates
-from argosy.workloads.tables import Misfit
-from argosy.workloads.tables import Path as Place
+from argosy.workloads.tables import Misfit, TablePath
 
 Speedup: TypeAlias = Annotated[
     float, msgspec.Meta(ge=1e-6, le=1e6, description="a number from 1e-6 to 1e6")
@@ -54,7 +53,7 @@ def eagle_jobs(
     scenario: Path, table: EagleTable, known: JobChecks, seed: int
 ) -> list[SimulatedJob]:
     source = scenario.parent / table.path
-    place: Place = ("workload", "eagle")
+    place: TablePath = ("workload", "eagle")
     try:
         source.open("rb").close()
     except (OSError, ValueError) as error:
@@ -81,7 +80,7 @@ def eagle_jobs(
 
 
 def fanout_jobs(table: FanoutTable, known: JobChecks, seed: int) -> list[SimulatedJob]:
-    place: Place = ("workload", "fanout")
+    place: TablePath = ("workload", "fanout")
     known.request(table.request, (*place, "request"))
     if table.jobs > MOST_JOBS_DRAWN:
         raise Misfit(
@@ -111,7 +110,7 @@ def fanout_jobs(table: FanoutTable, known: JobChecks, seed: int) -> list[Simulat
         raise Misfit(error, (*place, *inside)) from None
 
 
-def _counted(jobs: Iterable[SimulatedJob], place: Place) -> list[SimulatedJob]:
+def _counted(jobs: Iterable[SimulatedJob], place: TablePath) -> list[SimulatedJob]:
     found, tasks = [], 0
     for job in jobs:
         tasks += job.tasks

@@ -16,7 +16,7 @@ from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec
 from argosy.scenarios.checks import cell_dimensions, check_known
 from argosy.workloads.synthetic import JobKind
-from argosy.workloads.tables import Misfit, Path
+from argosy.workloads.tables import Misfit, TablePath
 
 #: Limit on what a run can hold.
 MOST_TASKS_IN_ALL: Final = 50_000_000
@@ -36,10 +36,10 @@ class JobChecks:
             for key, value in machine.attributes.items():
                 self.attributes.setdefault(key, set()).add(value)
 
-    def job(self, job: Job, path: Path, *, has_groups: bool) -> None:
+    def job(self, job: Job, path: TablePath, *, has_groups: bool) -> None:
         """`path` is the job's path; with `has_groups`, its groups have their own tables."""
         for index, group in enumerate(job.groups):
-            inside: Path = (*path, "groups", index) if has_groups else path
+            inside: TablePath = (*path, "groups", index) if has_groups else path
             self.request(group.request, (*inside, "request"))
             self.requires(group.requires, (*inside, "requires"))
         for index, constraint in enumerate(job.constraints):
@@ -54,18 +54,18 @@ class JobChecks:
                 path if has_groups else (*path, "count"),
             )
 
-    def kinds(self, kinds: Mapping[str, JobKind], path: Path) -> None:
+    def kinds(self, kinds: Mapping[str, JobKind], path: TablePath) -> None:
         for name, kind in kinds.items():
             for index, choice in enumerate(kind.requests):
                 self.request(choice.request, (*path, name, "requests", index, "request"))
             self.requires(kind.requires, (*path, name, "requires"))
 
-    def request(self, request: Resources, path: Path) -> None:
+    def request(self, request: Resources, path: TablePath) -> None:
         for name, amount in request.items():
             if amount and name not in self.dimensions:
                 check_known("resource", name, self.dimensions, (*path, name))
 
-    def requires(self, requires: Mapping[str, str], path: Path) -> None:
+    def requires(self, requires: Mapping[str, str], path: TablePath) -> None:
         for key, value in requires.items():
             if key not in self.attributes:
                 if not self.attributes:

@@ -24,8 +24,7 @@ from argosy.model.units import Time
 from argosy.scenarios.job_checks import MOST_TASKS_IN_ALL
 from argosy.workloads import clusters, google2011, google2019, mapreduce
 from argosy.workloads.google_jobs import Notes
-from argosy.workloads.tables import Converter, Misfit
-from argosy.workloads.tables import Path as Place
+from argosy.workloads.tables import Converter, Misfit, TablePath
 
 Multiple: TypeAlias = Annotated[
     float, msgspec.Meta(ge=0, le=1000, description="a number from 0 to 1000")
@@ -86,7 +85,7 @@ def bring_jobs(
     scenario: Path, name: str, table: ClusterTable | GoogleTable, seed: int, notes: Notes
 ) -> list[SimulatedJob]:
     """The jobs of the workload `name`, in order of submission; `notes` counts what is omitted."""
-    place: Place = ("workload", name)
+    place: TablePath = ("workload", name)
     if isinstance(table, ClusterTable):
         return _counted(_cluster_jobs(table, Random(seed).child("workload")), place)
     source = _source(scenario, name, table)
@@ -139,7 +138,7 @@ def _source(scenario: Path, name: str, table: GoogleTable) -> Path:
     return source
 
 
-def _counted(jobs: Iterable[SimulatedJob], place: Place) -> list[SimulatedJob]:
+def _counted(jobs: Iterable[SimulatedJob], place: TablePath) -> list[SimulatedJob]:
     found, tasks = [], 0
     for job in jobs:
         tasks += job.tasks

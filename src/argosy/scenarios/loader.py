@@ -70,8 +70,7 @@ from argosy.scenarios.variants import as_published, scenario_digest, with_engine
 from argosy.workloads.google_jobs import Notes
 from argosy.workloads.job_tables import read_job
 from argosy.workloads.synthetic import Synthetic, generate
-from argosy.workloads.tables import Converter, Misfit, path_text
-from argosy.workloads.tables import Path as Place
+from argosy.workloads.tables import Converter, Misfit, TablePath, path_text
 from argosy.workloads.trace import read_trace
 
 if TYPE_CHECKING:
@@ -155,7 +154,7 @@ def load(
         ) from None
 
 
-def _line(text: str, path: Place) -> int | None:
+def _line(text: str, path: TablePath) -> int | None:
     try:
         return line_of(find_places(text), path)
     except RecursionError:
@@ -300,7 +299,7 @@ def _settings(
             ),
             ("fleet", index, "replicas"),
         )
-    place: Place = ("fleet", index, "settings")
+    place: TablePath = ("fleet", index, "settings")
     # Third-party engines may have settings with another base class.
     checks.check_moved_settings(entry, getattr(engine.settings_type, "moved", {}), place)
     settings = _SETTINGS.convert(entry.settings, engine.settings_type, place)
@@ -343,7 +342,7 @@ def _spelled_out(tables: tuple[Any, ...], known: JobChecks) -> list[SimulatedJob
     jobs: list[SimulatedJob] = []
     seen: set[str] = set()
     for index, table in enumerate(tables):
-        place: Place = ("workload", "jobs", index)
+        place: TablePath = ("workload", "jobs", index)
         job = read_job(_CONVERTER, table, place)
         if job.id in seen:
             raise Misfit(
@@ -378,7 +377,7 @@ def _traced(path: Path, trace: TraceTable, known: JobChecks) -> list[SimulatedJo
 
 
 def _drawn(synthetic: Synthetic, known: JobChecks, cell: CellSpec, seed: int) -> list[SimulatedJob]:
-    root: Place = ("workload", "synthetic")
+    root: TablePath = ("workload", "synthetic")
     known.kinds(synthetic.kinds, (*root, "kinds"))
     try:
         return generate(synthetic, _total(cell), Random(seed).child("workload"))

@@ -10,7 +10,7 @@ import re
 import tomllib
 from typing import Final
 
-from argosy.workloads.tables import Path
+from argosy.workloads.tables import TablePath
 
 _BLANK: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _SPACE: Final = re.compile(r"[ \t]*")
@@ -27,12 +27,12 @@ _STRING: Final = re.compile(
 _SCALAR: Final = re.compile(r"[^,\]}#\r\n]+")
 
 
-def find_places(text: str) -> dict[Path, int]:
+def find_places(text: str) -> dict[TablePath, int]:
     """The line of every key, table and array element in valid TOML, counted from 1."""
     return _Scanner(text).scan()
 
 
-def line_of(places: dict[Path, int], path: Path) -> int | None:
+def line_of(places: dict[TablePath, int], path: TablePath) -> int | None:
     """The line of `path`, or of the nearest enclosing table if it is missing."""
     while path:
         if path in places:
@@ -48,12 +48,12 @@ class _Scanner:
         #: The last newline passed, so that each is counted once.
         self.counted = 0
         self.line = 1
-        self.places: dict[Path, int] = {}
+        self.places: dict[TablePath, int] = {}
         #: The number of elements so far in each array of tables.
-        self.arrays: dict[Path, int] = {}
+        self.arrays: dict[TablePath, int] = {}
 
-    def scan(self) -> dict[Path, int]:
-        table: Path = ()
+    def scan(self) -> dict[TablePath, int]:
+        table: TablePath = ()
         while True:
             self._skip(_BLANK)
             if self.at >= len(self.text):
@@ -71,13 +71,13 @@ class _Scanner:
         self.counted = self.at
         return self.line
 
-    def _header(self) -> Path:
+    def _header(self) -> TablePath:
         is_array = self.text.startswith("[[", self.at)
         line = self._line()
         self.at += 2 if is_array else 1
         keys = self._keys()
         self.at += 2 if is_array else 1
-        table: Path = ()
+        table: TablePath = ()
         for depth, key in enumerate(keys, 1):
             table = (*table, key)
             self.places.setdefault(table, line)
@@ -104,7 +104,7 @@ class _Scanner:
                 return keys
             self.at += 1
 
-    def _pair(self, table: Path) -> Path:
+    def _pair(self, table: TablePath) -> TablePath:
         """Reads one `key = value` of `table`; returns `table`."""
         line = self._line()
         path = table
@@ -116,7 +116,7 @@ class _Scanner:
         self._value(path)
         return table
 
-    def _value(self, path: Path) -> None:
+    def _value(self, path: TablePath) -> None:
         opening = self.text[self.at]
         if opening == "[":
             self._array(path)
@@ -127,7 +127,7 @@ class _Scanner:
         else:
             self._skip(_SCALAR)
 
-    def _array(self, path: Path) -> None:
+    def _array(self, path: TablePath) -> None:
         self.at += 1
         index = 0
         while True:
@@ -143,7 +143,7 @@ class _Scanner:
             index += 1
         self.at += 1
 
-    def _inline_table(self, path: Path) -> None:
+    def _inline_table(self, path: TablePath) -> None:
         self.at += 1
         while True:
             self._skip(_BLANK)

@@ -39,16 +39,20 @@ def with_engine(
     """
     form = None
     if scenario.as_published:
-        form, engine = engine, find_published(engine)[0]
+        form, engine = engine, find_published(engine, also)[0]
     changed = _under(scenario, engine, also)
-    return changed if form is None else as_published(changed, form)
+    return changed if form is None else as_published(changed, form, also)
 
 
 #: A hop in the published simulations.
 _HOP = 500
 
 
-def as_published(scenario: Scenario, form: str | None = None) -> Scenario:
+def as_published(
+    scenario: Scenario,
+    form: str | None = None,
+    also: Mapping[str, type[Engine]] | None = None,
+) -> Scenario:
     """The scenario with its only kind of scheduler in a published configuration, which determines
     settings, machines, the number of schedulers, how jobs are split, and hops. Without a name, explicit
     settings are kept, and the configuration is the engine's first that agrees with them."""
@@ -59,7 +63,7 @@ def as_published(scenario: Scenario, form: str | None = None) -> Scenario:
             hint="leave the others out, or name an engine",
         )
     entry = scenario.fleet[0]
-    engine, published = find_published(form or _form_of(entry))
+    engine, published = find_published(form or _form_of(entry, also), also)
     entry = msgspec.structs.replace(
         entry,
         settings=entry.settings | published.settings
@@ -81,10 +85,10 @@ def as_published(scenario: Scenario, form: str | None = None) -> Scenario:
     )
 
 
-def _form_of(entry: FleetEntry) -> str:
+def _form_of(entry: FleetEntry, also: Mapping[str, type[Engine]] | None) -> str:
     """The published configuration that agrees with the settings of the entry."""
-    find_published(entry.engine)
-    forms = find_engine(entry.engine)
+    find_published(entry.engine, also)
+    forms = find_engine(entry.engine, also)
     assert isinstance(forms, HasPaperPresets)
     for name, form in forms.published.items():
         if all(entry.settings.get(key, value) == value for key, value in form.settings.items()):

@@ -19,6 +19,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -28,10 +29,14 @@ from argosy.host import TaskState
 from argosy.host.journal import Journal
 from argosy.host.records import (
     AbandonedRecord,
+    EndedRecord,
     EnqueuedRecord,
     ExplainedRecord,
+    FailedRecord,
+    PhaseEndedRecord,
     PlacedRecord,
     RefusedRecord,
+    StartedRecord,
 )
 from argosy.model.constraints.meaning import Container, Meaning
 from argosy.model.constraints.parts import container_tags, of_job
@@ -57,12 +62,14 @@ from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.records.journal_file import Fact, JournalFile
 from argosy.records.replay import Replay
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario, shared_job
-from argosy.testing.hidden_truth import watched
+from argosy.testing.hidden_truth import Observation, observed, watched
 from argosy.testing.scripted_world import ScriptedWorld
 from argosy.testing.wired import wired
 from argosy.worlds.sim import SimulatedWorld
 
 R = TypeVar("R")
+#: Inputs that tell how long something took.
+EndOfAttempt: TypeAlias = EndedRecord | FailedRecord | PhaseEndedRecord
 PENDING, QUEUED, RUNNING, FINISHED, ABANDONED, *_ = TaskState
 
 
@@ -299,6 +306,29 @@ def nobody_sees_how_long_tasks_really_run(engine: type[Engine], run: Runs = SIMU
     assert not leaks, leaks[0]
 
 
+def nothing_depends_on_how_long_tasks_really_run(
+    engine: type[Engine], run: Runs = SIMULATED
+) -> None:
+    """Two runs with the same estimates are the same until the first task ends."""
+    seen: tuple[list[Observation], list[Observation]] = ([], [])
+    horizon, firsts = 40 * SECOND, []
+    for observations, seconds in zip(seen, (20, 31), strict=True):
+        jobs = [
+            job(f"j{i}", 1 + i % 4, seconds=seconds + i, estimate=5 * SECOND, submit=0.3 * i)
+            for i in range(30)
+        ]
+        shared = shared_job("shared", 3, (6, 3), (seconds, seconds), estimate=9 * SECOND, submit=1)
+        spec = scenario(engine.name, [*jobs, shared], replicas=3, horizon=horizon)
+        facts = run(observed(engine, observations), spec).facts
+        ends = (fact.at for fact in facts if isinstance(fact, EndOfAttempt))
+        firsts.append(min(ends, default=horizon))
+    until = min(firsts)
+    first, second = ([event for event in events if event.at < until] for events in seen)
+    assert len(first) > 10, "too little happens before the first task ends"
+    different = (pair for pair in zip_longest(first, second) if pair[0] != pair[1])
+    assert not (pair := next(different, None)), f"a real running time shows: {pair}"
+
+
 def required_attributes_are_obeyed(engine: type[Engine], run: Runs = SIMULATED) -> None:
     spec = cell()
     with_gpu = tuple(
@@ -320,8 +350,14 @@ def required_attributes_are_obeyed(engine: type[Engine], run: Runs = SIMULATED) 
         *trial.of(PlacedRecord, "picky"),
         *trial.of(EnqueuedRecord, "picky"),
     ]
-    for record in placings:
-        assert all(machine >= 6 for machine in record.machines), "required attributes ignored"
+    used = [machine for record in placings for machine in record.machines]
+    # Probes bring tasks to machines without a decision about each: only the start is recorded.
+    number = trial.number("picky")
+    for started in trial.of(StartedRecord):
+        pairs = zip(started.tasks, started.machines, strict=True)
+        used += [machine for task, machine in pairs if job_of(task) == number]
+    assert len(used) >= 5, "the journal does not say where tasks ran"
+    assert min(used) >= 6, "required attributes ignored"
 
 
 def gangs_start_together(engine: type[Engine], run: Runs = SIMULATED) -> None:
@@ -525,6 +561,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     jobs_with_several_groups_are_placed,
     jobs_whose_tasks_share_work_are_done,
     nobody_sees_how_long_tasks_really_run,
+    nothing_depends_on_how_long_tasks_really_run,
     required_attributes_are_obeyed,
     gangs_start_together,
     hard_constraints_are_kept,

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from argosy.solvers.flow.arrays import Numbers
 from argosy.solvers.flow.network import FlowNetwork
 
-Numbers = NDArray[np.int64]
 FAR: Final = 2**60
 
 

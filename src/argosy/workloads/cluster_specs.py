@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -20,7 +20,7 @@ from argosy.model.errors import ModelError, ScenarioError, UnknownName
 from argosy.model.jobs import MOST_TASKS
 from argosy.model.machine_model import Probability
 from argosy.model.random import Random, exact_exp, exact_log
-from argosy.model.resources import Resources
+from argosy.model.resources import Resources, Share
 from argosy.model.scenario import Factor, Positive
 from argosy.model.units import LARGEST, MICROS_PER_SECOND, Time
 from argosy.workloads.synthetic import WeightedRequest
@@ -29,8 +29,7 @@ from argosy.workloads.tables import Converter, Misfit, path_text
 #: A curve is divided into this many equally likely values; the largest is drawn once in this many jobs.
 STEPS: Final = 4096
 SOURCES: Final = ("paper", "simulator", "public trace", "literature", "derived", "estimate")
-Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1, description="a share from 0 to 1")]
-Value = TypeVar("Value")
+ValueT = TypeVar("ValueT")
 
 
 class WholeExponential(msgspec.Struct, frozen=True, tag="exponential", tag_field="shape"):

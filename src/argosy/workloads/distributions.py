@@ -1,5 +1,5 @@
-"""Distributions as typed values: of task counts (`Distribution[int]`) or times
-(`Distribution[Micros]`).
+"""Distributions as typed values: of task counts (`RandomShape[int]`) or times
+(`RandomShape[Micros]`).
 
 Every draw is a whole number, computed with additions, multiplications and the exact functions of
 the native core alone, and so the same on every platform.
@@ -16,24 +16,24 @@ from argosy.model.random import Random, exact_exp
 from argosy.model.units import LARGEST
 
 #: `int` for counts, `Micros` for times: the unit of the parameters.
-Unit = TypeVar("Unit", bound=int)
-Spread: TypeAlias = Annotated[
+UnitT = TypeVar("UnitT", bound=int)
+ShapeParameter: TypeAlias = Annotated[
     float, msgspec.Meta(gt=0, le=20, description="a number above 0, at most 20")
 ]
 
 
-class Constant(msgspec.Struct, Generic[Unit], frozen=True, tag="constant", tag_field="shape"):
-    value: Unit
+class Constant(msgspec.Struct, Generic[UnitT], frozen=True, tag="constant", tag_field="shape"):
+    value: UnitT
 
     def draw(self, random: Random) -> int:
         return self.value
 
 
-class Uniform(msgspec.Struct, Generic[Unit], frozen=True, tag="uniform", tag_field="shape"):
+class Uniform(msgspec.Struct, Generic[UnitT], frozen=True, tag="uniform", tag_field="shape"):
     """Every whole number from `low` to `high` with equal probability."""
 
-    low: Unit
-    high: Unit
+    low: UnitT
+    high: UnitT
 
     def __post_init__(self) -> None:
         if not 0 <= self.low <= self.high:
@@ -43,30 +43,32 @@ class Uniform(msgspec.Struct, Generic[Unit], frozen=True, tag="uniform", tag_fie
         return int(self.low + random.below(self.high - self.low + 1))
 
 
-class Exponential(msgspec.Struct, Generic[Unit], frozen=True, tag="exponential", tag_field="shape"):
-    mean: Unit
+class Exponential(
+    msgspec.Struct, Generic[UnitT], frozen=True, tag="exponential", tag_field="shape"
+):
+    mean: UnitT
 
     def draw(self, random: Random) -> int:
         return _bounded(self.mean * random.exponential())
 
 
-class Lognormal(msgspec.Struct, Generic[Unit], frozen=True, tag="lognormal", tag_field="shape"):
+class Lognormal(msgspec.Struct, Generic[UnitT], frozen=True, tag="lognormal", tag_field="shape"):
     """`median * exp(sigma * z)` with standard normal z: its mean is `median * exp(sigma^2 / 2)`."""
 
-    median: Unit
-    sigma: Spread
+    median: UnitT
+    sigma: ShapeParameter
 
     def draw(self, random: Random) -> int:
         return _bounded(self.median * exact_exp(self.sigma * random.normal()))
 
 
-class Pareto(msgspec.Struct, Generic[Unit], frozen=True, tag="pareto", tag_field="shape"):
+class Pareto(msgspec.Struct, Generic[UnitT], frozen=True, tag="pareto", tag_field="shape"):
     """Bounded Pareto: a few values near `high` make up much of the sum; the smaller `alpha`, the
     more."""
 
-    low: Unit
-    high: Unit
-    alpha: Spread
+    low: UnitT
+    high: UnitT
+    alpha: ShapeParameter
 
     def __post_init__(self) -> None:
         if not 0 < self.low < self.high:
@@ -76,12 +78,12 @@ class Pareto(msgspec.Struct, Generic[Unit], frozen=True, tag="pareto", tag_field
         return _bounded(random.bounded_pareto(self.low, self.high, self.alpha))
 
 
-Distribution: TypeAlias = (
-    Constant[Unit] | Uniform[Unit] | Exponential[Unit] | Lognormal[Unit] | Pareto[Unit]
+RandomShape: TypeAlias = (
+    Constant[UnitT] | Uniform[UnitT] | Exponential[UnitT] | Lognormal[UnitT] | Pareto[UnitT]
 )
 
 
-def least_parameter(distribution: Distribution[Any]) -> int:
+def least_parameter(distribution: RandomShape[Any]) -> int:
     """The smallest parameter of a distribution, apart from its spread."""
     match distribution:
         case Constant(value=least) | Exponential(mean=least) | Lognormal(median=least):

@@ -141,7 +141,7 @@ def generate(
     fanouts = _fanouts(spec, random.child("fanouts"))
     means = spec.duration.drawer(random.child("means"), LARGEST)
     draws = Draws(random.child("durations"), random.child("estimates"), estimates)
-    arrivals: Arrivals = (
+    arrivals: FanoutArrivals = (
         _Gaps(spec, random.child("gaps"))
         if pattern is None
         else _Rates(PATTERNS[pattern], random.child("rates"))
@@ -223,4 +223,4 @@ class _Rates:
         self._rate = min(rate, self._peak)
 
 
-Arrivals: TypeAlias = _Gaps | _Rates
+FanoutArrivals: TypeAlias = _Gaps | _Rates

@@ -14,7 +14,7 @@ from typing import Final
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.truth import SimulatedJob
-from argosy.workloads.google_jobs import LARGEST_MACHINE, TRACE_START, Event, Notes, What
+from argosy.workloads.google_jobs import LARGEST_MACHINE, TRACE_START, Notes, TraceEvent, What
 from argosy.workloads.google_reading import (
     EventReader,
     EventTable,
@@ -156,7 +156,7 @@ class _Events2011(EventReader):
         #: Constraints of tasks not submitted yet.
         self.constraints: dict[tuple[int, int], dict[str, str]] = {}
 
-    def read(self, rows: Iterable[tuple[int, str, Row]]) -> Iterator[Event]:
+    def read(self, rows: Iterable[tuple[int, str, Row]]) -> Iterator[TraceEvent]:
         for time, table, row in rows:
             if table == "task_constraints":
                 self._take_constraint(row)
@@ -165,9 +165,9 @@ class _Events2011(EventReader):
             else:
                 what = _TYPES.of_jobs[row.choice("event type", _TYPES.names)]
                 if what is not What.OTHER:
-                    yield Event(time, what, row.whole("job ID"), owner=row.text("user"))
+                    yield TraceEvent(time, what, row.whole("job ID"), owner=row.text("user"))
 
-    def _of_task(self, time: int, row: Row) -> Event:
+    def _of_task(self, time: int, row: Row) -> TraceEvent:
         place = row.whole("job ID"), row.whole("task index")
         what = _TYPES.of_tasks[row.choice("event type", _TYPES.names)]
         requires: dict[str, str] = {}

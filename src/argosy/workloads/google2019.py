@@ -22,7 +22,7 @@ from argosy.model.errors import excerpt
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.truth import SimulatedJob
-from argosy.workloads.google_jobs import LARGEST_MACHINE, TRACE_START, Event, Notes, What
+from argosy.workloads.google_jobs import LARGEST_MACHINE, TRACE_START, Notes, TraceEvent, What
 from argosy.workloads.google_reading import (
     EventReader,
     EventTable,
@@ -138,7 +138,7 @@ class _Events2019(EventReader):
     usual_priority = 0
     request_columns = ("resource_request.cpus", "resource_request.memory")
 
-    def read(self, rows: Iterable[tuple[int, str, Row]]) -> Iterator[Event]:
+    def read(self, rows: Iterable[tuple[int, str, Row]]) -> Iterator[TraceEvent]:
         for time, table, row in rows:
             is_task = table == "instance_events"
             kind = row.choice("type", _TYPES.names)
@@ -151,7 +151,7 @@ class _Events2019(EventReader):
             elif _TYPES.of_jobs[kind] is not What.OTHER:
                 yield self._of_job(time, row, _TYPES.of_jobs[kind])
 
-    def _of_job(self, time: int, row: Row, what: What) -> Event:
+    def _of_job(self, time: int, row: Row, what: What) -> TraceEvent:
         if what is What.SUBMITTED:
             for name, meaning in _UNSAID.items():
                 if row.text(name) not in ("", "0", "[]"):
@@ -159,11 +159,11 @@ class _Events2019(EventReader):
         priority = self.priority(row)
         is_batch = bool(row.choice("scheduler", _SCHEDULERS, 0)) or self.is_batch(priority)
         number = row.whole("collection_id")
-        return Event(
+        return TraceEvent(
             time, what, number, priority=priority, is_batch=is_batch, owner=row.text("user")
         )
 
-    def _of_task(self, time: int, row: Row, what: What) -> Event:
+    def _of_task(self, time: int, row: Row, what: What) -> TraceEvent:
         requires: dict[str, str] = {}
         if what is What.SUBMITTED:
             for number, constraint in enumerate(self._constraints(row)):

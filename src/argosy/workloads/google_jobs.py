@@ -54,7 +54,7 @@ class Ask(NamedTuple):
     requires: tuple[tuple[str, str], ...] = ()
 
 
-class Event(NamedTuple):
+class TraceEvent(NamedTuple):
     time: int
     what: What
     job: int
@@ -165,7 +165,7 @@ class _OpenJob:
         self.tasks: dict[int, _Task] = {}
         self.is_over = False
 
-    def learn(self, event: Event) -> None:
+    def learn(self, event: TraceEvent) -> None:
         self.owner = self.owner or event.owner
         # A value in a job's own event overrides those of its tasks.
         if event.priority is not None and (self.priority is None or event.task is None):
@@ -184,7 +184,7 @@ class Assembly:
         self.jobs: dict[int, _OpenJob] = {}
         self.done: set[int] = set()
 
-    def read(self, events: Iterable[Event]) -> Iterator[SimulatedJob]:
+    def read(self, events: Iterable[TraceEvent]) -> Iterator[SimulatedJob]:
         for event in events:
             if event.time >= AFTER_THE_END or (event.time >= self.end and not self.jobs):
                 break
@@ -194,7 +194,7 @@ class Assembly:
             job.is_over = True
         yield from self._finished()
 
-    def _take(self, event: Event) -> bool:
+    def _take(self, event: TraceEvent) -> bool:
         """Whether a job ended."""
         job = self.jobs.get(event.job)
         if job is None:
@@ -211,7 +211,7 @@ class Assembly:
             return True
         return False
 
-    def _take_task(self, job: _OpenJob, event: Event, index: int) -> None:
+    def _take_task(self, job: _OpenJob, event: TraceEvent, index: int) -> None:
         task = job.tasks.get(index)
         if task is None:
             assert event.ask is not None

@@ -17,10 +17,10 @@ from argosy.model.truth import SimulatedJob
 from argosy.workloads.google_jobs import (
     Ask,
     Assembly,
-    Event,
     GoogleMachines,
     Notes,
     Requests,
+    TraceEvent,
     What,
     merged,
     scaled,
@@ -100,7 +100,7 @@ class EventReader(ABC):
         self._requests = Requests(*self.request_columns, whole)
 
     @abstractmethod
-    def read(self, rows: Iterable[tuple[int, str, Row]]) -> Iterator[Event]:
+    def read(self, rows: Iterable[tuple[int, str, Row]]) -> Iterator[TraceEvent]:
         """Events from rows in order of time, each with its time and the name of its table."""
 
     def is_batch(self, priority: int) -> bool:
@@ -117,11 +117,11 @@ class EventReader(ABC):
         place: tuple[int, int],
         requires: Mapping[str, str],
         owner: str = "",
-    ) -> Event:
+    ) -> TraceEvent:
         """`place` is the job's number and the task's index."""
         priority = self.priority(row)
         ask = Ask(self._requests.of(row), tuple(requires.items()))
-        return Event(time, what, *place, ask, priority, self.is_batch(priority), owner)
+        return TraceEvent(time, what, *place, ask, priority, self.is_batch(priority), owner)
 
 
 def read_machines(

@@ -13,7 +13,7 @@ import msgspec
 from argosy.model.constraints import NAME, RESERVED, Constraint
 from argosy.model.constraints.text import format_constraint
 from argosy.model.errors import ModelError, excerpt
-from argosy.model.jobs import BATCH, TaskGroup
+from argosy.model.jobs import BATCH, Execution, TaskGroup
 from argosy.model.resources import Resources
 from argosy.model.truth import (
     GroupTruth,
@@ -25,7 +25,7 @@ from argosy.model.truth import (
     workers_with_truth,
 )
 from argosy.model.units import Time
-from argosy.workloads.tables import Converter, Path, misfit
+from argosy.workloads.tables import CommandLine, Converter, TablePath, misfit
 
 
 class PhaseTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +51,12 @@ class TaskGroupTable(msgspec.Struct, frozen=True, kw_only=True):
     requires: dict[str, str] = {}
     prefers: dict[str, str] = {}
     phases: tuple[PhaseTable, ...] = ()
+    retries: int = 0
+    command: CommandLine | None = None
+    environment: dict[str, str] = {}
+    working_directory: str = ""
+    stdin: str = ""
+    image: str = ""
 
     def __post_init__(self) -> None:
         if self.phases and (self.duration is not None or self.durations is not None):
@@ -75,6 +81,8 @@ class TaskGroupTable(msgspec.Struct, frozen=True, kw_only=True):
             "tags": self.tags,
             "requires": self.requires,
             "prefers": self.prefers,
+            "retries": self.retries,
+            "execution": self.execution(),
         }
         if self.phases:
             activities = tuple(phase.activities for phase in self.phases)
@@ -86,6 +94,19 @@ class TaskGroupTable(msgspec.Struct, frozen=True, kw_only=True):
         if self.duration is not None:
             durations = (self.duration,)
         return group_with_truth(self.count, self.request, durations, self.estimate, **fields)
+
+    def execution(self) -> Execution | None:
+        """None if no key says what to execute."""
+        given = (self.environment, self.working_directory, self.stdin, self.image)
+        if self.command is None and not any(given):
+            return None
+        return Execution(
+            command=self.command or (),
+            environment=self.environment,
+            working_directory=self.working_directory,
+            stdin=self.stdin,
+            image=self.image,
+        )
 
 
 class JobFields(TaskGroupTable, frozen=True, kw_only=True):
@@ -116,7 +137,7 @@ class JobFields(TaskGroupTable, frozen=True, kw_only=True):
         )
 
 
-def read_job(converter: Converter, table: Any, path: Path = ()) -> SimulatedJob:
+def read_job(converter: Converter, table: Any, path: TablePath = ()) -> SimulatedJob:
     """The job described by a table; raises `Misfit`."""
     if isinstance(table, dict) and "groups" in table:
         for key in msgspec.structs.fields(TaskGroupTable):
@@ -200,4 +221,13 @@ def _group_table(group: TaskGroup, truth: GroupTruth) -> dict[str, Any]:
         table["requires"] = group.requires
     if group.prefers:
         table["prefers"] = group.prefers
+    if group.retries:
+        table["retries"] = group.retries
+    if group.execution is not None:
+        table |= _execution_table(group.execution)
     return table
+
+
+def _execution_table(execution: Execution) -> dict[str, Any]:
+    table = {name: getattr(execution, name) for name in execution.__struct_fields__}
+    return {name: value for name, value in table.items() if value}

@@ -26,7 +26,7 @@ from argosy.model.scenario import Factor, Weight
 from argosy.model.truth import GroupTruth, SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import LARGEST, Micros, Time, format_duration
 from argosy.workloads.arrivals import Arrivals, Poisson
-from argosy.workloads.distributions import Distribution, least_parameter
+from argosy.workloads.distributions import RandomShape, least_parameter
 from argosy.workloads.job_tables import check_labels
 
 #: Limit against parameters that would draw forever, such as tasks of zero length.
@@ -64,9 +64,9 @@ class JobKind(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of job. `share` is its part of all work, relative to the other kinds' shares."""
 
     requests: tuple[WeightedRequest, ...]
-    tasks: Distribution[int]
+    tasks: RandomShape[int]
     #: One draw per job; None: its tasks run until stopped.
-    duration: Distribution[Micros] | None = None
+    duration: RandomShape[Micros] | None = None
     #: Each task runs for the job's duration times a factor from 1 - variation to 1 + variation.
     variation: Probability = 0.0
     share: Weight = 1.0

@@ -3,11 +3,12 @@
 `convert` follows the annotations of msgspec structs. Structure is walked here, so that an error
 knows its path and an unknown key its neighbours; plain values are left to `msgspec.convert`. Some
 annotations mean readable text: `Micros` a duration with its unit, `Resources` a table of amounts,
-`Constraint` its text form or its table.
+`Constraint` its text form or its table, `CommandLine` a list of words or one text.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from functools import cache
 from types import NoneType, UnionType
@@ -35,7 +36,11 @@ from argosy.model.resources import Resources
 from argosy.model.units import Micros, shown
 
 #: Keys and indices from the root of the document.
-Path: TypeAlias = tuple[str | int, ...]
+TablePath: TypeAlias = tuple[str | int, ...]
+
+_SPLIT: Final = "split like a shell does"
+#: The words of a command.
+CommandLine: TypeAlias = Annotated[tuple[str, ...], _SPLIT]
 
 _NAMES: Final[dict[object, str]] = {
     int: "a whole number",
@@ -48,20 +53,20 @@ _NAMES: Final[dict[object, str]] = {
 class Misfit(Exception):
     """`error`, and the path of the value (or of the table that lacks one) it is about."""
 
-    def __init__(self, error: ArgosyError, path: Path) -> None:
+    def __init__(self, error: ArgosyError, path: TablePath) -> None:
         super().__init__(str(error))
         self.error = error
         self.path = path
 
 
-def misfit(error: ArgosyError, path: Path) -> Misfit:
+def misfit(error: ArgosyError, path: TablePath) -> Misfit:
     """For a value at `path`; if the error names a field of it, the field becomes part of the path."""
     place = path if error.field is None else (*path, error.field)
     error.field = None
     return Misfit(error, place)
 
 
-def path_text(path: Path) -> str:
+def path_text(path: TablePath) -> str:
     """``cell.machines[2].capacity.cpu``"""
     text = ""
     for step in path:
@@ -77,13 +82,15 @@ class Converter:
         self.form_error = form_error
         self.bare_micros = bare_micros
 
-    def convert(self, value: Any, kind: Any, path: Path = ()) -> Any:
+    def convert(self, value: Any, kind: Any, path: TablePath = ()) -> Any:
         """`value` as `kind`; raises `Misfit`."""
         origin, described = get_origin(kind), ""
         if origin is Annotated:
             metadata = kind.__metadata__
             if Micros in get_args(kind):
                 return self._time(value, metadata, path)
+            if _SPLIT in metadata:
+                return self._command(value, path)
             described = next(
                 (m.description for m in metadata if isinstance(m, msgspec.Meta) and m.description),
                 "",
@@ -121,7 +128,7 @@ class Converter:
             expected = described or _NAMES.get(kind) or _expectation(str(error))
             self.refuse(f"{shown(value)} does not fit", path, expected)
 
-    def _time(self, value: Any, metadata: tuple[Any, ...], path: Path) -> Any:
+    def _time(self, value: Any, metadata: tuple[Any, ...], path: TablePath) -> Any:
         time = self._text(value, Micros, path)
         for bounds in metadata:
             if isinstance(bounds, msgspec.Meta):
@@ -133,10 +140,24 @@ class Converter:
                     self.refuse(f"{shown(value)} is too long", path, f"at most {most}")
         return time
 
-    def refuse(self, problem: str, path: Path, expected: str, hint: str | None = None) -> NoReturn:
+    def _command(self, value: Any, path: TablePath) -> tuple[str, ...]:
+        example = 'text such as "sort -u data.txt", or a list of words'
+        if isinstance(value, str):
+            try:
+                return tuple(shlex.split(value))
+            except ValueError:
+                problem = f"{shown(value)}: a quotation mark is not closed"
+                self.refuse(problem, path, "text that a shell could split, or a list of words")
+        if not isinstance(value, list | tuple):
+            self.refuse(f"{shown(value)} is not a command", path, example)
+        return self._items(value, str, path)
+
+    def refuse(
+        self, problem: str, path: TablePath, expected: str, hint: str | None = None
+    ) -> NoReturn:
         raise Misfit(self.form_error(problem, expected=expected, hint=hint), path)
 
-    def _text(self, value: Any, kind: Any, path: Path) -> Any:
+    def _text(self, value: Any, kind: Any, path: TablePath) -> Any:
         try:
             if kind is Micros:
                 if self.bare_micros and type(value) is int:
@@ -154,7 +175,7 @@ class Converter:
         except ArgosyError as error:
             raise misfit(error, path) from None
 
-    def _struct(self, value: Any, kind: Any, path: Path) -> Any:
+    def _struct(self, value: Any, kind: Any, path: TablePath) -> Any:
         struct = _struct_of(kind)
         assert struct is not None
         if not isinstance(value, Mapping):
@@ -183,7 +204,7 @@ class Converter:
         except ArgosyError as error:
             raise misfit(error, path) from None
 
-    def _union(self, value: Any, members: tuple[Any, ...], path: Path) -> Any:
+    def _union(self, value: Any, members: tuple[Any, ...], path: TablePath) -> Any:
         """Optional values, and structs distinguished by their tag; no other unions."""
         members = tuple(member for member in members if member is not NoneType)
         if len(members) == 1:
@@ -210,7 +231,7 @@ class Converter:
             )
         return self.convert(value, by_tag[value[tag_field]], path)
 
-    def _items(self, value: Any, kind: Any, path: Path) -> tuple[Any, ...]:
+    def _items(self, value: Any, kind: Any, path: TablePath) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
             self.refuse(f"{shown(value)} is not an array", path, "an array")
         return tuple(self.convert(item, kind, (*path, index)) for index, item in enumerate(value))

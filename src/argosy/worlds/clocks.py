@@ -10,7 +10,7 @@ __all__ = ["ClockBudget", "ClockBudgets"]
 
 
 class ClockBudgets(msgspec.Struct, frozen=True):
-    """Every budget lasts as long as requested, by a monotonic clock."""
+    """Every budget lasts as long as requested, by a monotonic clock. It does not tell the time."""
 
     def start(self, limit: int) -> Budget:
-        return ClockBudget(limit or -1)
+        return ClockBudget(limit or -1, measures=False)

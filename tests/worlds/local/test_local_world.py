@@ -16,8 +16,8 @@ from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, FleetEntry
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
-from argosy.worlds.local.store import Store, StoreError
-from argosy.worlds.local.world import ClusterSpec, LocalWorld, TryResult
+from argosy.worlds.local.store import LocalStore, StoreError
+from argosy.worlds.local.world import LocalCluster, LocalWorld, TryResult
 
 SECOND = 1_000_000
 
@@ -49,7 +49,7 @@ class LocalBench:
 
     def __init__(self, directory: Path, engine: str = "omega") -> None:
         self.directory, self.processes, self.time = directory, ScriptedProcesses(), 0
-        self.cluster = ClusterSpec(
+        self.cluster = LocalCluster(
             cell=CellSpec(
                 machines=tuple(Machine(f"m{n}", Resources(1000, 2**30)) for n in range(4))
             ),
@@ -58,7 +58,7 @@ class LocalBench:
         self.start()
 
     def start(self) -> None:
-        self.store = Store(self.directory)
+        self.store = LocalStore(self.directory)
         self.world = LocalWorld(
             self.store, ENGINES, self.processes, lambda: self.time, cluster=self.cluster
         )
@@ -278,7 +278,7 @@ def test_the_fleet_changes_and_what_runs_goes_on(bench: LocalBench) -> None:
 
 def test_a_second_server_on_the_same_directory_is_refused(bench: LocalBench) -> None:
     with pytest.raises(StoreError, match=r"is in use by process \d+; stop that server"):
-        Store(bench.directory)
+        LocalStore(bench.directory)
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))

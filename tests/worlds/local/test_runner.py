@@ -19,8 +19,8 @@ from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
 from argosy.worlds.local.outputs import read_output
 from argosy.worlds.local.runner import ProcessRunner
-from argosy.worlds.local.store import Store
-from argosy.worlds.local.world import ClusterSpec, LocalWorld, TryResult
+from argosy.worlds.local.store import LocalStore
+from argosy.worlds.local.world import LocalCluster, LocalWorld, TryResult
 
 DEADLINE = 30.0
 
@@ -30,7 +30,7 @@ class RealServer:
 
     def __init__(self, directory: Path, engine: str = "omega") -> None:
         self.directory = directory
-        self.cluster = ClusterSpec(
+        self.cluster = LocalCluster(
             cell=CellSpec(
                 machines=tuple(Machine(f"m{n}", Resources(2000, 2**30)) for n in range(2))
             ),
@@ -39,7 +39,7 @@ class RealServer:
         self.start()
 
     def start(self) -> None:
-        self.store = Store(self.directory)
+        self.store = LocalStore(self.directory)
         self.runner = ProcessRunner(self.directory, self._ended)
         clock = time.monotonic_ns
         self.world = LocalWorld(

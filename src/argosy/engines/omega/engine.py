@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from argosy.cell import Bitmap, View
 from argosy.engines.api import Capabilities, Context, Settings
-from argosy.engines.omega.fairness import FairShare, Share
+from argosy.engines.omega.fairness import CurrentShare, FairShare
 from argosy.engines.shared.serial import CommitTerms, PendingJob, SerialScheduler, SerialSettings
 from argosy.model.effects import Abandon, Commit, Effect, Explain, WakeMe
 from argosy.model.events import Committed, Event, JobSubmitted, TasksLost, TimerFired
@@ -66,7 +66,7 @@ class Omega(SerialScheduler):
         self._asked = 0
         self._now = 0
         #: The share at the start of the current decision.
-        self._share: Share | None = None
+        self._share: CurrentShare | None = None
         #: Whether a timer for the end of a rest is set; the jobs to which the rests since the last
         #: decision were explained.
         self._rests = False
@@ -107,7 +107,7 @@ class Omega(SerialScheduler):
             self._told.clear()
         return super()._begin(view)
 
-    def _rest(self, share: Share, view: View) -> Sequence[Effect]:
+    def _rest(self, share: CurrentShare, view: View) -> Sequence[Effect]:
         """At its share, the scheduler waits until others want less or one of its own tasks ends. All of
         its jobs wait for that."""
         if self._rests:

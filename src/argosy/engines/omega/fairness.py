@@ -110,7 +110,7 @@ class FairShare:
         self._said = Wants(self._weight, tuple(self._wanted.tolist()), now + LEASE)
         return self._said
 
-    def share(self, view: View, now: int) -> Share:
+    def share(self, view: View, now: int) -> CurrentShare:
         """The share that the scheduler may hold, given the current cell."""
         self._widen(view)
         whole = np.maximum(_amounts(view.capacity_total()), 1.0)
@@ -122,18 +122,18 @@ class FairShare:
                 weights.append(wants.weight)
         held = [_amounts(view.held_by(name)) / whole for name in names]
         if len(names) == 1:
-            return Share(np.inf, held[0], whole)
+            return CurrentShare(np.inf, held[0], whole)
         # Resources held by schedulers without demand are not shared out.
         room = 1.0 - _amounts(view.used_total()) / whole + np.sum(held, axis=0)
         totals = np.array(demands) + np.array(held)
         if (totals.sum(axis=0) <= room).all():
-            return Share(np.inf, held[0], whole)
+            return CurrentShare(np.inf, held[0], whole)
         mine = float(fair_shares(room, totals, weights)[0])
         is_enough = mine >= totals[0].max() - _NOTHING
-        return Share(np.inf if is_enough else mine, held[0], whole)
+        return CurrentShare(np.inf if is_enough else mine, held[0], whole)
 
 
-class Share(msgspec.Struct, frozen=True):
+class CurrentShare(msgspec.Struct, frozen=True):
     """The largest dominant share allowed (infinite: no bound); what is held, as fractions of the
     capacity; and the capacity."""
 

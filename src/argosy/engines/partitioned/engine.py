@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from msgspec import Meta
 
 from argosy.cell import Bitmap, View
 from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.shared.serial import SerialScheduler, SerialSettings
-
-Share = Annotated[float, Meta(ge=0, le=1, description="a share from 0 to 1")]
+from argosy.model.resources import Share
 
 
 class PartitionedSettings(SerialSettings, frozen=True):

@@ -53,7 +53,7 @@ class HybridScheduler(MachineQueueScheduler):
 
     def __init__(self, settings: HybridSettings, context: Context) -> None:
         super().__init__(context)
-        self._hybrid = settings
+        self._long_short = settings
         self._for_long = Candidates(only_last=settings.long_share)
         self._apart = Candidates(but_last=settings.long_share)
         self._stuck = Stuck()
@@ -86,7 +86,7 @@ class HybridScheduler(MachineQueueScheduler):
         self._apart.forget()
 
     def _is_long(self, group: TaskGroup) -> bool:
-        return (group.estimate or 0) > self._hybrid.cutoff
+        return (group.estimate or 0) > self._long_short.cutoff
 
     def begin(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
         if self.asks_for_short or any(map(self._is_long, job.groups)):
@@ -125,7 +125,7 @@ class HybridScheduler(MachineQueueScheduler):
             elif self._is_long(group):
                 effects.append(self._enqueue(job, group, mine, view, lengths, waits))
             else:
-                count = max(self._hybrid.ratio * len(mine), self._hybrid.least)
+                count = max(self._long_short.ratio * len(mine), self._long_short.least)
                 apart = self._apart.of(job, group, view)
                 probed = self.probed(machines, apart, count, lengths)
                 effects.append(self.send(job, number, group, mine, probed))
@@ -182,7 +182,7 @@ class HybridScheduler(MachineQueueScheduler):
         lengths: NDArray[np.int64],
         waits: NDArray[np.int64],
     ) -> Enqueue:
-        found = self.least_busy(job, group, len(tasks), waits, self._hybrid.long_share, view)
+        found = self.least_busy(job, group, len(tasks), waits, self._long_short.long_share, view)
         if not len(found.machines):
             # Only machines outside the partition could take them.
             machines = self._everywhere.of(job, group, view)

@@ -49,7 +49,7 @@ class MachineQueueScheduler(ABC):
         self._context = context
         self._everywhere = Candidates()
         self._backlog = Backlog()
-        self._standing = EndlessTasks(context)
+        self._endless = EndlessTasks(context)
         #: Jobs that wait for an answer, by token.
         self._asking: dict[int, WaitingTasks] = {}
         self._asked = 0
@@ -103,13 +103,13 @@ class MachineQueueScheduler(ABC):
             case TasksLost(job, number, tasks, _, Why.QUEUE_FULL):
                 return self.wait_for_room(job, number, tasks, view)
             case JobSubmitted(job, number, tasks) | TasksLost(job, number, tasks):
-                endless, rest = self._standing.split(job, tasks)
-                claimed = self._standing.place(job, number, endless, view, now)
+                endless, rest = self._endless.split(job, tasks)
+                claimed = self._endless.place(job, number, endless, view, now)
                 return [*claimed, *self.begin(job, number, rest, view)] if len(rest) else claimed
             case Committed():
-                return self._standing.committed(event, now)
+                return self._endless.committed(event, now)
             case TimerFired(name) if name == TIMER:
-                return self._standing.retry(view, now)
+                return self._endless.retry(view, now)
             case QueuesReported(token) if token in self._asking:
                 report = _of_all(event, view.machines)
                 columns = report.lengths, report.waits, report.room
@@ -132,7 +132,7 @@ class MachineQueueScheduler(ABC):
 
     def withdraw(self, event: Withdrawal) -> None:
         """Forgets withdrawn tasks."""
-        self._standing.withdraw(event)
+        self._endless.withdraw(event)
         self._backlog.withdraw(event)
         self._asking = {token: update(work, event) for token, work in self._asking.items()}
 

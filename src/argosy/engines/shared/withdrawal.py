@@ -27,9 +27,7 @@ WaitingTasks: TypeAlias = tuple[Job, int, TaskArray]
 def failed(event: TaskFailed, view: View) -> TasksLost | TaskFinished:
     """Tasks to be retried count as lost, others as finished."""
     if event.again:
-        return TasksLost(
-            event.job, event.number, event.tasks, event.machines, Why.FAILED, event.incarnations
-        )
+        return TasksLost(event.job, event.number, event.tasks, event.machines, Why.FAILED)
     estimates = np.zeros(len(event.tasks), np.int64)
     shapes = np.zeros(len(event.tasks), np.int32)
     for group, mine in event.job.tasks_by_group(event.tasks):

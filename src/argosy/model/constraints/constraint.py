@@ -96,7 +96,7 @@ class SpreadConstraint(msgspec.Struct, frozen=True, tag="spread"):
 class AllOf(msgspec.Struct, frozen=True, tag="all-of"):
     """All parts that concern a container hold for it, each possibly in a different node set."""
 
-    parts: tuple[Rule, ...]
+    parts: tuple[ConstraintRule, ...]
 
     def __post_init__(self) -> None:
         _check_parts(self.parts)
@@ -106,21 +106,21 @@ class AnyOf(msgspec.Struct, frozen=True, tag="any-of"):
     """At least one of the parts that concern a container holds for it: the disjunction of the paper's
     compound constraints."""
 
-    parts: tuple[Rule, ...]
+    parts: tuple[ConstraintRule, ...]
 
     def __post_init__(self) -> None:
         _check_parts(self.parts)
 
 
 Leaf: TypeAlias = PlacementConstraint | SpreadConstraint
-Rule: TypeAlias = Leaf | AllOf | AnyOf
+ConstraintRule: TypeAlias = Leaf | AllOf | AnyOf
 
 
 class Constraint(msgspec.Struct, frozen=True, omit_defaults=True):
     """A rule with its weight relative to other constraints. Violating a soft constraint costs its
     weight; a `hard` one forbids the placement."""
 
-    rule: Rule
+    rule: ConstraintRule
     weight: float = 1.0
     hard: bool = False
 

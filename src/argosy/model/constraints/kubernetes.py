@@ -27,10 +27,10 @@ from argosy.model.constraints import (
     AnyOf,
     AnyTags,
     Constraint,
+    ConstraintRule,
     Expression,
     NotTags,
     PlacementConstraint,
-    Rule,
     SpreadConstraint,
     TagConstraint,
 )
@@ -89,7 +89,7 @@ class _Writer:
         self.preferred_nodes: list[Any] = []
         self.spreads: list[Any] = []
 
-    def concerns(self, rule: Rule) -> bool:
+    def concerns(self, rule: ConstraintRule) -> bool:
         match rule:
             case AllOf(parts) | AnyOf(parts):
                 return any(map(self.concerns, parts))
@@ -125,7 +125,7 @@ class _Writer:
             self._expression(constraint, leaf, leaf.expression, weight)
 
     def _leaves(
-        self, constraint: Constraint, rule: Rule
+        self, constraint: Constraint, rule: ConstraintRule
     ) -> Iterator[PlacementConstraint | SpreadConstraint]:
         match rule:
             case AllOf(parts) | AnyOf(parts):

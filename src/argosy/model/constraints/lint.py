@@ -17,10 +17,10 @@ from argosy.model.constraints import (
     AllTags,
     AnyOf,
     Constraint,
+    ConstraintRule,
     Expression,
     NotTags,
     PlacementConstraint,
-    Rule,
     SpreadConstraint,
     TagConstraint,
 )
@@ -161,7 +161,7 @@ def _never(expression: Expression) -> bool:
             return all(map(_never, expression.parts))
 
 
-def _disjoint_subjects(rule: Rule) -> Iterator[tuple[str, ...]]:
+def _disjoint_subjects(rule: ConstraintRule) -> Iterator[tuple[str, ...]]:
     if isinstance(rule, AnyOf):
         subjects = {" & ".join(sorted(leaf.subject)) for leaf in leaves(rule)}
         if len(subjects) > 1:
@@ -171,7 +171,7 @@ def _disjoint_subjects(rule: Rule) -> Iterator[tuple[str, ...]]:
             yield from _disjoint_subjects(part)
 
 
-def _demands(rule: Rule) -> Iterator[PlacementConstraint]:
+def _demands(rule: ConstraintRule) -> Iterator[PlacementConstraint]:
     """Tag constraints that must all hold, each as its own placement constraint."""
     match rule:
         case PlacementConstraint(subject, expression, group):

@@ -34,10 +34,10 @@ from argosy.model.constraints import (
     AnyOf,
     AnyTags,
     Constraint,
+    ConstraintRule,
     Expression,
     NotTags,
     PlacementConstraint,
-    Rule,
     SpreadConstraint,
     TagConstraint,
 )
@@ -106,7 +106,7 @@ class Meaning:
         return Judgement(tuple(violations), total, concerned)
 
     def extent(
-        self, rule: Rule, container: Container, containers: Sequence[Container]
+        self, rule: ConstraintRule, container: Container, containers: Sequence[Container]
     ) -> float | None:
         """How far the container is from satisfying the rule; None if the rule does not concern it."""
         match rule:

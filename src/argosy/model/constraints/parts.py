@@ -14,11 +14,11 @@ from argosy.model.constraints import (
     AnyOf,
     AnyTags,
     Constraint,
+    ConstraintRule,
     Expression,
     Leaf,
     NotTags,
     PlacementConstraint,
-    Rule,
     SpreadConstraint,
     TagConstraint,
 )
@@ -33,7 +33,7 @@ SELF: Final = "appID:self"
 _UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9_.:/-]|-(?=>)")
 
 
-def leaves(rule: Rule) -> Iterator[Leaf]:
+def leaves(rule: ConstraintRule) -> Iterator[Leaf]:
     """The placement and spread constraints in a rule, from left to right."""
     match rule:
         case AllOf(parts) | AnyOf(parts):
@@ -54,7 +54,7 @@ def atoms(expression: Expression) -> Iterator[TagConstraint]:
             yield expression
 
 
-def tags_of(rule: Rule) -> frozenset[str]:
+def tags_of(rule: ConstraintRule) -> frozenset[str]:
     """Every tag named in the rule."""
     named: set[str] = set()
     for leaf in leaves(rule):
@@ -73,7 +73,7 @@ def _renamed(tags: tuple[str, ...], rename: Mapping[str, str]) -> tuple[str, ...
     return tuple(rename.get(tag, tag) for tag in tags)
 
 
-def _renamed_rule(rule: Rule, rename: Mapping[str, str]) -> Rule:
+def _renamed_rule(rule: ConstraintRule, rename: Mapping[str, str]) -> ConstraintRule:
     match rule:
         case PlacementConstraint(subject, expression, group):
             inside = _renamed_expression(expression, rename)

@@ -20,10 +20,10 @@ from argosy.model.constraints import (
     AnyOf,
     AnyTags,
     Constraint,
+    ConstraintRule,
     Expression,
     NotTags,
     PlacementConstraint,
-    Rule,
     SpreadConstraint,
     TagConstraint,
 )
@@ -68,14 +68,17 @@ def _inside(place: str, step: str) -> str:
     return f"{place}.{step}" if place else step
 
 
-def _rule(value: object, place: str, depth: int) -> Rule:
+def _rule(value: object, place: str, depth: int) -> ConstraintRule:
     if isinstance(value, str):
         constraint = parse_constraint(value)
         if constraint != Constraint(constraint.rule):
             _refuse("a weight inside a compound constraint", place, "it beside all_of or any_of")
         return constraint.rule
     table = _table(value, place, depth)
-    rules: tuple[tuple[str, Callable[..., Rule]], ...] = (("all_of", AllOf), ("any_of", AnyOf))
+    rules: tuple[tuple[str, Callable[..., ConstraintRule]], ...] = (
+        ("all_of", AllOf),
+        ("any_of", AnyOf),
+    )
     for key, join in rules:
         if key in table:
             _only(table, (key,), place)
@@ -186,7 +189,7 @@ def write_constraint(constraint: Constraint) -> dict[str, Any]:
     return table | ({"hard": True} if constraint.hard else {})
 
 
-def _rule_table(rule: Rule) -> dict[str, Any]:
+def _rule_table(rule: ConstraintRule) -> dict[str, Any]:
     match rule:
         case AllOf(parts):
             return {"all_of": [_rule_table(part) for part in parts]}

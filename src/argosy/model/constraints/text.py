@@ -33,10 +33,10 @@ from argosy.model.constraints import (
     AnyOf,
     AnyTags,
     Constraint,
+    ConstraintRule,
     Expression,
     NotTags,
     PlacementConstraint,
-    Rule,
     SpreadConstraint,
     TagConstraint,
 )
@@ -151,13 +151,13 @@ class _Parser:
         self.depth -= 1
         return part
 
-    def _rule(self) -> Rule:
+    def _rule(self) -> ConstraintRule:
         return self._joined("or", self._both, AnyOf)
 
-    def _both(self) -> Rule:
+    def _both(self) -> ConstraintRule:
         return self._joined("and", self._one, AllOf)
 
-    def _one(self) -> Rule:
+    def _one(self) -> ConstraintRule:
         if self._accept("("):
             rule = self._nested(self._rule)
             self._expect(")", "'and', 'or' or ')'")
@@ -248,7 +248,7 @@ def format_constraint(constraint: Constraint) -> str:
     return text + " hard" if constraint.hard else text
 
 
-def _format_rule(rule: Rule) -> str:
+def _format_rule(rule: ConstraintRule) -> str:
     match rule:
         case PlacementConstraint(subject, expression, group):
             return f"{' & '.join(subject)} -> {_format_expression(expression)} in {group}"

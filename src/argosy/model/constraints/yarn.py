@@ -25,9 +25,9 @@ from argosy.model.constraints import (
     AnyOf,
     AnyTags,
     Constraint,
+    ConstraintRule,
     Expression,
     PlacementConstraint,
-    Rule,
     TagConstraint,
 )
 from argosy.model.constraints.parts import APP, SELF
@@ -86,7 +86,7 @@ def _part(piece: str, start: int, whole: str) -> YarnPart:
     return YarnPart(match[1], int(match[2]), Constraint(rule, hard=True))
 
 
-def _rule(subject: tuple[str, ...], text: str, start: int, whole: str) -> Rule:
+def _rule(subject: tuple[str, ...], text: str, start: int, whole: str) -> ConstraintRule:
     lead = text[:3].upper()
     for word, join in (("AND(", AllOf), ("OR(", AnyOf)):
         if text.upper().startswith(word):
@@ -98,7 +98,7 @@ def _rule(subject: tuple[str, ...], text: str, start: int, whole: str) -> Rule:
             ]
             if len(parts) < 2:
                 _fail(f"one part in {lead}", whole, start, "at least two, parted by ':'")
-            both: Rule = join(tuple(parts))
+            both: ConstraintRule = join(tuple(parts))
             return both
     words = text.split(",")
     kind, scope = words[0].upper(), words[1].upper() if len(words) > 1 else ""
@@ -162,7 +162,7 @@ def _refuse(constraint: Constraint, problem: str, hint: str | None = None) -> No
     raise Untranslatable(f"'{format_constraint(constraint)}': {problem}", hint=hint)
 
 
-def _written(constraint: Constraint, rule: Rule) -> tuple[str, str]:
+def _written(constraint: Constraint, rule: ConstraintRule) -> tuple[str, str]:
     match rule:
         case AllOf(parts) | AnyOf(parts):
             inside = [_written(constraint, part) for part in parts]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from argosy.engines.api import Finishes
 from argosy.measures.measure import summarise
-from argosy.measures.timeline import TaskTimes, task_times
+from argosy.measures.timeline import TaskTimes, Times, task_times
 from argosy.model.tasks import jobs_of
 from argosy.papers.experiment import ExperimentPoint, PointResult
 from argosy.worlds.sim import SimulatedWorld
@@ -19,7 +19,6 @@ _SECOND: Final = 1_000_000
 _FULL: Final = 0.95
 STAGES: Final = ("scheduled", "started", "finished")
 Floats = NDArray[np.float64]
-Times = NDArray[np.int64]
 
 
 def measured(world: SimulatedWorld, point: ExperimentPoint) -> PointResult:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.engines.registry import ENGINES, find_published, forms_named
+from argosy.engines.registry import ENGINES, built_in_forms, find_published
 from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
@@ -100,7 +100,7 @@ def _system(name: str, workload: str) -> tuple[str, dict[str, Any], MachineModel
         engine, settings, machines, schedulers = _SYSTEMS[name]
         return engine, dict(settings), machines, schedulers
     own = f"{name}-{workload}"
-    engine, form = find_published(own if own in forms_named() else name)
+    engine, form = find_published(own if own in built_in_forms() else name)
     return engine, dict(form.settings), form.machines, form.schedulers
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.engines.registry import all_engines
+from argosy.engines.registry import find_engines
 from argosy.measures.measure import summarise
 from argosy.model.random import Random
 from argosy.model.scenario import (
@@ -80,7 +80,7 @@ def run_point(point: ExperimentPoint) -> PointResult:
         clusters.fill(spec, random, scale=cell),
         make_jobs(spec, span, random, rate={"batch": rate}, scale=cell),
     )
-    world = SimulatedWorld(scenario, all_engines(), None, jobs=jobs)
+    world = SimulatedWorld(scenario, find_engines(scenario.engine_names()), None, jobs=jobs)
     world.run()
     if not told["policy"]:
         return PointResult(_measured(world, told))

@@ -19,7 +19,7 @@ from argosy.solvers.flow.problem import FlowProblem
 SAFE: Final = 2**61
 
 
-class Fault(msgspec.Struct, frozen=True):
+class FlowFault(msgspec.Struct, frozen=True):
     """One kind of error, where it is worst, and how often it occurs."""
 
     what: str
@@ -33,12 +33,12 @@ class Fault(msgspec.Struct, frozen=True):
 
 def faults(
     problem: FlowProblem, flows: NDArray[np.int64], prices: NDArray[np.int64]
-) -> list[Fault]:
+) -> list[FlowFault]:
     """Empty if the flow is feasible and the prices prove that its cost is minimal."""
     return [*infeasibilities(problem, flows), *costlier(problem, flows, prices)]
 
 
-def infeasibilities(problem: FlowProblem, flows: NDArray[np.int64]) -> list[Fault]:
+def infeasibilities(problem: FlowProblem, flows: NDArray[np.int64]) -> list[FlowFault]:
     leaving = np.zeros(problem.vertices, np.int64)
     np.add.at(leaving, problem.tails, flows)
     np.subtract.at(leaving, problem.heads, flows)
@@ -51,10 +51,10 @@ def infeasibilities(problem: FlowProblem, flows: NDArray[np.int64]) -> list[Faul
 
 def costlier(
     problem: FlowProblem, flows: NDArray[np.int64], prices: NDArray[np.int64]
-) -> list[Fault]:
+) -> list[FlowFault]:
     """Arcs on which, at these prices, more or less flow would be cheaper."""
     if problem.vertices and int(np.abs(prices).max()) > SAFE:
-        return [Fault("a price out of range", int(np.abs(prices).argmax()), 1)]
+        return [FlowFault("a price out of range", int(np.abs(prices).argmax()), 1)]
     reduced = problem.costs - prices[problem.tails] + prices[problem.heads]
     return [
         *_fault(
@@ -89,6 +89,6 @@ def cost_of(problem: FlowProblem, flows: NDArray[np.int64]) -> int:
     )
 
 
-def _fault(what: str, badness: NDArray[np.int64]) -> list[Fault]:
+def _fault(what: str, badness: NDArray[np.int64]) -> list[FlowFault]:
     count = int((badness > 0).sum())
-    return [Fault(what, int(badness.argmax()), count)] if count else []
+    return [FlowFault(what, int(badness.argmax()), count)] if count else []

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.errors import ArgosyError, excerpt
+from argosy.solvers.flow.arrays import Numbers
 from argosy.solvers.flow.problem import FlowProblem
 
-Numbers = NDArray[np.int64]
-Rows = Iterator[tuple[int, str, list[int]]]
+DimacsRows = Iterator[tuple[int, str, list[int]]]
 
 #: Limits on a problem: anything larger is a typing error rather than a network.
 MOST_VERTICES: Final = 50_000_000
@@ -176,7 +176,7 @@ def read_solution(lines: Iterable[str], instance: FlowInstance, file: str) -> Fl
     )
 
 
-def _rows(lines: Iterable[str], file: str, kinds: dict[str, int]) -> Rows:
+def _rows(lines: Iterable[str], file: str, kinds: dict[str, int]) -> DimacsRows:
     """Line number, kind and numbers of each line that is not a comment."""
     for number, line in enumerate(lines, 1):
         words = line.split()

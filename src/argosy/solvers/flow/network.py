@@ -22,13 +22,11 @@ from argosy._core import FlowRooms as Rooms
 from argosy._core import FlowRoster as Roster
 from argosy._core import FlowStop as Stop
 from argosy.model.budgets import Budget
+from argosy.solvers.flow.arrays import Handles, Numbers
 from argosy.solvers.flow.problem import FlowProblem
 from argosy.solvers.flow.solution import Algorithm, FlowSolution, Heuristics, Status, Way
 
 __all__ = ["FlowNetwork", "Rooms", "Roster", "RosterState", "Stop"]
-
-Handles = NDArray[np.int32]
-Numbers = NDArray[np.int64]
 
 
 class FlowNetwork:
@@ -144,8 +142,7 @@ class FlowNetwork:
         solve with `Status.STOPPED`, and the next solve continues.
         """
         chosen = heuristics or Heuristics()
-        began = -1 if budget is None else budget.elapsed
-        status, winner, scans = self._core.solve(
+        status, winner, scans, took = self._core.solve(
             FlowAlgorithm[Algorithm(algorithm).name],
             warm,
             budget,
@@ -159,7 +156,7 @@ class FlowNetwork:
         return FlowSolution(
             status=found,
             cost=int(self._core.cost()) if found is Status.OPTIMAL else None,
-            seconds=None if budget is None or began < 0 else (budget.elapsed - began) / 1e6,
+            seconds=None if took < 0 else took / 1e6,
             algorithm=Algorithm[winner.name],
             scans=scans,
         )

@@ -11,9 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.solvers.flow.arrays import Numbers
 from argosy.solvers.flow.problem import FlowProblem
-
-Numbers = NDArray[np.int64]
 
 
 class QuincyShape(msgspec.Struct, frozen=True):
@@ -32,7 +31,7 @@ class QuincyShape(msgspec.Struct, frozen=True):
         return round(self.machines * self.slots * self.utilisation)
 
 
-class Tasks(msgspec.Struct, frozen=True):
+class QuincyTasks(msgspec.Struct, frozen=True):
     """Tasks as arcs: each row leads from task number `owners` to vertex `heads`."""
 
     count: int
@@ -80,7 +79,7 @@ class QuincyCluster:
         capacities = [room, slots, slots, unlimited]
         return np.concatenate(tails), np.concatenate(heads), np.concatenate(capacities)
 
-    def draw(self, count: int, running: NDArray[np.bool_]) -> Tasks:
+    def draw(self, count: int, running: NDArray[np.bool_]) -> QuincyTasks:
         """Tasks with input of heavy-tailed size, in blocks on some machines."""
         random, shape = self.random, self.shape
         size = np.minimum(20 * (1 + random.pareto(1.5, count)), 2_000).astype(np.int64)
@@ -109,7 +108,9 @@ class QuincyCluster:
             owners.append(here)
             heads.append(self.first_machine + where)
             costs.append(size[here] // 10)
-        return Tasks(count, np.concatenate(owners), np.concatenate(heads), np.concatenate(costs))
+        return QuincyTasks(
+            count, np.concatenate(owners), np.concatenate(heads), np.concatenate(costs)
+        )
 
     def _places(
         self,

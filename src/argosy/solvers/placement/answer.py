@@ -47,7 +47,7 @@ class Objective(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.placed + self.first
 
 
-Status = Literal["optimal", "feasible", "heuristic"]
+AnswerStatus = Literal["optimal", "feasible", "heuristic"]
 
 
 class Worth(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class PlacementAnswer(msgspec.Struct, frozen=True):
     machines: NDArray[np.int32]
     worth: Worth
     algorithm: str
-    status: Status = "heuristic"
+    status: AnswerStatus = "heuristic"
     #: Upper bound on the value of any answer.
     bound: float = float("inf")
     #: Number of machines that the integer program chose from, if it was solved.

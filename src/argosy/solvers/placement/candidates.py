@@ -20,13 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy._core import Placer
+from argosy.model.transactions import MachineArray
 from argosy.solvers.placement.answer import Objective, PlacementAnswer
 from argosy.solvers.placement.problem import PlacementProblem
 
-Machines = NDArray[np.int32]
 
-
-def undominated(problem: PlacementProblem, objective: Objective) -> Machines:
+def undominated(problem: PlacementProblem, objective: Objective) -> MachineArray:
     cluster = problem.cluster
     there = usable(problem)
     classes = _classes(problem, objective, there)
@@ -53,7 +52,7 @@ def undominated(problem: PlacementProblem, objective: Objective) -> Machines:
     return there[keep]
 
 
-def usable(problem: PlacementProblem) -> Machines:
+def usable(problem: PlacementProblem) -> MachineArray:
     """Machines on which some kind fits."""
     free = problem.cluster.free
     fits = np.zeros(len(free), bool)
@@ -65,7 +64,9 @@ def usable(problem: PlacementProblem) -> Machines:
     return np.flatnonzero(fits).astype(np.int32)
 
 
-def _classes(problem: PlacementProblem, objective: Objective, there: Machines) -> NDArray[np.int64]:
+def _classes(
+    problem: PlacementProblem, objective: Objective, there: MachineArray
+) -> NDArray[np.int64]:
     """A class number per usable machine, equal for machines that are alike."""
     cluster = problem.cluster
     columns: list[NDArray[np.int64]] = [
@@ -118,11 +119,11 @@ def _numbered(columns: Sequence[NDArray[np.int64]], rows: int) -> NDArray[np.int
 
 def chosen(
     problem: PlacementProblem,
-    pool: Machines,
+    pool: MachineArray,
     answers: Sequence[PlacementAnswer],
     limit: int,
     placer: Placer,
-) -> Machines:
+) -> MachineArray:
     """About `limit` machines of the pool at most, including those used in the answers."""
     picked = set(np.concatenate([np.empty(0, np.int32), *(a.machines for a in answers)]).tolist())
     picked |= {kind.origin for kind in problem.kinds if kind.origin >= 0}

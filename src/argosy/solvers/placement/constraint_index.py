@@ -20,8 +20,7 @@ from argosy.model.machines import MACHINE_GROUP
 from argosy.solvers.placement.cluster import ContainerKind, Family, Running
 from argosy.solvers.placement.demands import Demand, Demanders, Tags, demands_of, rarest
 from argosy.solvers.placement.forms import without_choice
-
-Counts = NDArray[np.int32]
+from argosy.solvers.placement.problem import TagCounts
 
 
 class ConstraintIndex:
@@ -49,7 +48,7 @@ class ConstraintIndex:
         self._running: dict[Tags, dict[int, int]] = {}
         self._by_tag: dict[str, set[Tags]] = {}
         #: Running containers with all of certain tags, per machine; only for tags that were asked for.
-        self._counts: dict[Tags, Counts] = {}
+        self._counts: dict[Tags, TagCounts] = {}
         self._counts_by_tag: dict[str, set[Tags]] = {}
 
     def add(self, constraint: Constraint) -> None:
@@ -65,7 +64,7 @@ class ConstraintIndex:
     def stop(self, tags: Tags, machine: int, count: int = 1) -> None:
         self._move(tags, machine, -count)
 
-    def count(self, tags: Tags) -> Counts:
+    def count(self, tags: Tags) -> TagCounts:
         """Number of running containers with all of the tags, per machine."""
         known = self._counts.get(tags)
         if known is None:
@@ -172,7 +171,7 @@ class ConstraintIndex:
 
     def running(self, constraint: Constraint) -> Iterator[Running]:
         """Running containers that the constraint concerns, by kind."""
-        found: dict[Tags, Counts] = {}
+        found: dict[Tags, TagCounts] = {}
         for kind, machine, count in self.concerned(constraint):
             if kind not in found:
                 found[kind] = np.zeros(self.machines, np.int32)

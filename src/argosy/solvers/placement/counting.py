@@ -159,7 +159,7 @@ class Counted:
         picked = []
         for value, cost in enumerate(costs.costs):
             number = self.program.add(
-                0.0 if cost is None else 1.0, cost or 0.0, follows=equals(columns, value)
+                0.0 if cost is None else 1.0, cost or 0.0, derived=equals(columns, value)
             )
             picked.append(number)
         self.program.row(picked, [1.0] * len(picked), 1, 1)
@@ -177,7 +177,7 @@ class Counted:
             if level <= base or level > base + most_new:
                 found[level] = level <= base
             else:
-                found[level] = self.program.add(1, follows=reaches(gamma, level - base))
+                found[level] = self.program.add(1, derived=reaches(gamma, level - base))
                 fresh.append((level, found[level]))
         if fresh:
             # The first level needs everything missing up to it, each later one needs one more.
@@ -228,7 +228,7 @@ class Counted:
             return
         bound = float(each.most + each.running)
         paid = self.program.add(
-            bound, cost, integral=False, follows=pays(each.columns, each.running, allow, False)
+            bound, cost, integral=False, derived=pays(each.columns, each.running, allow, False)
         )
         factors = [-1.0] * len(each.columns) + [bound, 1.0]
         self.program.row([*each.columns, allow, paid], factors, least=each.running)
@@ -256,7 +256,7 @@ class Counted:
             if not levels:
                 continue
             passed_all = [
-                self.program.add(1, follows=reaches(gamma, level - base)) for level in levels
+                self.program.add(1, derived=reaches(gamma, level - base)) for level in levels
             ]
             factors = [1.0] * len(gamma) + [-1.0] * len(passed_all)
             self.program.row([*gamma, *passed_all], factors, most=first - 1 - base)
@@ -275,7 +275,7 @@ class Counted:
         if room < 0:
             self.program.forbid(each.columns)
             return
-        passed = self.program.add(1, follows=reaches(gamma, room + 1))
+        passed = self.program.add(1, derived=reaches(gamma, room + 1))
         factors = [1.0] * len(gamma) + [-float(most_new - room)]
         self.program.row([*gamma, passed], factors, most=room)
         factors = [1.0] * len(each.columns) + [float(each.most)]
@@ -288,7 +288,7 @@ class Counted:
             return
         bound = float(each.most + each.running)
         paid = self.program.add(
-            bound, cost, integral=False, follows=pays(each.columns, each.running, passed, True)
+            bound, cost, integral=False, derived=pays(each.columns, each.running, passed, True)
         )
         factors = [-1.0] * len(each.columns) + [-bound, 1.0]
         self.program.row([*each.columns, passed, paid], factors, least=each.running - bound)
@@ -297,8 +297,8 @@ class Counted:
         """Each unit of the columns' sum beyond `free` costs the next step; steps must not decrease."""
         added = []
         for index, cost in enumerate(costs):
-            follows = beyond(columns, free + index)
-            added.append(self.program.add(1, cost, integral=False, follows=follows))
+            derived = beyond(columns, free + index)
+            added.append(self.program.add(1, cost, integral=False, derived=derived))
         factors = [1.0] * len(columns) + [-1.0] * len(added)
         # A step with negative cost may be used only if the sum reaches it.
         least = free if any(cost < 0 for cost in costs) else -np.inf

@@ -23,19 +23,19 @@ def beyond(columns: list[int], free: int) -> DerivedValue:
 
 
 def pays(columns: list[int], running: int, flag: int, if_set: bool) -> DerivedValue:
-    def follows(values: Values) -> float:
+    def derived(values: Values) -> float:
         pays = (values[flag] > 0.5) == if_set
         return sum(values[c] for c in columns) + running if pays else 0.0
 
-    return follows
+    return derived
 
 
 def exceeds(columns: list[int], requests: list[list[int]], limits: list[int]) -> DerivedValue:
-    def follows(values: Values) -> float:
+    def derived(values: Values) -> float:
         for d, limit in enumerate(limits):
             used = sum(values[c] * r[d] for c, r in zip(columns, requests, strict=True))
             if used > limit + 1e-6:
                 return 1.0
         return 0.0
 
-    return follows
+    return derived

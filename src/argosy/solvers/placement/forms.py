@@ -21,10 +21,10 @@ from argosy.model.constraints import (
     AnyOf,
     AnyTags,
     Constraint,
+    ConstraintRule,
     Expression,
     NotTags,
     PlacementConstraint,
-    Rule,
     SpreadConstraint,
     TagConstraint,
 )
@@ -65,7 +65,7 @@ def without_choice(
     return found if len(alternatives(constraint.rule, everyone)) == 1 else None
 
 
-def alternatives(rule: Rule, tags: frozenset[str]) -> list[tuple[Term, ...]]:
+def alternatives(rule: ConstraintRule, tags: frozenset[str]) -> list[tuple[Term, ...]]:
     """Empty if the rule does not concern a container with these tags."""
     match rule:
         case PlacementConstraint(subject, expression, group):

@@ -102,7 +102,7 @@ class Formulation:
                 continue
             first = self._columns(mine[0])
             count = problem.kinds[mine[0]].count
-            placed = program.add(1, worth, follows=reaches(first, count))
+            placed = program.add(1, worth, derived=reaches(first, count))
             if any(problem.kinds[n].origin >= 0 for n in mine):
                 program.lower[placed] = 1.0
             self.whole.append(placed)
@@ -142,7 +142,7 @@ class Formulation:
             if may_fragment:
                 limits = [r - s for r, s in zip(room, smallest, strict=True)]
                 flag = program.add(
-                    1, cost, follows=exceeds(columns, [asked[k] for k in kinds], limits)
+                    1, cost, derived=exceeds(columns, [asked[k] for k in kinds], limits)
                 )
             for d, unit in enumerate(units):
                 if largest[d] + (smallest[d] if may_fragment else 0) <= room[d]:
@@ -170,7 +170,7 @@ class Formulation:
             if not columns:
                 continue
             if objective.used and is_empty[at]:
-                used = program.add(1, objective.used / containers, follows=reaches(columns, 1))
+                used = program.add(1, objective.used / containers, derived=reaches(columns, 1))
                 program.row([*columns, used], [1.0] * len(columns) + [-float(most)], most=0)
             if objective.load:
                 steps = [objective.load * (shares[at] + rise * j) / containers for j in range(most)]
@@ -245,7 +245,7 @@ class Formulation:
             columns, most = self.columns_in(kinds, where)
             if not columns:
                 continue
-            used = self.program.add(1, follows=reaches(columns, 1))
+            used = self.program.add(1, derived=reaches(columns, 1))
             self.program.row([*columns, used], [1.0] * len(columns) + [-1.0], least=0)
             self.program.row([*columns, used], [1.0] * len(columns) + [-float(most)], most=0)
             found.append(used)

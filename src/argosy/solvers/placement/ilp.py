@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from argosy._core import Placer
+from argosy._core import Placer, spent_share
 from argosy.model.budgets import Budget, WorkBudget
 from argosy.model.random import Random
 from argosy.solvers.placement.answer import Objective, PlacementAnswer, appraise
@@ -86,7 +86,7 @@ def solve(
     for name in _FIRST:
         if best is not None and best.worth.value >= ceiling - _EXACT:
             break
-        if tried and (1 + _LONGER) * within.share > _TRIED:
+        if tried and (1 + _LONGER) * spent_share(within) > _TRIED:
             break
         answer = place(problem, name, random, aim, native, within)
         if answer.worth.is_allowed:
@@ -124,7 +124,7 @@ def _improve(
     is_whole = len(pool) <= most
     used = len(np.unique(best.machines))
     is_too_large = most < _FEWEST or used * len(problem.kinds) > limits.places
-    if (not is_whole and is_too_large) or budget.share > _MADE:
+    if (not is_whole and is_too_large) or spent_share(budget) > _MADE:
         return msgspec.structs.replace(best, status="feasible", bound=ceiling)
     machines = pool if is_whole else chosen(problem, pool, tried, most, native)
     if is_whole:
@@ -132,7 +132,7 @@ def _improve(
 
     def is_late() -> bool:
         budget.charge(len(machines))
-        return budget.share > _MADE
+        return spent_share(budget) > _MADE
 
     try:
         formulation = Formulation(problem, aim, machines, None if is_whole else _DEEPEST, is_late)
@@ -142,11 +142,11 @@ def _improve(
         return msgspec.structs.replace(best, bound=ceiling)
     start = formulation.program.completed(_values(formulation, best))
     is_broken = formulation.program.violates(start)
-    left = _SEARCH * (1 - budget.share)
+    left = _SEARCH * (1 - spent_share(budget))
     if left < _SHORTEST:
         return msgspec.structs.replace(best, status="feasible", bound=ceiling)
     solution = formulation.program.solve(
-        None if is_broken else start, budget, until=budget.share + left, nodes=limits.nodes
+        None if is_broken else start, budget, until=spent_share(budget) + left, nodes=limits.nodes
     )
     bound = ceiling
     if is_whole and np.isfinite(solution.bound):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from argosy._core import Placer
 from argosy.solvers.placement.cluster import ContainerKind, Family, PlacementCluster
 
-Counts = NDArray[np.int32]
+TagCounts = NDArray[np.int32]
 Bits = NDArray[np.uint8]
 
 
@@ -35,9 +35,9 @@ class Item(msgspec.Struct, frozen=True):
     hard: bool
     subject: Bits
     match: Bits
-    gamma: Counts
-    both: Counts
-    other: Counts
+    gamma: TagCounts
+    both: TagCounts
+    other: TagCounts
 
 
 class SpreadRows(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ class SpreadRows(msgspec.Struct, frozen=True):
     weight: float
     hard: bool
     subject: Bits
-    inside: Counts
+    inside: TagCounts
     subjects: int
 
 
@@ -57,7 +57,7 @@ class Counter(msgspec.Struct, frozen=True):
     family: int
     is_spread: bool
     match: Bits
-    count: Counts
+    count: TagCounts
 
 
 class ChoiceAtom(msgspec.Struct, frozen=True):
@@ -81,7 +81,7 @@ class Choice(msgspec.Struct, frozen=True):
     weight: float
     hard: bool
     alternatives: tuple[tuple[tuple[ChoiceTerm, ...], ...], ...]
-    here: tuple[Counts, ...]
+    here: tuple[TagCounts, ...]
 
 
 class PlacementProblem(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from argosy.model.constraints import Constraint, PlacementConstraint
 from argosy.model.constraints.parts import atoms, leaves
 from argosy.model.machines import MACHINE_GROUP
 from argosy.solvers.placement.cluster import ContainerKind, Family, PlacementCluster, Running
-from argosy.solvers.placement.constraint_index import ConstraintIndex, Counts
+from argosy.solvers.placement.constraint_index import ConstraintIndex
 from argosy.solvers.placement.demands import Demand, Demanders, Tags, rarest
 from argosy.solvers.placement.forms import Term, alternatives
 from argosy.solvers.placement.problem import (
@@ -22,6 +22,7 @@ from argosy.solvers.placement.problem import (
     Item,
     PlacementProblem,
     SpreadRows,
+    TagCounts,
 )
 
 
@@ -48,7 +49,7 @@ class ProblemBuilder:
             for tag in kind.tags:
                 self._having.setdefault(tag, []).append(number)
         self._running: list[Running] = []
-        self._empty: dict[int, Counts] = {}
+        self._empty: dict[int, TagCounts] = {}
 
     def problem(self, smallest: Sequence[int] | None) -> PlacementProblem:
         for demand, rule in self.book.touched_by(self.kinds):
@@ -91,7 +92,7 @@ class ProblemBuilder:
             self.families.append(self.book.families[group])
         return number
 
-    def _sum(self, family: int, per_machine: Counts) -> Counts:
+    def _sum(self, family: int, per_machine: TagCounts) -> TagCounts:
         if per_machine.any():
             return self.families[family].sum(per_machine)
         # A new application's own tags are nowhere yet, so most counts are empty.
@@ -100,7 +101,7 @@ class ProblemBuilder:
             empty = self._empty[family] = np.zeros(self.families[family].sets + 1, np.int32)
         return empty
 
-    def _counted(self, tags: Tags) -> Counts:
+    def _counted(self, tags: Tags) -> TagCounts:
         """Running containers and machines with the tags, per machine."""
         total = self.book.count(tags)
         for having, where in self.cluster.static:
@@ -138,7 +139,7 @@ class ProblemBuilder:
             )
 
     def _spread(
-        self, demand: Demand, index: int, concerned: NDArray[np.uint8], here: Counts
+        self, demand: Demand, index: int, concerned: NDArray[np.uint8], here: TagCounts
     ) -> None:
         inside = self._sum(index, self.book.count(demand.counted))[: self.families[index].sets]
         self.spreads.append(

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy._core import seconds_until
 from argosy.model.budgets import Budget
 from argosy.model.errors import MissingExtra
 
@@ -53,7 +54,7 @@ class Program:
         self.cost: list[float] = []
         self.integral: list[bool] = []
         #: For variables that are not free: how the value follows from earlier ones.
-        self.follows: list[tuple[int, Callable[[Values], float]]] = []
+        self.derived: list[tuple[int, Callable[[Values], float]]] = []
         self.rows: list[tuple[list[int], list[float], float, float]] = []
 
     def add(
@@ -62,15 +63,15 @@ class Program:
         cost: float = 0.0,
         *,
         integral: bool = True,
-        follows: Callable[[Values], float] | None = None,
+        derived: Callable[[Values], float] | None = None,
     ) -> int:
         number = len(self.upper)
         self.lower.append(0.0)
         self.upper.append(upper)
         self.cost.append(cost)
         self.integral.append(integral)
-        if follows is not None:
-            self.follows.append((number, follows))
+        if derived is not None:
+            self.derived.append((number, derived))
         return number
 
     def row(
@@ -102,8 +103,8 @@ class Program:
         values: Values = [0.0] * len(self.upper)
         for number, value in start.items():
             values[number] = value
-        for number, follows in self.follows:
-            values[number] = follows(values)
+        for number, derived in self.derived:
+            values[number] = derived(values)
         return np.array(values)
 
     def violates(self, values: NDArray[np.float64]) -> bool:
@@ -145,7 +146,7 @@ class Program:
             for column, value in enumerate(start.tolist()):
                 model.add_hint(column, value)
         solver = core.ModelSolverHelper("scip")
-        seconds = np.inf if budget is None else budget.seconds_until(until)
+        seconds = np.inf if budget is None else seconds_until(budget, until)
         if np.isfinite(seconds):
             solver.set_time_limit_in_seconds(max(_SHORTEST, seconds))
         parameters = _PARAMETERS + f"limits/absgap = {gap}\n"

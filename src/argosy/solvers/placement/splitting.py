@@ -119,7 +119,7 @@ class Split:
             self._charge(options[0], columns, most, most if column is None else 0, hard)
             return
         parts = [
-            program.add(float(most), follows=self._best(options, index, most, column))
+            program.add(float(most), derived=self._best(options, index, most, column))
             for index in range(len(options))
         ]
         factors = [1.0] * len(parts)
@@ -195,10 +195,10 @@ class Split:
     def _best(
         self, options: list[Option], index: int, most: int, column: int | None
     ) -> DerivedValue:
-        def follows(values: Values) -> float:
+        def derived(values: Values) -> float:
             costs = self._costs(options, values)
             if costs.index(min(costs)) != index:
                 return 0.0
             return float(most) if column is None else values[column]
 
-        return follows
+        return derived

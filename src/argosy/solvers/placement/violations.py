@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.model.constraints import Constraint, Rule
+from argosy.model.constraints import Constraint, ConstraintRule
 from argosy.model.constraints.meaning import distance
 from argosy.solvers.placement.forms import Term, alternatives
 from argosy.solvers.placement.placement_state import PlacementState
@@ -31,7 +31,7 @@ class Judge:
     def __init__(self, ledger: PlacementState) -> None:
         self._ledger = ledger
         self._counts: dict[tuple[frozenset[str], str, bool], NDArray[np.int32]] = {}
-        self._ways: dict[tuple[Rule, frozenset[str]], list[tuple[Term, ...]]] = {}
+        self._ways: dict[tuple[ConstraintRule, frozenset[str]], list[tuple[Term, ...]]] = {}
 
     def broken(self, constraints: Sequence[Constraint]) -> Iterator[Broken]:
         for number, constraint in enumerate(constraints):

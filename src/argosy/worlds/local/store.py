@@ -76,7 +76,7 @@ class StoreError(ArgosyError):
         self.is_passing = is_passing
 
 
-class Store:
+class LocalStore:
     """One open database, held by one server at a time."""
 
     def __init__(self, directory: Path) -> None:

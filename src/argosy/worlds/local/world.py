@@ -45,7 +45,7 @@ from argosy.model.transactions import (
 )
 from argosy.worlds.clocks import ClockBudgets
 from argosy.worlds.local.projection import STATES, JobRow, Projection, TaskRow
-from argosy.worlds.local.store import Store
+from argosy.worlds.local.store import LocalStore
 
 #: How long after its death a service starts again; doubles with every death soon after a start.
 FIRST_RESTART: Final = 1_000_000
@@ -66,7 +66,7 @@ _OUTCOMES: Final = {
 }
 
 
-class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
+class LocalCluster(msgspec.Struct, frozen=True, kw_only=True):
     """What a cluster is made with; machines and the fleet can change while it runs."""
 
     name: str = "local"
@@ -171,7 +171,7 @@ class _Unsaved:
     def __init__(self) -> None:
         self.lines = b""
         self.header = b""
-        self.cluster: ClusterSpec | None = None
+        self.cluster: LocalCluster | None = None
         #: Tries that begin: number, job, index, machine and time; and what to start for each.
         self.tries: list[tuple[int, int, int, str, int]] = []
         self.launches: dict[int, tuple[Job, int, Machine]] = {}
@@ -194,12 +194,12 @@ class LocalWorld:
 
     def __init__(
         self,
-        store: Store,
+        store: LocalStore,
         engines: Mapping[str, type[Engine]],
         processes: TryRunner,
         clock: Callable[[], int],
         *,
-        cluster: ClusterSpec | None = None,
+        cluster: LocalCluster | None = None,
         deliberator: Deliberator | None = None,
     ) -> None:
         self.store = store
@@ -226,10 +226,10 @@ class LocalWorld:
         self._begin_life(self._stored_machines(), processes.adopt)
         self.commit()
 
-    def _known_cluster(self, cluster: ClusterSpec | None) -> ClusterSpec:
+    def _known_cluster(self, cluster: LocalCluster | None) -> LocalCluster:
         stored = self.store.meta(_CLUSTER)
         if stored is not None:
-            return msgspec.json.decode(stored, type=ClusterSpec)
+            return msgspec.json.decode(stored, type=LocalCluster)
         if cluster is None:
             raise ModelError("a new cluster needs machines and a fleet")
         with self.store.turn() as turn:

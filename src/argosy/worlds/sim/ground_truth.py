@@ -40,7 +40,8 @@ class GroundTruth:
             self.common = times
 
     def fill(self, tasks: TaskArray, times: NDArray[np.int64]) -> None:
-        """Writes the running times of `tasks`, all of this job."""
+        """Writes the running times of `tasks`, all of this job. Tasks of which nothing is known, because
+        a user added them, run as long as the last one that is known."""
         if self.common is not None:
             times[:] = self.common
             return
@@ -48,6 +49,8 @@ class GroundTruth:
         for start, end, of_group in self._groups:
             mine = (indices >= start) & (indices < end)
             times[mine] = of_group if isinstance(of_group, int) else of_group[indices[mine] - start]
+        _, end, last = self._groups[-1]
+        times[indices >= end] = last if isinstance(last, int) else last[-1]
 
 
 class SimulatedMachines:

@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argosy.cell import View
 from argosy.engines.families.flow.policy import NewGroup, Preferences
 from argosy.model.jobs import Job
 from argosy.model.transactions import TaskArray
+from argosy.solvers.flow.arrays import Numbers
 
 if TYPE_CHECKING:
     from argosy.engines.families.flow.graph import Graph
 
-Numbers = NDArray[np.int64]
 Submission = tuple[Job, int, TaskArray]
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import msgspec
 
-from argosy.engines.families.flow.extraction import Numbers, Placements, Rows
+from argosy.engines.families.flow.extraction import Placements, Rows
 from argosy.engines.families.flow.graph import Graph
+from argosy.solvers.flow.arrays import Numbers
 
 
 class FlowPlan(msgspec.Struct, frozen=True):

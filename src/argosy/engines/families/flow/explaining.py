@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from argosy.cell import Rule, View
 from argosy.cell.bitmaps import to_bitmap
@@ -23,8 +22,7 @@ from argosy.engines.families.flow.tasks import PENDING
 from argosy.model.effects import Explain
 from argosy.model.explanations import Explanation
 from argosy.model.random import Random
-
-Numbers = NDArray[np.int64]
+from argosy.solvers.flow.arrays import Numbers
 
 
 class Explainer:

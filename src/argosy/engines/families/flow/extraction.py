@@ -8,10 +8,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.solvers.flow.arrays import Numbers
+
 if TYPE_CHECKING:
     from argosy.engines.families.flow.graph import Graph
 
-Numbers = NDArray[np.int64]
 Rows = NDArray[np.int64]
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argosy.cell import View
 from argosy.engines.families.flow.adding import Submission, add_jobs
@@ -22,13 +21,12 @@ from argosy.engines.families.flow.pools import LARGEST_COST, PLENTY, Pools
 from argosy.engines.families.flow.rooms import set_rooms
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.statistics import ClusterStatistics
-from argosy.engines.families.flow.tasks import Columns, Jobs, OwnArcs
+from argosy.engines.families.flow.tasks import Jobs, OwnArcs, RosterColumns
 from argosy.model.errors import ModelError
 from argosy.model.jobs import Job
 from argosy.model.transactions import TaskArray
 from argosy.solvers.flow import FlowNetwork, FlowSolution, Rooms
-
-Numbers = NDArray[np.int64]
+from argosy.solvers.flow.arrays import Numbers
 
 
 class Graph:
@@ -51,9 +49,9 @@ class Graph:
         self.pools = Pools(
             self.network, self.roster, self.cluster, view, has_racks=self.policy.has_racks
         )
-        self.tasks = Columns(self.roster.tasks)
-        self.classes = Columns(self.roster.classes)
-        self.runs = Columns(self.roster.runs)
+        self.tasks = RosterColumns(self.roster.tasks)
+        self.classes = RosterColumns(self.roster.classes)
+        self.runs = RosterColumns(self.roster.runs)
         self.jobs = Jobs(self.roster)
         self.preferences = OwnArcs(self.roster)
         #: Gangs with tasks that are not over; gangs left out of this round because not all of their

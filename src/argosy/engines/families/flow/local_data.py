@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from argosy.engines.families.flow.settings import DataSettings
 from argosy.model.transactions import TaskArray
 from argosy.model.units import MICROS_PER_SECOND
-
-Numbers = NDArray[np.int64]
+from argosy.solvers.flow.arrays import Numbers
 
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 _FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
@@ -33,7 +32,7 @@ def scramble(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-class Input(msgspec.Struct, frozen=True):
+class StoredInput(msgspec.Struct, frozen=True):
     """The input of tasks: its total size, and how much of it is where, in rows sorted by task."""
 
     bytes: Numbers
@@ -57,7 +56,7 @@ class LocalData:
         self._sizes = np.bincount(racks)
         self._starts = np.cumsum(self._sizes) - self._sizes
 
-    def of(self, tasks: TaskArray, expected: int | Numbers) -> Input:
+    def of(self, tasks: TaskArray, expected: int | Numbers) -> StoredInput:
         """The input of tasks with this expected running time, in microseconds; one value for all or one
         each."""
         settings, count = self._settings, len(tasks)
@@ -79,7 +78,7 @@ class LocalData:
         rows = np.repeat(np.arange(len(task)), places.shape[1])
         machine_tasks, machines, machine_blocks = _counted(task, rows, places.ravel())
         rack_tasks, racks, rack_blocks = _counted(task, rows, self._racks[places.ravel()])
-        return Input(
+        return StoredInput(
             size,
             blocks,
             machine_tasks,

@@ -23,8 +23,7 @@ from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.statistics import ClusterStatistics
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.transactions import TaskArray
-
-Numbers = NDArray[np.int64]
+from argosy.solvers.flow.arrays import Numbers
 
 
 class NewGroup(msgspec.Struct, frozen=True, gc=False):

@@ -19,8 +19,8 @@ from argosy.engines.families.flow.cluster import MachineVertices
 from argosy.engines.families.flow.policy import ArcCosts
 from argosy.model.resources import Resources
 from argosy.solvers.flow import FlowNetwork, Roster
+from argosy.solvers.flow.arrays import Numbers
 
-Numbers = NDArray[np.int64]
 PoolKey = tuple[tuple[int, ...], tuple[tuple[str, str], ...]]
 NO_ARC: Final = -1
 #: Larger than any flow.

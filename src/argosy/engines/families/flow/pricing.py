@@ -13,13 +13,12 @@ from typing import Final
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from argosy.engines.families.flow.graph import Graph
 from argosy.engines.families.flow.pools import NO_ARC
 from argosy.model.explanations import Explanation, Price
+from argosy.solvers.flow.arrays import Numbers
 
-Numbers = NDArray[np.int64]
 #: Unreachable.
 FAR: Final = 2**50
 RULE: Final = "cheapest flow"

@@ -8,11 +8,11 @@ import msgspec
 from msgspec import Meta
 
 from argosy.engines.api import Settings
+from argosy.model.resources import Share
 from argosy.model.units import Micros
 from argosy.solvers.flow import Algorithm
 
 Cost = Annotated[int, Meta(ge=0, le=1_000_000)]
-Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 class DataSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-Numbers = NDArray[np.int64]
+from argosy.solvers.flow.arrays import Numbers
 
 
 class ClusterStatistics(msgspec.Struct, frozen=True):

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from argosy.model.jobs import Job
 from argosy.solvers.flow import Roster, RosterState
-
-Numbers = NDArray[np.int64]
+from argosy.solvers.flow.arrays import Numbers
 
 #: Plain integers, for comparison with whole columns.
 PENDING: Final = int(RosterState.PENDING)
@@ -20,7 +19,7 @@ RUNNING: Final = int(RosterState.RUNNING)
 NOWHERE: Final = -1
 
 
-class Columns:
+class RosterColumns:
     """Columns of the roster by name: read-only, and valid until the roster changes."""
 
     def __init__(self, read: Callable[[str], Numbers]) -> None:

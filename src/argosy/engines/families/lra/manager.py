@@ -19,9 +19,9 @@ from argosy.model.constraints import (
     AnyOf,
     AnyTags,
     Constraint,
+    ConstraintRule,
     Expression,
     PlacementConstraint,
-    Rule,
     TagConstraint,
 )
 from argosy.model.constraints.lint import Surroundings, unsound
@@ -106,7 +106,7 @@ class ConstraintManager:
     def _overridden(self, constraint: Constraint) -> Constraint:
         return msgspec.structs.replace(constraint, rule=self._rule(constraint.rule))
 
-    def _rule(self, rule: Rule) -> Rule:
+    def _rule(self, rule: ConstraintRule) -> ConstraintRule:
         match rule:
             case AllOf(parts):
                 return AllOf(tuple(map(self._rule, parts)))
@@ -141,7 +141,7 @@ def operator_mismatch(constraints: Sequence[Constraint], facts: RunFacts) -> Set
     return SettingMismatch(("operator", index), f"'{format_constraint(constraints[index])}': {why}")
 
 
-def _bounds(rule: Rule) -> Iterator[tuple[tuple[str, ...], TagConstraint, str]]:
+def _bounds(rule: ConstraintRule) -> Iterator[tuple[tuple[str, ...], TagConstraint, str]]:
     """Subject, tag constraint and group of everything that must hold unconditionally."""
     match rule:
         case AllOf(parts):

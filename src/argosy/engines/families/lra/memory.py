@@ -19,8 +19,7 @@ from argosy.engines.families.lra.manager import ConstraintManager, Sight
 from argosy.model.constraints import Constraint
 from argosy.model.errors import ModelError
 from argosy.solvers.placement import PlacementAnswer, PlacementProblem, PlacementState
-
-Tags = frozenset[str]
+from argosy.solvers.placement.demands import Tags
 
 
 class Memory:

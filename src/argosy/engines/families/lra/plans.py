@@ -162,13 +162,13 @@ class _Rows:
 
 
 #: An algorithm, with no state kept between problems.
-Algorithm = Callable[[PlacementProblem, Random, Budget], PlacementAnswer]
+PlacementAlgorithm = Callable[[PlacementProblem, Random, Budget], PlacementAnswer]
 
 
 class Planner:
     """Makes plans for batches. It has no state, so `decide` may run in the background."""
 
-    def __init__(self, settings: LraSettings, algorithm: Algorithm) -> None:
+    def __init__(self, settings: LraSettings, algorithm: PlacementAlgorithm) -> None:
         self._settings = settings
         self._algorithm = algorithm
         self.objective = settings.objective

@@ -18,10 +18,10 @@ from argosy.model.constraints import (
     AllOf,
     AllTags,
     Constraint,
+    ConstraintRule,
     Expression,
     NotTags,
     PlacementConstraint,
-    Rule,
     TagConstraint,
 )
 from argosy.model.constraints.meaning import negated
@@ -68,7 +68,7 @@ def _seen(constraint: Constraint, atom: _Atom) -> Constraint | None:
     return None if rule is None else msgspec.structs.replace(constraint, rule=rule)
 
 
-def _rule(rule: Rule, atom: _Atom) -> Rule | None:
+def _rule(rule: ConstraintRule, atom: _Atom) -> ConstraintRule | None:
     match rule:
         case PlacementConstraint(subject, expression, group):
             inside = _expression(expression, atom)

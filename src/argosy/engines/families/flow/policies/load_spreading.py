@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argosy.engines.families.flow.policy import ArcCosts, NewGroup, Wishes, plain_wishes
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.statistics import ClusterStatistics
-
-Numbers = NDArray[np.int64]
+from argosy.solvers.flow.arrays import Numbers
 
 
 class LoadSpreading:

@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argosy.engines.families.flow.policy import ArcCosts, NewGroup, Wishes, plain_wishes
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.statistics import ClusterStatistics
+from argosy.solvers.flow.arrays import Numbers
 
-Numbers = NDArray[np.int64]
 _FULL: Final = 1_000
 
 

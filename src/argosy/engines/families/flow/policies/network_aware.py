@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argosy.engines.families.flow.policy import ArcCosts, NewGroup, Wishes, plain_wishes
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.statistics import ClusterStatistics
 from argosy.model.errors import ModelError
+from argosy.solvers.flow.arrays import Numbers
 
-Numbers = NDArray[np.int64]
 _FULL = 1_000
 
 

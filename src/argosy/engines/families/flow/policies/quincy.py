@@ -16,7 +16,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from argosy.engines.families.flow.cluster import MachineVertices
-from argosy.engines.families.flow.local_data import Input, LocalData
+from argosy.engines.families.flow.local_data import LocalData, StoredInput
 from argosy.engines.families.flow.policy import (
     ArcCosts,
     NewGroup,
@@ -27,8 +27,8 @@ from argosy.engines.families.flow.policy import (
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.statistics import ClusterStatistics
 from argosy.model.jobs import BATCH
+from argosy.solvers.flow.arrays import Numbers
 
-Numbers = NDArray[np.int64]
 _GIB = 2**30
 
 
@@ -67,7 +67,7 @@ class QuincyPolicy:
             plain, each=each, preferences=structs.replace(near, tasks=which[near.tasks])
         )
 
-    def _preferences(self, found: Input) -> Preferences:
+    def _preferences(self, found: StoredInput) -> Preferences:
         data = self._settings.data
         tasks, machines, here = _largest(
             found.machine_tasks,

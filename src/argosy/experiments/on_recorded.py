@@ -1,0 +1,37 @@
+"""Other engines on the jobs of a recorded run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from argosy.engines.api import Engine
+from argosy.engines.registry import find_engines
+from argosy.experiments.execute import execute
+from argosy.model.scenario import Scenario
+from argosy.records.summary import Summary
+from argosy.scenarios.missing_extras import unmet
+from argosy.scenarios.variants import with_engine
+
+#: The label of the recorded run among the engines.
+RECORDED: Final = "recorded"
+
+
+class RecordedTrial(NamedTuple):
+    """One engine's run on recorded jobs, and the demands that it ignores, one sentence each."""
+
+    summary: Summary
+    notes: tuple[str, ...]
+
+
+def try_engine(
+    scenario: Scenario,
+    engine: str,
+    *,
+    progress: Callable[[float], None] | None = None,
+    also: Mapping[str, type[Engine]] | None = None,
+) -> RecordedTrial:
+    """Runs `engine` on a scenario made by `observed_scenario`. Nothing is saved."""
+    changed = with_engine(scenario, engine, also)
+    notes = unmet(changed, find_engines(changed.engine_names(), also))
+    return RecordedTrial(execute(changed, None, progress=progress, also=also), tuple(notes))

@@ -1,0 +1,104 @@
+"""A journal that was changed by hand: an error that names the line, from every command that reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy import cli
+from argosy.experiments.execute import execute
+from argosy.model.scenario import MachineDrain, SchedulerCrash
+from argosy.records import directory
+from argosy.testing.builders import SECOND, job, scenario
+
+SPEC = scenario(
+    "yaq-d",
+    [job("a", 3, seconds=10), job("b", 1, seconds=None, submit=1)],
+    replicas=2,
+    horizon=60 * SECOND,
+    faults=(
+        MachineDrain(at=2 * SECOND, machine="m3"),
+        SchedulerCrash(at=3 * SECOND, scheduler="s-1", down=SECOND),
+    ),
+)
+COMMANDS = {
+    "summary": ["summary"],
+    "audit": ["audit", "--run"],
+    "another engine": ["replay", "--engine", "omega"],
+}
+Damage = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    path = tmp_path_factory.mktemp("kept") / "run"
+    execute(SPEC, path)
+    return (path / directory.JOURNAL).read_bytes().splitlines(keepends=True)
+
+
+@pytest.fixture
+def damaged(lines: list[bytes], tmp_path: Path) -> Callable[..., tuple[Path, int]]:
+    def damage(what: str, **changes: Any) -> tuple[Path, int]:
+        """The journal with these changes in its first line of this kind, and that line's number."""
+        number = next(n for n, line in enumerate(lines) if line.startswith(b'{"what":"%b"' % what))
+        changed = json.dumps(json.loads(lines[number]) | changes, separators=(",", ":"))
+        path = tmp_path / "changed.jsonl"
+        path.write_bytes(
+            b"".join([*lines[:number], changed.encode() + b"\n", *lines[number + 1 :]])
+        )
+        return path, number + 1
+
+    return lambda what, **changes: damage(what.encode(), **changes)  # type: ignore[arg-type]
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    with pytest.raises(SystemExit) as stop:
+        cli.main([str(argument) for argument in arguments])
+    assert stop.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("what", "changes", "says"),
+    [
+        ("enqueued", {"machines": [0, 1, 800]}, "machine 800; expected a number below 8"),
+        ("enqueued", {"machines": [-7, 1, 2]}, "machine -7; expected a number below 8"),
+        ("enqueued", {"machines": [0, 1]}, "2 machines; expected 3, one per task"),
+        ("enqueued", {"indices": [-1, 0, 1]}, "task index -1; expected 0 to 2^32 - 1"),
+        ("enqueued", {"job": "nobody"}, "job 'nobody'; expected one that was submitted"),
+        ("enqueued", {"scheduler": "nobody"}, "scheduler 'nobody'; expected s-0, s-1"),
+        ("submitted", {"number": 7}, "job number 7; expected 0"),
+        ("started", {"tasks": [2**40]}, f"task number {2**40}; expected a task of a job"),
+        ("ended", {"tasks": [-1]}, "task number -1; expected a task of a job"),
+        ("ended", {"at": 2**60}, f"time {2**60}; expected "),
+        ("machine", {"change": {"type": "DrainMachine", "machine": 90}}, "machine 90; expected"),
+        ("crashed", {"scheduler": "nobody"}, "scheduler 'nobody'; expected s-0, s-1"),
+        ("restarted", {"scheduler": "nobody"}, "scheduler 'nobody'; expected s-0, s-1"),
+    ],
+)
+def test_the_line_that_contradicts_the_others_is_named(
+    damaged: Callable[..., tuple[Path, int]],
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    what: str,
+    changes: dict[str, Any],
+    says: str,
+) -> None:
+    path, line = damaged(what, **changes)
+    told = complaint(capsys, *COMMANDS[command], path)
+    assert told.startswith("argosy: error[run-directory]: ")
+    assert f"changed.jsonl:{line}: {says}" in told
+
+
+@pytest.mark.parametrize("command", ["why", "story"])
+def test_answers_about_a_task_name_the_line_too(
+    damaged: Callable[..., tuple[Path, int]], capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    path, line = damaged("started", machines=[])
+    told = complaint(capsys, command, "a/0", "--run", path)
+    assert f"changed.jsonl:{line}: 0 machines; expected " in told
