@@ -142,7 +142,7 @@ def test_the_story_tells_of_claims_that_were_not_accepted() -> None:
     run: Any = JournalAlone(bench.replay())
     answers = TaskAnswers(run, "web/0")
     assert [line.text for line in answers.story()] == [
-        "submitted with 1 tasks, goes to s",
+        "submitted with 1 task, goes to s",
         "placed on m0 by s, if it is confirmed",
         "starts on m0",
         "not confirmed",
