@@ -50,16 +50,23 @@ environment = { LANG = "C", DEBUG = "" }
 working_directory = "/srv"
 stdin = "one line\\n"
 image = "registry/web:3"
+timeout = "1h"
+grace = "2s"
+output_limit = 1000
 retries = 4
+backoff = "3s"
 """
     [group] = read(with_keys(keys)).jobs[0].groups
-    assert group.retries == 4
+    assert (group.retries, group.backoff) == (4, 3_000_000)
     assert group.execution == Execution(
         command=("serve", "--port", "80"),
         environment={"LANG": "C", "DEBUG": ""},
         working_directory="/srv",
         stdin="one line\n",
         image="registry/web:3",
+        timeout=3_600_000_000,
+        grace=2_000_000,
+        output_limit=1_000,
     )
 
 

@@ -39,6 +39,9 @@ MOST_JOBS: Final = 2**31 - 1
 MOST_TASKS: Final = 2**24
 MOST_RETRIES: Final = 1_000_000
 LONGEST_BACKOFF: Final = 300_000_000
+#: Defaults of executions, in microseconds and bytes.
+GRACE: Final = 10_000_000
+OUTPUT_LIMIT: Final = 64 * 2**20
 #: Precedence is a 16-bit number in the native columns.
 PRECEDENCE_RANGE: Final = (-32_768, 32_767)
 
@@ -81,9 +84,9 @@ class Execution(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     #: A try that runs longer is stopped, and has failed; 0 means no limit.
     timeout: Time = 0
     #: From being asked to stop until being killed.
-    grace: Time = 10_000_000
+    grace: Time = GRACE
     #: Bytes kept of each of standard output and standard error; the oldest go first.
-    output_limit: int = 64 * 2**20
+    output_limit: int = OUTPUT_LIMIT
 
     def __post_init__(self) -> None:
         if not self.command and not self.image:
@@ -92,6 +95,12 @@ class Execution(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             )
         if self.command and not self.command[0]:
             raise ModelError("a command without a name", field="command", expected="a program")
+        if self.output_limit < 1:
+            raise ModelError(
+                f"an output limit of {self.output_limit}",
+                field="output_limit",
+                expected="at least 1 byte",
+            )
         for name in self.environment:
             if not name or "=" in name:
                 raise ModelError(

@@ -13,7 +13,7 @@ import msgspec
 from argosy.model.constraints import NAME, RESERVED, Constraint
 from argosy.model.constraints.text import format_constraint
 from argosy.model.errors import ModelError, excerpt
-from argosy.model.jobs import BATCH, Execution, TaskGroup
+from argosy.model.jobs import BATCH, GRACE, OUTPUT_LIMIT, Execution, TaskGroup
 from argosy.model.resources import Resources
 from argosy.model.truth import (
     GroupTruth,
@@ -52,11 +52,16 @@ class TaskGroupTable(msgspec.Struct, frozen=True, kw_only=True):
     prefers: dict[str, str] = {}
     phases: tuple[PhaseTable, ...] = ()
     retries: int = 0
+    backoff: Time = 0
     command: CommandLine | None = None
     environment: dict[str, str] = {}
     working_directory: str = ""
     stdin: str = ""
     image: str = ""
+    timeout: Time = 0
+    grace: Time = GRACE
+    #: In bytes.
+    output_limit: int = OUTPUT_LIMIT
 
     def __post_init__(self) -> None:
         if self.phases and (self.duration is not None or self.durations is not None):
@@ -82,6 +87,7 @@ class TaskGroupTable(msgspec.Struct, frozen=True, kw_only=True):
             "requires": self.requires,
             "prefers": self.prefers,
             "retries": self.retries,
+            "backoff": self.backoff,
             "execution": self.execution(),
         }
         if self.phases:
@@ -106,6 +112,9 @@ class TaskGroupTable(msgspec.Struct, frozen=True, kw_only=True):
             working_directory=self.working_directory,
             stdin=self.stdin,
             image=self.image,
+            timeout=self.timeout,
+            grace=self.grace,
+            output_limit=self.output_limit,
         )
 
 
@@ -223,6 +232,8 @@ def _group_table(group: TaskGroup, truth: GroupTruth) -> dict[str, Any]:
         table["prefers"] = group.prefers
     if group.retries:
         table["retries"] = group.retries
+    if group.backoff:
+        table["backoff"] = group.backoff
     if group.execution is not None:
         table |= _execution_table(group.execution)
     return table
@@ -230,4 +241,5 @@ def _group_table(group: TaskGroup, truth: GroupTruth) -> dict[str, Any]:
 
 def _execution_table(execution: Execution) -> dict[str, Any]:
     table = {name: getattr(execution, name) for name in execution.__struct_fields__}
-    return {name: value for name, value in table.items() if value}
+    usual = {"grace": GRACE, "output_limit": OUTPUT_LIMIT}
+    return {name: value for name, value in table.items() if value != usual.get(name, type(value)())}

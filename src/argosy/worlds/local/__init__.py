@@ -5,6 +5,10 @@ its outputs, cleans up after it and records its end in the directory of the try.
 server, and another server can adopt it. `docs/design/0023-task-supervisors.md` describes the
 files.
 
+    world       drives a host in turns: write, then act
+    store       the database
+    projection  the state of jobs and tasks, from the journal
+    runner      runs tries, each under a supervisor
     spec        what to run
     launcher    starts supervisors
     supervised  a try: its status, stop, kill; adopted from its directory
