@@ -23,10 +23,10 @@ from argosy.engines.firmament import Firmament, FirmamentSettings
 from argosy.host.records import PlacedRecord
 from argosy.host.runtime import build_cell
 from argosy.host.setup import HostSetup
-from argosy.model.effects import Commit, Effect, Think
+from argosy.model.effects import Commit, Deliberate, Effect
 from argosy.model.events import (
     Committed,
-    DecisionDue,
+    Deliberated,
     Event,
     JobSubmitted,
     MachineJoined,
@@ -343,14 +343,15 @@ class Rounds:
         self.cell = build_cell(HostSetup.of(scenario("firmament", [], cell=cell(machines))))
         self.engine = Firmament(FirmamentSettings(), Context("s", (), Random(1)))
 
-    def begin(self, event: Event) -> int:
-        """The token of the round that the event begins."""
-        (thinking,) = self.engine.handle(event, self.cell, 0)
-        assert isinstance(thinking, Think)
-        return thinking.token
+    def begin(self, event: Event) -> Deliberate:
+        """What the round that the event begins is to decide."""
+        (asked,) = self.engine.handle(event, self.cell, 0)
+        assert isinstance(asked, Deliberate)
+        return asked
 
-    def decide(self, token: int) -> Commit | None:
-        effects = self.engine.handle(DecisionDue(token), self.cell, 0)
+    def decide(self, asked: Deliberate) -> Commit | None:
+        decision = self.engine.deliberate_in_place(asked.question)
+        effects = self.engine.handle(Deliberated(asked.token, decision), self.cell, 0)
         return next((effect for effect in effects if isinstance(effect, Commit)), None)
 
     def commit(self, effect: Commit) -> None:
