@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from argosy._core import NEVER
 from argosy.cell import Cell
 from argosy.engines.api import Context
 from argosy.engines.eagle import Eagle
@@ -59,7 +60,8 @@ def placed(
     (effect,) = engine.handle(JobSubmitted(submission.job, number, tasks), cell, 0)
     if isinstance(effect, AskQueues):
         told = [np.array(x or [0] * cell.machines, np.int64) for x in (lengths, waits)]
-        (effect,) = engine.handle(QueuesReported(effect.token, *told), cell, 0)
+        room = np.full(cell.machines, NEVER, np.int64)
+        (effect,) = engine.handle(QueuesReported(effect.token, *told, room), cell, 0)
     return effect
 
 
