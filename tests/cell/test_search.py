@@ -198,13 +198,14 @@ def test_a_search_that_fails_names_the_nearest_miss_and_a_remedy() -> None:
     )
 
 
-def test_the_nearest_miss_is_where_room_could_be_made() -> None:
-    cell = cell_of((2_000, 2**30), (8_000, 2**30))
+@pytest.mark.parametrize("large", [0, 1])
+def test_the_nearest_miss_is_where_room_could_be_made(large: int) -> None:
+    cell = cell_of(*((8_000 if at == large else 2_000, 2**30) for at in range(2)))
     filler = cell.shape(Resources(8_000, 0))
     commit(cell, cell.find(filler, 1, Rule.FIRST, Random(1)), filler, 0)
     explanation = cell.find(cell.shape(Resources(2_500, 0)), 1, Rule.BEST, Random(1)).explanation()
     assert explanation.nearest_miss is not None
-    assert (explanation.nearest_miss.machine, explanation.nearest_miss.lacking) == (1, 2_500)
+    assert (explanation.nearest_miss.machine, explanation.nearest_miss.lacking) == (large, 2_500)
     assert explanation.remedy.startswith("free 2.5 cores")
 
 

@@ -65,6 +65,15 @@ def test_a_small_gang_goes_where_a_large_one_does_not_fit() -> None:
     assert -1 not in bench.where(small)
 
 
+def test_of_two_gangs_whose_waiting_costs_the_same_the_one_of_higher_precedence_is_placed() -> None:
+    bench = Bench(cell(2), policy="load-spreading", per_precedence=0)
+    older = bench.add(job("older", 3, cpu=2_000, gang=True))
+    higher = bench.add(job("higher", 6, precedence=5, gang=True))
+    bench.round()
+    assert bench.where(older) == [-1] * 3
+    assert -1 not in bench.where(higher)
+
+
 @pytest.mark.parametrize("policy", ["load-spreading", "quincy", "multi-dimensional"])
 @settings(max_examples=25)
 @given(data=st.data())

@@ -326,6 +326,14 @@ def test_ends_alone_begin_a_round_only_where_tasks_may_move(reschedule: bool) ->
     assert sorted(set(Counting.begun)) == ([0, 5, 10, 15, 30] if reschedule else [0, 30])
 
 
+def test_without_rescheduling_a_waiting_task_gets_the_room_of_one_that_ends() -> None:
+    jobs = [job("first", 1, cpu=4_000, seconds=5), job("next", 1, cpu=4_000, submit=1)]
+    settings = {"reschedule": False, "retry": 600 * SECOND}
+    spec = scenario("firmament", jobs, replicas=1, cell=cell(1), settings=settings)
+    [placed] = ConformanceRun(Firmament, spec).of(PlacedRecord, "next")
+    assert placed.at // SECOND == 5
+
+
 def test_who_was_kept_out_by_the_budget_is_let_in_after_a_while_though_nothing_changed() -> None:
     """One preemption a round: the second place is refused, and tried again when the timer fires."""
     jobs = [

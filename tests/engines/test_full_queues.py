@@ -9,9 +9,15 @@ import numpy as np
 import pytest
 from scripted_engine import finish_order
 
+from argosy.engines.api import Context
 from argosy.engines.registry import ENGINES
 from argosy.engines.shared.backlog import with_room
 from argosy.host.records import ExplainedRecord, LostRecord
+from argosy.host.runtime import build_cell
+from argosy.host.scheduler import make_settings
+from argosy.host.setup import HostSetup
+from argosy.model.effects import AskQueues, Enqueue, Explain
+from argosy.model.events import JobSubmitted, QueuesReported, TasksLost
 from argosy.model.explanations import Refusal, Why
 from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Machine
@@ -25,6 +31,7 @@ from argosy.model.scenario import (
     Scenario,
     SchedulerCrash,
 )
+from argosy.model.tasks import first_tasks
 from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun, World
@@ -173,6 +180,25 @@ def test_tasks_that_wait_for_room_are_served_in_order_of_arrival(engine: str) ->
     jobs = [whole(f"j{i}", 2, 60, submit=i) for i in range(5)]
     world = ConformanceRun(ENGINES[engine], limited(engine, {}, jobs, 1)).world
     assert finish_order(world) == [f"j{i}" for i in range(5) for _ in range(2)]
+
+
+@pytest.mark.parametrize("engine", ["yaq-c", "yaq-d"])
+def test_a_new_job_waits_behind_tasks_of_its_kind_though_a_queue_has_room(engine: str) -> None:
+    """Its report is from just before the answer that those who wait have asked for."""
+    made = ENGINES[engine](make_settings(ENGINES[engine], {}), Context("s", (), Random(1)))
+    view = build_cell(HostSetup.of(scenario(engine, [], cell=cell(2)))).view()
+    first, late = whole("first", 1, 1).job, whole("late", 1, 1).job
+    tasks, nothing, room = first_tasks(0, 1), np.zeros(2, np.int64), np.array([0, 1])
+    back = TasksLost(first, 0, tasks, np.array([0], np.int32), Why.QUEUE_FULL)
+    [asked] = [x for x in made.handle(back, view, 0) if isinstance(x, AskQueues)]
+    [question] = made.handle(JobSubmitted(late, 1, first_tasks(1, 1)), view, 0)
+    assert isinstance(question, AskQueues)
+    report = QueuesReported(question.token, nothing, nothing, room.copy())
+    [explained] = made.handle(report, view, 0)
+    assert isinstance(explained, Explain)
+    report = QueuesReported(asked.token, nothing, nothing, room.copy())
+    [sent] = [x for x in made.handle(report, view, 0) if isinstance(x, Enqueue)]
+    assert sent.tasks.tolist() == tasks.tolist()
 
 
 def test_places_with_room_are_taken_by_the_smallest_wait() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from argosy.engines.kube.room import Room
 from argosy.engines.omega import Omega
 from argosy.host.records import (
     AbandonedRecord,
+    AttemptRecord,
     ExplainedRecord,
     LostRecord,
     PlacedRecord,
@@ -33,6 +35,7 @@ from argosy.model.scenario import (
     MachineCrash,
     MachineResize,
     Network,
+    SchedulerLimits,
     Takes,
 )
 from argosy.model.truth import SimulatedJob
@@ -165,6 +168,18 @@ def test_two_schedulers_that_want_one_machine_try_again_at_once() -> None:
     trial.require_all_finished()
     assert len(trial.of(RefusedRecord)) == 1
     assert max(placed_at(trial, "j0") + placed_at(trial, "j1")) == pytest.approx(0.010)
+
+
+def test_a_task_beyond_the_limit_of_jobs_waits_before_it_is_tried_again() -> None:
+    jobs = [job("runs", seconds=None), job("more", submit=1)]
+    settings = {"retry": 5 * SECOND, "attempts": 3}
+    spec = scenario("kube", jobs, replicas=1, settings=settings, horizon=60 * SECOND)
+    entry = structs.replace(spec.fleet[0], limits=SchedulerLimits(jobs=1))
+    trial = ConformanceRun(Kube, structs.replace(spec, fleet=(entry,)))
+    attempts = [line.at for line in trial.of(AttemptRecord, "more")]
+    assert len(attempts) == 3
+    assert all(later - earlier >= 5 * SECOND for earlier, later in pairwise(attempts))
+    assert len(trial.of(AbandonedRecord, "more")) == 1
 
 
 #: Nothing comes from outside at the very microsecond at which an attempt ends.

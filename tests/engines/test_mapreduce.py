@@ -179,6 +179,23 @@ def test_extra_workers_make_way_for_workers_that_were_asked_for() -> None:
     assert min(index for line in lost for index in line.indices) >= 2
 
 
+def test_idle_resources_are_shared_evenly_by_the_jobs_that_want_more_workers() -> None:
+    """Two jobs wait for extra workers while those of a third are decided on."""
+    jobs = [
+        shared_job(name, 1, (activities,), (10,), program="count", submit=300)
+        for name, activities in (("small", 8), ("a", 400), ("b", 400))
+    ]
+    known = shared_job("known", 2, (40,), (10,), program="count")
+    settings = {"t_job": 100_000, "t_task": 100_000}
+    trial = run(known, *jobs, settings=settings, horizon=310 * SECOND)
+    extra = {
+        name: sum(index > 0 for line in trial.of(PlacedRecord, name) for index in line.indices)
+        for name in ("small", "a", "b")
+    }
+    # 64 workers have room: three that were asked for, seven for the small job, and half the rest each.
+    assert extra == {"small": 7, "a": 27, "b": 27}
+
+
 def test_a_run_tells_of_its_speed_ups() -> None:
     found = summarise(twice()[2].world, "").speed_up
     assert found is not None

@@ -185,6 +185,16 @@ def test_a_machine_that_has_more_than_was_declined_is_offered_again() -> None:
     assert len(attempts_of(result, "next")) == 2
 
 
+def test_a_machine_that_has_more_of_one_resource_than_was_declined_is_offered_again() -> None:
+    jobs = [
+        job("first", 1, cpu=3_000, memory=0, seconds=3),
+        job("next", 1, cpu=3_000, seconds=3, submit=1),
+    ]
+    settings = {"t_job": 100_000, "t_task": 0, "refuse": 600 * SECOND}
+    result = trial(jobs, settings=settings, cell=cell(1))
+    assert 3 * SECOND < placed_at(result)["next"][0] < 6 * SECOND
+
+
 def test_a_new_job_revives_what_its_framework_declined() -> None:
     jobs = [job("giant", 1, cpu=9_000), job("small", 1, submit=10)]
     settings = {"t_job": 100_000, "t_task": 0, "refuse": 600 * SECOND, "attempts": 2}

@@ -210,8 +210,8 @@ def test_a_lost_machine_holds_nothing_when_it_comes_back() -> None:
     engine, cell = a_murmuration(), a_cell(2)
     place(engine, cell, whole("a", 2, 50), 0)
     engine.handle(MachineLost(1), cell, 0)
-    chosen = only(place(engine, cell, whole("b", 1, 10), 1), Enqueue).machines.tolist()
-    assert chosen == [1]
+    chosen = only(place(engine, cell, whole("b", 4, 10), 1), Enqueue).machines.tolist()
+    assert chosen == [1] * 4
 
 
 def test_lost_tasks_are_taken_off_everybodys_view() -> None:
@@ -354,6 +354,7 @@ def test_messages_per_job_are_as_the_paper_counts_them() -> None:
         world = SimulatedWorld(spec, {"murmuration": Murmuration})
         world.run()
         assert world.host.links.counts["sent"] == expected
+        assert sum(scheduler.messages_sent for scheduler in world.host.schedulers) == expected
 
 
 def test_running_times_are_learnt_from_jobs_of_the_same_name() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from argosy._core import NEVER
 from argosy.cell import Cell
 from argosy.engines.api import Context
 from argosy.engines.eagle import Eagle
@@ -15,7 +16,8 @@ from argosy.engines.shared.long_short import HybridScheduler
 from argosy.engines.sparrow import Sparrow
 from argosy.host.scheduler import make_settings
 from argosy.model.effects import AskQueues, Enqueue, Probe
-from argosy.model.events import JobSubmitted, MachineLost, QueuesReported
+from argosy.model.events import JobSubmitted, MachineLost, QueuesReported, TasksLost
+from argosy.model.explanations import Why
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -59,7 +61,8 @@ def placed(
     (effect,) = engine.handle(JobSubmitted(submission.job, number, tasks), cell, 0)
     if isinstance(effect, AskQueues):
         told = [np.array(x or [0] * cell.machines, np.int64) for x in (lengths, waits)]
-        (effect,) = engine.handle(QueuesReported(effect.token, *told), cell, 0)
+        room = np.full(cell.machines, NEVER, np.int64)
+        (effect,) = engine.handle(QueuesReported(effect.token, *told, room), cell, 0)
     return effect
 
 
@@ -111,3 +114,29 @@ def test_long_tasks_go_only_to_machines_that_have_what_they_require(engine: Prob
     assert isinstance(enqueued, Enqueue)
     # Waits of 200 and 300 s, then both at 300 s, and one at 400 s.
     assert sorted(enqueued.machines.tolist()) == [3, 3, 4, 4]
+
+
+@pytest.mark.parametrize("engine", [Hawk, Eagle])
+def test_a_job_as_long_as_the_cut_off_is_still_short(engine: Prober) -> None:
+    for seconds, kind in ((60, Probe), (60.001, Enqueue)):
+        effect = placed(an_engine(engine), a_cell(4), job("a", 1, seconds=seconds))
+        assert isinstance(effect, kind)
+
+
+@pytest.mark.parametrize("engine", [Hawk, Eagle])
+def test_short_tasks_from_full_queues_do_not_wait_in_line_behind_long_ones(engine: Prober) -> None:
+    """Each kind asks for room where it may go: long tasks only in their partition."""
+    made, cell = an_engine(engine, long_share=0.5), a_cell(4)
+    asked = []
+    for number, seconds in enumerate((100, 1)):
+        submission = job("a", 1, seconds=seconds)
+        back = TasksLost(
+            submission.job,
+            number,
+            first_tasks(number, 1),
+            np.array([3], np.int32),
+            Why.QUEUE_FULL,
+        )
+        asked += [x for x in made.handle(back, cell, 0) if isinstance(x, AskQueues)]
+    room = [None if each.until_room is None else each.until_room.tolist() for each in asked]
+    assert room == [[2, 3], [0, 1, 2, 3]]

@@ -10,6 +10,7 @@ import pytest
 
 from argosy.engines.api import Context, Deliberates, DeliberatesInPlace, Engine, wait_view_for
 from argosy.engines.registry import ENGINES
+from argosy.engines.shared.withdrawal import added
 from argosy.host.runtime import build_cell
 from argosy.host.scheduler import make_settings
 from argosy.host.setup import HostSetup
@@ -193,6 +194,15 @@ def submitted(made: Job, number: int) -> JobSubmitted:
 
 def cancelled(made: Job, number: int) -> JobCancelled:
     return JobCancelled(made, number, numbers(number, *range(made.tasks)))
+
+
+def test_a_change_submits_the_tasks_it_adds_and_nothing_if_it_adds_none() -> None:
+    made = job("a", 3).job
+    grown = added(JobChanged(made, 0, numbers(0, 2), numbers(0, 1)))
+    assert grown is not None
+    assert grown.tasks.tolist() == numbers(0, 2).tolist()
+    assert added(JobChanged(made, 0, numbers(0), numbers(0))) is None
+    assert added(JobChanged(made, 0, numbers(0), numbers(0, 1))) is None
 
 
 def resized(made: Job, count: int) -> Job:

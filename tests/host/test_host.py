@@ -12,6 +12,7 @@ from scripted_engine import Scripted, claim
 from argosy.cell import View
 from argosy.host import TaskState
 from argosy.host.records import EnqueuedRecord, RetriedRecord
+from argosy.model.constraints.text import parse_constraint
 from argosy.model.effects import Effect, Enqueue, WakeMe
 from argosy.model.errors import ModelError
 from argosy.model.events import (
@@ -115,6 +116,18 @@ def test_a_cancelled_task_is_stopped_and_its_scheduler_told() -> None:
     (told,) = bench.told(JobCancelled)
     assert told.tasks.tolist() == [1]  # type: ignore[union-attr]
     bench.replay()
+
+
+def test_the_constraints_of_a_cancelled_job_go_with_it() -> None:
+    bench = Bench(at_once)
+    apart = parse_constraint("appID:self -> {appID:self, 0, 0} in machine")
+    number = bench.host.submit(job("a", 2, constraints=(apart,)).job)
+    bench.go(1)
+    bench.host.retire_done()
+    assert [*bench.host.cell.applications()] == [number]
+    bench.host.cancel(number)
+    bench.host.retire_done()
+    assert [*bench.host.cell.applications()] == []
 
 
 def test_what_is_enqueued_after_it_was_cancelled_is_not_recorded_as_enqueued() -> None:

@@ -168,12 +168,12 @@ def test_many_conflicts_at_one_instant_are_no_standstill(monkeypatch: pytest.Mon
 
 def test_giving_up_after_a_thousand_attempts_at_one_instant_is_no_standstill() -> None:
     settings = {"t_job": 0, "t_task": 0, "backoff": 0}
-    jobs = [job(f"j{i}", cpu=64_000) for i in range(20)]
+    jobs = [job(f"j{i}", cpu=64_000) for i in range(60)]
     spec = scenario("omega", jobs, replicas=1, settings=settings, network=NO_LATENCY)
     world = SimulatedWorld(spec, ENGINES)
     world.run()
-    assert world.host.board.counts().tolist() == [0, 0, 0, 0, 20, 0, 0]
-    assert world.host.events > 10_000
+    assert world.host.board.counts().tolist() == [0, 0, 0, 0, 60, 0, 0]
+    assert world.host.events > 60_000
 
 
 def test_the_error_is_one_message_with_the_exit_code_of_all_errors(

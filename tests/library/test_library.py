@@ -220,6 +220,13 @@ class TestColumns:
         assert columns["jct"][finished].mean() == result.summary.jct.mean
         assert columns["wait_time"].mean() == result.summary.wait_time.mean
 
+    def test_what_a_job_did_not_reach_is_minus_one(self, drawn: Path) -> None:
+        short = msgspec.structs.replace(argosy.load(drawn), horizon=2_000_000)
+        columns = argosy.run(short).jobs_columns()
+        unfinished = columns["finished"] < 0
+        assert unfinished.any()
+        assert set(columns["jct"][unfinished].tolist()) == {-1}
+
     def test_jobs_that_were_never_submitted_have_no_row(self, drawn: Path) -> None:
         short = msgspec.structs.replace(argosy.load(drawn), horizon=2_000_000)
         result = argosy.run(short)

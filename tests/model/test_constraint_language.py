@@ -75,6 +75,7 @@ AROUND = Surroundings(
         (["a -> {c, 0, 0} in rack or c -> {a, 0, 0} in rack"], [("warning", "subjects")]),
         (["a -> {c, 1, 2} in rack"] * 2, [("warning", "twice")]),
         (["a -> {c, 4, inf} in rack", "a -> {c, 0, 3} in rack"], [("error", "conflict")]),
+        (["a -> {c, 3, inf} in rack", "a -> {c, 0, 3} in rack"], []),
         (["a & b -> {c, 4, inf} in rack", "a -> {c, 0, 3} in zone"], [("error", "conflict")]),
         (["a -> {c, 4, inf} in zone", "a -> {c, 0, 3} in rack"], []),
         (["a -> {c, 1, inf} in rack", "c -> {a, 0, 0} in rack"], [("error", "conflict")]),

@@ -129,6 +129,7 @@ def test_whole_microseconds_survive_text(micros):
 
 def test_amounts_are_shown_in_units_a_person_would_choose():
     assert format_duration(90_000_000) == "1.5 min"
+    assert format_duration(1_000_000) == "1 s"
     assert format_duration(250) == "250 µs"
     assert format_bytes(3 * GIB // 2) == "1.5 GiB"
     assert format_amount("cpu", 500) == "0.5 cores"

@@ -212,8 +212,9 @@ def test_a_conflict_is_blamed_on_who_claimed_the_machine(tmp_path: Path) -> None
 
 
 def test_a_conflict_over_a_lost_machine_is_blamed_on_nobody(tmp_path: Path) -> None:
-    jobs = [job("a", 1)]
-    crash = MachineCrash(at=SECOND, machine="m0", down=SECOND)
+    """Though a claim from before the decision was the machine's last."""
+    jobs = [job("before", 1, seconds=1), job("a", 1, submit=5)]
+    crash = MachineCrash(at=6 * SECOND, machine="m0", down=SECOND)
     spec = scenario(
         "omega", jobs, cell=cell(1), replicas=1, faults=(crash,), settings={"t_job": 1_500_000}
     )

@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from argosy.experiments.execute import execute
 from argosy.host import records
-from argosy.measures.measure import fleet_label
+from argosy.measures.measure import breakdown, fleet_label
 from argosy.model.errors import (
     CommandError,
     EngineFault,
@@ -18,6 +19,7 @@ from argosy.model.errors import (
     UnknownEngine,
     UnknownName,
 )
+from argosy.model.machine_model import MachineModel
 from argosy.model.resources import Resources
 from argosy.model.scenario import FleetEntry, MachineCrash, Output, Scenario, SchedulerLimits
 from argosy.records import directory
@@ -162,6 +164,43 @@ def test_a_story_goes_from_submission_to_the_end(tmp_path: Path) -> None:
     ]
     assert story[-1].text == "finished after running for 10 s"
     assert [line.at for line in story] == sorted(line.at for line in story)
+
+
+def test_a_story_counts_attempts_and_reasons_that_repeat(tmp_path: Path) -> None:
+    settings = {**FAST, "attempts": 4}
+    spec = scenario("omega", [job("giant", 1, cpu=64_000)], replicas=1, settings=settings)
+    story = answers(spec, tmp_path, "giant/0").story()
+    assert [line.what for line in story] == ["submitted", "attempt", "explained", "abandoned"]
+    assert [line.text.endswith("(4 times)") for line in story] == [False, True, True, False]
+
+
+def test_a_story_counts_a_wait_from_when_its_scheduler_lets_the_task_go(tmp_path: Path) -> None:
+    """In the published form tasks leave one by one; each machine is idle, so that each waits for a
+    hop."""
+    settings = {"as_published": True, "t_job": SECOND, "t_task": SECOND}
+    spec = scenario("murmuration", [job("a", 3, cpu=4_000)], replicas=1, settings=settings)
+    execute(spec, tmp_path / "asked")
+    run = open_run(tmp_path / "asked")
+    starts = [
+        line.text
+        for index in range(3)
+        for line in TaskAnswers(run, f"a/{index}").story()
+        if line.what == "started"
+    ]
+    assert [text.partition(" after ")[2] for text in starts] == [
+        "500 µs on the way and in its queue"
+    ] * 3
+
+
+def test_a_story_does_not_count_the_delay_of_a_start_as_running(tmp_path: Path) -> None:
+    jobs = [job("a", 1, cpu=4_000, seconds=10), job("b", 1, cpu=4_000, seconds=10)]
+    machines = MachineModel(start_delay=3 * SECOND)
+    spec = scenario("murmuration", jobs, replicas=1, cell=cell(1), machines=machines)
+    execute(spec, tmp_path / "asked")
+    run = open_run(tmp_path / "asked")
+    for name in ("a", "b"):
+        ended = TaskAnswers(run, f"{name}/0").story()[-1]
+        assert ended.text == "finished after running for 10 s"
 
 
 def test_a_story_tells_of_a_lost_machine(tmp_path: Path) -> None:
@@ -310,6 +349,11 @@ def test_busyness_is_booked_on_the_days_it_falls_on() -> None:
     assert busy.days == pytest.approx([1 / 24, 1.5 / 24, 1.0], abs=0.002)
     assert busy.median == pytest.approx(1.5 / 24)
     assert busy.mad == pytest.approx(0.5 / 24)
+
+
+def test_an_engine_that_never_thinks_waits_until_it_places() -> None:
+    parts = breakdown(*(np.array([at], np.int64) for at in (2, -1, 7, 20)))
+    assert parts == {"waiting": 5.0, "placing": 0.0, "running": 13.0}
 
 
 def test_kinds_are_measured_apart() -> None:

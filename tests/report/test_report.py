@@ -244,6 +244,14 @@ class TestComparison:
         assert second.startswith("  3.00 ± ")
         assert second.endswith(" times faster than slow")
 
+    def test_an_engine_that_comes_close_leaves_the_best_clearly_ahead_of_others(self) -> None:
+        close = {"a": [10e6, 14e6, 12e6], "b": [14e6, 10e6, 12.1e6]}
+        compared = compare(runs_of(**close, slow=[30e6, 31e6, 29e6]), JCT)
+        first, second, third = verdict(compared, JCT)
+        assert first == "a is best by median JCT:"
+        assert "no clear difference" in second
+        assert third.endswith(" times faster than slow")
+
     def test_a_difference_within_the_noise_is_called_so(self) -> None:
         compared = compare(runs_of(a=[10e6, 14e6, 12e6], b=[14e6, 10e6, 12.1e6]), JCT)
         first, second = verdict(compared, JCT)

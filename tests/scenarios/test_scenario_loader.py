@@ -45,6 +45,12 @@ def test_a_scenario_has_defaults_for_all_it_does_not_say(read):
     assert scenario.faults == ()
 
 
+def test_a_scheduler_that_takes_all_kinds_may_stand_beside_one_that_does_not(read):
+    picky = '[[fleet]]\nname = "picky"\nengine = "patient"\ntakes = { kinds = ["service"] }\n'
+    fleet = read(SMALL + picky).fleet
+    assert [entry.takes.kinds for entry in fleet] == [(), ("service",)]
+
+
 def test_a_seed_given_to_load_wins(read):
     assert read("seed = 5\n" + SMALL).seed == 5
     assert read("seed = 5\n" + SMALL, seed=9).seed == 9

@@ -9,6 +9,7 @@ import pytest
 from argosy.model.errors import ArgosyError, TraceError
 from argosy.model.random import Random
 from argosy.scenarios.loader import load
+from argosy.testing import builders
 from argosy.testing.builders import SECOND
 from argosy.workloads import clusters, mapreduce
 from argosy.workloads.trace import read_trace, write_trace
@@ -77,6 +78,17 @@ def test_a_trace_gives_the_same_jobs_back(tmp_path: Path) -> None:
     assert any(job.job.activities for job in jobs)
     write_trace(tmp_path / "jobs.jsonl", jobs)
     assert list(read_trace(tmp_path / "jobs.jsonl")) == jobs
+
+
+def test_a_trace_gives_every_field_of_a_job_back(tmp_path: Path) -> None:
+    of_group = {"tags": ("web",), "requires": {"arch": "x86"}, "prefers": {"rack": "r1"}}
+    of_job = {"precedence": 3, "gang": True, "owner": "ann", "program": "count"}
+    made = [
+        builders.job("a", 2, submit=1, estimate=7, **of_group, **of_job),
+        builders.job("b", 1, submit=2, seconds=None),
+    ]
+    write_trace(tmp_path / "jobs.jsonl", made)
+    assert list(read_trace(tmp_path / "jobs.jsonl")) == made
 
 
 @pytest.mark.parametrize(

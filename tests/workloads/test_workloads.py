@@ -110,6 +110,12 @@ def test_bursty_arrivals_bunch_and_poisson_ones_do_not():
     assert variance_to_mean(BURSTY) > 20
 
 
+def test_most_of_the_time_is_calm():
+    times = BURSTY.times(6000, HOUR, Random(5))
+    minutes = Counter(time // (60 * SECOND) for time in times)
+    assert sum(minutes[m] < 100 for m in range(60)) > 30
+
+
 CAPACITY = {"cpu": 100_000, "memory": 400 << 30, "gpu": 0}
 BATCH = JobKind(
     requests=(

@@ -111,6 +111,14 @@ def test_with_a_slack_of_one_a_task_is_overtaken_for_less_than_its_own_time() ->
     ]  # fmt: skip
 
 
+def test_long_tasks_use_up_no_slack_of_short_ones() -> None:
+    """20 s of the short job remain, more than of either long one; 11 s twice would exceed a slack of
+    20 s, if they counted."""
+    jobs = [whole("first", 1), whole("short", 10, tasks=2), whole("l0", 11), whole("l1", 11)]
+    model = MachineModel(queue="shortest-remaining", slack=2, long_above=10 * SECOND)
+    assert order_of(run(jobs, model)) == [0, 2, 3, 1, 1]
+
+
 @given(
     st.lists(st.tuples(st.integers(1, 30), st.integers(0, 40)), min_size=1, max_size=25),
     st.integers(1, 4),
