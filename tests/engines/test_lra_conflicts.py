@@ -24,6 +24,7 @@ from argosy.model.scenario import (
     ConstantLatency,
     FleetEntry,
     GroupSpec,
+    MachineDrain,
     Network,
     SchedulerLimits,
 )
@@ -144,3 +145,13 @@ def test_a_container_moves_only_to_machines_that_have_what_it_requires(
     homes = migration(engine, apart=text, whose=whose)
     assert len(homes) == 2
     assert set(homes) == {4, 5}
+
+
+@pytest.mark.parametrize("engine", EVERYONE)
+def test_an_application_that_asks_for_nothing_keeps_off_draining_machines(engine: str) -> None:
+    drains = tuple(MachineDrain(at=0, machine=f"m{n}") for n in range(7))
+    asks_nothing = service("tiny", cpu=0, memory=0)
+    trial = run(engine, [asks_nothing], {}, cell=cell(8), faults=drains)
+    assert trial.of(RefusedRecord) == []
+    (placed,) = trial.of(PlacedRecord, "tiny")
+    assert placed.machines == [7]

@@ -396,4 +396,9 @@ def _allowed(asked: AskedKind, view: View) -> NDArray[np.bool_] | None:
     """The machines with the required attributes; None means all."""
     if view.unknown_resource(asked.shape) is not None:
         return np.zeros(view.machines, np.bool_)
-    return to_mask(view.where(asked.requires), view.machines) if asked.requires else None
+    allowed = to_mask(view.where(asked.requires), view.machines) if asked.requires else None
+    if not any(view.shape_request(asked.shape)):
+        # A task that asks for nothing fits even where nothing is free: down or draining machines.
+        takes = view.takes_claims().astype(np.bool_)
+        allowed = takes if allowed is None else allowed & takes
+    return allowed
