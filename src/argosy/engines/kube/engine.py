@@ -44,7 +44,7 @@ class KubeSettings(Settings, frozen=True):
     #: Decision time per task.
     t_task: Micros = Micros(5_000)
     #: How long a task that found no room waits before it is ready again. 0: it joins the ready queue at
-    #: once, behind others of its precedence; those of lower precedence then wait as long as it finds none.
+    #: once, behind others of its precedence; those of lower precedence wait as long as it finds none.
     retry: Micros = Micros(30_000_000)
     #: Prefer the least or the most allocated machines.
     score: Literal["least-allocated", "most-allocated"] = "least-allocated"
