@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from argosy.engines.api import Context, Settings
 from argosy.engines.omega import Omega, OmegaSettings
-from argosy.engines.omega.fairness import LEASE, FairShare, Share, fair_shares
+from argosy.engines.omega.fairness import LEASE, CurrentShare, FairShare, fair_shares
 from argosy.host.records import ExplainedRecord, PlacedRecord
 from argosy.host.runtime import build_cell
 from argosy.host.setup import HostSetup
@@ -256,7 +256,7 @@ def test_the_refusal_says_by_how_much_a_task_would_exceed_the_share() -> None:
     view = build_cell(HostSetup.of(scenario("omega", [], cell=cell(8)))).view()
     whole = np.array(list(view.capacity_total().values()), np.float64)
     # It holds 10 of 32 cores and may hold 8.
-    share = Share(0.25, np.array([10 / 32, 0.1]), whole)
+    share = CurrentShare(0.25, np.array([10 / 32, 0.1]), whole)
     refusal = share.refusal(Resources(1_000, GIB), view)
     assert (refusal.why, refusal.dimension, refusal.lacking) == (Why.RESOURCE_LIMIT, "cpu", 3_000)
 
