@@ -23,6 +23,7 @@ from argosy.engines.api import (
     RunFacts,
     SettingMismatch,
     Settings,
+    SupportsSomeConstraints,
 )
 from argosy.engines.shared.withdrawal import Withdrawal, added, failed, withdrawn
 from argosy.model.budgets import Budget, Budgets
@@ -161,6 +162,7 @@ __all__ = [
     "ShapeArray",
     "Snapshot",
     "Started",
+    "SupportsSomeConstraints",
     "TaskArray",
     "TaskFailed",
     "TaskFinished",

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from argosy.engines.api import supports_constraint
 from argosy.engines.registry import ENGINES
 from argosy.host.records import (
     AbandonedRecord,
@@ -29,6 +30,7 @@ from argosy.model.scenario import (
     SchedulerLimits,
 )
 from argosy.model.truth import SimulatedJob
+from argosy.scenarios.missing_extras import unmet
 from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
 
@@ -155,3 +157,23 @@ def test_an_application_that_asks_for_nothing_keeps_off_draining_machines(engine
     assert trial.of(RefusedRecord) == []
     (placed,) = trial.of(PlacedRecord, "tiny")
     assert placed.machines == [7]
+
+
+@pytest.mark.parametrize(
+    ("engine", "text", "follows"),
+    [
+        ("jkube", "web -> {web, 0, 0} in machine", True),
+        ("jkube", "web -> {web, 0, 2} in machine", False),
+        ("jkube++", "web -> {web, 0, 2} in machine", True),
+        ("kube-modern", "web -> {web, 0, 2} in machine", True),
+        ("kube-modern", "web -> {web, 2, 4} in machine", False),
+        ("yarn", "web -> {web, 0, 0} in machine", False),
+        ("medea", "web -> {web, 2, 4} in machine", True),
+        ("omega", "web -> {web, 0, 0} in machine", False),
+    ],
+)
+def test_engines_say_which_constraints_they_follow(engine: str, text: str, follows: bool) -> None:
+    made = service("a", tags=("web",), constraints=(parse_constraint(text),))
+    assert supports_constraint(ENGINES[engine], made.job.constraints[0]) is follows
+    notes = unmet(scenario(engine, [made]), ENGINES)
+    assert any("constraints" in note for note in notes) is not follows

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import Final
 
 from argosy.campaign.recount import CampaignRule, CountedMachine, Recount, Start, Where, total
-from argosy.engines.api import Engine
+from argosy.engines.api import Engine, supports_constraint
 from argosy.model.constraints import Constraint
 from argosy.model.constraints.meaning import Container, Meaning
 from argosy.model.constraints.parts import container_tags, of_job
@@ -175,6 +175,7 @@ class HardConstraintsAreKept(CampaignRule):
         super().__init__(recount)
         engines = list(recount.engines.values())
         self._is_judged = len(engines) == 1 and engines[0].capabilities.constraints
+        self._engine = engines[0]
         self._meaning = Meaning(recount.scenario.cell.machines)
         self._has_hard = any(
             constraint.hard for made in recount.scenario.jobs for constraint in made.job.constraints
@@ -205,7 +206,8 @@ class HardConstraintsAreKept(CampaignRule):
             if job.constraints and any(
                 state in (Where.PENDING, Where.QUEUED, Where.RUNNING) for state in states
             ):
-                found += [c for c in of_job(job.id, job.constraints) if c.hard]
+                hard = (each for each in of_job(job.id, job.constraints) if each.hard)
+                found += [each for each in hard if supports_constraint(self._engine, each)]
         return found
 
     def _extent(self, constraint: Constraint, tasks: list[int]) -> float:

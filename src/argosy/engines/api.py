@@ -142,6 +142,23 @@ class DeliberatesInPlace(Protocol):
 
 
 @runtime_checkable
+class SupportsSomeConstraints(Protocol):
+    """Optional, with `Capabilities.constraints`: which constraints the engine follows. It ignores the
+    others."""
+
+    @classmethod
+    def supports(cls, constraint: Constraint) -> bool: ...
+
+
+def supports_constraint(engine: type[Engine], constraint: Constraint) -> bool:
+    """Whether the engine follows a constraint."""
+    known: object = engine
+    if isinstance(known, SupportsSomeConstraints):
+        return known.supports(constraint)
+    return engine.capabilities.constraints
+
+
+@runtime_checkable
 class HasWaitRules(Protocol):
     """Optional, with `Finishes.WAITS`: how the wait view computes expected waits."""
 

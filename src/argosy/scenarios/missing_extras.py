@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from argosy.engines.api import Engine, NeedsExtra
+from argosy.engines.api import Engine, NeedsExtra, supports_constraint
 from argosy.host.scheduler import make_settings
 from argosy.model.errors import MissingExtra
+from argosy.model.jobs import Job
 from argosy.model.scenario import Scenario, SchedulerLimits
 
 
@@ -25,11 +26,22 @@ def unmet(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> list[str]:
         if constrained and not can.constraints:
             has = "1 job has" if constrained == 1 else f"{constrained} jobs have"
             notes.append(f"{entry.engine} ignores placement constraints; {has} some")
+        if can.constraints and (odd := _unsupported(engines[entry.engine], mine)):
+            has = "1 job has" if odd == 1 else f"{odd} jobs have"
+            notes.append(f"{entry.engine} ignores some placement constraints; {has} such")
         if not can.transactions and entry.limits != SchedulerLimits():
             notes.append(
                 f"{entry.engine} ignores the limits of {entry.name}, because it makes no transactions"
             )
     return list(dict.fromkeys(notes))
+
+
+def _unsupported(engine: type[Engine], jobs: Iterable[Job]) -> int:
+    """How many jobs have a constraint that the engine does not follow."""
+    return sum(
+        not all(supports_constraint(engine, constraint) for constraint in job.constraints)
+        for job in jobs
+    )
 
 
 def missing(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> MissingExtra | None:

@@ -14,7 +14,8 @@ class JKube(LraScheduler):
     name: ClassVar[str] = "jkube"
     summary: ClassVar[str] = "Kubernetes' scoring, one container at a time; affinities only."
 
-    def sight(self) -> Sight | None:
+    @classmethod
+    def sight(cls) -> Sight | None:
         return sight.kube
 
     def decide(self, problem: PlacementProblem, random: Random, budget: Budget) -> PlacementAnswer:
@@ -25,7 +26,8 @@ class JKubePlus(JKube):
     name: ClassVar[str] = "jkube++"
     summary: ClassVar[str] = "As jkube, with cardinality constraints."
 
-    def sight(self) -> Sight | None:
+    @classmethod
+    def sight(cls) -> Sight | None:
         return sight.kube_plus
 
 
@@ -33,5 +35,6 @@ class KubeModern(JKube):
     name: ClassVar[str] = "kube-modern"
     summary: ClassVar[str] = "As jkube, with hard upper limits, like topology spread constraints."
 
-    def sight(self) -> Sight | None:
+    @classmethod
+    def sight(cls) -> Sight | None:
         return sight.kube_modern

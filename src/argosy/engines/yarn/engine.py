@@ -20,7 +20,8 @@ class Yarn(LraScheduler):
         LraScheduler.capabilities, constraints=False
     )
 
-    def sight(self) -> Sight | None:
+    @classmethod
+    def sight(cls) -> Sight | None:
         return sight.nothing
 
     def decide(self, problem: PlacementProblem, random: Random, budget: Budget) -> PlacementAnswer:

@@ -45,6 +45,7 @@ from argosy.engines.families.lra.tasks import choose
 from argosy.engines.shared.serial import CommitTerms, PendingJob, SerialScheduler
 from argosy.engines.shared.withdrawal import Withdrawal, claims_left, left
 from argosy.model.budgets import Budget
+from argosy.model.constraints import Constraint
 from argosy.model.effects import Abandon, Commit, Deliberate, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
     Committed,
@@ -121,8 +122,15 @@ class LraScheduler(SerialScheduler, ABC):
         """Limit on one decision, in microseconds; 0: none."""
         return 0
 
-    def sight(self) -> Sight | None:
+    @classmethod
+    def sight(cls) -> Sight | None:
         return None
+
+    @classmethod
+    def supports(cls, constraint: Constraint) -> bool:
+        sight = cls.sight()
+        seen = constraint if sight is None else sight(constraint)
+        return seen is not None and seen.rule == constraint.rule
 
     @classmethod
     def mismatch(cls, settings: Settings, facts: RunFacts) -> SettingMismatch | None:
