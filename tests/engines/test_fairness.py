@@ -162,7 +162,7 @@ def test_only_what_is_placed_together_goes_beyond_the_share(gang: bool, claimed:
     spec.commit(Transaction("rival", wants=Wants(1.0, everything, LEASE)))
     engine = Omega(OmegaSettings(weight=1.0), Context("s", (), Random(1)))
     wide = job("wide", 20, gang=gang)
-    thinking, told = engine.handle(JobSubmitted(wide.job, 0, np.arange(20)), spec, 0)
+    thinking, *_, told = engine.handle(JobSubmitted(wide.job, 0, np.arange(20)), spec, 0)
     assert thinking.duration == 100_000 + claimed * 5_000
     assert told.transaction.wants.amounts == (20_000, 20 * GIB)
     (commit,) = engine.handle(DecisionDue(thinking.token), spec, SECOND)
@@ -175,7 +175,7 @@ def test_a_job_of_which_only_the_share_was_asked_for_is_not_worn_out() -> None:
     spec.commit(Transaction("rival", wants=Wants(1.0, everything, LEASE)))
     engine = Omega(OmegaSettings(weight=1.0, attempts=1), Context("s", (), Random(1)))
     wide = job("wide", 20)
-    thinking, _ = engine.handle(JobSubmitted(wide.job, 0, np.arange(20)), spec, 0)
+    thinking, *_ = engine.handle(JobSubmitted(wide.job, 0, np.arange(20)), spec, 0)
     (commit,) = engine.handle(DecisionDue(thinking.token), spec, SECOND)
     outcome = spec.commit(commit.transaction)
     assert outcome.all_accepted
@@ -228,6 +228,16 @@ def test_nobody_waits_forever_for_a_scheduler_that_stopped() -> None:
     result = trial({"a": 1, "b": 1}, jobs, horizon=end * SECOND, faults=(crash,), audit=False)
     assert shares(result, 20, end - 70)["a"] == pytest.approx(0.5, abs=2 / CORES)
     assert shares(result, end - 40, end)["a"] > 0.9
+
+
+def test_tasks_that_the_share_keeps_out_of_a_decision_are_told_why() -> None:
+    wide = [job(f"{kind}-wide", 64, kind=kind, seconds=None) for kind in "ab"]
+    result = trial({"a": 1.0, "b": 1.0}, wide, horizon=60 * SECOND)
+    for made in wide:
+        placed = {i for line in result.of(PlacedRecord, made.job.id) for i in line.indices}
+        told = {i for line in result.of(ExplainedRecord, made.job.id) for i in line.indices}
+        assert told >= set(range(64)) - placed
+    assert len(result.of(PlacedRecord)) >= 1
 
 
 def test_every_job_of_a_scheduler_at_its_share_is_told_why_it_waits() -> None:

@@ -71,6 +71,10 @@ class Omega(SerialScheduler):
         #: decision were explained.
         self._rests = False
         self._told: set[int] = set()
+        #: Tasks that the share keeps out of the current decision; the job, and how many of its tasks,
+        #: were last told so.
+        self._held_back: tuple[PendingJob, TaskArray] | None = None
+        self._told_held = (-1, 0)
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         fair = self._fair
@@ -105,7 +109,24 @@ class Omega(SerialScheduler):
                 self._deciding = None
                 return self._rest(self._share, view)
             self._told.clear()
-        return super()._begin(view)
+        self._held_back = None
+        effects = super()._begin(view)
+        held = self._held_back
+        if held is None or self._share is None:
+            return effects
+        work, tasks = held
+        if self._told_held == (work.number, len(tasks)):
+            return effects
+        self._told_held = (work.number, len(tasks))
+        return (*effects, self._explained(work, tasks, self._share, view))
+
+    def _explained(
+        self, work: PendingJob, tasks: TaskArray, share: CurrentShare, view: View
+    ) -> Explain:
+        """Tells tasks that the share holds them back."""
+        request = next(work.job.tasks_by_group(tasks))[0].request
+        remedy = "raise the scheduler's weight, or wait until others want less"
+        return Explain(tasks, Explanation(refused=share.refusal(request, view), remedy=remedy))
 
     def _rest(self, share: CurrentShare, view: View) -> Sequence[Effect]:
         """At its share, the scheduler waits until others want less or one of its own tasks ends. All of
@@ -119,10 +140,7 @@ class Omega(SerialScheduler):
             if work.number in self._told:
                 continue
             self._told.add(work.number)
-            request = next(work.job.tasks_by_group(work.tasks))[0].request
-            remedy = "raise the scheduler's weight, or wait until others want less"
-            why = Explanation(refused=share.refusal(request, view), remedy=remedy)
-            effects.append(Explain(work.tasks, why))
+            effects.append(self._explained(work, work.tasks, share, view))
         return effects
 
     def withdrawn(self, job: Job, tasks: TaskArray) -> None:
@@ -140,6 +158,8 @@ class Omega(SerialScheduler):
         part = work.tasks
         if self._share is not None and not self._terms.atomic:
             part = part[: self._share.first(work.job, part, view)]
+            if len(part) < len(work.tasks):
+                self._held_back = work, work.tasks[len(part) :]
         self._asked = len(part)
         return part
 
