@@ -14,6 +14,7 @@ from argosy.engines.registry import ENGINES
 from argosy.host import records
 from argosy.model.constraints.text import parse_constraint
 from argosy.model.explanations import Explanation
+from argosy.model.jobs import job_of
 from argosy.model.machine_model import MachineModel, Steal
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
@@ -26,7 +27,7 @@ from argosy.model.scenario import (
 )
 from argosy.model.transactions import DrainMachine, RemoveMachine, ResizeMachine
 from argosy.records.journal_file import JournalFile
-from argosy.testing.builders import SECOND, job, scenario
+from argosy.testing.builders import SECOND, cell, job, scenario
 
 HORIZON = 600 * SECOND
 Change = Callable[[records.JournalRecord], list[records.JournalRecord]]
@@ -329,6 +330,24 @@ def test_a_queue_that_stands_still_is_noticed(queued: Scenario) -> None:
     stuck = tampered(recorded(queued), lambda r: [] if about_a(r) else [r])
     found = kinds(queued, msgspec.structs.replace(stuck, ended_at=HORIZON))
     assert found["stuck-queue"] == "queue"
+
+
+@pytest.mark.parametrize("busy", [0, 1])
+def test_probes_that_stand_still_are_noticed_unless_a_machine_of_theirs_is_busy(busy: int) -> None:
+    jobs = [job("a", seconds=10, submit=2)]
+    if busy:
+        jobs.append(job("long", busy, cpu=3_000, seconds=3_600))
+    spec = scenario("sparrow", jobs, replicas=1, cell=cell(2), horizon=HORIZON)
+    number = len(jobs) - 1  # Jobs are numbered as they come, and this one comes last.
+
+    def without_a(record: records.JournalRecord) -> list[records.JournalRecord]:
+        if isinstance(record, records.EndedRecord | records.StartedRecord):
+            return [] if all(job_of(task) == number for task in record.tasks) else [record]
+        return [record]
+
+    stuck = tampered(recorded(spec), without_a)
+    found = kinds(spec, msgspec.structs.replace(stuck, ended_at=HORIZON))
+    assert ("stuck-queue" in found) == (not busy)
 
 
 def test_a_journal_whose_decisions_do_not_follow_is_noticed(plain: Scenario) -> None:

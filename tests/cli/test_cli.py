@@ -324,6 +324,13 @@ class TestRun:
         assert Path("runs/quickstart-1/summary.json").exists()
         assert argosy("story", "crawl/0").code == 0
 
+    def test_a_run_with_another_engine_is_kept_under_its_name(self, argosy: Call) -> None:
+        assert (
+            "saved in runs/quickstart-sparrow-1"
+            in argosy("run", QUICKSTART, "--engine", "sparrow").err
+        )
+        assert Path("runs/quickstart-sparrow-1/summary.json").exists()
+
     def test_json_is_one_document_and_repeats_to_the_byte(self, argosy: Call) -> None:
         first, second = (
             argosy("run", QUICKSTART, "--no-save", "--seed", "5", "-o", "json") for _ in range(2)

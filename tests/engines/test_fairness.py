@@ -17,14 +17,14 @@ from argosy.engines.omega.fairness import LEASE, CurrentShare, FairShare, fair_s
 from argosy.host.records import ExplainedRecord, PlacedRecord
 from argosy.host.runtime import build_cell
 from argosy.host.setup import HostSetup
-from argosy.model.effects import Abandon, Commit, Explain
-from argosy.model.events import Committed, DecisionDue, JobSubmitted
+from argosy.model.effects import Abandon, Commit, Explain, Think
+from argosy.model.events import Committed, DecisionDue, JobSubmitted, TimerFired
 from argosy.model.explanations import Why
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.scenario import FleetEntry, SchedulerCrash, Takes
 from argosy.model.tasks import first_tasks
-from argosy.model.transactions import Transaction, Wants
+from argosy.model.transactions import OPERATOR, Transaction, Wants
 from argosy.model.truth import SimulatedJob
 from argosy.testing import conformance
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
@@ -182,6 +182,27 @@ def test_a_job_of_which_only_the_share_was_asked_for_is_not_worn_out() -> None:
     effects = engine.handle(Committed(commit.token, outcome), spec, SECOND)
     assert not [effect for effect in effects if isinstance(effect, Abandon)]
     assert [len(effect.tasks) for effect in effects if isinstance(effect, Explain)] == [4]
+
+
+def test_a_job_that_comes_to_wait_for_the_share_again_is_told_again() -> None:
+    spec = build_cell(HostSetup.of(scenario("omega", [])))
+    everything = tuple(spec.capacity_total().values())
+    spec.commit(Transaction("rival", wants=Wants(1.0, everything, LEASE)))
+    engine = Omega(OmegaSettings(weight=1.0), Context("s", (), Random(1)))
+    now, told = 0, []
+    effects = engine.handle(JobSubmitted(job("wide", 20).job, 0, np.arange(20)), spec, now)
+    for _ in range(2):
+        thinking = next(effect for effect in effects if isinstance(effect, Think))
+        now += SECOND
+        (commit, *_) = engine.handle(DecisionDue(thinking.token), spec, now)
+        outcome = spec.commit(commit.transaction)
+        effects = engine.handle(Committed(commit.token, outcome), spec, now)
+        told.append([len(effect.tasks) for effect in effects if isinstance(effect, Explain)])
+        # One of its tasks ends.
+        spec.commit(Transaction(OPERATOR, releases=commit.transaction.claims.tasks[:1]))
+        now += SECOND
+        effects = engine.handle(TimerFired("rest"), spec, now)
+    assert told == [[4], [3]]
 
 
 def test_what_is_abandoned_is_no_longer_wanted() -> None:

@@ -175,6 +175,10 @@ UNKNOWN = np.array([2**40], np.int64)
             "malformed AskQueues: until_room names machine 99",
         ),
         (
+            lambda event, view: [AskQueues(1, until_room=np.array([view.machines], np.int32))],
+            "malformed AskQueues: until_room names machine ",
+        ),
+        (
             lambda event, view: [Send(("s",), object())],  # type: ignore[arg-type]
             "malformed Send: payload is an object; expected a message of argosy.engine",
         ),

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.engines.families.flow.local_data import LocalData
+from argosy.engines.families.flow.policies.quincy import QuincyPolicy
+from argosy.engines.families.flow.policy import NewGroup
 from argosy.engines.families.flow.settings import DataSettings
 from argosy.engines.families.flow.tasks import PENDING, RUNNING
 from argosy.engines.firmament import Firmament
@@ -94,6 +96,20 @@ def test_a_task_goes_to_its_data_and_then_to_its_rack() -> None:
         here = found.machine_blocks[mine & (found.machines == machine)]
         assert len(here), "no local data although every machine has room"
         assert here[0] >= best - 1
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_task_prefers_no_more_machines_and_racks_than_it_may(most: int) -> None:
+    data = {**DATA, "threshold": 0.0, "most_preferences": most}
+    bench = Bench(cell(40), policy="quincy", data=data)
+    policy = QuincyPolicy(bench.settings, bench.graph.cluster)
+    made, nothing = job("a", 10, seconds=30).job, np.zeros(10, np.int64)
+    new = NewGroup(made, 0, made.groups[0], np.arange(10), nothing, 0, 0, 0)
+    found = policy.wishes([new]).preferences
+    assert found is not None
+    for is_rack in (False, True):
+        counts = np.bincount(found.tasks[found.is_rack == is_rack], minlength=10)
+        assert counts.max() == most
 
 
 def test_data_has_its_replicas_where_hdfs_puts_them() -> None:

@@ -12,7 +12,7 @@ from scripted_engine import finish_order
 from argosy.engines.api import Context
 from argosy.engines.registry import ENGINES
 from argosy.engines.shared.backlog import with_room
-from argosy.host.records import ExplainedRecord, LostRecord
+from argosy.host.records import EnqueuedRecord, ExplainedRecord, LostRecord
 from argosy.host.runtime import build_cell
 from argosy.host.scheduler import make_settings
 from argosy.host.setup import HostSetup
@@ -93,6 +93,17 @@ def test_tasks_wait_for_room_without_asking_again_and_again(
     assert trial.world.host.events <= 6
     # The machine is never without work.
     assert trial.world.host.runtime.now <= 1_800 * SECOND + 10 * delay
+
+
+@pytest.mark.parametrize("engine", ["yaq-c", "yaq-d"])
+def test_a_queue_is_no_longer_than_the_schedulers_own_limit(engine: str) -> None:
+    jobs = [whole(name, 1, 10, submit=at) for at, name in enumerate("abc")]
+    spec = scenario(engine, jobs, replicas=1, cell=cell(1), settings={"limit": 1})
+    trial = ConformanceRun(ENGINES[engine], spec)
+    trial.require_all_finished()
+    # The first runs and the second is queued, so the third waits until the first is over.
+    (sent,) = trial.of(EnqueuedRecord, "c")
+    assert sent.at >= 10 * SECOND
 
 
 @every_case

@@ -159,6 +159,18 @@ def test_machines_are_looked_at_in_turn_and_all_of_them_before_giving_up() -> No
     assert placed_at(full, "j3") == pytest.approx([3.005])
 
 
+def test_a_turn_that_passes_the_last_machine_goes_on_at_the_first() -> None:
+    room = Resources(1_000, 16 * GIB)
+    machines = (Machine("m0", room), Machine("m1", room), Machine("m2", room, {"disk": "ssd"}))
+    jobs = [
+        job("half", cpu=500, seconds=100, requires={"disk": "ssd"}),
+        job("next", cpu=100, submit=1),
+    ]
+    trial = run(jobs, cell=CellSpec(machines=machines), settings={"looks": 2})
+    # The second turn is that of m2, which is half full, and m0.
+    assert placed(trial, "next")[0].machines == [0]
+
+
 def test_two_schedulers_that_want_one_machine_try_again_at_once() -> None:
     jobs = [job(f"j{i}", cpu=1_000, seconds=1) for i in range(2)]
     small, large = (Machine(f"m{gib}", Resources(1_000, gib * GIB)) for gib in (16, 64))

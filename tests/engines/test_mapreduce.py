@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from argosy.engines.mapreduce import MapReduce
 from argosy.engines.mapreduce.prediction import History, Workers, best_addition, time_with
 from argosy.engines.registry import ENGINES
-from argosy.host.records import LostRecord, PlacedRecord, ReleasedRecord
+from argosy.host.records import LostRecord, PlacedRecord, RefusedRecord, ReleasedRecord
 from argosy.measures.measure import summarise
 from argosy.model.errors import ModelError
 from argosy.model.jobs import Job, TaskGroup
@@ -221,6 +221,24 @@ def test_other_schedulers_go_on_beside_it() -> None:
     trial = ConformanceRun(ENGINES["omega"], spec, also=(MapReduce,))
     trial.require_all_finished()
     assert seconds(trial, "j-1") < seconds(trial, "j-0") / 2
+
+
+def test_a_job_whose_extra_workers_were_refused_is_considered_again() -> None:
+    slow = {"t_job": 10 * SECOND, "t_task": 0, "interval": 30 * SECOND}
+    fleet = (
+        FleetEntry(name="mr", engine="mapreduce", settings=slow, takes=Takes(kinds=("mapreduce",))),
+        FleetEntry(name="batch", engine="omega", takes=Takes(kinds=("batch",))),
+    )
+    one = shared_job("j", 2, (40, 2), (100, 5), program="count", kind="mapreduce")
+    first, second = history_of(one, one)
+    second = msgspec.structs.replace(second, submit=2_200 * SECOND)
+    # Takes most of the cell while extra workers for the second run are decided on.
+    rival = job("rival", 8, cpu=3_000, seconds=20, submit=2_215)
+    spec = scenario("omega", [first, second, rival], fleet=fleet)
+    trial = ConformanceRun(ENGINES["omega"], spec, also=(MapReduce,))
+    trial.require_all_finished()
+    assert trial.of(RefusedRecord, "j-1")
+    assert trial.of(PlacedRecord, "j-1")[-1].at > 2_235 * SECOND
 
 
 def test_history_is_the_mean_over_activities() -> None:

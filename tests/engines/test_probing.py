@@ -99,6 +99,16 @@ def test_eagle_sends_refused_probes_to_other_machines_without_long_tasks() -> No
     assert counts.max() == 2
 
 
+def test_the_state_that_eagle_is_told_includes_the_long_tasks_just_placed() -> None:
+    eagle, cell = an_engine(Eagle, long_share=1.0, stale_state=True), a_cell(4)
+    long = set(placed(eagle, cell, job("long", 2, seconds=600)).machines.tolist())
+    assert len(long) == 2
+    lengths = [int(machine in long) for machine in range(4)]
+    for number in range(1, 11):
+        short = placed(eagle, cell, job(f"s{number}", 2, seconds=1), number, lengths=lengths)
+        assert long.isdisjoint(short.machines.tolist())
+
+
 def test_where_all_machines_have_long_tasks_eagle_probes_those_for_short_jobs() -> None:
     eagle = an_engine(Eagle, long_share=0.8)
     probed = placed(eagle, a_cell(10), job("a", 5, seconds=1), lengths=[1] * 10).machines

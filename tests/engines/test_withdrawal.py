@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from argosy.engines.api import Context, Deliberates, DeliberatesInPlace, Engine, wait_view_for
+from argosy.engines.mesos import Mesos
 from argosy.engines.registry import ENGINES
 from argosy.engines.shared.withdrawal import added
 from argosy.host.runtime import build_cell
@@ -262,6 +263,25 @@ def test_claims_that_are_refused_after_the_job_was_cancelled_are_not_made_again(
     driver.run()
     driver.still_works()
     assert {key: count for key, count in driver.asked.items() if key[0] == 0} == before
+
+
+def test_a_job_after_one_that_was_cancelled_while_its_claims_were_under_way_asks_for_its_own() -> (
+    None
+):
+    driver, first, then = Driver(Mesos), job("first").job, job("then", 4, cpu=2_000).job
+    driver.tell(submitted(first, 0))
+    while not driver.asked:
+        driver.run(0.000_1)
+    driver.tell(cancelled(first, 0))
+    driver.run(1)
+    driver.is_crowded = True
+    driver.tell(submitted(then, 1))
+    driver.run(1)
+    assert driver.tasks(1) == [0, 1, 2, 3]
+    driver.give_room()
+    driver.run()
+    # Nobody takes off the first one's claim here.
+    assert driver.view.held_by("s:batch")["cpu"] == 1_000 + 4 * 2_000
 
 
 @EVERY_ENGINE

@@ -75,6 +75,22 @@ def test_a_failed_task_is_tried_as_often_as_its_job_allows() -> None:
     assert [(r.exit_status, r.for_good) for r in retried] == [(1, False), (-9, True)]
 
 
+def test_a_task_that_was_removed_and_added_again_has_all_its_retries() -> None:
+    bench = Bench(at_once)
+    number = bench.host.submit(web(2, retries=1))
+    bench.go(1)
+    assert bench.host.fail_task(1, bench.machines.running.pop(1)[1], 1, "no luck")
+    bench.go(2)
+    bench.host.scale(number, web(1, retries=1))
+    bench.go(3)
+    bench.host.scale(number, web(2, retries=1))
+    bench.go(4)
+    assert bench.host.fail_task(1, bench.machines.running.pop(1)[1], 1, "no luck again")
+    bench.go(5)
+    assert bench.host.board.state(1) is TaskState.RUNNING
+    bench.replay()
+
+
 def test_a_failed_task_is_tried_again_after_a_wait_that_doubles() -> None:
     bench = Bench(at_once)
     again = job("web", 1, cpu=500, seconds=None, retries=2, backoff=2 * SECOND).job

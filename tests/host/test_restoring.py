@@ -14,9 +14,11 @@ from argosy.engines.registry import ENGINES
 from argosy.host import TaskState
 from argosy.host.job_state import JobState
 from argosy.model.effects import Effect
+from argosy.model.errors import ScenarioError
 from argosy.model.events import Event, JobSubmitted, Started
 from argosy.model.jobs import task_number
 from argosy.model.resources import Resources
+from argosy.model.scenario import Takes
 from argosy.model.transactions import ResizeMachine
 from argosy.testing.builders import job
 
@@ -114,6 +116,12 @@ def test_another_scheduler_takes_the_job_if_its_own_is_gone() -> None:
     bench.host.restore(web(2), state)
     ((_, restored),) = bench.host.open_jobs()
     assert restored.scheduler == "s"
+
+
+def test_a_job_does_not_go_back_to_a_scheduler_that_no_longer_takes_its_kind() -> None:
+    bench = Bench(two_of_three, is_resumed=True, takes=Takes(kinds=("service",)))
+    with pytest.raises(ScenarioError, match="no scheduler takes jobs of kind 'batch'"):
+        bench.host.restore(web(2), JobState(submitted=0, scheduler="s"))
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))

@@ -147,6 +147,11 @@ class TestSeeds:
         assert argosy.run(built, seed=9).scenario.jobs == built.jobs
         assert argosy.compare(built, ["omega"], [3, 4]).seeds == (3, 4)
 
+    def test_a_seed_that_is_named_twice_is_run_once(self) -> None:
+        found = argosy.compare(scenario("omega", [job("a", 2)]), ["omega"], [3, 4, 3])
+        assert found.seeds == (3, 4)
+        assert [run.seed for run in found.runs["omega"]] == [3, 4]
+
     @pytest.mark.parametrize("seed", [-1, 2**63])
     def test_an_invalid_seed_is_refused(self, seed: int) -> None:
         with pytest.raises(argosy.CommandError, match=r"expected a whole number from 0 to 2\^63"):

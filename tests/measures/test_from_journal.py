@@ -76,6 +76,16 @@ def test_the_journal_says_what_the_world_says(engine: str) -> None:
     assert counted.left_out == [NOT_TOLD]
 
 
+def test_a_machine_that_is_resized_while_it_is_away_does_not_count_until_it_is_back() -> None:
+    faults = (
+        MachineCrash(at=2 * SECOND, machine="m3", down=20 * SECOND),
+        MachineResize(at=4 * SECOND, machine="m3", capacity=Resources(64_000, 256 * GIB)),
+    )
+    jobs = [job("web", 2, seconds=None, kind="service")]
+    world, counted = both(scenario("omega", jobs, faults=faults, horizon=40 * SECOND))
+    assert counted.utilisation == pytest.approx(world.utilisation)
+
+
 def test_transactions_are_counted_by_instants() -> None:
     world, counted = both(spec("omega", replicas=1))
     assert counted.schedulers[0].transactions == world.schedulers[0].transactions

@@ -236,3 +236,13 @@ constraints = ["v -> {v, 0, 0} in machine hard"]
 submit = "15s"
 
 [[workload"""
+
+
+def test_a_machine_that_is_full_is_not_fragmented() -> None:
+    machine = Machine("m", Resources(4_000, 16 * GIB))
+    whole = job("a", cpu=4_000, memory=16 * GIB, seconds=None, kind="service")
+    spec = scenario(
+        "omega", [whole], replicas=1, cell=CellSpec(machines=(machine,)), horizon=60 * SECOND
+    )
+    end = execute(spec, None).placement.end
+    assert (end.machines_used, end.fragmented) == (1, 0)

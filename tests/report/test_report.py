@@ -235,6 +235,12 @@ class TestPlots:
 
 
 class TestComparison:
+    def test_jobs_that_never_end_are_no_unfinished_ones(self) -> None:
+        made = summary(finished=60)
+        counts = msgspec.structs.replace(made.counts, jobs_endless=40)
+        (standing,) = compare({"a": [msgspec.structs.replace(made, counts=counts)]}, JCT).standings
+        assert standing.finished == 1.0
+
     def test_the_engine_with_the_smallest_median_is_best(self) -> None:
         compared = compare(runs_of(slow=[30e6, 31e6, 29e6], fast=[10e6, 11e6, 9e6]), JCT)
         assert compared.best == "fast"

@@ -19,6 +19,7 @@ from argosy.host.setup import HostSetup
 from argosy.model.events import Event
 from argosy.model.explanations import Why
 from argosy.model.jobs import Job
+from argosy.model.scenario import Takes
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
@@ -59,7 +60,9 @@ class RecordingMachines:
 class Bench:
     """A host whose clock the test moves."""
 
-    def __init__(self, engine: Script | str, *, is_resumed: bool = False) -> None:
+    def __init__(
+        self, engine: Script | str, *, is_resumed: bool = False, takes: Takes | None = None
+    ) -> None:
         self.heard: list[tuple[int, str, Event]] = []
         self.engines: dict[str, type[Engine]] = ENGINES
         if not isinstance(engine, str):
@@ -67,6 +70,9 @@ class Bench:
             self.engines = {"scripted": type("Scripted", (Scripted,), parts)}
         name = engine if isinstance(engine, str) else "scripted"
         setup = HostSetup.of(scenario(name, [], replicas=1))
+        if takes is not None:
+            fleet = tuple(structs.replace(entry, takes=takes) for entry in setup.fleet)
+            setup = structs.replace(setup, fleet=fleet)
         self.machines, self.stream = RecordingMachines(), io.BytesIO()
         self.journal = Journal(self.stream)
         self.host = Host(
