@@ -146,10 +146,13 @@ class ProcessRunner:
         for number, result in stillborn:
             self._ended(number, result)
         self._look(list(self._tries))
+        # A supervisor reports the end before it exits.
+        self._launcher.reap()
 
     @property
-    def has_stillborn(self) -> bool:
-        return bool(self._stillborn)
+    def unreaped(self) -> int:
+        """Supervisors that have not been reaped: of tries that run, or have just ended."""
+        return self._launcher.reap()
 
     def _look(self, numbers: Iterable[int]) -> None:
         over = []
