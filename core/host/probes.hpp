@@ -9,7 +9,7 @@
 //
 // A question and its answer each take half a round trip, and wait for the end of a cut that they meet.
 //
-// Probes are numbered from 0 and never forgotten: 40 bytes each. Looking for one task in the hands is a scan
+// Probes are numbered from 0 and never forgotten: 32 bytes each. Looking for one task in the hands is a scan
 // of all of them, for cancellations only.
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace argosy {
 
-struct Probe {
+struct alignas(32) Probe {
   enum State : std::uint8_t { queued, held, over };
   std::int64_t job;
   std::int32_t machine;

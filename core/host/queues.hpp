@@ -15,7 +15,8 @@
 
 namespace argosy {
 
-struct Arrival {
+// One cache line each: a machine whose turn comes reads one at random.
+struct alignas(64) Arrival {
   std::int64_t task;
   // Negative: its end is reported.
   std::int64_t duration;
