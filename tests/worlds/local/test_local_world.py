@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from argosy.engines.registry import ENGINES
-from argosy.model.errors import ModelError, UnknownName
+from argosy.model.errors import ModelError, ScenarioError, UnknownName
 from argosy.model.jobs import Execution, Job, TaskGroup
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
-from argosy.model.scenario import CellSpec, FleetEntry
+from argosy.model.scenario import CellSpec, FleetEntry, Takes
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
 from argosy.worlds.local.store import LocalStore, StoreError
@@ -274,6 +274,22 @@ def test_the_fleet_changes_and_what_runs_goes_on(bench: LocalBench) -> None:
     assert len(bench.processes.launched) == 10
     for journal in bench.journals():
         Replay(journal, ENGINES).run()
+
+
+def test_a_fleet_that_does_not_take_every_job_changes_nothing(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("a", 10))
+    bench.go(1)
+    ran = dict(bench.processes.running)
+    others = FleetEntry(name="services", engine="omega", takes=Takes(kinds=("service",)))
+    with pytest.raises(ScenarioError, match="no scheduler takes jobs of kind 'batch'"):
+        bench.world.change_fleet((others,))
+    assert [entry.name for entry in bench.world.cluster.fleet] == ["s"]
+    assert bench.processes.running == ran
+    while bench.processes.running:
+        bench.end_all()
+        bench.go(1)
+    assert bench.states() == {"a": "finished"}
+    assert len(bench.processes.launched) == 10
 
 
 def test_a_second_server_on_the_same_directory_is_refused(bench: LocalBench) -> None:

@@ -439,19 +439,24 @@ class LocalWorld:
         return numbers[name]
 
     def change_fleet(self, fleet: tuple[FleetEntry, ...]) -> None:
-        """Other schedulers from now on. Tasks that run go on; those in queues are placed anew."""
+        """Other schedulers from now on. Tasks that run go on; those in queues are placed anew. A fleet
+        that cannot take every job leaves things as they are."""
         self.commit()
-        before, self.cluster = self.cluster, replace(self.cluster, fleet=fleet)
-        draining = self.host.view.is_draining
+        before, tries, draining = self.cluster, self.tries, self.host.view.is_draining
         machines = [
             (self.projection.machines[number], draining(number))
             for number in self.machine_numbers().values()
         ]
-        tries, self.tries, self._by_task = self.tries, {}, {}
-        try:
+
+        def begin(cluster: LocalCluster) -> None:
+            self.cluster, self.tries, self._by_task = cluster, {}, {}
+            self._unsaved = _Unsaved()
             self._begin_life(machines, lambda number: number in tries)
+
+        try:
+            begin(replace(before, fleet=fleet))
         except BaseException:
-            self.cluster, self.tries = before, tries
+            begin(before)
             raise
         self._unsaved.cluster = self.cluster
         self.commit()
