@@ -102,9 +102,6 @@ void bind_board(nb::module_& module) {
             self.set_owner(known(self, job), owner);
           },
           nb::arg("job"), nb::arg("owner"))
-      .def("submitted",
-           [](const Board& self, std::int64_t job) { return self.submit()[known(self, job)]; },
-           nb::arg("job"))
       .def("is_over",
            [](const Board& self, std::int64_t job) { return self.is_over(known(self, job)); },
            nb::arg("job"))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from host_bench import Bench, web
+from host_bench import Bench, open_jobs, web
 from scripted_engine import Script, Scripted, claim
 
 from argosy.cell import View
@@ -34,7 +34,7 @@ def two_of_three(engine: Scripted, event: Event, view: View, now: int) -> Sequen
 def resumed(left: Bench, engine: Script | str = two_of_three) -> Bench:
     """A bench whose host has restored what the other one left, while its tasks ran on."""
     bench = Bench(engine, is_resumed=True)
-    for open_job, state in left.host.open_jobs():
+    for open_job, state in open_jobs(left.host):
         restored = bench.host.restore(open_job, state)
         for index, machine in zip(state.running, state.machines, strict=True):
             if index in restored.incarnations:
@@ -90,7 +90,7 @@ def test_failures_before_the_restart_count() -> None:
     left.go(1)
     assert left.host.fail_task(0, left.machines.running[0][1], 1, "first")
     bench = resumed(left)
-    ((_, state),) = bench.host.open_jobs()
+    ((_, state),) = open_jobs(bench.host)
     assert state.failures == {0: 1}
 
 
@@ -100,7 +100,7 @@ def test_a_claim_that_no_longer_fits_is_not_restored() -> None:
     left.go(1)
     bench = Bench(two_of_three, is_resumed=True)
     bench.host.change_machine(ResizeMachine(0, Resources(cpu=700, memory=2**34)))
-    ((open_job, state),) = left.host.open_jobs()
+    ((open_job, state),) = open_jobs(left.host)
     restored = bench.host.restore(open_job, state)
     assert list(restored.incarnations) == [0]
     bench.go(2)
@@ -114,7 +114,7 @@ def test_another_scheduler_takes_the_job_if_its_own_is_gone() -> None:
     bench = Bench(two_of_three, is_resumed=True)
     state = JobState(submitted=0, scheduler="somebody-else")
     bench.host.restore(web(2), state)
-    ((_, restored),) = bench.host.open_jobs()
+    ((_, restored),) = open_jobs(bench.host)
     assert restored.scheduler == "s"
 
 

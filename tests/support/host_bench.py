@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from msgspec import structs
@@ -12,14 +12,17 @@ from scripted_engine import Script, Scripted
 
 from argosy.engines.api import Engine
 from argosy.engines.registry import ENGINES
+from argosy.host import TaskState
 from argosy.host.host import Host
+from argosy.host.job_state import JobState
 from argosy.host.journal import Journal
 from argosy.host.protocols import DirectLinks
 from argosy.host.setup import HostSetup
 from argosy.model.events import Event
 from argosy.model.explanations import Why
-from argosy.model.jobs import Job
+from argosy.model.jobs import Job, index_of, job_of
 from argosy.model.scenario import Takes
+from argosy.model.tasks import indices_of
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
@@ -102,3 +105,34 @@ class Bench:
 
 def web(count: int, retries: int = 0) -> Job:
     return job("web", count, cpu=500, seconds=None, retries=retries).job
+
+
+KEPT = {
+    TaskState.RUNNING: "running",
+    TaskState.FINISHED: "finished",
+    TaskState.FAILED: "failed",
+    TaskState.CANCELLED: "cancelled",
+    TaskState.ABANDONED: "abandoned",
+}
+
+
+def open_jobs(host: Host) -> Iterator[tuple[Job, JobState]]:
+    """Every job that is not over, as another host can restore it."""
+    submitted = host.board.job_columns()[0].tolist()
+    for number in range(len(host.jobs)):
+        if host.jobs.is_done(number) or host.board.is_over(number):
+            continue
+        tasks = {state: host.board.tasks_in(number, state) for state in KEPT}
+        lists = {name: tuple(indices_of(tasks[state]).tolist()) for state, name in KEPT.items()}
+        machines = map(host.cell.machine_of, tasks[TaskState.RUNNING].tolist())
+        failures = host.job_control._failures.items()
+        yield (
+            host.jobs.job(number),
+            JobState(
+                submitted=submitted[number],
+                scheduler=host.schedulers[host.board.owner(number)].name,
+                machines=tuple(machine for machine in machines if machine is not None),
+                failures={index_of(task): n for task, n in failures if job_of(task) == number},
+                **lists,
+            ),
+        )

@@ -7,7 +7,7 @@ the clock: see `protocols`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -27,7 +27,7 @@ from argosy.host.journal import DecisionWriter, Journal
 from argosy.host.membership import Membership
 from argosy.host.protocols import Deliberator, Links, Machines
 from argosy.host.reports import Reports
-from argosy.host.restoring import Restored, restore, state_of
+from argosy.host.restoring import Restored, restore
 from argosy.host.runtime import build_cell, build_runtime
 from argosy.host.scheduler import Router, Scheduler, make_settings
 from argosy.host.setup import HostSetup
@@ -315,12 +315,6 @@ class Host:
     def restore(self, job: Job, state: JobState) -> Restored:
         """Takes over a job of an earlier host. All are restored before the clock moves."""
         return restore(self, job, state)
-
-    def open_jobs(self) -> Iterator[tuple[Job, JobState]]:
-        """Every job that is not done, as another host can restore it."""
-        for number in self.jobs.open():
-            if not self.board.is_over(number):
-                yield self.jobs.job(number), state_of(self, number)
 
     def adopt_starts(self) -> None:
         """What has begun to run is running on its machine already."""

@@ -113,9 +113,6 @@ class JobControl:
         """The task has failed that often before."""
         self._failures[task] = times
 
-    def failures(self, task: int) -> int:
-        return self._failures[task]
-
     def _stop(self, tasks: TaskArray) -> None:
         """Stops or dequeues tasks that are not over."""
         self._host.stop(tasks, Why.CANCELLED)

@@ -78,10 +78,6 @@ class JobTable:
         for number in numbers:
             del self._entries[number]
 
-    def open(self) -> list[int]:
-        """The numbers of jobs that are not done, or not yet forgotten."""
-        return list(self._entries)
-
     def name(self, number: int) -> str:
         return self.names[number]
 

@@ -9,7 +9,7 @@ stop it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -21,20 +21,11 @@ from argosy.host.scheduler import Scheduler
 from argosy.model.errors import ScenarioError
 from argosy.model.events import JobSubmitted
 from argosy.model.jobs import Job, index_of, task_number
-from argosy.model.tasks import indices_of, task_numbers
+from argosy.model.tasks import task_numbers
 from argosy.model.transactions import Claims, Transaction
 
 if TYPE_CHECKING:
     from argosy.host.host import Host
-
-
-_KEPT: Final = {
-    TaskState.RUNNING: "running",
-    TaskState.FINISHED: "finished",
-    TaskState.FAILED: "failed",
-    TaskState.CANCELLED: "cancelled",
-    TaskState.ABANDONED: "abandoned",
-}
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -65,23 +56,6 @@ def restore(host: Host, job: Job, state: JobState) -> Restored:
     if len(pending):
         host.post(now, owner, JobSubmitted(job, number, pending))
     return Restored(number, {index_of(task): host.runtime.incarnation(task) for task in kept})
-
-
-def state_of(host: Host, number: int) -> JobState:
-    """A job that is not done, as another host can restore it."""
-    tasks = {state: host.board.tasks_in(number, state) for state in _KEPT}
-    lists = {name: tuple(indices_of(tasks[state]).tolist()) for state, name in _KEPT.items()}
-    machines = [host.cell.machine_of(task) for task in tasks[TaskState.RUNNING].tolist()]
-    owner = host.schedulers[host.board.owner(number)]
-    unfinished = range(host.jobs.job(number).tasks)
-    counts = {index: host.job_control.failures(task_number(number, index)) for index in unfinished}
-    return JobState(
-        submitted=host.board.submitted(number),
-        scheduler=owner.name,
-        machines=tuple(machine for machine in machines if machine is not None),
-        failures={index: count for index, count in counts.items() if count},
-        **lists,
-    )
 
 
 def _owner(host: Host, job: Job, state: JobState) -> Scheduler:

@@ -181,7 +181,7 @@ def test_engines_of_every_kind_run_real_tasks(tmp_path: Path, engine: str) -> No
     server.run_until({f"j{number}": "finished" for number in range(4)})
     assert len(server.store.rows("SELECT * FROM tries WHERE exit_status = 0")) == 12
     deadline = time.monotonic() + DEADLINE
-    while server.runner.unreaped:
+    while server.runner._launcher.reap():
         assert time.monotonic() < deadline
         server.runner.sweep()
     lines = b"".join(row[0] for row in server.store.rows("SELECT lines FROM turns ORDER BY turn"))

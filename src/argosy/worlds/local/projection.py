@@ -245,10 +245,6 @@ class Projection:
         self._changed_jobs[row.seq] = row
         self._mentioned.add(row.seq)
 
-    def changed(self) -> list[JobRow]:
-        """The jobs that this turn has changed."""
-        return list(self._changed_jobs.values())
-
     def write(self, turn: sqlite3.Cursor, number: int, at: int) -> None:
         """The rows of everything that has changed. May be called again, if the commit failed."""
         for row in self._changed_jobs.values():

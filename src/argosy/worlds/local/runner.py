@@ -149,11 +149,6 @@ class ProcessRunner:
         # A supervisor reports the end before it exits.
         self._launcher.reap()
 
-    @property
-    def unreaped(self) -> int:
-        """Supervisors that have not been reaped: of tries that run, or have just ended."""
-        return self._launcher.reap()
-
     def _look(self, numbers: Iterable[int]) -> None:
         over = []
         for number in numbers:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
@@ -116,10 +116,6 @@ class LocalStore:
     def meta(self, key: str) -> str | None:
         rows = self.rows("SELECT value FROM meta WHERE key = ?", (key,))
         return str(rows[0][0]) if rows else None
-
-    def set_meta(self, values: Iterable[tuple[str, str]]) -> None:
-        with self.turn() as turn:
-            turn.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values)
 
 
 def _lock(directory: Path) -> IO[bytes]:
