@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         story,
         why,
     )
+    from argosy.model.answers import StoryLine, WhyAnswer
     from argosy.model.errors import (
         ArgosyError,
         CommandError,
@@ -77,7 +78,6 @@ if TYPE_CHECKING:
         Untranslatable,
     )
     from argosy.model.scenario import Scenario
-    from argosy.records.answers import StoryLine, WhyAnswer
     from argosy.records.replay import ReplaySummary
     from argosy.records.summary import Summary
 
@@ -125,9 +125,9 @@ _HOMES = {
     "Result": "argosy.library",
     "Scenario": "argosy.model.scenario",
     "ReplaySummary": "argosy.records.replay",
-    "StoryLine": "argosy.records.answers",
+    "StoryLine": "argosy.model.answers",
     "Summary": "argosy.records.summary",
-    "WhyAnswer": "argosy.records.answers",
+    "WhyAnswer": "argosy.model.answers",
     "compare": "argosy.library",
     "load": "argosy.library",
     "open_run": "argosy.library",

@@ -11,10 +11,11 @@ import pytest
 import argosy
 from argosy.engines.registry import ENGINES
 from argosy.host.journal import Journal
+from argosy.model.answers import WhyAnswer
 from argosy.model.errors import CommandError
 from argosy.model.machine_model import MachineModel, Steal
 from argosy.model.scenario import Output, Scenario
-from argosy.records.answers import TaskAnswers, WhyAnswer
+from argosy.records.answers import TaskAnswers
 from argosy.records.journal_run import open_recording
 from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.worlds.sim import SimulatedWorld

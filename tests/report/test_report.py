@@ -12,9 +12,9 @@ import pytest
 from argosy.engines.api import Capabilities, Engine, Finishes, Settings
 from argosy.engines.registry import ENGINES
 from argosy.measures.statistics import Ratio
+from argosy.model.answers import WhyAnswer
 from argosy.model.errors import CommandError, UnknownName
 from argosy.model.units import Micros, Time
-from argosy.records.answers import WhyAnswer
 from argosy.records.summary import (
     Counts,
     Distribution,

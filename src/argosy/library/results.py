@@ -25,10 +25,11 @@ from argosy.library.arguments import (
 from argosy.library.frames import frame
 from argosy.library.sources import EngineChoice, named, resolve, under, with_seed
 from argosy.measures.from_journal import summarise_state
+from argosy.model.answers import StoryLine, WhyAnswer
 from argosy.model.errors import EngineNotFound, UnknownEngine
 from argosy.model.scenario import Scenario
 from argosy.model.tasks import indices_of, jobs_of
-from argosy.records.answers import StoryLine, TaskAnswers, WhyAnswer
+from argosy.records.answers import TaskAnswers
 from argosy.records.journal_run import open_recording
 from argosy.records.observed import observed_scenario
 from argosy.records.record import Columns, RunRecord

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import msgspec
 from msgspec import structs
 
 from argosy.host.records import (
@@ -37,6 +36,7 @@ from argosy.host.records import (
     SubmittedRecord,
     plain,
 )
+from argosy.model.answers import StoryLine, WhyAnswer
 from argosy.model.errors import CommandError, UnknownName
 from argosy.model.explanations import Explanation, Price, Refusal, Why
 from argosy.model.jobs import index_of, job_of, task_name, task_number
@@ -44,34 +44,6 @@ from argosy.model.units import format_count, format_duration
 from argosy.records.journal_checks import contradiction
 from argosy.records.journal_file import Fact, JournalFile
 from argosy.records.record import RunRecord
-
-
-class StoryLine(msgspec.Struct, frozen=True):
-    at: int
-    what: str
-    text: str
-    detail: dict[str, Any] = {}
-
-
-class WhyAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a task is placed where it is, or why it has no machine."""
-
-    task: str
-    state: str
-    sentence: str
-    looked_at: int = 0
-    feasible: int = 0
-    ruled_out: dict[str, int] = {}
-    nearest_miss: str = ""
-    remedy: str = ""
-    violated: tuple[str, ...] = ()
-    placed_on: str = ""
-    rule: str = ""
-    score: int | None = None
-    second: str = ""
-    second_score: int | None = None
-    price: Price | None = None
-
 
 #: Records that determine where the task is, or why it has no machine; the last one counts.
 Decisive: TypeAlias = (

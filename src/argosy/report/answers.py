@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from argosy.model.answers import WhyAnswer
 from argosy.model.units import format_count
-from argosy.records.answers import WhyAnswer
 
 
 def sentences(answer: WhyAnswer) -> list[str]:
