@@ -15,6 +15,7 @@ what was `expected` and a `hint`.
     ArgosyError
       ScenarioError           a scenario file, or a scenario, contradicts itself
       TraceError              a trace cannot be read
+      JobError                a job file, or a job for a live cluster, is not right
       RunDirectoryError       a saved run is incomplete, or lacks what is asked for
       ReplayDiverged          a replay made other decisions than its journal
       UnitError               an amount or a time without a known unit
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
         ConstraintSyntaxError,
         EngineFault,
         EngineNotFound,
+        JobError,
         MissingExtra,
         MissingLibrary,
         ModelError,
@@ -88,6 +90,7 @@ __all__ = [
     "ConstraintSyntaxError",
     "EngineFault",
     "EngineNotFound",
+    "JobError",
     "MissingExtra",
     "MissingLibrary",
     "ModelError",

@@ -71,6 +71,12 @@ class TraceError(ArgosyError):
     code = "trace"
 
 
+class JobError(ArgosyError):
+    """A job for a live cluster that cannot be accepted as it is."""
+
+    code = "job"
+
+
 class RunDirectoryError(ArgosyError):
     code = "run-directory"
 

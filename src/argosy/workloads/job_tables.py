@@ -5,7 +5,7 @@ A job has either `groups`, or the keys of its only group together with its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from argosy.model.constraints import NAME, RESERVED, Constraint
 from argosy.model.constraints.text import format_constraint
 from argosy.model.errors import ModelError, excerpt
-from argosy.model.jobs import BATCH, GRACE, OUTPUT_LIMIT, Execution, TaskGroup
+from argosy.model.jobs import BATCH, GRACE, OUTPUT_LIMIT, Execution, Job, TaskGroup
 from argosy.model.resources import Resources
 from argosy.model.truth import (
     GroupTruth,
@@ -38,19 +38,15 @@ class PhaseTable(msgspec.Struct, frozen=True, kw_only=True):
         check_phase(self.activities, self.duration)
 
 
-class TaskGroupTable(msgspec.Struct, frozen=True, kw_only=True):
-    """Identical tasks. `duration` is one for all, `durations` one per task; with `phases`, tasks are
-    workers that share them."""
+class GroupKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """What every group of identical tasks has, simulated or live."""
 
     request: Resources
     count: int = 1
-    duration: Time | None = None
-    durations: tuple[Time, ...] | None = None
     estimate: Time | None = None
     tags: tuple[str, ...] = ()
     requires: dict[str, str] = {}
     prefers: dict[str, str] = {}
-    phases: tuple[PhaseTable, ...] = ()
     retries: int = 0
     backoff: Time = 0
     command: CommandLine | None = None
@@ -64,25 +60,11 @@ class TaskGroupTable(msgspec.Struct, frozen=True, kw_only=True):
     output_limit: int = OUTPUT_LIMIT
 
     def __post_init__(self) -> None:
-        if self.phases and (self.duration is not None or self.durations is not None):
-            raise ModelError(
-                "both phases and a running time", field="phases", expected="one of them or neither"
-            )
-        if self.duration is not None and self.durations is not None:
-            raise ModelError(
-                "both duration and durations", field="durations", expected="one of them or neither"
-            )
         check_labels(self.tags, self.requires)
         check_labels((), self.prefers)
-        if self.durations is not None and len(self.durations) != self.count:
-            raise ModelError(
-                f"{len(self.durations)} durations for {self.count} tasks",
-                field="durations",
-                expected="one per task, or `duration` for all",
-            )
 
-    def group(self) -> tuple[TaskGroup, GroupTruth]:
-        fields: dict[str, Any] = {
+    def group_fields(self) -> dict[str, Any]:
+        return {
             "tags": self.tags,
             "requires": self.requires,
             "prefers": self.prefers,
@@ -90,16 +72,6 @@ class TaskGroupTable(msgspec.Struct, frozen=True, kw_only=True):
             "backoff": self.backoff,
             "execution": self.execution(),
         }
-        if self.phases:
-            activities = tuple(phase.activities for phase in self.phases)
-            durations = tuple(phase.duration for phase in self.phases)
-            return workers_with_truth(
-                self.count, self.request, activities, durations, self.estimate, **fields
-            )
-        durations = self.durations or ()
-        if self.duration is not None:
-            durations = (self.duration,)
-        return group_with_truth(self.count, self.request, durations, self.estimate, **fields)
 
     def execution(self) -> Execution | None:
         """None if no key says what to execute."""
@@ -118,51 +90,102 @@ class TaskGroupTable(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class JobFields(TaskGroupTable, frozen=True, kw_only=True):
-    """A job, and its only group unless `groups` is given."""
+class TaskGroupTable(GroupKeys, frozen=True, kw_only=True):
+    """Identical tasks. `duration` is one for all, `durations` one per task; with `phases`, tasks are
+    workers that share them."""
 
-    id: str
+    duration: Time | None = None
+    durations: tuple[Time, ...] | None = None
+    phases: tuple[PhaseTable, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_running_times(self)
+        super().__post_init__()
+
+
+class JobKeys(GroupKeys, frozen=True, kw_only=True):
+    """What every job has, and its only group unless it has several."""
+
     request: Resources = Resources()
-    submit: Time = 0
     kind: str = BATCH
     precedence: int = 0
     gang: bool = False
     owner: str = ""
     program: str = ""
+    name: str = ""
     constraints: tuple[Constraint, ...] = ()
+
+    def job_fields(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "precedence": self.precedence,
+            "gang": self.gang,
+            "owner": self.owner,
+            "constraints": self.constraints,
+            "program": self.program,
+            "name": self.name,
+        }
+
+
+class JobFields(JobKeys, frozen=True, kw_only=True):
+    """A job, and its only group unless `groups` is given."""
+
+    id: str
+    submit: Time = 0
+    duration: Time | None = None
+    durations: tuple[Time, ...] | None = None
+    phases: tuple[PhaseTable, ...] = ()
     groups: tuple[TaskGroupTable, ...] | None = None
 
+    def __post_init__(self) -> None:
+        _check_running_times(self)
+        super().__post_init__()
+
     def job(self, groups: Iterable[tuple[TaskGroup, GroupTruth]]) -> SimulatedJob:
-        return simulated_job(
-            self.id,
-            *groups,
-            submit=self.submit,
-            kind=self.kind,
-            precedence=self.precedence,
-            gang=self.gang,
-            owner=self.owner,
-            constraints=self.constraints,
-            program=self.program,
+        return simulated_job(self.id, *groups, submit=self.submit, **self.job_fields())
+
+
+def _check_running_times(table: TaskGroupTable | JobFields) -> None:
+    if table.phases and (table.duration is not None or table.durations is not None):
+        raise ModelError(
+            "both phases and a running time", field="phases", expected="one of them or neither"
         )
+    if table.duration is not None and table.durations is not None:
+        raise ModelError(
+            "both duration and durations", field="durations", expected="one of them or neither"
+        )
+    if table.durations is not None and len(table.durations) != table.count:
+        raise ModelError(
+            f"{len(table.durations)} durations for {table.count} tasks",
+            field="durations",
+            expected="one per task, or `duration` for all",
+        )
+
+
+def _group(table: TaskGroupTable | JobFields) -> tuple[TaskGroup, GroupTruth]:
+    fields = table.group_fields()
+    if table.phases:
+        activities = tuple(phase.activities for phase in table.phases)
+        durations = tuple(phase.duration for phase in table.phases)
+        return workers_with_truth(
+            table.count, table.request, activities, durations, table.estimate, **fields
+        )
+    durations = table.durations or ()
+    if table.duration is not None:
+        durations = (table.duration,)
+    return group_with_truth(table.count, table.request, durations, table.estimate, **fields)
 
 
 def read_job(converter: Converter, table: Any, path: TablePath = ()) -> SimulatedJob:
     """The job described by a table; raises `Misfit`."""
-    if isinstance(table, dict) and "groups" in table:
-        for key in msgspec.structs.fields(TaskGroupTable):
-            if key.name in table:
-                converter.refuse(
-                    f"both {key.name!r} and groups", (*path, key.name), f"{key.name} in each group"
-                )
-    elif isinstance(table, dict) and "id" in table and "request" not in table:
-        converter.refuse(
-            "missing key 'request'", path, 'request = {cpu = 500, memory = "2GiB"}, or groups'
-        )
+    if isinstance(table, dict) and ("groups" in table or "id" in table):
+        check_group_keys(converter, table, TaskGroupTable, path)
     read: JobFields = converter.convert(table, JobFields, path)
     groups = []
-    for index, group in enumerate((read,) if read.groups is None else read.groups):
+    tables: Sequence[TaskGroupTable | JobFields] = (read,) if read.groups is None else read.groups
+    for index, group in enumerate(tables):
         try:
-            groups.append(group.group())
+            groups.append(_group(group))
         except ModelError as error:
             place = path if read.groups is None else (*path, "groups", index)
             raise misfit(error, place) from None
@@ -170,6 +193,22 @@ def read_job(converter: Converter, table: Any, path: TablePath = ()) -> Simulate
         return read.job(groups)
     except ModelError as error:
         raise misfit(error, path) from None
+
+
+def check_group_keys(
+    converter: Converter, table: Mapping[str, Any], group: type[GroupKeys], path: TablePath
+) -> None:
+    """The keys of a group are in the job's table or in `groups`, not in both or neither."""
+    if "groups" in table:
+        for key in msgspec.structs.fields(group):
+            if key.name in table:
+                converter.refuse(
+                    f"both {key.name!r} and groups", (*path, key.name), f"{key.name} in each group"
+                )
+    elif "request" not in table:
+        converter.refuse(
+            "missing key 'request'", path, 'request = {cpu = 500, memory = "2GiB"}, or groups'
+        )
 
 
 def check_labels(tags: Iterable[str], requires: Mapping[str, str]) -> None:
@@ -192,7 +231,16 @@ def check_labels(tags: Iterable[str], requires: Mapping[str, str]) -> None:
 def job_table(made: SimulatedJob) -> dict[str, Any]:
     """The table that reads back as this job: times in microseconds, defaults left out."""
     job = made.job
-    table: dict[str, Any] = {"id": job.id, "submit": made.submit, "kind": job.kind}
+    table = {"id": job.id, "submit": made.submit, **job_entries(job)}
+    groups = list(map(_group_table, job.groups, made.truth))
+    return table | (groups[0] if len(groups) == 1 else {"groups": groups})
+
+
+def job_entries(job: Job) -> dict[str, Any]:
+    """The keys of the job itself, except its id."""
+    table: dict[str, Any] = {"kind": job.kind}
+    if job.name:
+        table["name"] = job.name
     if job.precedence:
         table["precedence"] = job.precedence
     if job.gang:
@@ -203,15 +251,11 @@ def job_table(made: SimulatedJob) -> dict[str, Any]:
         table["program"] = job.program
     if job.constraints:
         table["constraints"] = [format_constraint(constraint) for constraint in job.constraints]
-    groups = list(map(_group_table, job.groups, made.truth))
-    return table | (groups[0] if len(groups) == 1 else {"groups": groups})
+    return table
 
 
 def _group_table(group: TaskGroup, truth: GroupTruth) -> dict[str, Any]:
-    table: dict[str, Any] = {
-        "count": group.count,
-        "request": {name: amount for name, amount in group.request.items() if amount},
-    }
+    table = size_entries(group)
     # The duration of a single task may be written either way; the shorter is used.
     if len(truth.durations) == 1:
         table["duration"] = truth.durations[0]
@@ -224,6 +268,19 @@ def _group_table(group: TaskGroup, truth: GroupTruth) -> dict[str, Any]:
         ]
     if group.estimate != told_by_default(group, truth):
         table["estimate"] = group.estimate
+    return table | group_entries(group)
+
+
+def size_entries(group: TaskGroup) -> dict[str, Any]:
+    return {
+        "count": group.count,
+        "request": {name: amount for name, amount in group.request.items() if amount},
+    }
+
+
+def group_entries(group: TaskGroup) -> dict[str, Any]:
+    """The keys of a group, except those about its size and running time."""
+    table: dict[str, Any] = {}
     if group.tags:
         table["tags"] = list(group.tags)
     if group.requires:
