@@ -1,0 +1,1 @@
+"""The client of a live cluster's API."""
