@@ -1,1 +1,4 @@
-"""The client of a live cluster's API."""
+"""The client of a live cluster's API.
+
+Charter: finds servers and speaks their API. Decides nothing.
+"""
