@@ -59,6 +59,8 @@ class ProcessRunner:
         )
         self.reports = ReportSocket(directory / "reports.sock")
         self._launcher = Launcher()
+        #: The directory that the last try was put in.
+        self._shard: Path | None = None
         #: Tries that are not known to be over.
         self._tries: dict[int, SupervisedTry] = {}
         #: Tries that could not even be launched, and how their ends read.
@@ -75,7 +77,9 @@ class ProcessRunner:
         group = _group(job, index)
         directory = self.directory_of(number)
         try:
-            directory.parent.mkdir(mode=0o700, exist_ok=True)
+            if directory.parent != self._shard:
+                directory.parent.mkdir(mode=0o700, exist_ok=True)
+                self._shard = directory.parent
             directory.mkdir(mode=0o700)
             spec = self._spec(number, job, group, index, machine, directory)
             self._tries[number] = self._launcher.launch(directory, spec)
