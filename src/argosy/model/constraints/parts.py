@@ -64,6 +64,14 @@ def tags_of(rule: ConstraintRule) -> frozenset[str]:
     return frozenset(named)
 
 
+def names_of(rule: ConstraintRule) -> Iterator[frozenset[str]]:
+    """The tags of each group of containers that the rule names: subjects, and those it counts."""
+    for leaf in leaves(rule):
+        yield frozenset(leaf.subject)
+        if isinstance(leaf, PlacementConstraint):
+            yield from (frozenset(atom.tags) for atom in atoms(leaf.expression))
+
+
 def renamed(constraint: Constraint, rename: Mapping[str, str]) -> Constraint:
     """The constraint with tags renamed."""
     return msgspec.structs.replace(constraint, rule=_renamed_rule(constraint.rule, rename))

@@ -54,6 +54,8 @@ class ConstraintManager:
         self._active: dict[int, tuple[Constraint, ...]] = {}
         self._require_sound(self.operator)
         self.operator_seen = tuple(self._seen(self.operator))
+        #: Number of active hard constraints.
+        self._hard = sum(constraint.hard for constraint in self.operator_seen)
         for seen in self.operator_seen:
             ledger.add(seen)
 
@@ -76,10 +78,12 @@ class ConstraintManager:
                 self._ledger.remove(constraint)
             raise
         self._active[number] = seen
+        self._hard += sum(constraint.hard for constraint in seen)
 
     def withdraw(self, number: int) -> None:
         for constraint in self._active.pop(number, ()):
             self._ledger.remove(constraint)
+            self._hard -= constraint.hard
 
     def active(self, number: int) -> tuple[Constraint, ...]:
         return self._active.get(number, ())
@@ -87,6 +91,15 @@ class ConstraintManager:
     def numbers(self) -> list[int]:
         """The applications that have constraints."""
         return list(self._active)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no constraint is active."""
+        return not self.operator_seen and not any(self._active.values())
+
+    @property
+    def has_hard(self) -> bool:
+        return self._hard > 0
 
     def everything(self) -> list[Constraint]:
         """All active constraints: the operator's, then each application's."""
