@@ -203,9 +203,7 @@ class HardConstraintsAreKept(CampaignRule):
     def _active(self) -> list[Constraint]:
         """Hard ones of the operator, and of applications that are not over."""
         found = [
-            each
-            for each in self._operator
-            if each.hard and supports_constraint(self._engine, each)
+            each for each in self._operator if each.hard and supports_constraint(self._engine, each)
         ]
         for number, job in enumerate(self.recount.jobs):
             states = (

@@ -152,8 +152,8 @@ class Framework:
         self._declined[unused] = self.offer[unused]
 
     def put_back(self, work: HoardedJob) -> list[Explain]:
-        """Queues a job with tasks that have no machine. If it is tried again before all others, those that
-        were never tried are told, once for each job that goes first."""
+        """Queues a job with tasks that have no machine. If it is tried again before all others, those
+        never tried are told, once for each job that goes first."""
         if not self._failed_first:
             self.queue.append(work)
             return []

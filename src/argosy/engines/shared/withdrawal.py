@@ -57,7 +57,9 @@ def left(tasks: TaskArray, event: Withdrawal) -> TaskArray:
 
 def claims_left(claims: Claims | None, event: Withdrawal) -> Claims | None:
     """The claims of tasks that are still wanted; the same object if all are."""
-    return None if claims is None else chosen_claims(claims, ~np.isin(claims.tasks, withdrawn(event)))
+    return (
+        None if claims is None else chosen_claims(claims, ~np.isin(claims.tasks, withdrawn(event)))
+    )
 
 
 def chosen_claims(claims: Claims, kept: NDArray[np.bool_]) -> Claims | None:

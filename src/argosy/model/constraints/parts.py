@@ -43,6 +43,15 @@ def leaves(rule: ConstraintRule) -> Iterator[Leaf]:
             yield rule
 
 
+def conjuncts(constraint: Constraint) -> Iterator[Constraint]:
+    """The rules that `and` joins, each as a constraint: together they mean the same."""
+    if isinstance(constraint.rule, AllOf):
+        for part in constraint.rule.parts:
+            yield from conjuncts(msgspec.structs.replace(constraint, rule=part))
+    else:
+        yield constraint
+
+
 def atoms(expression: Expression) -> Iterator[TagConstraint]:
     match expression:
         case AllTags(parts) | AnyTags(parts):

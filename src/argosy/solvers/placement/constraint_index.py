@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.constraints import Constraint
-from argosy.model.constraints.parts import leaves, names_of, tags_of
+from argosy.model.constraints.parts import conjuncts, leaves, names_of, tags_of
 from argosy.model.errors import ModelError
 from argosy.model.machines import MACHINE_GROUP
 from argosy.solvers.placement.cluster import ContainerKind, Family, Running
@@ -87,6 +87,10 @@ class ConstraintIndex:
                 raise ModelError(f"there is no node group {leaf.group!r}")
         for tag in tags_of(constraint.rule):
             self._popularity[tag] = self._popularity.get(tag, 0) + times
+        for part in conjuncts(constraint):
+            self._change_part(part, times)
+
+    def _change_part(self, constraint: Constraint, times: int) -> None:
         terms = without_choice(constraint, self._overlapping)
         if terms is None:
             left = self._choices.get(constraint, 0) + times

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from argosy.cell import View
 from argosy.engines.families.lra.memory import Memory
 from argosy.engines.families.lra.relaxing import concerns
+from argosy.model.constraints.parts import conjuncts
 from argosy.model.transactions import Claims
 from argosy.solvers.placement import ContainerKind
 from argosy.solvers.placement.demands import Tags
@@ -41,9 +42,10 @@ class HardConstraintCheck:
             for number, (shape, tags) in enumerate(zip(shapes.tolist(), self._tags, strict=True))
         ]
         self._constraints = [
-            constraint
+            part
             for constraint in memory.manager.everything()
             if constraint.hard and concerns(constraint, kinds)
+            for part in conjuncts(constraint)
         ]
         problem = memory.ledger.problem(view.free(), view.capacity(), kinds)
         self._placer = problem.placer()

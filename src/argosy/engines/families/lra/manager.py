@@ -25,7 +25,7 @@ from argosy.model.constraints import (
     TagConstraint,
 )
 from argosy.model.constraints.lint import Surroundings, unsound
-from argosy.model.constraints.parts import of_job
+from argosy.model.constraints.parts import conjuncts, of_job
 from argosy.model.constraints.text import format_constraint
 from argosy.model.errors import ModelError
 from argosy.model.jobs import Job
@@ -144,7 +144,8 @@ def operator_mismatch(constraints: Sequence[Constraint], facts: RunFacts) -> Set
     else:
         for index, constraint in enumerate(constraints):
             try:
-                without_choice(constraint, facts.overlapping)
+                for part in conjuncts(constraint):
+                    without_choice(part, facts.overlapping)
             except ModelError as error:
                 problem = index, str(error)
                 break

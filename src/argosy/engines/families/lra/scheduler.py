@@ -484,7 +484,9 @@ class LraScheduler(SerialScheduler, ABC):
         plan = self._plan
         under_way = plan.claims if plan is not None and self._is_allocating else None
         count = len(claims)
-        gangs = np.zeros(count, np.int32) if self._terms.atomic else np.arange(count, dtype=np.int32)
+        gangs = (
+            np.zeros(count, np.int32) if self._terms.atomic else np.arange(count, dtype=np.int32)
+        )
         rows = hard_rows(self._known(view), view, claims, gangs, under_way)
         if rows.all():
             return super()._decided(now, view)
