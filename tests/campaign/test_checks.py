@@ -326,6 +326,19 @@ def test_a_task_that_waits_beside_an_idle_machine_is_noticed(plain: Scenario) ->
     assert "forgotten" in kinds(plain, msgspec.structs.replace(forgotten, ended_at=HORIZON))
 
 
+def test_a_task_may_wait_beside_an_idle_machine_behind_one_that_goes_first() -> None:
+    jobs = [job("giant", cpu=64_000, precedence=1), job("small", submit=1)]
+    settings = {"retry": 0, "attempts": 1_000_000}
+    spec = scenario("kube", jobs, replicas=1, horizon=HORIZON, settings=settings)
+    recording = recorded(spec)
+    assert kinds(spec, recording) == {}
+    vague = Explanation(remedy="more room")
+    told = tampered(
+        recording, only(records.ExplainedRecord, lambda r: replace(r, explanation=vague))
+    )
+    assert kinds(spec, told) == {"forgotten": ""}
+
+
 def test_a_queue_that_stands_still_is_noticed(queued: Scenario) -> None:
     stuck = tampered(recorded(queued), lambda r: [] if about_a(r) else [r])
     found = kinds(queued, msgspec.structs.replace(stuck, ended_at=HORIZON))

@@ -13,7 +13,13 @@ from argosy.host.journal import Journal
 from argosy.measures.from_journal import NOT_TOLD, sample_times, summarise_state
 from argosy.measures.measure import summarise
 from argosy.model.resources import Resources
-from argosy.model.scenario import MachineCrash, MachineDrain, MachineResize, Scenario
+from argosy.model.scenario import (
+    MachineCrash,
+    MachineDrain,
+    MachineResize,
+    Scenario,
+    SchedulerCrash,
+)
 from argosy.records.journal_file import JournalFile
 from argosy.records.state import RunState
 from argosy.records.summary import Summary
@@ -90,6 +96,18 @@ def test_transactions_are_counted_by_instants() -> None:
     world, counted = both(spec("omega", replicas=1))
     assert counted.schedulers[0].transactions == world.schedulers[0].transactions
     assert counted.conflict_fraction == world.conflict_fraction
+    assert counted.schedulers[0].busyness == pytest.approx(world.schedulers[0].busyness, rel=0.01)
+
+
+@pytest.mark.parametrize("faults", [(), (SchedulerCrash(at=20 * SECOND, scheduler="s", down=1),)])
+def test_a_decision_cut_short_counts_up_to_then(faults: tuple[SchedulerCrash, ...]) -> None:
+    slow = {"t_lra": 60 * SECOND}
+    jobs = [job(name, kind="service") for name in "abc"]
+    made = scenario(
+        "jkube", jobs, replicas=1, settings=slow, faults=faults, horizon=45 * SECOND
+    )
+    world, counted = both(made)
+    assert world.schedulers[0].busyness <= 1
     assert counted.schedulers[0].busyness == pytest.approx(world.schedulers[0].busyness, rel=0.01)
 
 

@@ -163,3 +163,11 @@ class TestWords:
         why = argosy.run(scenario("omega", [job("a", 1)]), Idle).why("a/0")  # type: ignore[arg-type]
         assert why.sentence == "a/0 has no machine: its scheduler gave no reason."
         assert why.remedy == "another engine"
+
+
+def test_a_task_that_waits_its_turn_is_said_to_wait_behind_another(tmp_path: Path) -> None:
+    jobs = [job("giant", cpu=64_000, precedence=1), job("small", submit=1)]
+    spec = scenario("kube", jobs, replicas=1, settings={"retry": 0}, horizon=10 * SECOND)
+    why = answers(tmp_path, spec)("small/0").why()
+    assert why.sentence == "small/0 has no machine: giant/0 goes first, and has no machine yet."
+    assert why.remedy == "room for the tasks of higher precedence, or a longer retry"

@@ -486,6 +486,18 @@ def test_busyness_counts_only_time_that_passed() -> None:
     assert scheduler.busy_by_day(now) == [0.9]
 
 
+def test_a_decision_on_several_jobs_counts_only_time_that_passed() -> None:
+    def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
+        if not isinstance(event, JobSubmitted):
+            return ()
+        return [Think(50 * SECOND, 1, event.number), Think(0, 2, event.number)]
+
+    world, _ = world_of(script, [job("a", 1)], horizon=10 * SECOND)
+    scheduler, now = world.host.schedulers[0], world.host.runtime.now
+    assert scheduler.busy_time(now) == 10 * SECOND
+    assert scheduler.busy_by_day(now) == [1.0]
+
+
 def test_another_seed_gives_another_log() -> None:
     first = conformance.ConformanceRun(ENGINES["omega"], scenario("omega", conformance.workload()))
     other = conformance.ConformanceRun(

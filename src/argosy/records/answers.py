@@ -316,8 +316,11 @@ class TaskAnswers:
         return ""
 
     def _reason(self, explanation: Explanation) -> str:
-        if explanation.refused is not None:
-            return explanation.refused.sentence(self._name(explanation.refused.machine))
+        refused = explanation.refused
+        if refused is not None and refused.why is Why.BEHIND and refused.task >= 0:
+            return f"{self._task_name(refused.task)} goes first, and has no machine yet"
+        if refused is not None:
+            return refused.sentence(self._name(refused.machine))
         if explanation.price is not None:
             return self._priced(explanation.price)
         if not explanation.looked_at:

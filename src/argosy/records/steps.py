@@ -85,7 +85,7 @@ class SchedulerTally:
         #: Jobs routed to it; a job that was handed over counts for both schedulers.
         self.jobs = 0
         self.attempts = 0
-        #: Decision time.
+        #: Decision time, including the rest of decisions under way.
         self.busy = 0
         #: Tasks that it claimed; tasks that it enqueued or probed for.
         self.placed = 0
@@ -98,12 +98,29 @@ class SchedulerTally:
         #: Refused claims by reason.
         self.refused: Counter[int] = Counter()
         self.crashes = 0
+        #: When the decisions end that were under way at the last attempt.
+        self._ends: list[int] = []
         self._committed_at = self._refused_at = self._conflict_at = -1
 
     @property
     def successes(self) -> int:
         """Transactions without refusals."""
         return self.transactions - self.refusals
+
+    def attempt(self, at: int, takes: int, earlier: int) -> None:
+        self.attempts += 1
+        self.busy += takes + earlier
+        self._ends = [end for end in self._ends if end > at]
+        if takes:
+            self._ends.append(at + takes)
+
+    def busy_until(self, at: int) -> int:
+        """Decision time, that of decisions under way up to now."""
+        return self.busy - sum(max(0, end - at) for end in self._ends)
+
+    def crash(self, at: int) -> None:
+        self.crashes += 1
+        self.busy, self._ends = self.busy_until(at), []
 
     def commit(self, at: int) -> None:
         if at != self._committed_at:
@@ -387,9 +404,7 @@ class JournalSteps:
         if not 0 <= at <= LARGEST:
             raise ValueError("times")
         self.thought[number] += takes + earlier
-        tally = self._tally(scheduler)
-        tally.attempts += 1
-        tally.busy += takes + earlier
+        self._tally(scheduler).attempt(at, takes, earlier)
 
     def _end_phase(self, at: int, number: int, phase: int, duration: int) -> None:
         self._require_job(number)
@@ -400,7 +415,7 @@ class JournalSteps:
     def _crash(self, at: int, scheduler: str) -> None:
         """Tasks waiting for the scheduler's probes are pending again."""
         self._require_scheduler(scheduler)
-        self._tally(scheduler).crashes += 1
+        self._tally(scheduler).crash(at)
         self.scheduler_changes.append((at, scheduler, False))
         probed = self._probed.pop(scheduler, None)
         if probed:
