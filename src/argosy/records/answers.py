@@ -448,9 +448,9 @@ class TaskAnswers:
         """The record's own reason; for an abandoned task, also that of the last attempt."""
         given_up = ""
         if isinstance(record, AbandonedRecord):
-            if record.explanation.refused is not None:
-                given_up = record.explanation.refused.sentence() + "; at last, "
             earlier = [x for x in self._facts if isinstance(x, RefusedRecord | ExplainedRecord)]
+            if earlier and record.explanation.refused is not None:
+                given_up = record.explanation.refused.sentence() + "; at last, "
             record = earlier[-1] if earlier else record
         match record:
             case RefusedRecord():
