@@ -58,13 +58,15 @@ class JobControl:
         added, removed = range(before.tasks, job.tasks), range(job.tasks, before.tasks)
         if job.tasks > self._board.tasks(number):
             self._board.grow_job(number, job.tasks)
-        # An index that was removed earlier means the same task again.
+        # An index that was removed earlier means the same task again, unless that was over before.
         self._runtime.set_pending(self._cancelled(number, list(added)))
+        pending = self._board.tasks_in(number, TaskState.PENDING)
+        fresh = np.intersect1d(task_numbers(number, list(added)), pending)
         gone = np.intersect1d(task_numbers(number, list(removed)), self._open(number))
         self._stop(gone)
         if job.constraints:
             host.cell.admit(number, job)
-        self._tell(number, JobChanged(job, number, task_numbers(number, list(added)), gone), CELL)
+        self._tell(number, JobChanged(job, number, fresh, gone), CELL)
 
     def fail(self, task: int, incarnation: int, exit_status: int, reason: str) -> bool:
         """Handles a failed attempt; returns false if it is not the current one."""
