@@ -350,6 +350,9 @@ def test_a_scheduler_can_release_and_place_again() -> None:
     world, _ = world_of(script, [job("a", 1, seconds=10)])
     assert world.host.runtime.task_columns()[1].tolist() == [1]
     assert world.host.runtime.now == 12 * SECOND
+    # The claim and the release, one of them with claims to succeed with.
+    scheduler = world.host.schedulers[0]
+    assert (scheduler.transactions, scheduler.successes) == (2, 1)
 
 
 def test_a_run_ends_at_its_horizon() -> None:
