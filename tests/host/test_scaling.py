@@ -5,16 +5,18 @@ from __future__ import annotations
 import io
 
 import pytest
+from host_bench import Bench
 
 from argosy.engines.registry import ENGINES
 from argosy.host import TaskState
 from argosy.host.journal import Journal
 from argosy.host.setup import HostSetup
+from argosy.model.jobs import Job
 from argosy.model.resources import Resources
 from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.records.journal_file import JournalFile
 from argosy.records.state import RunState
-from argosy.testing.builders import GIB, SECOND, scenario
+from argosy.testing.builders import GIB, SECOND, job, scenario
 from argosy.worlds.local.projection import Projection
 from argosy.worlds.sim import SimulatedWorld
 
@@ -54,6 +56,31 @@ class Scaled:
     def counts(self) -> dict[str, int]:
         board = dict(zip(TaskState.__members__, self.world.host.board.counts(), strict=True))
         return {state.lower(): int(count) for state, count in board.items() if count}
+
+
+def large(count: int) -> Job:
+    """Each task fills a machine, and waits for ten seconds after it has failed."""
+    return job("web", count, cpu=4_000, seconds=None, retries=5, backoff=10 * SECOND).job
+
+
+@EVERY_ENGINE
+def test_a_task_that_comes_back_while_it_waits_for_its_next_try_is_handed_over_once(
+    engine: str,
+) -> None:
+    bench = Bench(engine)
+    number = bench.host.submit(large(2))
+    bench.go(70)
+    assert bench.host.fail_task(1, bench.machines.running.pop(1)[1], 1, "no luck")
+    # The other machines are taken, so that it is still pending when its wait is over.
+    others = bench.host.submit(job("others", 7, cpu=4_000, seconds=None).job)
+    for second, count in ((71, 1), (72, 2)):
+        bench.go(second)
+        bench.host.scale(number, large(count))
+    bench.go(100)
+    bench.host.cancel(others)
+    bench.go(400)
+    assert bench.host.board.state(1) is TaskState.RUNNING
+    bench.replay()
 
 
 @EVERY_ENGINE

@@ -32,6 +32,8 @@ class JobControl:
         self._board = host.board
         #: Number of failures per task, for tasks that are retried.
         self._failures: Counter[int] = Counter()
+        #: Failed tasks of which their scheduler will hear when their wait is over.
+        self._waiting: dict[int, TaskFailed] = {}
 
     def cancel(self, number: int, tasks: TaskArray | None = None) -> TaskArray:
         """Cancels the job, or some of its tasks. Tasks that are over are left alone; returns the
@@ -108,6 +110,7 @@ class JobControl:
         wait = 0
         if will_retry and group is not None and group.backoff:
             wait = min(group.backoff << min(tries - 1, 32), max(group.backoff, LONGEST_BACKOFF))
+            self._waiting[task] = event
         self._tell(number, event, MACHINES, will_retry=will_retry, wait=wait)
         return True
 
@@ -125,6 +128,7 @@ class JobControl:
             else:
                 self._runtime.cancel_task(task)
             self._failures.pop(task, None)
+            self._waiting.pop(task, None)
         self._host.note_given_up(tasks)
 
     def _tell(
@@ -139,8 +143,11 @@ class JobControl:
             host.inherit(number, now)
 
     def _retry(self, owner: Scheduler, event: TaskFailed, now: int) -> None:
-        """The wait is over, unless the task was cancelled meanwhile."""
-        if self._board.state(int(event.tasks[0])) is TaskState.PENDING:
+        """The wait is over, unless the task was cancelled meanwhile: if it was added again, its
+        scheduler knows of it already."""
+        task = int(event.tasks[0])
+        if self._waiting.get(task) is event:
+            del self._waiting[task]
             self._host.handle(owner, event, now)
 
     def _cancelled(self, number: int, indices: list[int]) -> TaskArray:
