@@ -478,6 +478,15 @@ def test_a_measured_decision_takes_what_the_engine_computed() -> None:
     assert world.host.schedulers[0].busy_time(world.host.runtime.now) == due
 
 
+def test_computing_time_below_a_microsecond_counts_in_the_next_decision() -> None:
+    world, _ = world_of(to_machine(0), [job("a", 1)])
+    scheduler, taken = world.host.schedulers[0], []
+    for nanoseconds in (1_999, 1, 1_000, 999, 1):
+        scheduler.computed += nanoseconds
+        taken.append(scheduler.take_computed())
+    assert taken == [1, 1, 1, 0, 1]
+
+
 def test_busyness_counts_only_time_that_passed() -> None:
     def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
         return [Think(50 * SECOND, 1)] if isinstance(event, JobSubmitted) else ()
