@@ -213,6 +213,29 @@ def test_tasks_that_arrive_at_a_lost_machine_come_back() -> None:
     assert set(world.host.runtime.task_columns()[1].tolist()) == {1}
 
 
+@pytest.mark.parametrize(
+    ("fault", "limit", "whys"),
+    [
+        (MachineCrash(at=0, machine="m0"), 0, {Why.MACHINE_GONE: 4}),
+        (MachineDrain(at=0, machine="m0"), 0, {Why.MACHINE_DRAINING: 4}),
+        (MachineResize(at=0, machine="m0", capacity=Resources(500, GIB)), 0, {Why.NO_ROOM: 4}),
+        (MachineCrash(at=0, machine="m7"), 2, {Why.QUEUE_FULL: 1}),
+    ],
+)
+def test_what_a_machine_does_not_take_comes_back_with_the_reason(
+    fault: Any, limit: int, whys: dict[Why, int]
+) -> None:
+    """Four tasks are sent to a machine for one at a time, then to one that takes all."""
+    jobs = [job("a", 4, cpu=4_000, seconds=10, submit=1)]
+    model = MachineModel(limit=limit)
+    world, heard = world_of(to_machine(0, after_loss=1), jobs, faults=(fault,), machines=model)
+    lost = [event for _, _, event in heard if isinstance(event, TasksLost)]
+    assert {event.why: len(event.tasks) for event in lost} == whys
+    assert all(set(event.machines.tolist()) == {0} for event in lost)
+    assert world.host.membership.losses == sum(whys.values())
+    assert world.host.board.counts().tolist() == [0, 0, 0, 4, 0, 0, 0]
+
+
 def test_a_draining_machine_takes_nothing_new_and_keeps_what_it_has() -> None:
     jobs = [job("stays", 1, seconds=20), *(job(f"j{i}", 2, submit=5 + i) for i in range(4))]
     drain = MachineDrain(at=2 * SECOND, machine="m0", lasts=60 * SECOND)
