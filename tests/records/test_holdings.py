@@ -24,7 +24,7 @@ from argosy.model.explanations import Why
 from argosy.model.resources import Resources
 from argosy.model.scenario import FleetEntry, SchedulerLimits
 from argosy.records.audit import Audit, SchedulerAudit, audit
-from argosy.records.holdings import Holdings
+from argosy.records.holdings import GroupRequests, Holdings, vector
 from argosy.records.journal_run import open_recording
 from argosy.testing.builders import GIB, job, scenario
 
@@ -206,6 +206,14 @@ def test_limits_and_shares_are_of_each_resource_by_itself(tmp_path: Path) -> Non
     assert (other.hours, other.share, other.peak) == (1.5, 1.5 / 64, 2_000)
     assert other.limit is None
     assert (found["p"].job_limit, found["p"].engine) == (None, "omega")
+
+
+def test_what_a_task_does_not_ask_for_it_does_not_hold() -> None:
+    asked = Resources(5, 6, {"gpu": 2, "tape": 9})
+    assert vector(asked, ("cpu", "memory", "gpu", "disk")) == (5, 6, 2, 0)
+    requests = GroupRequests([job("a", 2).job, job("b", 1, request=asked).job], ("gpu", "cpu"))
+    tasks = np.array([1, 1 << 32, (1 << 32) + 7], np.int64)
+    assert requests.of(tasks).tolist() == [[0, 1_000], [2, 5], [2, 5]]
 
 
 @pytest.mark.parametrize("at", [0, 7])

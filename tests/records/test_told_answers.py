@@ -222,6 +222,9 @@ class TestStory:
             "20 s-0 stopped, and its probes with it",
         ]
         assert told.why().state == "pending"
+        # Another task starts, on a machine whose number is that of this one.
+        other = StartedRecord(18, [0], [1])
+        assert texts(ask(A, probed, other, crash, task="a/1"))[1:] == texts(told)[1:]
         started = StartedRecord(18, [1], [3])
         told = ask(A, probed, started, crash, task="a/1")
         assert texts(told)[2:] == ["18 starts on m3 after 8 µs on the way and in its queue"]
