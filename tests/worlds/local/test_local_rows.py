@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_local_world import SECOND, LocalBench, sleeper
+from test_local_world import SECOND, LocalBench, ScriptedProcesses, sleeper
 
 from argosy.engines.registry import ENGINES
 from argosy.host import TaskState
@@ -24,7 +24,7 @@ from argosy.testing.builders import GIB, job, scenario
 from argosy.testing.scripted_world import ScriptedWorld
 from argosy.worlds.local.projection import STATES, Projection
 from argosy.worlds.local.store import LocalStore
-from argosy.worlds.local.world import TryResult
+from argosy.worlds.local.world import LocalWorld, TryResult
 
 
 @pytest.fixture
@@ -53,6 +53,8 @@ def test_rows_agree_with_the_host_whatever_happens(engine: str, store: LocalStor
         [web[4], *conformance.workload(25, spacing=0.02), job("giant", 1, cpu=64_000), doomed],
         faults=(
             SchedulerCrash(at=SECOND, scheduler="s-1", down=3 * SECOND),
+            # For good: its peer takes over what it had.
+            SchedulerCrash(at=9 * SECOND, scheduler="s-0"),
             MachineCrash(at=2 * SECOND, machine="m3", down=6 * SECOND),
             MachineResize(at=3 * SECOND, machine="m5", capacity=Resources(2_000, 8 * GIB)),
         ),
@@ -81,9 +83,11 @@ def test_rows_agree_with_the_host_whatever_happens(engine: str, store: LocalStor
             projection.write(cursor, turn, turn)
         projection.committed()
     board, states = world.host.board, list(TaskState.__members__.values())
-    rows = store.rows(f"SELECT seq, id, state, ended, {', '.join(STATES)} FROM jobs ORDER BY seq")
+    rows = store.rows(
+        f"SELECT seq, id, scheduler, state, ended, {', '.join(STATES)} FROM jobs ORDER BY seq"
+    )
     assert len(rows) == len(world.host.jobs)
-    for seq, name, state, ended, *counts in rows:
+    for seq, name, scheduler, state, ended, *counts in rows:
         number = seq - 1
         expected = {
             each.name.lower(): {int(task) & 0xFFFFFFFF for task in board.tasks_in(number, each)}
@@ -96,6 +100,8 @@ def test_rows_agree_with_the_host_whatever_happens(engine: str, store: LocalStor
         is_open = any(expected[each] for each in ("pending", "queued", "running"))
         assert (ended is None) is is_open
         assert (name in projection.by_id) is is_open
+        if is_open:
+            assert scheduler == world.host.schedulers[board.owner(number)].name
         assert (state in ("pending", "running")) is is_open
     running = {
         (int(task) >> 32, int(task) & 0xFFFFFFFF): setup.cell.machines[machine].name
@@ -262,6 +268,12 @@ class TestMachines:
 
 
 class TestTurns:
+    def test_a_new_cluster_needs_machines_and_a_fleet(self, tmp_path: Path) -> None:
+        store = LocalStore(tmp_path)
+        with pytest.raises(ModelError, match="a new cluster needs machines and a fleet"):
+            LocalWorld(store, ENGINES, ScriptedProcesses(), lambda: 0)
+        store.close()
+
     def test_time_goes_on_where_the_last_server_ended(self, bench: LocalBench) -> None:
         bench.time = 9 * SECOND
         bench.world.submit(sleeper("a"))
