@@ -52,6 +52,8 @@ class Step(IntEnum):
     FAILED = 10
     FAILED_FOR_GOOD = 11
     CANCELLED = 12
+    #: Its job, which had become smaller, has grown again.
+    ADDED_AGAIN = 13
 
 
 #: The state of a task after each step.
@@ -72,10 +74,14 @@ STATE_AFTER: Final = np.array(
             TaskState.PENDING,
             TaskState.FAILED,
             TaskState.CANCELLED,
+            TaskState.PENDING,
         )
     ],
     np.int8,
 )
+
+#: Steps after which a task is over.
+_OVER: Final = (Step.ENDED, Step.ABANDONED, Step.FAILED_FOR_GOOD, Step.CANCELLED)
 
 
 class SchedulerTally:
@@ -424,13 +430,28 @@ class JournalSteps:
             self._add(at, Step.UNPROBED, 0, waiting[mine].tolist())
 
     def _scale(self, at: int, number: int, job: Job) -> None:
+        """Tasks that are over stay so; of those that an earlier change removed, the job may get some
+        back."""
         self._require_job(number)
         before, self.jobs[number] = self.jobs[number].tasks, job
-        if job.tasks > self.task_counts[number]:
-            more = job.tasks - self.task_counts[number]
-            self.growth.append(BoardGrowth(at, number, job.tasks, more, len(self._tasks)))
+        most, base = self.task_counts[number], task_number(number, 0)
+        if job.tasks > most:
+            growth = BoardGrowth(at, number, job.tasks, job.tasks - most, len(self._tasks))
+            self.growth.append(growth)
             self.task_counts[number] = job.tasks
-        self._add(at, Step.CANCELLED, task_number(number, 0), range(job.tasks, before))
+        removed, again = range(job.tasks, before), range(before, min(job.tasks, most))
+        if removed or again:
+            last = self._last_steps(number)
+            open_ones = [index for index in removed if last.get(base + index) not in _OVER]
+            self._add(at, Step.CANCELLED, base, open_ones)
+            cancelled = [index for index in again if last.get(base + index) == Step.CANCELLED]
+            self._add(at, Step.ADDED_AGAIN, base, cancelled)
+
+    def _last_steps(self, number: int) -> dict[int, int]:
+        """By task of the job."""
+        columns = self.columns()
+        mine = jobs_of(columns.tasks) == number
+        return dict(zip(columns.tasks[mine].tolist(), columns.kinds[mine].tolist(), strict=True))
 
 
 def read_steps(journal: JournalFile) -> JournalSteps:

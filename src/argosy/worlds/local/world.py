@@ -424,6 +424,7 @@ class LocalWorld:
         """The more often it dies soon after its start, the longer it waits."""
         now = self._clock()
         live.deaths = live.deaths + 1 if now - live.since < CALM else 1
+        live.is_dead = True
         wait = min(FIRST_RESTART << min(live.deaths - 1, 16), LONGEST_RESTART)
         heapq.heappush(self._restarts, (now + wait, number))
 
@@ -433,7 +434,7 @@ class LocalWorld:
             _, number = heapq.heappop(self._restarts)
             live = self.tries.pop(number, None)
             if live is not None:
-                live.since = now
+                live.since, live.is_dead = now, False
                 self._launch(live)
 
     def _launch(self, live: LiveTry) -> None:
@@ -517,7 +518,8 @@ class LocalWorld:
                     number = self._by_task.get(task)
                     if number is None:
                         continue
-                    self._forget_try(number)
+                    if self._forget_try(number).is_dead:
+                        continue
                     outcome = _OUTCOMES.get(why, "lost")
                     self._unsaved.end_try(number, None, outcome, self._clock())
                     if self._unsaved.launches.pop(number, None) is None:
