@@ -16,7 +16,13 @@ from argosy.engines.shared.long_short import HybridScheduler
 from argosy.engines.sparrow import Sparrow
 from argosy.host.scheduler import make_settings
 from argosy.model.effects import AskQueues, Enqueue, Probe
-from argosy.model.events import JobSubmitted, MachineLost, QueuesReported, TasksLost
+from argosy.model.events import (
+    JobSubmitted,
+    MachineJoined,
+    MachineLost,
+    QueuesReported,
+    TasksLost,
+)
 from argosy.model.explanations import Why
 from argosy.model.machines import Machine
 from argosy.model.random import Random
@@ -107,6 +113,18 @@ def test_the_state_that_eagle_is_told_includes_the_long_tasks_just_placed() -> N
     for number in range(1, 11):
         short = placed(eagle, cell, job(f"s{number}", 2, seconds=1), number, lengths=lengths)
         assert long.isdisjoint(short.machines.tolist())
+
+
+def test_eagle_keeps_what_it_was_told_when_a_machine_joins() -> None:
+    eagle, cell = an_engine(Eagle, long_share=1.0, stale_state=True), a_cell(4)
+    long = set(placed(eagle, cell, job("long", 3, seconds=600)).machines.tolist())
+    machine = Machine("new", Resources(4_000, 16 * GIB))
+    cell.commit(Transaction(OPERATOR, machines=(AddMachine(machine),)))
+    assert eagle.handle(MachineJoined(4), cell, 0) == []
+    lengths = [int(machine in long) for machine in range(5)]
+    for number in range(1, 11):
+        short = placed(eagle, cell, job(f"s{number}", 2, seconds=1), number, lengths=lengths)
+        assert set(short.machines.tolist()) == set(range(5)) - long
 
 
 def test_where_all_machines_have_long_tasks_eagle_probes_those_for_short_jobs() -> None:

@@ -57,7 +57,13 @@ EVENTFUL: dict[str, tuple[str, dict[str, Any]]] = {
     "kube": ("kube", {"score": "most-allocated", "looks": 3, "retry": 2 * SECOND}),
     "murmuration": (
         "murmuration",
-        {"order": "shortest-job", "slack": 2, "gossip": "task", "estimates": "learnt", "locality": 5},
+        {
+            "order": "shortest-job",
+            "slack": 2,
+            "gossip": "task",
+            "estimates": "learnt",
+            "locality": 5,
+        },
     ),
     "firmament": ("firmament", {"migration": 5, "preemption": 20}),
     "firmament-network": ("firmament", {"policy": "network-aware"}),
