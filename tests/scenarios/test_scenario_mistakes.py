@@ -1,6 +1,9 @@
 """Mistakes in a scenario: each is one error with its file, line, field and remedy."""
 
+from pathlib import Path
+
 import pytest
+from golden_log import require_golden
 from small_scenario import SMALL, line
 
 from argosy.model.errors import (
@@ -15,6 +18,13 @@ from argosy.model.errors import (
 )
 
 MISTAKES = {
+    "two sorts of jobs": (
+        ("[[workload.jobs]]", '[workload.trace]\npath = "x"\n[[workload.jobs]]'),
+        ScenarioError,
+        "[[workload.jobs]]",
+        "workload.jobs",
+        "both trace and jobs",
+    ),
     "an unknown key": (
         ("count = 4", "cuont = 4"),
         ScenarioError,
@@ -288,12 +298,12 @@ MISTAKES = {
         "workload.jobs[0].duration",
         "1979-05-27 is not a duration",
     ),
-    "a number too long for Python": (
+    "a number too long to be read": (
         ("count = 4", f"count = 1{'0' * 5000}"),
         ScenarioError,
         None,
         None,
-        "not TOML",
+        "a number has too many digits",
     ),
     "a value nested too deeply": (
         ("count = 4", f"count = {'[' * 5000}{']' * 5000}"),
@@ -438,12 +448,18 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_found_on_its_line(refused, mistake):
-    change, kind, part, field, said = MISTAKES[mistake]
+def changed(mistake):
+    change, *_ = MISTAKES[mistake]
     base = SMALL.replace('horizon = "1h"\n', "") if "without end" in mistake else SMALL
     text = base.replace(*change)
     assert text != base
+    return text
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_found_on_its_line(refused, mistake):
+    _, kind, part, field, said = MISTAKES[mistake]
+    text = changed(mistake)
     error = refused(text, kind)
     assert error.line == (None if part is None else line(text, part))
     assert error.field == field
@@ -543,6 +559,27 @@ ADDED = {
         "fleet[1].replicas",
         "10,001 schedulers in total",
     ),
+    "a range of crashes that ends before it starts": (
+        '[[faults]]\nkind = "random-crashes"\nwhat = "machines"\ndown = "1s"\nevery = "1s"\n'
+        'start = "3s"\nend = "2s"',
+        "faults[0].end",
+        "from 3 s to 2 s",
+    ),
+    "a scheduler's name with an arrow": (
+        '[[fleet]]\nengine = "patient"\nname = "a>b"',
+        "fleet[1].name",
+        "without spaces, '>' and '/'",
+    ),
+    "a scheduler's name with a slash": (
+        '[[fleet]]\nengine = "patient"\nname = "a/b"',
+        "fleet[1].name",
+        "without spaces, '>' and '/'",
+    ),
+    "a scheduler's name with a space": (
+        '[[fleet]]\nengine = "patient"\nname = "a b"',
+        "fleet[1].name",
+        "without spaces, '>' and '/'",
+    ),
     "an unknown fault": ('[[faults]]\nkind = "fire"', "faults[0].kind", "machine-crash"),
     "crashes all the time": (
         '[[faults]]\nkind = "random-crashes"\nwhat = "machines"\ndown = "1s"\nevery = "0s"',
@@ -570,3 +607,36 @@ def test_a_crash_among_a_thousand_machines_does_not_list_them_all(refused):
     error = refused(text, UnknownName)
     assert len(str(error)) < 300
     assert error.hint.startswith("did you mean 'm-")
+
+
+def test_every_mistake_is_told_in_full(refused, request):
+    """With what was expected, and a hint where there is one."""
+    texts = {mistake: changed(mistake) for mistake in MISTAKES}
+    texts |= {mistake: f"{SMALL}\n{added[0]}" for mistake, added in ADDED.items()}
+    told = []
+    for mistake, text in texts.items():
+        error = refused(text, ArgosyError)
+        told.append(f"{mistake}\n    {str(error).replace(error.file, 'scenario.toml')}\n")
+    update = request.config.getoption("--update-golden")
+    require_golden("mistakes", "".join(told), update=update, folder=Path(__file__).parent)
+
+
+def test_as_many_schedulers_as_a_fleet_may_hold_are_allowed(read):
+    read(f'{SMALL}\n[[fleet]]\nname = "t"\nengine = "patient"\nreplicas = 9999\n')
+
+
+def test_without_a_horizon_crashes_with_an_end_and_those_of_one_machine_are_allowed(read):
+    faults = """
+[[faults]]
+kind = "random-crashes"
+what = "machines"
+down = "1s"
+every = "1ms"
+start = "2s"
+end = "2s"
+[[faults]]
+kind = "machine-crash"
+at = "1s"
+machine = "m-0"
+"""
+    assert len(read(SMALL.replace('horizon = "1h"\n', "") + faults).faults) == 2

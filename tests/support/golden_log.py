@@ -131,9 +131,9 @@ def _line(at: int, what: str, tasks: str, machines: str, *rest: str) -> str:
     return text.rstrip()
 
 
-def require_golden(name: str, text: str, *, update: bool) -> None:
+def require_golden(name: str, text: str, *, update: bool, folder: Path | None = None) -> None:
     """Compares with the file of that name, or writes it."""
-    path = GOLDEN / f"{name}.txt"
+    path = (folder or GOLDEN) / f"{name}.txt"
     if update:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
@@ -149,7 +149,7 @@ def require_golden(name: str, text: str, *, update: bool) -> None:
             n=2,
         )
         pytest.fail(
-            f"{name} decides otherwise than {path} says; if that is meant, run pytest with "
+            f"{name} is otherwise than {path} says; if that is meant, run pytest with "
             "--update-golden and explain it in the changelog\n" + "\n".join(difference),
             pytrace=False,
         )
