@@ -11,7 +11,7 @@ import pytest
 from argosy.engines.api import Context, Deliberates, DeliberatesInPlace, Engine, wait_view_for
 from argosy.engines.mesos import Mesos
 from argosy.engines.registry import ENGINES
-from argosy.engines.shared.withdrawal import added
+from argosy.engines.shared.withdrawal import added, claims_left, failed
 from argosy.host.runtime import build_cell
 from argosy.host.scheduler import make_settings
 from argosy.host.setup import HostSetup
@@ -49,6 +49,7 @@ from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.tasks import task_numbers
 from argosy.model.transactions import OPERATOR, AddMachine, Claims, TaskArray, Transaction
+from argosy.model.truth import group_with_truth, simulated_job
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 
 #: What distinguishes the ways in which tasks wait: in queues, for an answer, for room, in a batch.
@@ -204,6 +205,38 @@ def test_a_change_submits_the_tasks_it_adds_and_nothing_if_it_adds_none() -> Non
     assert grown.tasks.tolist() == numbers(0, 2).tolist()
     assert added(JobChanged(made, 0, numbers(0), numbers(0))) is None
     assert added(JobChanged(made, 0, numbers(0), numbers(0, 1))) is None
+
+
+def test_claims_of_tasks_that_are_still_wanted_stay_as_they_are() -> None:
+    made, tasks = job("a", 3).job, numbers(0, 0, 1, 2)
+    columns = np.array([7, 8, 9], np.int32)
+    claims = Claims(tasks, columns, columns + 10, columns + 20, np.array([1, 2, 3], np.int64))
+    kept = claims_left(claims, JobChanged(made, 0, numbers(0), numbers(0, 1)))
+    assert kept is not None
+    assert kept.tasks.tolist() == numbers(0, 0, 2).tolist()
+    assert (kept.machines.tolist(), kept.shapes.tolist()) == ([7, 9], [17, 19])
+    assert kept.versions.tolist() == [27, 29]
+    assert kept.gangs is not None
+    assert kept.gangs.tolist() == [1, 3]
+    assert claims_left(claims, JobChanged(made, 0, numbers(0, 3), numbers(0))) is claims
+    assert claims_left(claims, cancelled(made, 0)) is None
+    assert claims_left(None, cancelled(made, 0)) is None
+
+
+def test_a_failed_task_that_is_not_tried_again_has_finished_with_its_groups_estimate() -> None:
+    groups = [
+        group_with_truth(1, Resources(cpu, GIB), (SECOND,), estimate=estimate)
+        for cpu, estimate in ((500, 3 * SECOND), (900, None))
+    ]
+    made = simulated_job("a", *groups, precedence=4).job
+    tasks, where = numbers(0, 0, 1), np.array([5, 6], np.int32)
+    view = Driver(Mesos).view
+    event = TaskFailed(made, 0, tasks, where, np.ones(2, np.int64), 1, "no such file", again=False)
+    ended = failed(event, view)
+    assert isinstance(ended, TaskFinished)
+    assert (ended.tasks.tolist(), ended.machines.tolist()) == (tasks.tolist(), [5, 6])
+    assert ended.estimates.tolist() == [group.estimate or 0 for group in made.groups]
+    assert ended.shapes.tolist() == [view.shape(g.request, (), 4) for g in made.groups]
 
 
 def resized(made: Job, count: int) -> Job:
