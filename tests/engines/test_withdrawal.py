@@ -388,6 +388,32 @@ def test_a_task_that_failed_is_placed_again_if_it_may_be(
     driver.still_works()
 
 
+@pytest.mark.parametrize("name", ["medea", "jkube", "yarn"])
+def test_an_interval_wakes_its_scheduler_once_and_only_for_applications_that_still_wait(
+    name: str,
+) -> None:
+    driver, made = Driver(ENGINES[name]), of("service")
+
+    def handled(event: Event, now: int = 0) -> list[Effect]:
+        return list(driver.engine.handle(event, driver.view, now))
+
+    (wake,) = handled(submitted(made, 0))
+    assert isinstance(wake, WakeMe)
+    assert wake.at == 10 * SECOND
+    assert handled(submitted(made, 1), 9 * SECOND) == []
+    assert handled(cancelled(made, 0)) == []
+    first, *others = handled(TimerFired(wake.name), wake.at)
+    assert isinstance(first, Deliberate | Think)
+    assert (first.job, others) == (1, [])
+    # One application of four containers.
+    assert first.duration == 100_000 + 4 * 5_000
+    driver = Driver(ENGINES[name])
+    (wake,) = handled(submitted(made, 0))
+    assert isinstance(wake, WakeMe)
+    assert handled(cancelled(made, 0)) == []
+    assert handled(TimerFired(wake.name), wake.at) == []
+
+
 @EVERY_ENGINE
 def test_a_cancelled_job_whose_tasks_end_leaves_nothing_behind(engine: type[Engine]) -> None:
     driver, made = Driver(engine), of("service", 3)
