@@ -32,7 +32,9 @@ capacity = { cpu = 8000 }
 joins = { rack = ["r3"], room = ["y"], row = ["1"] }
 [cell]
 constraints = ["web -> {db, 0, 3} in room"]
-groups = { rack = { sets = ["r1", "r2", "r3"] }, room = { sets = ["x", "y"] }, row = { sets = ["1", "2"] } }
+groups.rack = { sets = ["r1", "r2", "r3"] }
+groups.room = { sets = ["x", "y"] }
+groups.row = { sets = ["1", "2"] }
 [[workload.jobs]]
 id = "one"
 count = 2
@@ -41,7 +43,10 @@ tags = ["web"]
 constraints = ["web -> {disk:ssd, 1, inf} in rack", "web -> {db, 4, inf} in rack"]
 [[workload.jobs]]
 id = "two"
-groups = [{ request = { cpu = 500 }, count = 3, tags = ["db"] }, { request = { cpu = 500 }, tags = ["db"] }]
+groups = [
+    { request = { cpu = 500 }, count = 3, tags = ["db"] },
+    { request = { cpu = 500 }, tags = ["db"] },
+]
 constraints = ["db -> spread {5, inf} over machine", "db -> {dbb, 0, 0} in row"]
 [[fleet]]
 name = "s"
