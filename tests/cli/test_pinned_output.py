@@ -66,12 +66,29 @@ at = "4s"
 machine = "m-1"
 down = "3s"
 """
+#: Schedulers that send each other messages, and crash; some messages are lost.
+CHATTY = (
+    SCENARIO.replace('engine = "omega"', 'engine = "murmuration"')
+    + """
+[[faults]]
+kind = "scheduler-crash"
+at = "5s"
+scheduler = "s-1"
+down = "2s"
+
+[network]
+loss = 0.1
+duplication = 0.1
+"""
+)
 RUN = ("--run", "done")
 COMPARED = ("compare", "pinned.toml", "--seeds", "2", "--jobs", "1")
 ENGINES = ("--engine", "omega", "--engine", "sparrow", "--engine", "jkube")
 COMMANDS = [
     ("run", "pinned.toml", "--out", "done"),
     ("summary", "done", "-o", "csv"),
+    ("run", "chatty.toml", "--out", "chatty", "--seed", "7"),
+    ("story", "j5/0", "--run", "chatty"),
     ("audit", *RUN),
     ("audit", *RUN, "-o", "csv"),
     ("audit", *RUN, "-o", "json"),
@@ -120,6 +137,7 @@ def test_output_is_pinned_word_by_word(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("pinned.toml").write_text(SCENARIO)
+    Path("chatty.toml").write_text(CHATTY)
     text = "".join(printed(capsys))
     update = request.config.getoption("--update-golden")
     require_golden("output", text, update=update, folder=Path(__file__).parent)
