@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from argosy.engines.api import Context, Deliberates, DeliberatesInPlace, Engine, wait_view_for
+from argosy.engines.families.lra.plans import BatchQuestion
 from argosy.engines.mesos import Mesos
 from argosy.engines.registry import ENGINES
 from argosy.engines.shared.withdrawal import added, claims_left, failed
@@ -412,6 +413,23 @@ def test_an_interval_wakes_its_scheduler_once_and_only_for_applications_that_sti
     assert isinstance(wake, WakeMe)
     assert handled(cancelled(made, 0)) == []
     assert handled(TimerFired(wake.name), wake.at) == []
+
+
+def test_containers_that_were_added_may_move_like_the_others() -> None:
+    driver, made = Driver(ENGINES["medea"], migrate=3), of("service", 2)
+    driver.tell(submitted(made, 0))
+    driver.run(30)
+    driver.tell(JobChanged(resized(made, 5), 0, numbers(0, 2, 3, 4), numbers(0)))
+    driver.run(30)
+    assert driver.tasks(0) == [0, 1, 2, 3, 4]
+    (wake,) = driver.engine.handle(submitted(made, 1), driver.view, driver.now)
+    assert isinstance(wake, WakeMe)
+    (asked,) = driver.engine.handle(TimerFired(wake.name), driver.view, wake.at)
+    assert isinstance(asked, Deliberate)
+    assert isinstance(asked.question, BatchQuestion)
+    begin, *_, last = numbers(0, *range(6)).tolist()
+    running = [group for group in asked.question.movable if group.begin == begin]
+    assert [(group.begin, group.end) for group in running] == [(begin, last)]
 
 
 @EVERY_ENGINE
