@@ -415,19 +415,20 @@ def test_an_interval_wakes_its_scheduler_once_and_only_for_applications_that_sti
     assert handled(TimerFired(wake.name), wake.at) == []
 
 
-def test_containers_that_were_added_may_move_like_the_others() -> None:
+def test_containers_that_are_wanted_by_now_may_move() -> None:
     driver, made = Driver(ENGINES["medea"], migrate=3), of("service", 2)
     driver.tell(submitted(made, 0))
     driver.run(30)
     driver.tell(JobChanged(resized(made, 5), 0, numbers(0, 2, 3, 4), numbers(0)))
     driver.run(30)
     assert driver.tasks(0) == [0, 1, 2, 3, 4]
+    driver.tell(JobChanged(resized(made, 4), 0, numbers(0), numbers(0, 4)))
     (wake,) = driver.engine.handle(submitted(made, 1), driver.view, driver.now)
     assert isinstance(wake, WakeMe)
     (asked,) = driver.engine.handle(TimerFired(wake.name), driver.view, wake.at)
     assert isinstance(asked, Deliberate)
     assert isinstance(asked.question, BatchQuestion)
-    begin, *_, last = numbers(0, *range(6)).tolist()
+    begin, *_, last = numbers(0, *range(5)).tolist()
     running = [group for group in asked.question.movable if group.begin == begin]
     assert [(group.begin, group.end) for group in running] == [(begin, last)]
 
