@@ -1,5 +1,6 @@
 """What commands print about one small scenario, word by word."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 from golden_log import require_golden
 
+from argosy.cli import app
 from argosy.cli.app import run
 
 JOBS = "".join(
@@ -84,7 +86,7 @@ duplication = 0.1
 RUN = ("--run", "done")
 COMPARED = ("compare", "pinned.toml", "--seeds", "2", "--jobs", "1")
 ENGINES = ("--engine", "omega", "--engine", "sparrow", "--engine", "jkube")
-COMMANDS = [
+CALLS = [
     ("run", "pinned.toml", "--out", "done"),
     ("summary", "done", "-o", "csv"),
     ("run", "chatty.toml", "--out", "chatty", "--seed", "7"),
@@ -129,12 +131,26 @@ def steady(text: str) -> str:
 
 
 def printed(capsys: pytest.CaptureFixture[str]) -> Iterator[str]:
-    for arguments in COMMANDS:
+    for arguments in CALLS:
         code = run(list(arguments))
         out, err = capsys.readouterr()
         yield f"$ argosy {' '.join(arguments)}\n{steady(out)}"
         yield "".join(f"! {line}\n" for line in err.splitlines())
         yield f"= {code}\n\n"
+
+
+def test_help_is_pinned_word_by_word(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    told = []
+    for command in ("", *app.COMMANDS, "flow solve", "flow gen", "flow check"):
+        assert run([*command.split(), "--help"]) == 0
+        told.append(capsys.readouterr().out)
+    update = request.config.getoption("--update-golden")
+    require_golden("help", "\n".join(told), update=update, folder=Path(__file__).parent)
 
 
 def test_output_is_pinned_word_by_word(
@@ -149,3 +165,14 @@ def test_output_is_pinned_word_by_word(
     text = "".join(printed(capsys))
     update = request.config.getoption("--update-golden")
     require_golden("output", text, update=update, folder=Path(__file__).parent)
+
+
+def test_a_run_remembers_the_command_that_made_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pinned.toml").write_text(SCENARIO)
+    arguments = ["run", "pinned.toml", "--out", "done"]
+    monkeypatch.setattr("sys.argv", ["/somewhere/bin/argosy", *arguments])
+    assert run(None) == 0
+    assert json.loads(Path("done/provenance.json").read_text())["command"] == ["argosy", *arguments]
