@@ -270,6 +270,16 @@ def test_a_task_that_ends_twice_is_noticed(plain: Scenario) -> None:
     assert kinds(plain, twice)["task-steps"] == "finished, then ended"
 
 
+def test_a_task_that_is_lost_where_it_did_not_run_is_noticed(plain: Scenario) -> None:
+    crash = MachineCrash(at=5 * SECOND, machine="m0", down=SECOND)
+    spec = msgspec.structs.replace(plain, faults=(crash,), cell=cell(3))
+    recording = recorded(spec)
+    assert kinds(spec, recording) == {}
+    elsewhere = only(records.LostRecord, lambda r: replace(r, machines=[m + 1 for m in r.machines]))
+    found = kinds(spec, tampered(recording, elsewhere))
+    assert found["task-steps"] == "running, then lost elsewhere"
+
+
 def test_a_task_that_ends_too_late_is_noticed(plain: Scenario) -> None:
     late = tampered(recorded(plain), only(records.EndedRecord, lambda r: replace(r, at=r.at + 1)))
     assert kinds(plain, late) == {"running-time": "ended"}
