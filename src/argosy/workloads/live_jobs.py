@@ -106,7 +106,7 @@ def _refuse_simulated(converter: Converter, table: Mapping[str, Any], path: Tabl
 
 
 def live_job_table(job: Job) -> dict[str, Any]:
-    """The table that `read_live_job` reads back as this job: times in microseconds, defaults left out."""
+    """The table that reads back as this job: times in microseconds, defaults left out."""
     table = {"id": job.id, **job_entries(job)}
     groups = [_group_table(group, job.kind) for group in job.groups]
     return table | (groups[0] if len(groups) == 1 else {"groups": groups})
