@@ -1,6 +1,8 @@
 """Reads a scenario from a TOML file; errors have the file, line, field and a hint.
 
     load            a scenario from its file
+    load_cluster    the cell and the fleet alone, for a cluster that is to run for real
+    read_fleet      a fleet for a given cell
     with_engine     the same scenario with another engine
     as_published    the same scenario with its engine as published
     scenario_digest a digest that identifies the scenario
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
@@ -28,6 +30,7 @@ from argosy.model.errors import (
     UnknownEngine,
     excerpt,
 )
+from argosy.model.jobs import Job
 from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Machine
 from argosy.model.random import Random
@@ -76,7 +79,14 @@ from argosy.workloads.trace import read_trace
 if TYPE_CHECKING:
     from argosy.engines.api import Engine
 
-__all__ = ["as_published", "load", "scenario_digest", "with_engine"]
+__all__ = [
+    "as_published",
+    "load",
+    "load_cluster",
+    "read_fleet",
+    "scenario_digest",
+    "with_engine",
+]
 
 Seed: TypeAlias = Annotated[
     int, msgspec.Meta(ge=0, le=2**63 - 1, description="a whole number from 0 to 2^63 - 1")
@@ -84,6 +94,7 @@ Seed: TypeAlias = Annotated[
 
 _CONVERTER: Final = Converter(ScenarioError)
 _SETTINGS: Final = Converter(SettingError)
+_SIMULATED_KEYS: Final = ("workload", "faults", "network", "horizon", "failover", "output")
 _SYNTAX_LINE: Final = re.compile(r" \(at line (\d+), column (\d+)\)$")
 
 
@@ -138,10 +149,40 @@ def load(
     """The scenario in the file at `path`. `seed` overrides the file's own; `also` adds engines to the
     registered ones; with `published`, `with_engine` accepts published configurations. Every mistake in
     the file is an `ArgosyError` with its place."""
+    return _located(path, lambda document: _scenario(path, document, seed, also, published))
+
+
+def load_cluster(path: Path) -> Scenario:
+    """As `load`, but without what only a simulation has: jobs, faults, a network and an end."""
+
+    def read(document: dict[str, Any]) -> Scenario:
+        kept = {key: value for key, value in document.items() if key not in _SIMULATED_KEYS}
+        return _scenario(path, {**kept, "workload": {"jobs": []}}, None, None, published=False)
+
+    return _located(path, read)
+
+
+def read_fleet(
+    tables: Sequence[Any], cell: CellSpec, jobs: Iterable[Job] = ()
+) -> tuple[FleetEntry, ...]:
+    """The fleet described by tables as in `[[fleet]]`, checked against the cell and the jobs that it is
+    to take; raises `Misfit`."""
+    read: tuple[FleetTable, ...] = _CONVERTER.convert(
+        list(tables), tuple[FleetTable, ...], ("fleet",)
+    )
+    checks.check_takes(tables)
+    fleet = _fleet(read, cell, None)
+    checks.check_fleet(fleet, checks.cell_dimensions(cell))
+    known = tuple(SimulatedJob(job, 0, ()) for job in jobs)
+    checks.check_kinds(fleet, known)
+    _check_engines(Scenario(name="fleet", seed=0, cell=cell, jobs=known, fleet=fleet), None)
+    return fleet
+
+
+def _located(path: Path, read: Callable[[dict[str, Any]], Scenario]) -> Scenario:
     text = _read(path)
     try:
-        document = _parse(path, text)
-        return _scenario(path, document, seed, also, published)
+        return read(_parse(path, text))
     except RecursionError:
         raise ScenarioError(
             "nested too deeply", file=str(path), expected="a scenario in TOML"
@@ -214,9 +255,7 @@ def _scenario(
     notes = Notes()
     cell = _cell(path, table, notes)
     federation = make_federation(table.clusters, table.fleet, table.network.places)
-    fleet = tuple(
-        entry.plain(_settings(entry, index, cell, also)) for index, entry in enumerate(table.fleet)
-    )
+    fleet = _fleet(table.fleet, cell, also)
     ends = checks.network_ends(federation)
     schedulers = checks.check_fleet(fleet, checks.cell_dimensions(cell), ends)
     checks.check_network(table.network, schedulers, ends)
@@ -248,6 +287,14 @@ def _scenario(
         return as_published(scenario)
     except ArgosyError as error:
         raise Misfit(error, ("as_published",)) from None
+
+
+def _fleet(
+    tables: Sequence[FleetTable], cell: CellSpec, also: dict[str, type[Engine]] | None
+) -> tuple[FleetEntry, ...]:
+    return tuple(
+        entry.plain(_settings(entry, index, cell, also)) for index, entry in enumerate(tables)
+    )
 
 
 def _check_engines(scenario: Scenario, also: dict[str, type[Engine]] | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from msgspec.structs import astuple, replace
@@ -24,8 +24,19 @@ from argosy.model.transactions import (
     RelabelMachine,
     RemoveMachine,
     ResizeMachine,
+    ReviveMachine,
+)
+from argosy.worlds.local.changes import (
+    Change,
+    JobChanged,
+    LifeBegan,
+    MachineChanged,
+    TaskChanged,
+    encode_changes,
 )
 
+#: Stands for the machines in `job_turns`.
+MACHINES_SEQ: Final = 0
 #: States in which a task is over.
 OVER: Final = ("finished", "failed", "cancelled", "abandoned")
 STATES: Final = ("pending", "queued", "running", *OVER)
@@ -116,11 +127,17 @@ class Projection:
         #: Jobs that the turn speaks of.
         self._mentioned: set[int] = set()
         self._machine_changes: list[MachineChange] = []
+        #: Changes in the order in which they happened, except those of jobs.
+        self._changes: list[Change] = []
+        #: How often machines have changed, so that others know when to look again.
+        self.machine_version = 0
 
-    def begin_life(self, machines: Iterable[Machine]) -> None:
+    def begin_life(self, machines: Iterable[Machine], life: int, at: int) -> None:
         """A new host numbers jobs and machines anew."""
         self.by_number = {}
         self.machines = list(machines)
+        self.machine_version += 1
+        self._changes.append(LifeBegan(at, life))
 
     def load(self, row: JobRow) -> None:
         """A job that an earlier server left."""
@@ -197,20 +214,31 @@ class Projection:
                 self._change(self.by_id[job])
             case records.ExplainedRecord(job=job) | records.RefusedRecord(job=job):
                 self._mentioned.add(self.by_id[job].seq)
-            case records.MachineRecord(_, change):
-                self._change_machine(change)
+            case records.MachineRecord(at, change):
+                self._mentioned.add(MACHINES_SEQ)
+                self._changes.append(self._change_machine(change, at))
 
-    def _change_machine(self, change: MachineChange) -> None:
+    def _change_machine(self, change: MachineChange, at: int) -> MachineChanged:
         self._machine_changes.append(change)
+        self.machine_version += 1
+        machines = self.machines
         match change:
             case AddMachine(machine):
-                self.machines.append(machine)
+                machines.append(machine)
+                return MachineChanged(at, machine.name, "added")
             case ResizeMachine(number, capacity):
-                self.machines[number] = replace(self.machines[number], capacity=capacity)
+                machines[number] = replace(machines[number], capacity=capacity)
+                return MachineChanged(at, machines[number].name, "resized")
             case RelabelMachine(number, attributes, joins):
-                self.machines[number] = replace(
-                    self.machines[number], attributes=attributes, joins=joins
-                )
+                machines[number] = replace(machines[number], attributes=attributes, joins=joins)
+                return MachineChanged(at, machines[number].name, "relabelled")
+            case DrainMachine(number, is_draining):
+                kind: Literal["draining", "accepting"] = "draining" if is_draining else "accepting"
+                return MachineChanged(at, machines[number].name, kind)
+            case RemoveMachine(number):
+                return MachineChanged(at, machines[number].name, "removed")
+            case ReviveMachine(number):
+                return MachineChanged(at, machines[number].name, "added")
 
     def _scale(self, row: JobRow, job: Job, at: int) -> None:
         before, row.job = row.job.tasks, job
@@ -238,6 +266,18 @@ class Projection:
         task.state = state
         task.machine = machine or (task.machine if state in ("running", *OVER) else "")
         task.ended = at if state in OVER else None
+        is_told = state in OVER or task.failures > 0
+        self._changes.append(
+            TaskChanged(
+                at,
+                row.job.id,
+                index,
+                state,
+                task.machine,
+                task.exit_status if is_told else None,
+                task.reason if is_told else "",
+            )
+        )
         self._changed_tasks[row.seq, index] = task
         self._change(row)
 
@@ -282,6 +322,20 @@ class Projection:
         )
         self._write_machines(turn)
 
+    def encoded_changes(self, at: int) -> bytes:
+        """What the turn changed, as it is stored."""
+        jobs = (
+            JobChanged(
+                at,
+                row.job.id,
+                row.state,
+                row.version + 1,
+                tuple(row.counts[state] for state in STATES),
+            )
+            for row in self._changed_jobs.values()
+        )
+        return encode_changes([*self._changes, *jobs])
+
     def _write_machines(self, turn: sqlite3.Cursor) -> None:
         for change in self._machine_changes:
             match change:
@@ -316,3 +370,4 @@ class Projection:
         self._changed_tasks.clear()
         self._mentioned.clear()
         self._machine_changes.clear()
+        self._changes.clear()

@@ -136,15 +136,21 @@ class ProcessRunner:
         except SupervisorError:
             return None
 
+    @property
+    def has_stillborn(self) -> bool:
+        """Whether `hear` has something to pass on that no report will come for."""
+        return bool(self._stillborn)
+
     def hear(self) -> None:
         """Passes on the ends that have been reported."""
+        stillborn, self._stillborn = self._stillborn, []
+        for number, result in stillborn:
+            self._ended(number, result)
         self._look(int(report.name) for report in self.reports.pending() if report.name.isdecimal())
 
     def sweep(self) -> None:
         """Looks at every try, since reports may be lost."""
-        stillborn, self._stillborn = self._stillborn, []
-        for number, result in stillborn:
-            self._ended(number, result)
+        self.hear()
         self._look(list(self._tries))
         # A supervisor reports the end before it exits.
         self._launcher.reap()

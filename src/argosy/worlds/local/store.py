@@ -7,8 +7,8 @@ committed: no process starts without a try in the database, and no job is acknow
 lost.
 
     lives      each start of a host, with the header of its journal
-    turns      the lines of the journal
-    job_turns  which turns speak of a job, to answer `why` without reading all
+    turns      the lines of the journal, and what they changed, for those who watch
+    job_turns  which turns speak of a job, to answer `why` without reading all; job 0: of machines
     jobs       every job, with how many of its tasks are in each state
     tasks      tasks that have left the state *pending* at least once
     tries      each start of a task as a process
@@ -24,6 +24,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +40,7 @@ _SCHEMA: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE lives (life INTEGER PRIMARY KEY, began INTEGER NOT NULL, header BLOB NOT NULL);
 CREATE TABLE turns (turn INTEGER PRIMARY KEY, life INTEGER NOT NULL, at INTEGER NOT NULL,
-  lines BLOB NOT NULL);
+  lines BLOB NOT NULL, changes BLOB NOT NULL);
 CREATE INDEX turns_by_life ON turns (life);
 CREATE TABLE jobs (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, spec BLOB NOT NULL,
   kind TEXT NOT NULL, owner TEXT NOT NULL, precedence INTEGER NOT NULL, scheduler TEXT NOT NULL,
@@ -87,6 +88,8 @@ class LocalStore:
         except BaseException:
             self._lock.close()
             raise
+        #: When the cluster was made, in microseconds since 1970.
+        self.origin = int(self.meta("origin") or 0)
 
     def close(self) -> None:
         self._db.close()
@@ -157,8 +160,10 @@ def _open(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = OFF")
         if is_new:
+            origin = time.time_ns() // 1000
             db.executescript(
-                f"BEGIN;{_SCHEMA}INSERT INTO meta VALUES ('format', '{FORMAT}');COMMIT;"
+                f"BEGIN;{_SCHEMA}INSERT INTO meta VALUES ('format', '{FORMAT}'),"
+                f" ('origin', '{origin}');COMMIT;"
             )
         found = db.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
     except sqlite3.Error as error:

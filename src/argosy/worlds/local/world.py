@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import heapq
 import io
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
@@ -190,7 +191,8 @@ class _Unsaved:
 
 
 class LocalWorld:
-    """`clock` gives microseconds that never go back."""
+    """`clock` gives microseconds that never go back. Time goes on where an earlier server ended, or at
+    `began` if that is later, so that times can be told as dates even though clocks are set back."""
 
     def __init__(
         self,
@@ -201,20 +203,21 @@ class LocalWorld:
         *,
         cluster: LocalCluster | None = None,
         deliberator: Deliberator | None = None,
+        began: int = 0,
     ) -> None:
         self.store = store
         self._engines = engines
         self._processes = processes
         self._deliberator = deliberator
         self.cluster = self._known_cluster(cluster)
-        # Time goes on where an earlier server ended, whatever this process's clock says.
-        last = store.rows("SELECT max(at) FROM turns")[0][0]
-        offset = (0 if last is None else int(last) + 1) - clock()
+        last = store.rows("SELECT at FROM turns ORDER BY turn DESC LIMIT 1")
+        offset = max(last[0][0] + 1 if last else 0, began) - clock()
         self._clock: Callable[[], int] = lambda: clock() + offset
         self.projection = Projection(self._next("jobs", "seq"))
         self._turn = self._next("turns", "turn")
         self._try = self._next("tries", "try")
-        self._life = self._next("lives", "life") - 1
+        #: Counts hosts: grows with every start of a server and every change of the fleet.
+        self.life = self._next("lives", "life") - 1
         #: Tries that are not over, by number and by task.
         self.tries: dict[int, LiveTry] = {}
         self._by_task: dict[int, int] = {}
@@ -272,10 +275,10 @@ class LocalWorld:
     ) -> None:
         """A new host, which goes on with all jobs that are not over."""
         open_rows = sorted(self.projection.by_id.values(), key=lambda row: row.seq)
-        self._life += 1
+        self.life += 1
         setup = HostSetup(
             name=self.cluster.name,
-            seed=self.cluster.seed + self._life,
+            seed=self.cluster.seed + self.life,
             cell=replace(self.cluster.cell, machines=tuple(machine for machine, _ in machines)),
             fleet=tuple(
                 replace(entry, decision_time=NotModelled()) for entry in self.cluster.fleet
@@ -302,7 +305,7 @@ class LocalWorld:
         )
         self._journal.flush()
         self._unsaved.header = self._stream.getvalue()
-        self.projection.begin_life(machine for machine, _ in machines)
+        self.projection.begin_life((machine for machine, _ in machines), self.life, setup.began)
         self.host.start()
         ends = [end for row in open_rows for end in self._restore(row, adopt)]
         for number, (_, is_draining) in enumerate(machines):
@@ -358,7 +361,7 @@ class LocalWorld:
 
     def next_due(self) -> int | None:
         """When `commit` has something to do if nothing else happens before."""
-        due = [at for at, _ in self._restarts]
+        due = [at for at, _ in self._restarts[:1]]
         if self.host.runtime.has_events:
             due.append(self.host.runtime.next_at)
         return min(due, default=None)
@@ -369,7 +372,7 @@ class LocalWorld:
         """A new job. `key` is the submission's idempotency key, and a digest of what it asked for."""
         if self.job_seq(job.id) is not None:
             raise ModelError(f"there is a job {job.id} already", field="id", expected="a new id")
-        self._settle()
+        self.settle()
         self.host.submit(job)
         if key is not None:
             self._unsaved.keys.append((*key, job.id))
@@ -385,13 +388,13 @@ class LocalWorld:
     def cancel(self, name: str, indices: Sequence[int] | None = None) -> int:
         """Returns how many tasks were cancelled."""
         row = self._open_row(name)
-        self._settle()
+        self.settle()
         tasks = None if indices is None else task_numbers(row.number, list(indices))
         return len(self.host.cancel(row.number, tasks))
 
     def scale(self, name: str, job: Job) -> None:
         row = self._open_row(name)
-        self._settle()
+        self.settle()
         self.host.scale(row.number, job)
 
     def _open_row(self, name: str) -> JobRow:
@@ -419,7 +422,7 @@ class LocalWorld:
         self._change(DrainMachine(self.machine_number(name), draining))
 
     def _change(self, change: MachineChange) -> None:
-        self._settle()
+        self.settle()
         self.host.change_machine(change)
         self._fold()
 
@@ -466,7 +469,7 @@ class LocalWorld:
         live = self.tries.get(number)
         if live is None:
             return
-        self._settle()
+        self.settle()
         self._unsaved.end_try(number, end.status, end.reason or "exited", self._clock())
         if self._is_service(live.task):
             self._restart_later(number, live)
@@ -520,7 +523,7 @@ class LocalWorld:
 
     def commit(self) -> None:
         """Carries out what is due, writes the turn, and then acts on it."""
-        self._settle()
+        self.settle()
         self._fold()
         self._take_orders()
         self._take_restarts()
@@ -534,7 +537,7 @@ class LocalWorld:
         for number in unsaved.stops:
             self._processes.stop(number)
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Carries out all that is due by now."""
         now = self._clock()
         item = self.host.run_until(now)
@@ -568,9 +571,10 @@ class LocalWorld:
         unsaved, number, at = self._unsaved, self._turn, self._clock()
         with self.store.turn() as turn:
             if unsaved.header:
-                turn.execute("INSERT INTO lives VALUES (?,?,?)", (self._life, at, unsaved.header))
+                turn.execute("INSERT INTO lives VALUES (?,?,?)", (self.life, at, unsaved.header))
             turn.execute(
-                "INSERT INTO turns VALUES (?,?,?,?)", (number, self._life, at, unsaved.lines)
+                "INSERT INTO turns VALUES (?,?,?,?,?)",
+                (number, self.life, at, unsaved.lines, self.projection.encoded_changes(at)),
             )
             self.projection.write(turn, number, at)
             turn.executemany("INSERT INTO tries VALUES (?,?,?,?,?,NULL,NULL,'')", unsaved.tries)
@@ -580,6 +584,16 @@ class LocalWorld:
             )
             turn.executemany("INSERT INTO keys VALUES (?,?,?,?)", [(*k, at) for k in unsaved.keys])
             if unsaved.cluster is not None:
-                spec = _ENCODE(unsaved.cluster).decode()
-                turn.execute("UPDATE meta SET value = ? WHERE key = ?", (spec, _CLUSTER))
+                _store_cluster(turn, unsaved.cluster)
         self._turn += 1
+
+
+def replace_fleet(store: LocalStore, fleet: tuple[FleetEntry, ...]) -> None:
+    """Other schedulers for the next world on this database: for a fleet that cannot run."""
+    cluster = msgspec.json.decode(store.meta(_CLUSTER) or "", type=LocalCluster)
+    with store.turn() as turn:
+        _store_cluster(turn, replace(cluster, fleet=fleet))
+
+
+def _store_cluster(turn: sqlite3.Cursor, cluster: LocalCluster) -> None:
+    turn.execute("UPDATE meta SET value = ? WHERE key = ?", (_ENCODE(cluster).decode(), _CLUSTER))
