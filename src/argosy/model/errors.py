@@ -182,6 +182,37 @@ class CommandError(ArgosyError):
     code = "command"
 
 
+class ServerError(ArgosyError):
+    """A server refused a request. `code`, `field`, `expected` and `hint` are the server's; so is the
+    text, which is complete as it is."""
+
+    code = "server"
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        status: int,
+        code: str = "",
+        field: str | None = None,
+        expected: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(text, field=field, expected=expected, hint=hint)
+        #: The status of the HTTP response.
+        self.status = status
+        self.code = code or self.code
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+class ServerUnreachable(ArgosyError):
+    """No server answers at this address, or it broke off."""
+
+    code = "unreachable"
+
+
 class EngineFault(ArgosyError):
     """An engine broke its contract: a bug in the engine, not in the input."""
 
