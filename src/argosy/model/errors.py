@@ -184,7 +184,7 @@ class CommandError(ArgosyError):
 
 class ServerError(ArgosyError):
     """A server refused a request. `code`, `field`, `expected` and `hint` are the server's; so is the
-    text, which is complete as it is."""
+    text, which is complete but for the file that the request came from."""
 
     code = "server"
 
@@ -204,7 +204,10 @@ class ServerError(ArgosyError):
         self.code = code or self.code
 
     def __str__(self) -> str:
-        return self.problem
+        if self.file is None:
+            return self.problem
+        line = "" if self.line is None else f":{self.line}"
+        return f"{self.file}{line}: {self.problem}"
 
 
 class ServerUnreachable(ArgosyError):
