@@ -19,6 +19,7 @@ from argosy.version import __version__
 
 #: Every command and its line in `argosy --help`; the module of the same name has its `command`.
 COMMANDS: Final = {
+    "up": "Run a live cluster on this computer.",
     "run": "Simulate a scenario and save the run.",
     "compare": "Run several engines with the same seeds; say which is best, and why.",
     "summary": "Print the summary of a run, finished or not.",

@@ -1,4 +1,4 @@
-"""A run known only from its journal file, and opening whatever a user names as a run."""
+"""A run known only from its journal, and opening whatever a user names as a run."""
 
 from __future__ import annotations
 
@@ -18,15 +18,19 @@ class JournalRun(RunRecord):
 
     status = RunStatus.JOURNAL
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, journal: JournalFile) -> None:
+        self._read = journal
+
+    @property
+    def path(self) -> Path:
+        return Path(self._read.name)
 
     def scenario(self) -> Scenario:
         """Rebuilt from the journal: tasks run as long as they were observed to."""
         return observed_scenario(self.state)
 
     def read_journal(self) -> JournalFile:
-        return JournalFile.read(self.path)
+        return self._read
 
     def summary(self) -> Summary:
         raise self._not_saved("summary")
@@ -38,9 +42,9 @@ class JournalRun(RunRecord):
         raise self._not_saved("columns of jobs")
 
     def _not_saved(self, what: str) -> RunDirectoryError:
-        return RunDirectoryError(f"a journal has no {what}", file=str(self.path))
+        return RunDirectoryError(f"a journal has no {what}", file=self._read.name)
 
 
 def open_recording(path: Path) -> RunDirectory | JournalRun:
     """The run in a directory, finished or not, or in a journal file."""
-    return JournalRun(path) if path.is_file() else open_run(path)
+    return JournalRun(JournalFile.read(path)) if path.is_file() else open_run(path)

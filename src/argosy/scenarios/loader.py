@@ -39,7 +39,7 @@ from argosy.model.scenario import (
     Output,
     Scenario,
 )
-from argosy.model.truth import SimulatedJob
+from argosy.model.truth import SimulatedJob, untimed
 from argosy.model.units import Time
 from argosy.scenarios import checks
 from argosy.scenarios.cell_tables import CellTable, make_cell
@@ -172,7 +172,7 @@ def read_fleet(
     checks.check_takes(tables)
     fleet = _fleet(read, cell, None)
     checks.check_fleet(fleet, checks.cell_dimensions(cell))
-    known = tuple(SimulatedJob(job, 0, ()) for job in jobs)
+    known = tuple(untimed(job) for job in jobs)
     checks.check_kinds(fleet, known)
     _check_engines(Scenario(name="fleet", seed=0, cell=cell, jobs=known, fleet=fleet), None)
     return fleet

@@ -49,7 +49,8 @@ class Unavailable(ArgosyError):
 class Reporter(Protocol):
     """Where news of processes come from."""
 
-    has_stillborn: bool
+    @property
+    def has_stillborn(self) -> bool: ...
 
     def hear(self) -> None: ...
     def sweep(self) -> None: ...
@@ -79,8 +80,8 @@ class LiveCluster:
         self._last_fault = 0.0
         self._generation = 0
         self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="deliberation")
-        #: Called after every turn that is on the disk.
-        self.listeners: list[Callable[[], None]] = []
+        #: Called after every turn that is on the disk, with the seconds it took.
+        self.listeners: list[Callable[[float], None]] = []
         self._loop = asyncio.get_running_loop()
         self.world = self._built()
 
@@ -208,6 +209,7 @@ class LiveCluster:
 
     async def _turn(self) -> None:
         waiting, self._waiting = self._waiting, []
+        began = self._loop.time()
         try:
             with self._guarded():
                 self.world.commit()
@@ -231,7 +233,7 @@ class LiveCluster:
             if not done.done():
                 done.set_result(None)
         for listener in self.listeners:
-            listener()
+            listener(self._loop.time() - began)
         if self._reporter.has_stillborn:
             self._loop.call_soon(self._reporter.hear)
 

@@ -17,7 +17,8 @@ from argosy.model.scenario import CellSpec, FleetEntry, Takes
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
 from argosy.worlds.local.store import LocalStore, StoreError
-from argosy.worlds.local.world import LocalCluster, LocalWorld, TryResult
+from argosy.worlds.local.turn import LocalCluster
+from argosy.worlds.local.world import LocalWorld, TryResult
 
 SECOND = 1_000_000
 
@@ -93,17 +94,11 @@ class LocalBench:
         return dict(self.store.rows("SELECT id, state FROM jobs ORDER BY seq"))
 
     def journals(self) -> list[JournalFile]:
-        lives = self.store.rows("SELECT life FROM lives ORDER BY life")
+        lives = self.store.rows("SELECT header, life FROM lives ORDER BY life")
+        turns = "SELECT lines FROM turns WHERE life = ? ORDER BY turn"
         return [
-            JournalFile(
-                b"".join(
-                    lines
-                    for (lines,) in self.store.rows(
-                        "SELECT lines FROM turns WHERE life = ? ORDER BY turn", life
-                    )
-                )
-            )
-            for life in lives
+            JournalFile(header + b"".join(lines for (lines,) in self.store.rows(turns, (life,))))
+            for header, life in lives
         ]
 
 

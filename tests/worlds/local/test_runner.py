@@ -20,7 +20,8 @@ from argosy.records.replay import Replay
 from argosy.worlds.local.outputs import read_output
 from argosy.worlds.local.runner import ProcessRunner
 from argosy.worlds.local.store import LocalStore
-from argosy.worlds.local.world import LocalCluster, LocalWorld, TryResult
+from argosy.worlds.local.turn import LocalCluster
+from argosy.worlds.local.world import LocalWorld, TryResult
 
 DEADLINE = 30.0
 
@@ -184,6 +185,9 @@ def test_engines_of_every_kind_run_real_tasks(tmp_path: Path, engine: str) -> No
     while server.runner._launcher.reap():
         assert time.monotonic() < deadline
         server.runner.sweep()
-    lines = b"".join(row[0] for row in server.store.rows("SELECT lines FROM turns ORDER BY turn"))
+    rows = server.store.rows(
+        "SELECT header FROM lives UNION ALL SELECT * FROM (SELECT lines FROM turns ORDER BY turn)"
+    )
+    lines = b"".join(row[0] for row in rows)
     Replay(JournalFile(lines), ENGINES).run()
     server.kill()

@@ -7,6 +7,7 @@ tasks they speak of. Rows of jobs that are not over stay in memory.
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final, Literal
 
@@ -40,6 +41,7 @@ MACHINES_SEQ: Final = 0
 #: States in which a task is over.
 OVER: Final = ("finished", "failed", "cancelled", "abandoned")
 STATES: Final = ("pending", "queued", "running", *OVER)
+_AT_MACHINES: Final = ("queued", "running")
 
 _LINES: Final = msgspec.json.Decoder(records.JournalRecord)
 _ENCODE: Final = msgspec.json.Encoder().encode
@@ -116,7 +118,8 @@ class Projection:
     """The rows of jobs that are not over, and what the current turn has changed."""
 
     def __init__(self, next_seq: int) -> None:
-        self._next_seq = next_seq
+        #: What the next new job is stored under.
+        self.next_seq = next_seq
         #: Jobs that are not over, by the host's number and by id.
         self.by_number: dict[int, JobRow] = {}
         self.by_id: dict[str, JobRow] = {}
@@ -129,6 +132,8 @@ class Projection:
         self._machine_changes: list[MachineChange] = []
         #: Changes in the order in which they happened, except those of jobs.
         self._changes: list[Change] = []
+        #: Tasks that run or wait at each machine: by its name, and `running` or `queued`.
+        self.busy: Counter[tuple[str, str]] = Counter()
         #: How often machines have changed, so that others know when to look again.
         self.machine_version = 0
 
@@ -142,6 +147,9 @@ class Projection:
     def load(self, row: JobRow) -> None:
         """A job that an earlier server left."""
         self.by_id[row.job.id] = row
+        for task in row.tasks.values():
+            if task.state in _AT_MACHINES:
+                self.busy[task.machine, task.state] += 1
 
     def fold(self, lines: bytes) -> None:
         """Takes a turn's lines."""
@@ -158,8 +166,8 @@ class Projection:
         match record:
             case records.SubmittedRecord(at, number, job, scheduler):
                 counts = {**dict.fromkeys(STATES, 0), "pending": job.tasks}
-                row = JobRow(self._next_seq, job, scheduler, at, counts)
-                self._next_seq += 1
+                row = JobRow(self.next_seq, job, scheduler, at, counts)
+                self.next_seq += 1
                 row.number = number
                 self.by_number[number] = self.by_id[job.id] = row
                 self._change(row)
@@ -190,6 +198,8 @@ class Projection:
             case records.EndedRecord(at, tasks):
                 for task in tasks:
                     row = self.by_number[job_of(task)]
+                    ended = row.task(index_of(task))
+                    ended.exit_status, ended.reason = 0, ""
                     self._move(row, index_of(task), "finished", at)
             case records.FailedRecord(_, task, _, exit_status, reason):
                 row = self.by_number[job_of(task)]
@@ -263,8 +273,12 @@ class Projection:
         task = row.task(index)
         row.counts[task.state] -= 1
         row.counts[state] += 1
+        if task.state in _AT_MACHINES:
+            self.busy[task.machine, task.state] -= 1
         task.state = state
         task.machine = machine or (task.machine if state in ("running", *OVER) else "")
+        if state in _AT_MACHINES:
+            self.busy[task.machine, state] += 1
         task.ended = at if state in OVER else None
         is_told = state in OVER or task.failures > 0
         self._changes.append(

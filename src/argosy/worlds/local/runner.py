@@ -8,15 +8,19 @@ by its number. Reports only make it quick: what they miss, `sweep` finds.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
 from argosy.model.jobs import Execution, Job, TaskGroup
 from argosy.model.machines import Machine
+from argosy.model.resources import Resources
 from argosy.model.tasks import first_tasks
+from argosy.worlds.local.isolation import CgroupParent, Isolation
 from argosy.worlds.local.launcher import Launcher
 from argosy.worlds.local.records import EndCause, StartFailure, TryEnd, TryOutcome
 from argosy.worlds.local.reports import ReportSocket
@@ -40,12 +44,19 @@ class ProcessRunner:
         ended: Callable[[int, TryResult], None],
         *,
         environment: dict[str, str] | None = None,
+        isolation: Isolation | None = None,
     ) -> None:
         self._directory = directory / "tries"
         self._directory.mkdir(mode=0o700, exist_ok=True)
         self._ended = ended
         #: What every try gets, besides what its job says.
         self._environment = {"PATH": os.defpath} if environment is None else environment
+        #: The cgroup of all tries, if there can be one.
+        self._cgroups = _cgroup_parent(directory, isolation)
+        #: What limits tries really have.
+        self.isolation = (
+            Isolation(platform=sys.platform) if self._cgroups is None else self._cgroups.isolation
+        )
         self.reports = ReportSocket(directory / "reports.sock")
         self._launcher = Launcher()
         #: Tries that are not known to be over.
@@ -105,11 +116,19 @@ class ProcessRunner:
             directory=execution.working_directory or str(Path.cwd()),
             input=source,
             capture=_capture(execution),
-            limits=ProcessLimits(memory_bytes=group.request.memory),
+            limits=self._limits(group.request),
             timeout=execution.timeout,
             grace=execution.grace,
             reports=self.reports.path,
+            cgroup="" if self._cgroups is None else f"{self._cgroups.path}/try-{number}",
         )
+
+    def _limits(self, request: Resources) -> ProcessLimits:
+        """A share of the processors as the request says, and no more memory."""
+        if self._cgroups is None:
+            return ProcessLimits(memory_bytes=request.memory)
+        weight = min(max(1, request.cpu // 10), 10_000)
+        return ProcessLimits(memory_bytes=request.memory, cpu_weight=weight)
 
     def stop(self, number: int) -> None:
         known = self._tries.get(number) or self._find(number)
@@ -135,6 +154,11 @@ class ProcessRunner:
             return SupervisedTry.adopt(self.directory_of(number))
         except SupervisorError:
             return None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no try is known to run, stopped ones included."""
+        return not (self._tries or self._stillborn)
 
     @property
     def has_stillborn(self) -> bool:
@@ -170,6 +194,16 @@ class ProcessRunner:
             result = _result(status) or TryResult(-signal.SIGKILL, status.sentence())
             self._ended(number, result)
         self._launcher.reap(over)
+
+
+def _cgroup_parent(directory: Path, isolation: Isolation | None) -> CgroupParent | None:
+    if isolation is None or not isolation.parent:
+        return None
+    name = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()[:12]
+    try:
+        return CgroupParent(f"argosy-{name}")
+    except SupervisorError:
+        return None
 
 
 def _group(job: Job, index: int) -> TaskGroup:

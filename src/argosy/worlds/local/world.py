@@ -12,15 +12,13 @@ which they are restored; so does a change of the fleet.
 from __future__ import annotations
 
 import heapq
-import io
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from argosy.engines.api import Engine
 from argosy.host.host import Host
@@ -30,23 +28,29 @@ from argosy.host.setup import HostSetup
 from argosy.model.errors import ModelError, UnknownName
 from argosy.model.explanations import Why
 from argosy.model.jobs import Job, index_of, job_of, task_number
-from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
-from argosy.model.scenario import CellSpec, FleetEntry, NotModelled, Output
+from argosy.model.scenario import FleetEntry, NotModelled, Output
 from argosy.model.tasks import task_numbers
 from argosy.model.transactions import (
     AddMachine,
     DrainMachine,
-    MachineArray,
     MachineChange,
     RemoveMachine,
     ResizeMachine,
-    TaskArray,
 )
 from argosy.worlds.clocks import ClockBudgets
 from argosy.worlds.local.projection import STATES, JobRow, Projection, TaskRow
 from argosy.worlds.local.store import LocalStore
+from argosy.worlds.local.turn import (
+    LiveTry,
+    LocalCluster,
+    LocalMachines,
+    StartOrder,
+    StopOrder,
+    TurnStream,
+    Unsaved,
+)
 
 #: How long after its death a service starts again; doubles with every death soon after a start.
 FIRST_RESTART: Final = 1_000_000
@@ -65,17 +69,6 @@ _OUTCOMES: Final = {
     Why.MOVED: "moved",
     Why.RELEASED: "released",
 }
-
-
-class LocalCluster(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cluster is made with; machines and the fleet can change while it runs."""
-
-    name: str = "local"
-    seed: int = 1
-    cell: CellSpec
-    fleet: tuple[FleetEntry, ...]
-    machines: MachineModel = MachineModel()
-    audit: bool = False
 
 
 class TryResult(msgspec.Struct, frozen=True):
@@ -97,97 +90,6 @@ class TryRunner(Protocol):
     def adopt(self, number: int) -> TryResult | bool:
         """A try of an earlier server: how it ended, or true if it runs, or false if nothing is known of
         it."""
-
-
-class StartOrder(msgspec.Struct, frozen=True, gc=False):
-    task: int
-    machine: int
-    incarnation: int
-
-
-class StopOrder(msgspec.Struct, frozen=True, gc=False):
-    task: int
-    incarnation: int
-    why: Why
-
-
-class LocalMachines:
-    """Collects what a turn has to start and to stop."""
-
-    acts = True
-
-    def __init__(self) -> None:
-        self._orders: list[StartOrder | StopOrder] = []
-
-    def take(self) -> list[StartOrder | StopOrder]:
-        orders, self._orders = self._orders, []
-        return orders
-
-    def common_running_time(self, job: int) -> int | None:
-        return -1
-
-    def running_times(self, tasks: TaskArray) -> NDArray[np.int64]:
-        return np.full(len(tasks), -1, np.int64)
-
-    def start(
-        self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64]
-    ) -> None:
-        rows = zip(tasks.tolist(), machines.tolist(), incarnations.tolist(), strict=True)
-        self._orders.extend(StartOrder(*row) for row in rows)
-
-    def stop(
-        self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64], why: Why
-    ) -> None:
-        rows = zip(tasks.tolist(), incarnations.tolist(), strict=True)
-        self._orders.extend(StopOrder(*row, why) for row in rows)
-
-    def forget(self, jobs: Iterable[int]) -> None:
-        """Rows of jobs that are over are dropped when they are written."""
-
-
-class _TurnStream(io.BytesIO):
-    """Where the journal puts the lines of a turn."""
-
-    def take(self) -> bytes:
-        lines = self.getvalue()
-        self.seek(0)
-        self.truncate()
-        return lines
-
-
-class LiveTry(msgspec.Struct):
-    """A try that is not over: which task it is for, as which incarnation, and since when it runs."""
-
-    task: int
-    incarnation: int
-    machine: int
-    since: int
-    #: How often a service has died soon after its start, one time after the other.
-    deaths: int = 0
-
-
-class _Unsaved:
-    """What the turn has done, besides what follows from the journal."""
-
-    def __init__(self) -> None:
-        self.lines = b""
-        self.header = b""
-        self.cluster: LocalCluster | None = None
-        #: Tries that begin: number, job, index, machine and time; and what to start for each.
-        self.tries: list[tuple[int, int, int, str, int]] = []
-        self.launches: dict[int, tuple[Job, int, Machine]] = {}
-        #: Tries that are over: time, exit status and outcome.
-        self.ends: dict[int, tuple[int, int | None, str]] = {}
-        self.stops: list[int] = []
-        #: Idempotency keys: the key, the digest of what was asked, and the job's id.
-        self.keys: list[tuple[str, bytes, str]] = []
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.lines or self.header or self.tries or self.ends or self.cluster)
-
-    def end_try(self, number: int, status: int | None, outcome: str, at: int) -> None:
-        self.ends[number] = (at, status, outcome)
 
 
 class LocalWorld:
@@ -221,10 +123,10 @@ class LocalWorld:
         #: Tries that are not over, by number and by task.
         self.tries: dict[int, LiveTry] = {}
         self._by_task: dict[int, int] = {}
-        self._unsaved = _Unsaved()
+        self._unsaved = Unsaved()
         #: Services that have died and start again: when, and the number of the try that ended.
         self._restarts: list[tuple[int, int]] = []
-        for row in self._open_rows():
+        for row in self._stored_rows():
             self.projection.load(row)
         self._begin_life(self._stored_machines(), processes.adopt)
         self.commit()
@@ -251,7 +153,7 @@ class LocalWorld:
         rows = self.store.rows("SELECT spec, is_draining FROM machines ORDER BY number")
         return [(_MACHINE.decode(spec), bool(is_draining)) for spec, is_draining in rows]
 
-    def _open_rows(self) -> list[JobRow]:
+    def _stored_rows(self) -> list[JobRow]:
         """The jobs that an earlier server left."""
         jobs = self.store.rows(
             f"SELECT seq, spec, scheduler, submitted, version, {', '.join(STATES)} FROM jobs "
@@ -274,25 +176,10 @@ class LocalWorld:
         self, machines: Sequence[tuple[Machine, bool]], adopt: Callable[[int], TryResult | bool]
     ) -> None:
         """A new host, which goes on with all jobs that are not over."""
-        open_rows = sorted(self.projection.by_id.values(), key=lambda row: row.seq)
+        open_rows = self.open_rows()
         self.life += 1
-        setup = HostSetup(
-            name=self.cluster.name,
-            seed=self.cluster.seed + self.life,
-            cell=replace(self.cluster.cell, machines=tuple(machine for machine, _ in machines)),
-            fleet=tuple(
-                replace(entry, decision_time=NotModelled()) for entry in self.cluster.fleet
-            ),
-            machines=self.cluster.machines,
-            network=None,
-            partitions=(),
-            failover=0,
-            audit=self.cluster.audit,
-            output=Output(tasks=False),
-            began=self._clock(),
-            is_resumed=bool(open_rows),
-        )
-        self._stream, self.machines = _TurnStream(), LocalMachines()
+        setup = self.setup([machine for machine, _ in machines], is_resumed=bool(open_rows))
+        self._stream, self.machines = TurnStream(), LocalMachines()
         self._journal = Journal(self._stream)
         self.host = Host(
             setup,
@@ -304,7 +191,7 @@ class LocalWorld:
             deliberator=self._deliberator,
         )
         self._journal.flush()
-        self._unsaved.header = self._stream.getvalue()
+        self._unsaved.header = self._stream.take()
         self.projection.begin_life((machine for machine, _ in machines), self.life, setup.began)
         self.host.start()
         ends = [end for row in open_rows for end in self._restore(row, adopt)]
@@ -313,6 +200,29 @@ class LocalWorld:
                 self.host.change_machine(DrainMachine(number))
         for number, end in ends:
             self.ended(number, end)
+
+    def open_rows(self) -> list[JobRow]:
+        """Jobs that are not over, in the order of submission."""
+        return sorted(self.projection.by_id.values(), key=lambda row: row.seq)
+
+    def setup(self, machines: Sequence[Machine], *, is_resumed: bool) -> HostSetup:
+        """What a host of this cluster that begins now is built from."""
+        return HostSetup(
+            name=self.cluster.name,
+            seed=self.cluster.seed + self.life,
+            cell=replace(self.cluster.cell, machines=tuple(machines)),
+            fleet=tuple(
+                replace(entry, decision_time=NotModelled()) for entry in self.cluster.fleet
+            ),
+            machines=self.cluster.machines,
+            network=None,
+            partitions=(),
+            failover=0,
+            audit=self.cluster.audit,
+            output=Output(tasks=False),
+            began=self._clock(),
+            is_resumed=is_resumed,
+        )
 
     def _restore(
         self, row: JobRow, adopt: Callable[[int], TryResult | bool]
@@ -370,12 +280,30 @@ class LocalWorld:
 
     def submit(self, job: Job, key: tuple[str, bytes] | None = None) -> None:
         """A new job. `key` is the submission's idempotency key, and a digest of what it asked for."""
+        # What was submitted in this turn has no row yet.
+        self._fold()
         if self.job_seq(job.id) is not None:
             raise ModelError(f"there is a job {job.id} already", field="id", expected="a new id")
         self.settle()
         self.host.submit(job)
         if key is not None:
             self._unsaved.keys.append((*key, job.id))
+
+    def new_id(self) -> str:
+        """An id for a job that comes without one."""
+        self._fold()
+        number = self.projection.next_seq
+        while self.job_seq(f"job-{number}") is not None:
+            number += 1
+        return f"job-{number}"
+
+    def job_of_key(self, key: str) -> tuple[bytes, str] | None:
+        """What an idempotency key was used for: the digest of what was asked, and the job's id."""
+        for known, digest, job in self._unsaved.keys:
+            if known == key:
+                return digest, job
+        rows = self.store.rows("SELECT digest, job FROM keys WHERE key = ?", (key,))
+        return (rows[0][0], rows[0][1]) if rows else None
 
     def job_seq(self, name: str) -> int | None:
         """The number under which a job of any age is stored."""
@@ -398,7 +326,6 @@ class LocalWorld:
         self.host.scale(row.number, job)
 
     def _open_row(self, name: str) -> JobRow:
-        # What was submitted in this turn has no row yet.
         self._fold()
         row = self.projection.by_id.get(name)
         if row is None:
@@ -426,6 +353,14 @@ class LocalWorld:
         self.host.change_machine(change)
         self._fold()
 
+    def present_machines(self) -> list[tuple[Machine, bool]]:
+        """The machines there are, and whether each is draining."""
+        is_draining = self.host.view.is_draining
+        return [
+            (self.projection.machines[number], is_draining(number))
+            for number in self.machine_numbers().values()
+        ]
+
     def machine_numbers(self) -> dict[str, int]:
         """The machines there are, by name."""
         view = self.host.view
@@ -445,15 +380,11 @@ class LocalWorld:
         """Other schedulers from now on. Tasks that run go on; those in queues are placed anew. A fleet
         that cannot take every job leaves things as they are."""
         self.commit()
-        before, tries, draining = self.cluster, self.tries, self.host.view.is_draining
-        machines = [
-            (self.projection.machines[number], draining(number))
-            for number in self.machine_numbers().values()
-        ]
+        before, tries, machines = self.cluster, self.tries, self.present_machines()
 
         def begin(cluster: LocalCluster) -> None:
             self.cluster, self.tries, self._by_task = cluster, {}, {}
-            self._unsaved = _Unsaved()
+            self._unsaved = Unsaved()
             self._begin_life(machines, lambda number: number in tries)
 
         try:
@@ -531,7 +462,7 @@ class LocalWorld:
             return
         self._write()
         self.projection.committed()
-        unsaved, self._unsaved = self._unsaved, _Unsaved()
+        unsaved, self._unsaved = self._unsaved, Unsaved()
         for number, (job, index, machine) in unsaved.launches.items():
             self._processes.launch(number, job, index, machine)
         for number in unsaved.stops:

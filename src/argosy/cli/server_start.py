@@ -1,0 +1,76 @@
+"""Starting a server in the background."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import click
+
+from argosy.model.errors import CommandError, MissingExtra
+
+LOG: Final = "server.log"
+#: Seconds that a server may take until it answers, with very many jobs to go on with.
+_PATIENCE: Final = 60.0
+_LOOK: Final = 0.02
+
+
+def require_serve() -> None:
+    if importlib.util.find_spec("aiohttp") is None:
+        raise MissingExtra("argosy up", "serve")
+
+
+def detached(arguments: list[str], directory: Path) -> None:
+    """Starts `argosy` with these arguments, less the option that detaches it."""
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    kept = [each for each in arguments if each not in ("-d", "--detach")]
+    log = directory / LOG
+    with log.open("ab") as output:
+        began = output.tell()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "argosy.cli", *kept],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        code = process.poll()
+        text = _tail(log, began)
+        if code is not None:
+            raise _refusal(text, code)
+        if "argosy: up:" in text and _answers(directory):
+            click.echo(text.strip().splitlines()[-1], err=True)
+            return
+        time.sleep(_LOOK)
+    raise CommandError(f"the server does not answer; its log is {log}")
+
+
+def _refusal(text: str, code: int) -> CommandError:
+    last = text.strip().splitlines()[-1:] or [f"it ended with code {code}"]
+    return CommandError(f"the server could not start: {last[0].removeprefix('argosy: ')}")
+
+
+def _tail(log: Path, began: int) -> str:
+    with log.open("rb") as file:
+        file.seek(began)
+        return file.read().decode("utf-8", "replace")
+
+
+def _answers(directory: Path) -> bool:
+    descriptor = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.connect(f"/proc/self/fd/{descriptor}/argosy.sock")
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True

@@ -1,0 +1,183 @@
+"""`argosy up`: a live cluster on this computer."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from argosy.model.errors import CommandError
+
+if TYPE_CHECKING:
+    from argosy.service.server import Server
+    from argosy.worlds.local.turn import LocalCluster
+
+DEFAULT_LISTEN: Final = "127.0.0.1:7464"
+DEFAULT_ENGINE: Final = "omega"
+
+
+@click.command(epilog="Example: argosy up --machines 4 --engine murmuration")
+@click.argument("scenario", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="ARGOSY_DIR",
+    metavar="DIR",
+    help="Where the cluster is kept.  [default: $ARGOSY_DIR, or argosy in the user's state directory]",
+)
+@click.option(
+    "--machines",
+    type=click.IntRange(1, 1_000),
+    metavar="N",
+    help="Cut this computer into N equal machines.  [default: 1]",
+)
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    metavar="NAME",
+    help=f"The engine of the scheduler; repeatable, for several.  [default: {DEFAULT_ENGINE}]",
+)
+@click.option(
+    "--listen",
+    default=DEFAULT_LISTEN,
+    show_default=True,
+    metavar="ADDRESS",
+    help="HOST:PORT; `none` for the socket in DIR alone. Addresses other than this computer's own need "
+    "a token.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="The token that clients need.  [default: DIR/token, made if needed]",
+)
+@click.option(
+    "--tls-cert",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="A certificate, to speak HTTPS.",
+)
+@click.option(
+    "--tls-key",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="The key of the certificate, unless it is in the same file.",
+)
+@click.option("-d", "--detach", is_flag=True, help="Return as soon as the server answers.")
+def command(
+    scenario: Path | None,
+    directory: Path | None,
+    machines: int | None,
+    engines: tuple[str, ...],
+    listen: str,
+    token_file: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    detach: bool,
+) -> None:
+    """Run a live cluster on this computer until it is stopped.
+
+    Machines and fleet come from SCENARIO (its jobs and faults are left out), or from --machines and
+    --engine. They are remembered: a directory that holds a cluster goes on with it, and with its jobs.
+    Tasks are real processes and outlive the server.
+    """
+    from argosy.cli.server_start import detached, require_serve
+    from argosy.client.endpoints import state_directory
+
+    require_serve()
+    chosen = state_directory(directory)
+    if scenario is not None and (machines is not None or engines):
+        other = "--machines" if machines is not None else "--engine"
+        raise CommandError(f"both a scenario and {other}", expected="one of them")
+    if tls_key is not None and tls_cert is None:
+        raise CommandError("--tls-key without --tls-cert", expected="both, or --tls-cert alone")
+    host, port = _address(listen)
+    if detach:
+        detached(sys.argv[1:], chosen)
+        return
+
+    from argosy.service.server import ServerOptions, serve
+
+    is_new = not (chosen / "argosy.db").exists()
+    if not is_new and (scenario is not None or machines is not None or engines):
+        raise CommandError(
+            f"{chosen} holds a cluster already, with its own machines and fleet",
+            hint="leave out the scenario and options, change it with `argosy fleet` and `argosy "
+            "machines`, or name another directory with --dir",
+        )
+    options = ServerOptions(
+        directory=chosen,
+        cluster=_cluster(scenario, machines or 1, engines or (DEFAULT_ENGINE,)) if is_new else None,
+        host=host,
+        port=port,
+        token_file=token_file,
+        certificate=tls_cert,
+        key=tls_key,
+    )
+    serve(options, _announce, lambda line: click.echo(f"argosy: {line}", err=True))
+    click.echo("argosy: down; tasks that run go on, and `argosy up` adopts them", err=True)
+
+
+def _announce(server: Server) -> None:
+    world = server.cluster.world
+    count = len(world.machine_numbers())
+    fleet = ", ".join(dict.fromkeys(entry.engine for entry in world.cluster.fleet))
+    where = f"{server.url}, " if server.url else ""
+    jobs = len(world.projection.by_id)
+    going_on = f"; going on with {jobs:,} {'job' if jobs == 1 else 'jobs'}" if jobs else ""
+    click.echo(
+        f"argosy: up: {count} {'machine' if count == 1 else 'machines'}, {fleet}; "
+        f"{where}{server.store.path.parent}{going_on}",
+        err=True,
+    )
+
+
+def _address(listen: str) -> tuple[str | None, int]:
+    if listen == "none":
+        return None, 0
+    host, _, port = listen.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not (port.isascii() and port.isdecimal() and int(port) < 65_536):
+        raise CommandError(
+            f"--listen {listen!r}", expected="HOST:PORT such as 127.0.0.1:7464, or none"
+        )
+    return host, int(port)
+
+
+def _cluster(scenario: Path | None, machines: int, engines: tuple[str, ...]) -> LocalCluster:
+    from argosy.worlds.local.turn import LocalCluster
+
+    if scenario is not None:
+        from argosy.scenarios.loader import load_cluster
+
+        loaded = load_cluster(scenario)
+        return LocalCluster(
+            name=loaded.name,
+            seed=loaded.seed,
+            cell=loaded.cell,
+            fleet=loaded.fleet,
+            machines=loaded.machines,
+            audit=loaded.audit,
+        )
+
+    from argosy.model.machines import Machine
+    from argosy.model.resources import Resources
+    from argosy.model.scenario import CellSpec
+    from argosy.scenarios.loader import read_fleet
+    from argosy.workloads.tables import Misfit
+
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    cores = len(os.sched_getaffinity(0))
+    share = Resources(max(1, 1000 * cores // machines), max(1, memory // machines))
+    names = ["local"] if machines == 1 else [f"local-{number}" for number in range(machines)]
+    cell = CellSpec(machines=tuple(Machine(name, share) for name in names))
+    tables = [{"name": name, "engine": name} for name in engines]
+    try:
+        return LocalCluster(cell=cell, fleet=read_fleet(tables, cell))
+    except Misfit as misfit:
+        raise misfit.error from None

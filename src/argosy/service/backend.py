@@ -1,0 +1,69 @@
+"""What the routes of the API share: the live cluster, and readers of its database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from argosy.engines.api import Engine
+from argosy.service.dates import Calendar
+from argosy.service.journals import Journals
+from argosy.service.live import LiveCluster
+from argosy.service.problems import NotFound, VersionChanged
+from argosy.service.reading import Reading
+from argosy.service.submissions import Submissions
+from argosy.worlds.local.runner import ProcessRunner
+from argosy.worlds.local.store import LocalStore
+from argosy.worlds.local.world import LocalWorld
+
+
+class Backend:
+    def __init__(
+        self,
+        cluster: LiveCluster,
+        store: LocalStore,
+        runner: ProcessRunner,
+        engines: Mapping[str, type[Engine]],
+    ) -> None:
+        self.cluster = cluster
+        self.store = store
+        self.runner = runner
+        self.engines = engines
+        self.reading = Reading(store)
+        self.journals = Journals(store)
+        self.submissions = Submissions()
+
+    @property
+    def world(self) -> LocalWorld:
+        return self.cluster.world
+
+    @property
+    def calendar(self) -> Calendar:
+        return self.reading.calendar
+
+    @cached_property
+    def started(self) -> str:
+        return self.calendar.date(self.world.now)
+
+
+def check_version(wanted: str | None, version: int, what: str) -> None:
+    """`wanted` is the header If-Match: the version that the client has seen."""
+    if wanted is None or wanted.strip() == "*":
+        return
+    if etag(version) not in [part.strip() for part in wanted.split(",")]:
+        raise VersionChanged(
+            f"{what} has changed: it has version {version}",
+            field="If-Match",
+            hint="read it again, and decide anew",
+        )
+
+
+def etag(version: int) -> str:
+    return f'"{version}"'
+
+
+def index_in(text: str, job: str) -> int:
+    """The index of a task in a path."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9):
+        raise NotFound(f"job {job} has no task {text}", expected="the index of a task")
+    return int(text)

@@ -1,0 +1,271 @@
+"""Routes about machines, the fleet and the server itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Annotated
+
+import msgspec
+import numpy as np
+from aiohttp import web
+
+from argosy.api.values import (
+    LARGEST_PAGE,
+    FleetDocument,
+    FleetInfo,
+    Health,
+    HealthStatus,
+    MachineInfo,
+    MachinePage,
+    MachinePatch,
+    SchedulerInfo,
+    StopRequest,
+)
+from argosy.model.errors import did_you_mean, excerpt
+from argosy.scenarios.cell_tables import MachineTable
+from argosy.scenarios.scenario_tables import fleet_table
+from argosy.service.backend import Backend, check_version, etag
+from argosy.service.metrics import Metrics
+from argosy.service.problems import Conflict, NotFound
+from argosy.service.routes import (
+    Reply,
+    Route,
+    TableSchema,
+    Text,
+    UnfitDocument,
+    read_body,
+    read_document,
+    read_query,
+)
+from argosy.version import __version__
+
+
+class MachineQuery(msgspec.Struct, frozen=True, kw_only=True):
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE)] = LARGEST_PAGE
+    #: The name of the last machine of the page before.
+    after: str | None = None
+
+
+class ClusterRoutes:
+    def __init__(
+        self, backend: Backend, metrics: Metrics, shut_down: Callable[[StopRequest], None]
+    ) -> None:
+        self._backend = backend
+        self._metrics = metrics
+        self._shut_down = shut_down
+
+    def routes(self) -> list[Route]:
+        one = "/v1/machines/{machine}"
+        return [
+            Route(
+                "GET",
+                "/v1/machines",
+                self.machines,
+                "The machines, in the order of joining.",
+                MachineQuery,
+                result=MachinePage,
+            ),
+            Route(
+                "POST",
+                "/v1/machines",
+                self.add_machine,
+                "Add a machine.",
+                body=TableSchema("MachineDocument", MachineTable),
+                result=MachineInfo,
+                status=HTTPStatus.CREATED,
+                problems=(409, 422),
+            ),
+            Route("GET", one, self.machine, "A machine.", result=MachineInfo, problems=(404,)),
+            Route(
+                "PATCH",
+                one,
+                self.change_machine,
+                "Drain a machine, have it accept tasks again, or resize it.",
+                body=MachinePatch,
+                result=MachineInfo,
+                problems=(404, 422),
+            ),
+            Route(
+                "DELETE",
+                one,
+                self.remove_machine,
+                "Remove a machine. Tasks that run there are stopped and placed anew.",
+                status=HTTPStatus.NO_CONTENT,
+                problems=(404,),
+            ),
+            Route("GET", "/v1/fleet", self.fleet, "The schedulers.", result=FleetInfo),
+            Route(
+                "PUT",
+                "/v1/fleet",
+                self.change_fleet,
+                "Other schedulers from now on. Tasks that run go on.",
+                body=FleetDocument,
+                result=FleetInfo,
+                headers={"If-Match": "The version that the change is meant for."},
+                problems=(412, 422),
+            ),
+            Route(
+                "GET",
+                "/v1/health",
+                self.health,
+                "Whether the server works. The status is 503 if it does not.",
+                result=Health,
+            ),
+            Route(
+                "POST",
+                "/v1/shutdown",
+                self.stop,
+                "Stop the server.",
+                body=StopRequest,
+                body_is_optional=True,
+                status=HTTPStatus.ACCEPTED,
+            ),
+            Route(
+                "GET",
+                "/metrics",
+                self.metrics,
+                "Metrics for Prometheus.",
+                result=Text("text/plain", "The text format, version 0.0.4."),
+            ),
+        ]
+
+    def _machine_infos(self) -> list[MachineInfo]:
+        world = self._backend.world
+        view, busy = world.host.view, world.projection.busy
+        capacity, free = view.capacity(), view.free()
+        infos = []
+        for name, number in world.machine_numbers().items():
+            spec = world.projection.machines[number]
+            used = dict(
+                zip(view.dimensions, (capacity[number] - free[number]).tolist(), strict=True)
+            )
+            infos.append(
+                MachineInfo(
+                    name=name,
+                    capacity={key: amount for key, amount in spec.capacity.items() if amount},
+                    used={key: max(0, amount) for key, amount in used.items() if amount > 0},
+                    running=busy[name, "running"],
+                    queued=busy[name, "queued"],
+                    draining=view.is_draining(number),
+                    attributes=spec.attributes,
+                    joins=spec.joins,
+                )
+            )
+        return infos
+
+    async def machines(self, request: web.Request) -> Reply:
+        query = read_query(request, MachineQuery)
+        infos = self._machine_infos()
+        first = 0
+        if query.after is not None:
+            names = [info.name for info in infos]
+            if query.after not in names:
+                raise NotFound(f"unknown machine {excerpt(query.after)}", field="after")
+            first = names.index(query.after) + 1
+        shown = infos[first : first + query.limit]
+        has_more = first + query.limit < len(infos)
+        return Reply(MachinePage(items=tuple(shown), next=shown[-1].name if has_more else None))
+
+    def _info(self, name: str) -> MachineInfo:
+        infos = {info.name: info for info in self._machine_infos()}
+        if name not in infos:
+            raise NotFound(
+                f"unknown machine {excerpt(name)}",
+                hint=did_you_mean(name, infos) or "`argosy machines` lists them",
+            )
+        return infos[name]
+
+    async def machine(self, request: web.Request) -> Reply:
+        return Reply(self._info(request.match_info["machine"]))
+
+    async def add_machine(self, request: web.Request) -> Reply:
+        machine = self._backend.submissions.machine(await read_body(request))
+        if machine.name in self._backend.world.machine_numbers():
+            raise Conflict(
+                f"there is a machine {machine.name} already", field="name", expected="a new name"
+            )
+        await self._backend.cluster.do(lambda world: world.add_machine(machine))
+        return Reply(self._info(machine.name), HTTPStatus.CREATED)
+
+    async def change_machine(self, request: web.Request) -> Reply:
+        patch = await read_document(request, MachinePatch)
+        name = request.match_info["machine"]
+        self._info(name)
+        if patch.capacity is None and patch.draining is None:
+            raise UnfitDocument("nothing to change", expected="draining, capacity or both")
+        if patch.capacity is not None:
+            capacity = self._backend.submissions.capacity(patch.capacity)
+            await self._backend.cluster.do(lambda world: world.resize_machine(name, capacity))
+        if patch.draining is not None:
+            draining = patch.draining
+            await self._backend.cluster.do(
+                lambda world: world.drain_machine(name, draining=draining)
+            )
+        return Reply(self._info(name))
+
+    async def remove_machine(self, request: web.Request) -> Reply:
+        name = request.match_info["machine"]
+        self._info(name)
+        await self._backend.cluster.do(lambda world: world.remove_machine(name))
+        return Reply(None, HTTPStatus.NO_CONTENT)
+
+    async def fleet(self, request: web.Request) -> Reply:
+        info = self._fleet_info()
+        return Reply(info, headers={"ETag": etag(info.version)})
+
+    def _fleet_info(self) -> FleetInfo:
+        world = self._backend.world
+        lived = max(1, world.now - world.host.setup.began)
+        return FleetInfo(
+            version=world.life,
+            fleet=tuple(fleet_table(entry) for entry in world.cluster.fleet),
+            schedulers=tuple(
+                SchedulerInfo(
+                    name=scheduler.name,
+                    engine=scheduler.entry.engine,
+                    jobs=scheduler.jobs,
+                    busyness=round(scheduler.busy_time(world.now) / lived, 6),
+                    is_alive=scheduler.is_alive,
+                )
+                for scheduler in world.host.schedulers
+            ),
+        )
+
+    async def change_fleet(self, request: web.Request) -> Reply:
+        document = await read_document(request, FleetDocument)
+        backend = self._backend
+        check_version(request.headers.get("If-Match"), backend.world.life, "the fleet")
+        fleet = backend.submissions.fleet(backend.world, document.fleet)
+        await backend.cluster.change_fleet(fleet)
+        return await self.fleet(request)
+
+    async def health(self, request: web.Request) -> Reply:
+        backend = self._backend
+        cluster, world = backend.cluster, backend.world
+        status: HealthStatus = "ok"
+        if cluster.is_stopping:
+            status = "stopping"
+        elif cluster.trouble is not None:
+            status = "failing" if cluster.is_failing else "paused"
+        health = Health(
+            status=status,
+            detail="" if cluster.trouble is None else str(cluster.trouble),
+            version=__version__,
+            cluster=world.cluster.name,
+            started=backend.started,
+            open_jobs=len(world.projection.by_id),
+            running_tasks=len(world.tries),
+            machines=int(np.count_nonzero(world.host.view.takes_claims())),
+        )
+        return Reply(health, HTTPStatus.OK if status == "ok" else HTTPStatus.SERVICE_UNAVAILABLE)
+
+    async def stop(self, request: web.Request) -> Reply:
+        self._shut_down(await read_document(request, StopRequest, is_optional=True))
+        return Reply(None, HTTPStatus.ACCEPTED)
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        return web.Response(
+            body=self._metrics.text(),
+            headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"},
+        )

@@ -1,0 +1,148 @@
+"""What has changed, in order, for those who watch: from the database, and as it happens.
+
+An event's id is the number of its turn and its place in the turn. A watcher that comes back says where
+it was, and misses nothing, whichever server it comes back to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from argosy.api.values import (
+    ClusterEvent,
+    FleetEvent,
+    JobEvent,
+    MachineEvent,
+    TaskCounts,
+    TaskEvent,
+)
+from argosy.model.errors import excerpt
+from argosy.service.dates import Calendar
+from argosy.service.problems import RequestError
+from argosy.worlds.local.changes import (
+    Change,
+    JobChanged,
+    LifeBegan,
+    MachineChanged,
+    TaskChanged,
+    decode_changes,
+)
+from argosy.worlds.local.projection import STATES
+from argosy.worlds.local.store import LocalStore
+
+#: Turns that are read at once.
+_BATCH: Final = 100
+#: Turns that are kept in memory, for all who watch as things happen.
+_RECENT: Final = 1_000
+
+
+class Position(NamedTuple):
+    """After an event of a turn."""
+
+    turn: int
+    place: int
+
+    @staticmethod
+    def parse(text: str) -> Position:
+        turn, _, index = text.partition(".")
+        parts = (turn, index or "0")
+        if not all(part.isascii() and part.isdecimal() and len(part) < 16 for part in parts):
+            raise RequestError(
+                f"event id {excerpt(text)}", expected="the id of an event, 0, or now"
+            )
+        return Position(int(turn), int(index) if index else 1 << 40)
+
+    def __str__(self) -> str:
+        return f"{self.turn}.{self.place}"
+
+
+class EventLog:
+    def __init__(self, store: LocalStore) -> None:
+        self._store = store
+        self._calendar = Calendar(store.origin)
+        self._recent: deque[tuple[int, list[Change]]] = deque(maxlen=_RECENT)
+        self._last = self._stored_last()
+        self._news = asyncio.Event()
+
+    def _stored_last(self) -> int:
+        rows = self._store.rows("SELECT max(turn) FROM turns")
+        return int(rows[0][0] or 0)
+
+    @property
+    def now(self) -> Position:
+        """After all that has happened."""
+        return Position(self._last, 1 << 40)
+
+    def turn_ended(self, seconds: float = 0.0) -> None:
+        """To be called after every turn."""
+        rows = self._store.rows(
+            "SELECT turn, changes FROM turns WHERE turn > ? ORDER BY turn", (self._last,)
+        )
+        if not rows:
+            return
+        for turn, data in rows:
+            self._recent.append((turn, decode_changes(data)))
+            self._last = turn
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    async def wait(self, position: Position) -> None:
+        """Until there may be something after it."""
+        while position.turn >= self._last:
+            await self._news.wait()
+
+    def after(
+        self, position: Position, job: str | None
+    ) -> Iterator[tuple[Position, ClusterEvent | None]]:
+        """What follows the position, up to a limit; the event is none at the end of every turn."""
+        for turn, changes in self._turns(position):
+            for index, change in enumerate(changes):
+                if (turn, index) > position and (job is None or getattr(change, "job", "") == job):
+                    yield Position(turn, index), self._event(change)
+            yield Position(turn, 1 << 40), None
+
+    def changes_after(self, position: Position) -> Iterator[Change]:
+        """What has changed since, if that is not long ago."""
+        for turn, changes in self._recent:
+            if turn > position.turn:
+                yield from changes
+
+    def _turns(self, position: Position) -> list[tuple[int, list[Change]]]:
+        if self._recent and self._recent[0][0] <= position.turn:
+            found = [item for item in self._recent if item[0] >= position.turn]
+            return found[:_BATCH]
+        rows = self._store.rows(
+            "SELECT turn, changes FROM turns WHERE turn >= ? ORDER BY turn LIMIT ?",
+            (position.turn, _BATCH),
+        )
+        return [(turn, decode_changes(data)) for turn, data in rows]
+
+    def _event(self, change: Change) -> ClusterEvent:
+        at = self._calendar.date(change.at)
+        match change:
+            case TaskChanged():
+                return TaskEvent(
+                    at=at,
+                    job=change.job,
+                    index=change.index,
+                    state=change.state,  # type: ignore[arg-type]
+                    machine=change.machine,
+                    exit_status=change.exit_status,
+                    reason=change.reason,
+                )
+            case JobChanged():
+                counts = dict(zip(STATES, change.counts, strict=True))
+                return JobEvent(
+                    at=at,
+                    job=change.job,
+                    state=change.state,  # type: ignore[arg-type]
+                    version=change.version,
+                    tasks=TaskCounts(**counts),
+                )
+            case MachineChanged():
+                return MachineEvent(at=at, machine=change.machine, change=change.change)
+            case LifeBegan():
+                return FleetEvent(at=at, version=change.life)

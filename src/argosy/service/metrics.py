@@ -1,0 +1,170 @@
+"""Metrics in the text format of Prometheus, with names like those of kube-scheduler."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from argosy.service.event_log import EventLog
+from argosy.service.live import LiveCluster
+from argosy.version import __version__
+from argosy.worlds.local.changes import TaskChanged
+from argosy.worlds.local.projection import OVER
+
+_SECOND: Final = 1_000_000
+#: Upper bounds in seconds: doubling from a millisecond.
+BOUNDS: Final = tuple(0.001 * 2**power for power in range(16))
+_PREFIX: Final = "argosy_"
+#: The states that kube-scheduler calls results of attempts.
+_RESULTS: Final = {"running": "scheduled", "queued": "scheduled", "abandoned": "unschedulable"}
+
+
+class Histogram:
+    def __init__(self) -> None:
+        self._counts = [0] * (len(BOUNDS) + 1)
+        self._sum = 0.0
+
+    def add(self, seconds: float) -> None:
+        self._counts[bisect_left(BOUNDS, seconds)] += 1
+        self._sum += seconds
+
+    def lines(self, name: str, labels: str = "") -> Iterator[str]:
+        total = 0
+        inner = f"{labels}," if labels else ""
+        for bound, count in zip(BOUNDS, self._counts, strict=False):
+            total += count
+            yield f'{name}_bucket{{{inner}le="{bound:g}"}} {total}'
+        total += self._counts[-1]
+        yield f'{name}_bucket{{{inner}le="+Inf"}} {total}'
+        outer = f"{{{labels}}}" if labels else ""
+        yield f"{name}_sum{outer} {self._sum:.6f}"
+        yield f"{name}_count{outer} {total}"
+
+
+class Metrics:
+    """Counts since the server started."""
+
+    def __init__(self, cluster: LiveCluster, events: EventLog) -> None:
+        self._cluster = cluster
+        self._events = events
+        self._position = events.now
+        self._attempts: Counter[str] = Counter()
+        self._ends: Counter[str] = Counter()
+        self._waits = Histogram()
+        self._turn_times = Histogram()
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._request_times = Histogram()
+
+    def request_ended(self, method: str, status: int, seconds: float) -> None:
+        self._requests[method, status] += 1
+        self._request_times.add(seconds)
+
+    def turn_ended(self, seconds: float) -> None:
+        """Counts what the last turns changed; to be called after the event log's."""
+        self._turn_times.add(seconds)
+        rows = self._cluster.world.projection.by_id
+        for change in self._events.changes_after(self._position):
+            if not isinstance(change, TaskChanged):
+                continue
+            if change.state in _RESULTS:
+                self._attempts[_RESULTS[change.state]] += 1
+            if change.state in OVER:
+                self._ends[change.state] += 1
+            if change.state == "running" and change.job in rows:
+                self._waits.add(max(0, change.at - rows[change.job].submitted) / _SECOND)
+        self._position = self._events.now
+
+    def text(self) -> bytes:
+        return ("\n".join(self._lines()) + "\n").encode()
+
+    def _lines(self) -> Iterator[str]:
+        world = self._cluster.world
+        waiting: Counter[str] = Counter()
+        for row in world.projection.by_id.values():
+            for state in ("pending", "queued", "running"):
+                waiting[state] += row.counts[state]
+        yield from _metric("build_info", "gauge", "The version.", {f'version="{__version__}"': 1})
+        yield from _metric(
+            "scheduler_pending_tasks",
+            "gauge",
+            "Tasks that wait: for a scheduler, or in a machine's queue.",
+            {
+                'queue="active"': waiting["pending"],
+                'queue="machines"': waiting["queued"],
+            },
+        )
+        yield from _metric(
+            "scheduler_running_tasks", "gauge", "Tasks that run.", {"": waiting["running"]}
+        )
+        yield from _metric(
+            "scheduler_schedule_attempts_total",
+            "counter",
+            "Tasks that got a place, or were given up.",
+            {
+                f'result="{result}"': self._attempts[result]
+                for result in ("scheduled", "unschedulable")
+            },
+        )
+        yield from _metric(
+            "scheduler_task_ends_total",
+            "counter",
+            "Tasks that are over, by how.",
+            {f'state="{state}"': self._ends[state] for state in OVER},
+        )
+        yield from _metric(
+            "scheduler_jobs_open",
+            "gauge",
+            "Jobs that are not over.",
+            {"": len(world.projection.by_id)},
+        )
+        lived = max(1, world.now - world.host.setup.began)
+        yield from _metric(
+            "scheduler_busyness_ratio",
+            "gauge",
+            "Share of its time that a scheduler spends deciding.",
+            {
+                f'scheduler="{each.name}",engine="{each.entry.engine}"': each.busy_time(world.now)
+                / lived
+                for each in world.host.schedulers
+            },
+        )
+        used, capacity = world.host.view.used_total(), world.host.view.capacity_total()
+        for what, amounts in (("used", used), ("capacity", capacity)):
+            yield from _metric(
+                f"cluster_{what}",
+                "gauge",
+                f"Resources {'claimed' if what == 'used' else 'there are'}: cpu in thousandths of a "
+                "core, memory in bytes.",
+                {f'resource="{name}"': amount for name, amount in amounts.items()},
+            )
+        yield from _head(
+            "scheduler_task_scheduling_sli_duration_seconds",
+            "histogram",
+            "From a job's submission until a task of it starts.",
+        )
+        yield from self._waits.lines(f"{_PREFIX}scheduler_task_scheduling_sli_duration_seconds")
+        yield from _head("turn_duration_seconds", "histogram", "Time to decide and store a turn.")
+        yield from self._turn_times.lines(f"{_PREFIX}turn_duration_seconds")
+        yield from _metric(
+            "http_requests_total",
+            "counter",
+            "Requests, by method and status.",
+            {
+                f'method="{method}",code="{status}"': count
+                for (method, status), count in sorted(self._requests.items())
+            },
+        )
+        yield from _head("http_request_duration_seconds", "histogram", "Time to answer requests.")
+        yield from self._request_times.lines(f"{_PREFIX}http_request_duration_seconds")
+
+
+def _head(name: str, kind: str, text: str) -> Iterable[str]:
+    return (f"# HELP {_PREFIX}{name} {text}", f"# TYPE {_PREFIX}{name} {kind}")
+
+
+def _metric(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
+    yield from _head(name, kind, text)
+    for labels, value in values.items():
+        yield f"{_PREFIX}{name}{f'{{{labels}}}' if labels else ''} {value:g}"

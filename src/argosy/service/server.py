@@ -1,0 +1,310 @@
+"""The server: a directory, a live cluster, and the sockets that answer for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+import secrets
+import signal
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from argosy.api.values import StopRequest
+from argosy.engines.api import Engine
+from argosy.engines.registry import find_engine
+from argosy.host.protocols import Deliberator
+from argosy.model.errors import CommandError
+from argosy.service.backend import Backend
+from argosy.service.cluster_routes import ClusterRoutes
+from argosy.service.event_log import EventLog
+from argosy.service.guard import HEAD_TIMEOUT, Guard
+from argosy.service.job_routes import JobRoutes
+from argosy.service.live import LiveCluster
+from argosy.service.metrics import Metrics
+from argosy.service.openapi import describe
+from argosy.service.routes import LARGEST_BODY, Reply, Route
+from argosy.service.stream_routes import StreamRoutes
+from argosy.worlds.local.isolation import detect_isolation
+from argosy.worlds.local.runner import ProcessRunner
+from argosy.worlds.local.store import LocalStore
+from argosy.worlds.local.turn import LocalCluster
+from argosy.worlds.local.world import LocalWorld, TryResult
+
+SOCKET: Final = "argosy.sock"
+TOKEN: Final = "token"
+#: Variables of the server's environment that tasks get as well.
+_PASSED_ON: Final = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR")
+#: Seconds that requests in progress have to end when the server stops.
+_GOODBYE: Final = 2.0
+#: Seconds between two looks whether stopped tasks have ended.
+_LOOK: Final = 0.05
+_MICRO: Final = 1_000_000
+
+
+class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    directory: Path
+    #: What a new directory gets; one that is known goes on as it was.
+    cluster: LocalCluster | None = None
+    #: None: only the socket in the directory.
+    host: str | None = "127.0.0.1"
+    port: int = 7464
+    token_file: Path | None = None
+    #: The certificate and its key, for TLS.
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+class FoundEngines(dict[str, type[Engine]]):
+    """Engines by name, found when they are asked for."""
+
+    def __missing__(self, name: str) -> type[Engine]:
+        self[name] = found = find_engine(name)
+        return found
+
+
+class Server:
+    """Made inside a running loop. `log` gets lines for the operator."""
+
+    def __init__(self, options: ServerOptions, log: Callable[[str], None]) -> None:
+        self._options = options
+        self._log = log
+        self._stopping = asyncio.Event()
+        self._stops_tasks = False
+        self._token = _token(options)
+        self.store = LocalStore(options.directory)
+        try:
+            environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+            self.runner = ProcessRunner(
+                options.directory,
+                self._ended,
+                environment={"PATH": os.defpath, **environment},
+                isolation=detect_isolation(),
+            )
+            self.engines = FoundEngines()
+            self.cluster = LiveCluster(self._build, self.runner, log)
+        except BaseException:
+            self.store.close()
+            raise
+        self.backend = Backend(self.cluster, self.store, self.runner, self.engines)
+        self.events = EventLog(self.store)
+        self.metrics = Metrics(self.cluster, self.events)
+        self.cluster.listeners += [self.events.turn_ended, self.metrics.turn_ended]
+        self.routes = self._routes()
+        #: Where it can be reached over the network; empty: nowhere.
+        self.url = ""
+
+    def _build(self, deliberator: Deliberator) -> LocalWorld:
+        return LocalWorld(
+            self.store,
+            self.engines,
+            self.runner,
+            lambda: time.monotonic_ns() // 1000,
+            cluster=self._options.cluster,
+            deliberator=deliberator,
+            began=time.time_ns() // 1000 - self.store.origin,
+        )
+
+    def _ended(self, number: int, result: TryResult) -> None:
+        self.cluster.ended(number, result)
+
+    def _routes(self) -> list[Route]:
+        routes = [
+            *JobRoutes(self.backend).routes(),
+            *StreamRoutes(self.backend, self.events, self._stopping).routes(),
+            *ClusterRoutes(self.backend, self.metrics, self._shut_down).routes(),
+        ]
+        description = describe(routes)
+
+        async def openapi(request: web.Request) -> Reply:
+            return Reply(description)
+
+        return [*routes, Route("GET", "/v1/openapi.json", openapi, "This description.")]
+
+    def _shut_down(self, how: StopRequest) -> None:
+        self._stops_tasks = self._stops_tasks or how.stop_tasks
+        # The answer goes out first.
+        asyncio.get_running_loop().call_soon(self._stopping.set)
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Until it is told to stop. `ready` is called as soon as requests are answered."""
+        loop = asyncio.get_running_loop()
+        runner = self._web_runner()
+        await runner.setup()
+        living = loop.create_task(self.cluster.run())
+        # If the cluster cannot go on, the server ends.
+        living.add_done_callback(lambda _: self._stopping.set())
+        loop.add_reader(self.runner.reports.fileno(), self.runner.hear)
+        try:
+            await self._listen(runner)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, self._stopping.set)
+            ready()
+            await self._stopping.wait()
+            if self._stops_tasks and not living.done():
+                await self._stop_tasks()
+        finally:
+            self.cluster.stop()
+            await runner.cleanup()
+            loop.remove_reader(self.runner.reports.fileno())
+            try:
+                await living
+            finally:
+                self.close()
+
+    def close(self) -> None:
+        self.runner.close()
+        self.store.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._options.directory / SOCKET)
+
+    async def _stop_tasks(self) -> None:
+        """Cancels every job, and waits until their processes are gone."""
+        names = list(self.cluster.world.projection.by_id)
+        self._log(f"cancelling {len(names)} jobs" if len(names) != 1 else "cancelling 1 job")
+
+        def cancel(world: LocalWorld) -> None:
+            for name in names:
+                world.cancel(name)
+
+        await self.cluster.do(cancel)
+        while not self.runner.is_idle:
+            await asyncio.sleep(_LOOK)
+            self.runner.sweep()
+
+    def _web_runner(self) -> web.AppRunner:
+        def connections() -> int:
+            server = runner.server
+            return 0 if server is None else len(server.connections)
+
+        guard = Guard(self._token, connections, self.metrics.request_ended, self._log)
+        app = web.Application(
+            middlewares=[guard.middleware],  # type: ignore[list-item]
+            client_max_size=LARGEST_BODY,
+        )
+        for route in self.routes:
+            app.router.add_route(
+                route.method,
+                route.path,
+                route.handler,  # type: ignore[arg-type]
+            )
+        runner = web.AppRunner(
+            app,
+            access_log=None,
+            handle_signals=False,
+            keepalive_timeout=HEAD_TIMEOUT,
+            shutdown_timeout=_GOODBYE,
+            handler_cancellation=True,
+        )
+        return runner
+
+    async def _listen(self, runner: web.AppRunner) -> None:
+        options = self._options
+        await web.SockSite(runner, _unix_socket(options.directory)).start()
+        if options.host is None:
+            return
+        context = _tls(options)
+        try:
+            site = web.TCPSite(runner, options.host, options.port, ssl_context=context)
+            await site.start()
+        except OSError as error:
+            raise CommandError(
+                f"cannot listen on {options.host}:{options.port}: {error.strerror}",
+                hint="name another address with --listen, or `--listen none` for none",
+            ) from None
+        port = runner.addresses[-1][1]
+        shown = f"[{options.host}]" if ":" in options.host else options.host
+        self.url = f"{'http' if context is None else 'https'}://{shown}:{port}"
+
+
+def _unix_socket(directory: Path) -> socket.socket:
+    """Only the owner of the directory can connect to it."""
+    path = directory / SOCKET
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    with _short_name(directory) as folder:
+        listening.bind(f"{folder}/{SOCKET}")
+    os.chmod(path, 0o600)
+    listening.setblocking(False)
+    return listening
+
+
+@contextlib.contextmanager
+def _short_name(directory: Path) -> Iterator[str]:
+    """Addresses of sockets have room for 107 bytes only."""
+    descriptor = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+def _is_local(host: str | None) -> bool:
+    from ipaddress import ip_address
+
+    if host in (None, "localhost"):
+        return True
+    try:
+        return ip_address(host or "").is_loopback
+    except ValueError:
+        return False
+
+
+def _token(options: ServerOptions) -> str | None:
+    """None if nobody but this computer can connect."""
+    if options.token_file is None and _is_local(options.host):
+        return None
+    path = options.token_file or options.directory / TOKEN
+    try:
+        if options.token_file is None and not path.exists():
+            options.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(secrets.token_urlsafe(32) + "\n")
+        token = path.read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"cannot read the token: {error}", file=str(path)) from None
+    if len(token) < 16:
+        raise CommandError(
+            f"a token of {len(token)} characters", file=str(path), expected="at least 16"
+        )
+    return token
+
+
+def _tls(options: ServerOptions) -> ssl.SSLContext | None:
+    if options.certificate is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(options.certificate, options.key)
+    except (OSError, ssl.SSLError) as error:
+        raise CommandError(
+            f"cannot use the certificate: {error}", file=str(options.certificate)
+        ) from None
+    return context
+
+
+def serve(
+    options: ServerOptions, ready: Callable[[Server], None], log: Callable[[str], None]
+) -> None:
+    """Runs a server until it is told to stop."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+    async def main() -> None:
+        server = Server(options, log)
+        await server.run(lambda: ready(server))
+
+    asyncio.run(main())

@@ -1,0 +1,134 @@
+"""Turns documents of users into jobs and machines that fit the cluster."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+import msgspec
+
+from argosy.engines.registry import find_engines
+from argosy.model.errors import ModelError
+from argosy.model.jobs import Job
+from argosy.model.machines import Machine
+from argosy.model.resources import Resources
+from argosy.model.scenario import CellSpec, FleetEntry, Scenario
+from argosy.model.truth import untimed
+from argosy.scenarios.cell_tables import CellTable, MachineTable, make_cell
+from argosy.scenarios.engine_checks import check_engines
+from argosy.scenarios.job_checks import JobChecks
+from argosy.scenarios.loader import read_fleet
+from argosy.scenarios.missing_extras import missing, unmet
+from argosy.service.routes import UnfitDocument, located
+from argosy.workloads.live_jobs import read_live_job
+from argosy.workloads.tables import Converter, Misfit
+from argosy.worlds.local.world import LocalWorld
+
+_CONVERTER: Final = Converter(UnfitDocument)
+
+
+class Submissions:
+    """`world` is the one that the checks are made against; machines come and go."""
+
+    def __init__(self) -> None:
+        self._checks: tuple[int, int, JobChecks] | None = None
+
+    def read(self, world: LocalWorld, table: Any, default_id: str) -> Job:
+        """The job that a document describes, if this cluster can run it."""
+        try:
+            job = read_live_job(table, default_id=default_id)
+            self._job_checks(world).job(job, (), has_groups="groups" in table)
+            check_engines(_scenario(world, (job,)), _engines(world.cluster.fleet))
+        except Misfit as misfit:
+            raise located(misfit) from None
+        return job
+
+    def notes(self, world: LocalWorld, job: Job) -> tuple[str, ...]:
+        """Demands of the job that its schedulers ignore."""
+        return tuple(unmet(_scenario(world, (job,)), _engines(world.cluster.fleet)))
+
+    def _job_checks(self, world: LocalWorld) -> JobChecks:
+        life, version = world.life, world.projection.machine_version
+        if self._checks is None or self._checks[:2] != (life, version):
+            self._checks = (life, version, JobChecks(present_cell(world)))
+        checks = self._checks[2]
+        # The limit is for one job; the cluster goes on for ever.
+        checks.tasks = 0
+        return checks
+
+    def fleet(
+        self, world: LocalWorld, tables: tuple[dict[str, Any], ...]
+    ) -> tuple[FleetEntry, ...]:
+        """The fleet that a document describes, if it can take every job."""
+        jobs = [row.job for row in world.open_rows()]
+        try:
+            fleet = read_fleet(tables, present_cell(world), jobs)
+        except Misfit as misfit:
+            raise located(misfit) from None
+        lack = missing(_scenario(world, (), fleet), _engines(fleet))
+        if lack is not None:
+            raise lack
+        return fleet
+
+    def machine(self, table: Any) -> Machine:
+        try:
+            read: MachineTable = _CONVERTER.convert(table, MachineTable)
+            if read.count != 1:
+                raise Misfit(UnfitDocument(f"{read.count} machines", expected="one"), ("count",))
+            # Groups that the cell does not know yet come to be with the machine.
+            make_cell(CellTable(machines=(msgspec.structs.replace(read, joins={}),)))
+        except Misfit as misfit:
+            path = misfit.path
+            if path[:2] == ("cell", "machines"):
+                misfit = Misfit(misfit.error, path[3:])
+            raise located(misfit) from None
+        return Machine(read.name, read.capacity, read.attributes, read.joins)
+
+    def capacity(self, table: Any) -> Resources:
+        try:
+            capacity: Resources = _CONVERTER.convert(table, Resources, ("capacity",))
+        except Misfit as misfit:
+            raise located(misfit) from None
+        return capacity
+
+
+def digest_of(table: Any) -> bytes:
+    """Equal for equal documents, whatever the order of their keys."""
+    return hashlib.sha256(msgspec.json.encode(table, order="sorted")).digest()
+
+
+def scaled(job: Job, tasks: int) -> Job:
+    """The job with so many tasks; those of the last group come and go."""
+    *first, last = job.groups
+    others = job.tasks - last.count
+    if tasks <= others:
+        raise ModelError(
+            f"{tasks} tasks",
+            field="tasks",
+            expected=f"more than the {others} of the groups before the last" if others else "1",
+        )
+    group = msgspec.structs.replace(last, count=tasks - others)
+    return msgspec.structs.replace(job, groups=(*first, group))
+
+
+def present_cell(world: LocalWorld) -> CellSpec:
+    """The cell with the machines of now, and the sets that they have joined."""
+    machines = tuple(machine for machine, _ in world.present_machines())
+    return msgspec.structs.replace(world.cluster.cell, machines=machines)
+
+
+def _scenario(
+    world: LocalWorld, jobs: tuple[Job, ...], fleet: tuple[FleetEntry, ...] | None = None
+) -> Scenario:
+    """What checks of scenarios need to know."""
+    return Scenario(
+        name=world.cluster.name,
+        seed=0,
+        cell=present_cell(world) if any(job.constraints for job in jobs) else world.cluster.cell,
+        jobs=tuple(untimed(job) for job in jobs),
+        fleet=world.cluster.fleet if fleet is None else fleet,
+    )
+
+
+def _engines(fleet: tuple[FleetEntry, ...]) -> Any:
+    return find_engines([entry.engine for entry in fleet])

@@ -1,0 +1,119 @@
+"""What happens between two commits: orders of the host, tries that begin and end, and lines."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model.explanations import Why
+from argosy.model.jobs import Job
+from argosy.model.machine_model import MachineModel
+from argosy.model.machines import Machine
+from argosy.model.scenario import CellSpec, FleetEntry
+from argosy.model.transactions import MachineArray, TaskArray
+
+
+class LocalCluster(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cluster is made with; machines and the fleet can change while it runs."""
+
+    name: str = "local"
+    seed: int = 1
+    cell: CellSpec
+    fleet: tuple[FleetEntry, ...]
+    machines: MachineModel = MachineModel()
+    audit: bool = False
+
+
+class StartOrder(msgspec.Struct, frozen=True, gc=False):
+    task: int
+    machine: int
+    incarnation: int
+
+
+class StopOrder(msgspec.Struct, frozen=True, gc=False):
+    task: int
+    incarnation: int
+    why: Why
+
+
+class LocalMachines:
+    """Collects what a turn has to start and to stop."""
+
+    acts = True
+
+    def __init__(self) -> None:
+        self._orders: list[StartOrder | StopOrder] = []
+
+    def take(self) -> list[StartOrder | StopOrder]:
+        orders, self._orders = self._orders, []
+        return orders
+
+    def common_running_time(self, job: int) -> int | None:
+        return -1
+
+    def running_times(self, tasks: TaskArray) -> NDArray[np.int64]:
+        return np.full(len(tasks), -1, np.int64)
+
+    def start(
+        self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64]
+    ) -> None:
+        rows = zip(tasks.tolist(), machines.tolist(), incarnations.tolist(), strict=True)
+        self._orders.extend(StartOrder(*row) for row in rows)
+
+    def stop(
+        self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64], why: Why
+    ) -> None:
+        rows = zip(tasks.tolist(), incarnations.tolist(), strict=True)
+        self._orders.extend(StopOrder(*row, why) for row in rows)
+
+    def forget(self, jobs: Iterable[int]) -> None:
+        """Rows of jobs that are over are dropped when they are written."""
+
+
+class TurnStream(io.BytesIO):
+    """Where the journal puts the lines of a turn."""
+
+    def take(self) -> bytes:
+        lines = self.getvalue()
+        self.seek(0)
+        self.truncate()
+        return lines
+
+
+class LiveTry(msgspec.Struct):
+    """A try that is not over: which task it is for, as which incarnation, and since when it runs."""
+
+    task: int
+    incarnation: int
+    machine: int
+    since: int
+    #: How often a service has died soon after its start, one time after the other.
+    deaths: int = 0
+
+
+class Unsaved:
+    """What the turn has done, besides what follows from the journal."""
+
+    def __init__(self) -> None:
+        self.lines = b""
+        self.header = b""
+        self.cluster: LocalCluster | None = None
+        #: Tries that begin: number, job, index, machine and time; and what to start for each.
+        self.tries: list[tuple[int, int, int, str, int]] = []
+        self.launches: dict[int, tuple[Job, int, Machine]] = {}
+        #: Tries that are over: time, exit status and outcome.
+        self.ends: dict[int, tuple[int, int | None, str]] = {}
+        self.stops: list[int] = []
+        #: Idempotency keys: the key, the digest of what was asked, and the job's id.
+        self.keys: list[tuple[str, bytes, str]] = []
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.lines or self.header or self.tries or self.ends or self.cluster)
+
+    def end_try(self, number: int, status: int | None, outcome: str, at: int) -> None:
+        self.ends[number] = (at, status, outcome)
