@@ -41,8 +41,7 @@ def command(names: tuple[str, ...], where: ServerChoice, output: str) -> None:
     emit(
         output,
         sections=lambda _: [
-            [f"{result.job.id}: {format_count(result.cancelled, 'task')} cancelled"]
-            for result in results
+            [f"{each.job.id}: {format_count(each.cancelled, 'task')} cancelled" for each in results]
         ],
         document=lambda: msgspec.to_builtins(results),
         csv=table.csv,

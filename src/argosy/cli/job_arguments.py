@@ -66,12 +66,10 @@ def job_arguments(command: Command) -> Command:
     """Adds FILE and the options of a job; the command gets them as `given`, read and checked."""
 
     @functools.wraps(command)
-    def called(
-        *arguments: Any, file: str | None, form: str | None, where: Any, **options: Any
-    ) -> Any:
+    def called(*arguments: Any, file: str | None, form: str | None, **options: Any) -> Any:
         kept = {name: options.pop(name) for name in list(options) if name in _NAMES}
         words = click.get_current_context().meta.get(_COMMAND)
-        return command(*arguments, given=_given(file, form, words, kept), where=where, **options)
+        return command(*arguments, given=_given(file, form, words, kept), **options)
 
     for option in reversed((click.argument("file", required=False), _FORM, *_JOB_OPTIONS)):
         called = option(called)

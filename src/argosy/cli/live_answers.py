@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from argosy.cli.live import ServerChoice, find_task
+from argosy.cli.live import ServerChoice, find_task, split_task
 from argosy.cli.output import note
 from argosy.model.errors import (
     ArgosyError,
@@ -42,15 +42,15 @@ def answered(
     with where.client() as client:
         if where.is_given:
             return live(client, *find_task(client, task))
+        unknown = ""
         try:
             answer = live(client, *find_task(client, task))
         except ServerUnreachable as error:
             told = str(error)
         except ServerError as error:
-            if error.status != 404:
+            if error.status != 404 or _knows(client, task):
                 raise
-            told = f"the live cluster at {client.endpoint}: {error}"
-            note(f"note: {told}; looking into the latest run")
+            told = unknown = f"the live cluster at {client.endpoint}: {error.problem}"
         except CommandError as error:
             # A saved run may read the name differently.
             told = str(error)
@@ -58,9 +58,21 @@ def answered(
             note(f"note: answered by the live cluster at {client.endpoint}; --run for a saved run")
             return answer
     try:
-        return saved()
+        answer = saved()
     except RunDirectoryError as error:
         raise _neither(error, told) from None
+    if unknown:
+        note(f"note: answered by a saved run; {unknown}")
+    return answer
+
+
+def _knows(client: Client, task: str) -> bool:
+    """Whether the cluster has a job of this name, though not the task."""
+    try:
+        client.job(split_task(task)[0])
+    except ServerError:
+        return False
+    return True
 
 
 def _neither(error: RunDirectoryError, told: str) -> ArgosyError:

@@ -24,7 +24,7 @@ _SHORTEST_HORIZON: Final = 60_000_000
 @click.option(
     "-o",
     "--output",
-    "directory",
+    "target",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
     help=f"Write {SCENARIO} and {TRACE} there.",
@@ -43,7 +43,7 @@ _SHORTEST_HORIZON: Final = 60_000_000
 )
 @live_options
 def command(
-    directory: Path | None, journal: Path | None, life: int | None, where: ServerChoice
+    target: Path | None, journal: Path | None, life: int | None, where: ServerChoice
 ) -> None:
     """Turn what happened in a live cluster into files for simulations.
 
@@ -51,14 +51,14 @@ def command(
     and how long its tasks ran. `argosy run` and `argosy compare` take it. With --journal, the journal
     of the server: `argosy replay` checks its decisions, or tries other engines.
     """
-    if directory is None and journal is None:
+    if target is None and journal is None:
         raise CommandError("nothing to write", expected="-o DIR, --journal FILE, or both")
     if life is not None and journal is None:
         raise CommandError("--life without --journal", expected="both")
     with where.client() as client:
-        if directory is not None:
-            jobs = _write_scenario(directory, _lines(client.recording()))
-            note(f"{directory / SCENARIO}: {jobs:,} {'job' if jobs == 1 else 'jobs'}")
+        if target is not None:
+            jobs = _write_scenario(target, _lines(client.recording()))
+            note(f"{target / SCENARIO}: {jobs:,} {'job' if jobs == 1 else 'jobs'}")
         if journal is not None:
             with _whole(journal) as file:
                 for piece in client.journal(life):
@@ -92,8 +92,8 @@ def _write_scenario(directory: Path, lines: Iterator[bytes]) -> int:
             jobs += 1
     document = {**cluster, "workload": {"trace": {"path": TRACE}}}
     if has_endless:
-        # Otherwise such a simulation would never end.
-        document["horizon"] = f"{last}us"
+        # Such a simulation would never end. Jobs that wait longer than they did need time, too.
+        document["horizon"] = f"{2 * last}us"
     with _whole(directory / SCENARIO) as file:
         file.write(to_toml(document).encode())
     return jobs
