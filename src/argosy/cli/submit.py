@@ -41,12 +41,17 @@ def command(
 
     with where.client() as client:
         jobs = _submitted(client, given, key)
-        if output == "table":
-            for job in jobs:
-                click.echo(job.id)
-            sys.stdout.flush()
-        if wait:
-            jobs = [_awaited(client, job.id) for job in jobs]
+        try:
+            if output == "table":
+                for job in jobs:
+                    click.echo(job.id)
+                sys.stdout.flush()
+            if wait:
+                jobs = [_awaited(client, job.id) for job in jobs]
+        except KeyboardInterrupt:
+            ids = " ".join(job.id for job in jobs)
+            note(f"what was submitted goes on; `argosy cancel {ids}` cancels it")
+            raise
     if output != "table":
         import msgspec
 
@@ -85,10 +90,6 @@ def _awaited(client: Client, job_id: str) -> JobDetails:
     try:
         for job in client.watch(job_id):
             line.show(job)
-    except KeyboardInterrupt:
-        line.clear()
-        note(f"job {job_id} goes on; `argosy cancel {job_id}` cancels it")
-        raise
     finally:
         line.clear()
     note(f"{job.id}: {_ended(job)}")

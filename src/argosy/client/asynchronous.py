@@ -42,6 +42,7 @@ from argosy.client.flows import (
     Sleep,
 )
 from argosy.client.server_sent import StreamedEvent
+from argosy.client.sockets import short_path
 from argosy.client.unreachable import broken_off, no_connection
 from argosy.model.errors import MissingExtra
 
@@ -77,6 +78,7 @@ class AsyncClient:
         self._timeout = timeout
         self._patience = Patience(patience)
         self._session: aiohttp.ClientSession | None = None
+        self._opened = contextlib.ExitStack()
 
     async def __aenter__(self) -> Self:
         return self
@@ -93,6 +95,7 @@ class AsyncClient:
         if self._session is not None:
             await self._session.close()
             self._session = None
+        self._opened.close()
 
     # Jobs
 
@@ -314,7 +317,11 @@ class AsyncClient:
         )
         base = "http://localhost" if self.endpoint.socket else str(self.endpoint)
         try:
-            return await self._connected().request(
+            session = self._connected()
+        except OSError as error:
+            raise Lost(no_connection(self.endpoint, error), is_sent=False) from None
+        try:
+            return await session.request(
                 call.method,
                 yarl.URL(base + call.target, encoded=True),
                 data=call.body,
@@ -330,9 +337,10 @@ class AsyncClient:
     def _connected(self) -> aiohttp.ClientSession:
         """The session; it can only be made where an event loop runs."""
         if self._session is None:
-            connector = (
-                aiohttp.UnixConnector(self.endpoint.socket) if self.endpoint.socket else None
-            )
+            connector = None
+            if self.endpoint.socket:
+                path = self._opened.enter_context(short_path(self.endpoint.socket))
+                connector = aiohttp.UnixConnector(path)
             self._session = aiohttp.ClientSession(connector=connector)
         return self._session
 

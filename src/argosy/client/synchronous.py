@@ -44,6 +44,7 @@ from argosy.client.flows import (
     Sleep,
 )
 from argosy.client.server_sent import StreamedEvent
+from argosy.client.sockets import short_path
 from argosy.client.unreachable import broken_off, no_connection
 
 Item = TypeVar("Item")
@@ -379,7 +380,8 @@ class _UnixConnection(http.client.HTTPConnection):
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
+        with short_path(self._path) as path:
+            self.sock.connect(path)
 
 
 def _connection(endpoint: Endpoint, timeout: float) -> http.client.HTTPConnection:
