@@ -11,14 +11,15 @@ import time
 from pathlib import Path
 from typing import Final
 
-import click
-
+from argosy.cli.output import note, write
 from argosy.model.errors import CommandError, MissingExtra
 
 LOG: Final = "server.log"
 #: Seconds that a server may take until it answers, with very many jobs to go on with.
 _PATIENCE: Final = 60.0
 _LOOK: Final = 0.02
+#: How the line begins that says that the server is up: as text, as JSON.
+_READY: Final = ("argosy: up:", '{"directory"')
 
 
 def require_serve() -> None:
@@ -26,7 +27,7 @@ def require_serve() -> None:
         raise MissingExtra("argosy up", "serve")
 
 
-def detached(arguments: list[str], directory: Path) -> None:
+def detached(arguments: list[str], directory: Path, *, as_json: bool) -> None:
     """Starts `argosy` with these arguments, less the option that detaches it."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     kept = [each for each in arguments if each not in ("-d", "--detach")]
@@ -46,8 +47,9 @@ def detached(arguments: list[str], directory: Path) -> None:
         text = _tail(log, began)
         if code is not None:
             raise _refusal(text, code)
-        if "argosy: up:" in text and _answers(directory):
-            click.echo(text.strip().splitlines()[-1], err=True)
+        found = next((line for line in text.splitlines() if line.startswith(_READY[as_json])), None)
+        if found is not None and _answers(directory):
+            write(found) if as_json else note(found)
             return
         time.sleep(_LOOK)
     raise CommandError(f"the server does not answer; its log is {log}")

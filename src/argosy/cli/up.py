@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from argosy.cli.output import flush, write
 from argosy.model.errors import CommandError
 
 if TYPE_CHECKING:
@@ -69,6 +70,14 @@ DEFAULT_ENGINE: Final = "omega"
     help="The key of the certificate, unless it is in the same file.",
 )
 @click.option("-d", "--detach", is_flag=True, help="Return as soon as the server answers.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to say that the server is up: a line on stderr, or a JSON document on stdout.",
+)
 def command(
     scenario: Path | None,
     directory: Path | None,
@@ -79,6 +88,7 @@ def command(
     tls_cert: Path | None,
     tls_key: Path | None,
     detach: bool,
+    output: str,
 ) -> None:
     """Run a live cluster on this computer until it is stopped.
 
@@ -98,7 +108,7 @@ def command(
         raise CommandError("--tls-key without --tls-cert", expected="both, or --tls-cert alone")
     host, port = _address(listen)
     if detach:
-        detached(sys.argv[1:], chosen)
+        detached(sys.argv[1:], chosen, as_json=output == "json")
         return
 
     from argosy.service.server import ServerOptions, serve
@@ -119,7 +129,8 @@ def command(
         certificate=tls_cert,
         key=tls_key,
     )
-    serve(options, _announce, lambda line: click.echo(f"argosy: {line}", err=True))
+    announce = _announce_json if output == "json" else _announce
+    serve(options, announce, lambda line: click.echo(f"argosy: {line}", err=True))
     click.echo("argosy: down; tasks that run go on, and `argosy up` adopts them", err=True)
 
 
@@ -135,6 +146,22 @@ def _announce(server: Server) -> None:
         f"{where}{server.store.path.parent}{going_on}",
         err=True,
     )
+
+
+def _announce_json(server: Server) -> None:
+    import json
+
+    world = server.cluster.world
+    document = {
+        "directory": str(server.store.path.parent.resolve()),
+        "url": server.url or None,
+        "pid": os.getpid(),
+        "machines": len(world.machine_numbers()),
+        "engines": [entry.engine for entry in world.cluster.fleet],
+        "open_jobs": len(world.projection.by_id),
+    }
+    write(json.dumps(document))
+    flush()
 
 
 def _address(listen: str) -> tuple[str | None, int]:

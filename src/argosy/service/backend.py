@@ -10,7 +10,7 @@ from argosy.service.dates import Calendar
 from argosy.service.journals import Journals
 from argosy.service.live import LiveCluster
 from argosy.service.problems import NotFound, VersionChanged
-from argosy.service.reading import Reading
+from argosy.service.reading import StoreReader
 from argosy.service.submissions import Submissions
 from argosy.worlds.local.runner import ProcessRunner
 from argosy.worlds.local.store import LocalStore
@@ -29,7 +29,7 @@ class Backend:
         self.store = store
         self.runner = runner
         self.engines = engines
-        self.reading = Reading(store)
+        self.reading = StoreReader(store)
         self.journals = Journals(store)
         self.submissions = Submissions()
 

@@ -23,11 +23,11 @@ from argosy.model.errors import excerpt
 from argosy.service.dates import Calendar
 from argosy.service.problems import RequestError
 from argosy.worlds.local.changes import (
-    Change,
-    JobChanged,
-    LifeBegan,
-    MachineChanged,
-    TaskChanged,
+    ChangeNote,
+    JobNote,
+    LifeNote,
+    MachineNote,
+    TaskNote,
     decode_changes,
 )
 from argosy.worlds.local.projection import STATES
@@ -63,7 +63,7 @@ class EventLog:
     def __init__(self, store: LocalStore) -> None:
         self._store = store
         self._calendar = Calendar(store.origin)
-        self._recent: deque[tuple[int, list[Change]]] = deque(maxlen=_RECENT)
+        self._recent: deque[tuple[int, list[ChangeNote]]] = deque(maxlen=_RECENT)
         self._last = self._stored_last()
         self._news = asyncio.Event()
 
@@ -104,13 +104,13 @@ class EventLog:
                     yield Position(turn, index), self._event(change)
             yield Position(turn, 1 << 40), None
 
-    def changes_after(self, position: Position) -> Iterator[Change]:
+    def changes_after(self, position: Position) -> Iterator[ChangeNote]:
         """What has changed since, if that is not long ago."""
         for turn, changes in self._recent:
             if turn > position.turn:
                 yield from changes
 
-    def _turns(self, position: Position) -> list[tuple[int, list[Change]]]:
+    def _turns(self, position: Position) -> list[tuple[int, list[ChangeNote]]]:
         if self._recent and self._recent[0][0] <= position.turn:
             found = [item for item in self._recent if item[0] >= position.turn]
             return found[:_BATCH]
@@ -120,10 +120,10 @@ class EventLog:
         )
         return [(turn, decode_changes(data)) for turn, data in rows]
 
-    def _event(self, change: Change) -> ClusterEvent:
+    def _event(self, change: ChangeNote) -> ClusterEvent:
         at = self._calendar.date(change.at)
         match change:
-            case TaskChanged():
+            case TaskNote():
                 return TaskEvent(
                     at=at,
                     job=change.job,
@@ -133,7 +133,7 @@ class EventLog:
                     exit_status=change.exit_status,
                     reason=change.reason,
                 )
-            case JobChanged():
+            case JobNote():
                 counts = dict(zip(STATES, change.counts, strict=True))
                 return JobEvent(
                     at=at,
@@ -142,7 +142,7 @@ class EventLog:
                     version=change.version,
                     tasks=TaskCounts(**counts),
                 )
-            case MachineChanged():
+            case MachineNote():
                 return MachineEvent(at=at, machine=change.machine, change=change.change)
-            case LifeBegan():
+            case LifeNote():
                 return FleetEvent(at=at, version=change.life)

@@ -10,7 +10,7 @@ from typing import Final
 from argosy.service.event_log import EventLog
 from argosy.service.live import LiveCluster
 from argosy.version import __version__
-from argosy.worlds.local.changes import TaskChanged
+from argosy.worlds.local.changes import TaskNote
 from argosy.worlds.local.projection import OVER
 
 _SECOND: Final = 1_000_000
@@ -66,7 +66,7 @@ class Metrics:
         self._turn_times.add(seconds)
         rows = self._cluster.world.projection.by_id
         for change in self._events.changes_after(self._position):
-            if not isinstance(change, TaskChanged):
+            if not isinstance(change, TaskNote):
                 continue
             if change.state in _RESULTS:
                 self._attempts[_RESULTS[change.state]] += 1

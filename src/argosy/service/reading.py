@@ -52,7 +52,7 @@ class StoredJob(msgspec.Struct, frozen=True):
     summary: JobSummary
 
 
-class Reading:
+class StoreReader:
     def __init__(self, store: LocalStore) -> None:
         self._store = store
         self.calendar = Calendar(store.origin)

@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 
-class TaskChanged(msgspec.Struct, frozen=True, array_like=True, tag="task", gc=False):
+class TaskNote(msgspec.Struct, frozen=True, array_like=True, tag="task", gc=False):
     at: int
     job: str
     index: int
@@ -20,7 +20,7 @@ class TaskChanged(msgspec.Struct, frozen=True, array_like=True, tag="task", gc=F
     reason: str
 
 
-class JobChanged(msgspec.Struct, frozen=True, array_like=True, tag="job", gc=False):
+class JobNote(msgspec.Struct, frozen=True, array_like=True, tag="job", gc=False):
     """How the job was at the end of the turn. `counts` is in the order of `projection.STATES`."""
 
     at: int
@@ -30,27 +30,27 @@ class JobChanged(msgspec.Struct, frozen=True, array_like=True, tag="job", gc=Fal
     counts: tuple[int, ...]
 
 
-class MachineChanged(msgspec.Struct, frozen=True, array_like=True, tag="machine", gc=False):
+class MachineNote(msgspec.Struct, frozen=True, array_like=True, tag="machine", gc=False):
     at: int
     machine: str
     change: Literal["added", "removed", "resized", "relabelled", "draining", "accepting"]
 
 
-class LifeBegan(msgspec.Struct, frozen=True, array_like=True, tag="life", gc=False):
+class LifeNote(msgspec.Struct, frozen=True, array_like=True, tag="life", gc=False):
     """A server started, or its fleet changed."""
 
     at: int
     life: int
 
 
-Change: TypeAlias = TaskChanged | JobChanged | MachineChanged | LifeBegan
+ChangeNote: TypeAlias = TaskNote | JobNote | MachineNote | LifeNote
 
-_DECODER: Final = msgspec.json.Decoder(list[Change])
+_DECODER: Final = msgspec.json.Decoder(list[ChangeNote])
 
 
-def encode_changes(changes: list[Change]) -> bytes:
+def encode_changes(changes: list[ChangeNote]) -> bytes:
     return msgspec.json.encode(changes)
 
 
-def decode_changes(data: bytes) -> list[Change]:
+def decode_changes(data: bytes) -> list[ChangeNote]:
     return _DECODER.decode(data)

@@ -28,11 +28,11 @@ from argosy.model.transactions import (
     ReviveMachine,
 )
 from argosy.worlds.local.changes import (
-    Change,
-    JobChanged,
-    LifeBegan,
-    MachineChanged,
-    TaskChanged,
+    ChangeNote,
+    JobNote,
+    LifeNote,
+    MachineNote,
+    TaskNote,
     encode_changes,
 )
 
@@ -131,7 +131,7 @@ class Projection:
         self._mentioned: set[int] = set()
         self._machine_changes: list[MachineChange] = []
         #: Changes in the order in which they happened, except those of jobs.
-        self._changes: list[Change] = []
+        self._changes: list[ChangeNote] = []
         #: Tasks that run or wait at each machine: by its name, and `running` or `queued`.
         self.busy: Counter[tuple[str, str]] = Counter()
         #: How often machines have changed, so that others know when to look again.
@@ -142,7 +142,7 @@ class Projection:
         self.by_number = {}
         self.machines = list(machines)
         self.machine_version += 1
-        self._changes.append(LifeBegan(at, life))
+        self._changes.append(LifeNote(at, life))
 
     def load(self, row: JobRow) -> None:
         """A job that an earlier server left."""
@@ -228,27 +228,27 @@ class Projection:
                 self._mentioned.add(MACHINES_SEQ)
                 self._changes.append(self._change_machine(change, at))
 
-    def _change_machine(self, change: MachineChange, at: int) -> MachineChanged:
+    def _change_machine(self, change: MachineChange, at: int) -> MachineNote:
         self._machine_changes.append(change)
         self.machine_version += 1
         machines = self.machines
         match change:
             case AddMachine(machine):
                 machines.append(machine)
-                return MachineChanged(at, machine.name, "added")
+                return MachineNote(at, machine.name, "added")
             case ResizeMachine(number, capacity):
                 machines[number] = replace(machines[number], capacity=capacity)
-                return MachineChanged(at, machines[number].name, "resized")
+                return MachineNote(at, machines[number].name, "resized")
             case RelabelMachine(number, attributes, joins):
                 machines[number] = replace(machines[number], attributes=attributes, joins=joins)
-                return MachineChanged(at, machines[number].name, "relabelled")
+                return MachineNote(at, machines[number].name, "relabelled")
             case DrainMachine(number, is_draining):
                 kind: Literal["draining", "accepting"] = "draining" if is_draining else "accepting"
-                return MachineChanged(at, machines[number].name, kind)
+                return MachineNote(at, machines[number].name, kind)
             case RemoveMachine(number):
-                return MachineChanged(at, machines[number].name, "removed")
+                return MachineNote(at, machines[number].name, "removed")
             case ReviveMachine(number):
-                return MachineChanged(at, machines[number].name, "added")
+                return MachineNote(at, machines[number].name, "added")
 
     def _scale(self, row: JobRow, job: Job, at: int) -> None:
         before, row.job = row.job.tasks, job
@@ -282,7 +282,7 @@ class Projection:
         task.ended = at if state in OVER else None
         is_told = state in OVER or task.failures > 0
         self._changes.append(
-            TaskChanged(
+            TaskNote(
                 at,
                 row.job.id,
                 index,
@@ -339,7 +339,7 @@ class Projection:
     def encoded_changes(self, at: int) -> bytes:
         """What the turn changed, as it is stored."""
         jobs = (
-            JobChanged(
+            JobNote(
                 at,
                 row.job.id,
                 row.state,
