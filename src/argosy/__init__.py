@@ -31,6 +31,8 @@ what was `expected` and a `hint`.
       MissingExtra            an optional part of Argosy is not installed
       MissingLibrary          an optional library is not installed
       CommandError            arguments do not make sense together
+      ServerError             a server refused a request
+      ServerUnreachable       no server answers
 
 Names are imported when they are first used.
 """
@@ -45,6 +47,7 @@ from argosy.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argosy import engine
+    from argosy.client import AsyncClient, Client
     from argosy.library import (
         Comparison,
         Result,
@@ -71,6 +74,8 @@ if TYPE_CHECKING:
         ReplayDiverged,
         RunDirectoryError,
         ScenarioError,
+        ServerError,
+        ServerUnreachable,
         SettingError,
         TraceError,
         UnitError,
@@ -85,6 +90,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArgosyError",
+    "AsyncClient",
+    "Client",
     "CommandError",
     "Comparison",
     "ConstraintSyntaxError",
@@ -100,6 +107,8 @@ __all__ = [
     "RunDirectoryError",
     "Scenario",
     "ScenarioError",
+    "ServerError",
+    "ServerUnreachable",
     "SettingError",
     "StoryLine",
     "Summary",
@@ -124,6 +133,8 @@ __all__ = [
 
 #: The module of each name, except errors.
 _HOMES = {
+    "AsyncClient": "argosy.client",
+    "Client": "argosy.client",
     "Comparison": "argosy.library",
     "Result": "argosy.library",
     "Scenario": "argosy.model.scenario",

@@ -22,7 +22,17 @@ from argosy.model.events import Event
 from argosy.records import answers
 
 FUNCTIONS = ["compare", "load", "open_run", "replay", "replay_with", "run", "story", "why"]
-VALUES = ["Comparison", "ReplaySummary", "Result", "Scenario", "StoryLine", "Summary", "WhyAnswer"]
+VALUES = [
+    "AsyncClient",
+    "Client",
+    "Comparison",
+    "ReplaySummary",
+    "Result",
+    "Scenario",
+    "StoryLine",
+    "Summary",
+    "WhyAnswer",
+]
 #: What belongs to commands alone.
 ELSEWHERE = {"OutputError", "AuditFailure", "Misfit"}
 

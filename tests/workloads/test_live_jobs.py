@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.model.jobs import Job
-from argosy.workloads.live_jobs import IN_FILES, live_job_table, read_live_job
+from argosy.model.truth import GroupTruth, SimulatedJob
+from argosy.workloads.job_tables import job_table, read_job
+from argosy.workloads.live_jobs import IN_DOCUMENTS, IN_FILES, live_job_table, read_live_job
 from argosy.workloads.tables import Misfit, path_text
 
 SMALL = {"cpu": "500m", "memory": "64MiB"}
@@ -120,3 +122,11 @@ def test_a_written_job_reads_back_the_same(
     read = read_live_job(table, default_id="j-7")
     written = msgspec.json.decode(msgspec.json.encode(live_job_table(read)))
     assert read_live_job(written, default_id="another") == read
+
+
+def test_a_recorded_job_without_an_estimate_reads_back() -> None:
+    job = read()
+    line = msgspec.json.encode(job_table(SimulatedJob(job, 5, (GroupTruth((7,)),))))
+    again = read_job(IN_DOCUMENTS, msgspec.json.decode(line))
+    assert again.truth == (GroupTruth((7,)),)
+    assert again.groups[0].estimate == 7

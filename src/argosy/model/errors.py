@@ -182,6 +182,40 @@ class CommandError(ArgosyError):
     code = "command"
 
 
+class ServerError(ArgosyError):
+    """A server refused a request. `code`, `field`, `expected` and `hint` are the server's; so is the
+    text, which is complete but for the file that the request came from."""
+
+    code = "server"
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        status: int,
+        code: str = "",
+        field: str | None = None,
+        expected: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(text, field=field, expected=expected, hint=hint)
+        #: The status of the HTTP response.
+        self.status = status
+        self.code = code or self.code
+
+    def __str__(self) -> str:
+        if self.file is None:
+            return self.problem
+        line = "" if self.line is None else f":{self.line}"
+        return f"{self.file}{line}: {self.problem}"
+
+
+class ServerUnreachable(ArgosyError):
+    """No server answers at this address, or it broke off."""
+
+    code = "unreachable"
+
+
 class EngineFault(ArgosyError):
     """An engine broke its contract: a bug in the engine, not in the input."""
 

@@ -13,8 +13,6 @@ machine types, node groups and workloads. `docs/scenarios.md` describes them all
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
@@ -68,6 +66,7 @@ from argosy.scenarios.known_workloads import (
     bring_machines,
     without_machines,
 )
+from argosy.scenarios.toml_files import parse_toml, read_utf8
 from argosy.scenarios.toml_places import find_places, line_of
 from argosy.scenarios.variants import as_published, scenario_digest, with_engine
 from argosy.workloads.google_jobs import Notes
@@ -95,7 +94,7 @@ Seed: TypeAlias = Annotated[
 _CONVERTER: Final = Converter(ScenarioError)
 _SETTINGS: Final = Converter(SettingError)
 _SIMULATED_KEYS: Final = ("workload", "faults", "network", "horizon", "failover", "output")
-_SYNTAX_LINE: Final = re.compile(r" \(at line (\d+), column (\d+)\)$")
+_EXPECTED: Final = "a scenario in TOML"
 
 
 class TraceTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,13 +179,11 @@ def read_fleet(
 
 
 def _located(path: Path, read: Callable[[dict[str, Any]], Scenario]) -> Scenario:
-    text = _read(path)
+    text = read_utf8(path, ScenarioError, _EXPECTED)
     try:
-        return read(_parse(path, text))
+        return read(parse_toml(text, str(path), ScenarioError, _EXPECTED))
     except RecursionError:
-        raise ScenarioError(
-            "nested too deeply", file=str(path), expected="a scenario in TOML"
-        ) from None
+        raise ScenarioError("nested too deeply", file=str(path), expected=_EXPECTED) from None
     except Misfit as misfit:
         raise misfit.error.located(
             file=str(path),
@@ -201,44 +198,6 @@ def _line(text: str, path: TablePath) -> int | None:
     except RecursionError:
         # Some other value is nested too deeply to be skipped.
         return None
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except OSError as error:
-        raise ScenarioError(
-            f"cannot be read: {error.strerror}", file=str(path), expected="a scenario in TOML"
-        ) from error
-    except UnicodeDecodeError as error:
-        before = error.object[: error.start]
-        column = error.start - (before.rfind(b"\n") + 1) + 1
-        raise ScenarioError(
-            f"not UTF-8 at byte {column} of the line",
-            file=str(path),
-            line=before.count(b"\n") + 1,
-            expected="a scenario in TOML, in UTF-8",
-        ) from None
-
-
-def _parse(path: Path, text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        message = str(error)
-        place = _SYNTAX_LINE.search(message)
-        raise ScenarioError(
-            f"not TOML: {_SYNTAX_LINE.sub('', message)}"
-            + (f" at column {place[2]}" if place else ""),
-            file=str(path),
-            line=int(place[1]) if place else text.rstrip().count("\n") + 1,
-            expected="a scenario in TOML",
-        ) from error
-    except ValueError:
-        # Python limits the digits of a number, and reports no line.
-        raise ScenarioError(
-            "a number has too many digits", file=str(path), expected="a scenario in TOML"
-        ) from None
 
 
 def _scenario(

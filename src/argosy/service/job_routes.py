@@ -27,7 +27,7 @@ from argosy.api.values import (
     TaskStateName,
     WhyDocument,
 )
-from argosy.model.errors import ModelError, excerpt
+from argosy.model.errors import ArgosyError, ModelError, excerpt
 from argosy.report.answers import sentences
 from argosy.service.backend import Backend, check_version, etag, index_in
 from argosy.service.planning import copy_cluster, plan
@@ -284,7 +284,12 @@ class JobRoutes:
         backend = self._backend
         jobs, seen = [], set[str]()
         for number, table in enumerate(wanted.jobs):
-            job = backend.submissions.read(backend.world, table, f"planned-{number}")
+            try:
+                job = backend.submissions.read(backend.world, table, f"planned-{number}")
+            except ArgosyError as error:
+                place = f"jobs[{number}]"
+                error.field = f"{place}.{error.field}" if error.field else place
+                raise
             if job.id in seen or backend.world.job_seq(job.id) is not None:
                 raise UnfitDocument(
                     f"job {job.id} again", field=f"jobs[{number}].id", expected="a new id"

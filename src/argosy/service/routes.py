@@ -74,7 +74,7 @@ def read_query(request: web.Request, kind: type[Document]) -> Document:
         if name in values:
             raise RequestError(f"{name} is given twice", field=name, expected="one value")
         values[name] = text
-    known = [field.name for field in msgspec.structs.fields(kind)]  # type: ignore[arg-type]
+    known = [field.encode_name for field in msgspec.structs.fields(kind)]  # type: ignore[arg-type]
     for name in values:
         if name not in known:
             raise RequestError(
@@ -91,18 +91,19 @@ def read_query(request: web.Request, kind: type[Document]) -> Document:
 
 async def read_body(request: web.Request, *, is_optional: bool = False) -> Any:
     """The JSON document that came with the request, as plain values."""
-    if not request.can_read_body and is_optional:
-        return None
-    if request.content_type != JSON:
-        raise WrongMediaType(
-            f"content type {excerpt(request.content_type)}", expected=JSON, field="Content-Type"
-        )
     try:
         data = await request.read()
     except web.HTTPRequestEntityTooLarge:
         raise TooLarge(
             "the document is too large", expected=f"at most {LARGEST_BODY:,} bytes"
         ) from None
+    # `can_read_body` is false for a body that has been read already.
+    if not data and is_optional:
+        return None
+    if request.content_type != JSON:
+        raise WrongMediaType(
+            f"content type {excerpt(request.content_type)}", expected=JSON, field="Content-Type"
+        )
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

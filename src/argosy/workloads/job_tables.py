@@ -266,7 +266,8 @@ def _group_table(group: TaskGroup, truth: GroupTruth) -> dict[str, Any]:
             {"activities": activities, "duration": duration}
             for activities, duration in zip(group.activities, truth.phases, strict=True)
         ]
-    if group.estimate != told_by_default(group, truth):
+    # A live job may have none; tables cannot say so, and readers take the mean duration.
+    if group.estimate is not None and group.estimate != told_by_default(group, truth):
         table["estimate"] = group.estimate
     return table | group_entries(group)
 

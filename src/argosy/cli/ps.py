@@ -1,0 +1,79 @@
+"""`argosy ps`: the tasks of a live cluster that run or wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from argosy.cli.live import ServerChoice, complete_job, live_options
+from argosy.cli.output import emit, note, output_option
+
+if TYPE_CHECKING:
+    from argosy.api.values import JobSummary, TaskSummary
+    from argosy.client import Client
+
+_STATES: Final = ("running", "queued", "pending")
+_LIMIT: Final = 200
+
+
+@click.command(epilog="Example: argosy ps --state running")
+@click.argument("job", required=False, shell_complete=complete_job)
+@click.option("--state", type=click.Choice(_STATES), help="Only tasks in this state.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=_LIMIT,
+    show_default=True,
+    metavar="N",
+    help="How many tasks at most.",
+)
+@click.option("--all", "everything", is_flag=True, help="All tasks, however many.")
+@live_options
+@output_option
+def command(
+    job: str | None,
+    state: str | None,
+    limit: int,
+    everything: bool,
+    where: ServerChoice,
+    output: str,
+) -> None:
+    """List the tasks that run or wait, of all jobs or of JOB; those of the newest jobs first.
+
+    A queued task waits at a machine, a pending one for its scheduler.
+    """
+    import msgspec
+
+    from argosy.cli.job_tables import TASK_COLUMNS, task_row
+    from argosy.report.tables import Table
+
+    most = None if everything else limit
+    with where.client() as client:
+        jobs = iter([client.job(job)]) if job is not None else client.jobs(is_open=True)
+        tasks: list[TaskSummary] = []
+        for task in _tasks(client, jobs, (state,) if state else _STATES, most):
+            if most is not None and len(tasks) == most:
+                note(f"note: there are more than {most:,} tasks; --all lists them")
+                break
+            tasks.append(task)
+    table = Table(TASK_COLUMNS, tuple(map(task_row, tasks))).without(["exit_status"])
+    emit(
+        output,
+        sections=lambda width: [table.lines(width)],
+        document=lambda: msgspec.to_builtins(tasks),
+        csv=table.csv,
+    )
+
+
+def _tasks(
+    client: Client, jobs: Iterator[JobSummary], states: tuple[str, ...], limit: int | None
+) -> Iterator[TaskSummary]:
+    for job in jobs:
+        for state in states:
+            if getattr(job.tasks, state):
+                # One more than wanted shows that there are more.
+                yield from client.tasks(
+                    job.id, state=state, limit=None if limit is None else limit + 1
+                )

@@ -1,0 +1,358 @@
+"""The asynchronous client, on aiohttp (the extra `serve`)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from argosy.api.values import (
+    LARGEST_PAGE,
+    CancelResult,
+    FleetInfo,
+    Health,
+    JobDetails,
+    JobSummary,
+    MachineInfo,
+    MachinePatch,
+    PlanResult,
+    StoryDocument,
+    StreamName,
+    TaskDetails,
+    TaskSummary,
+    WhyDocument,
+)
+from argosy.client import calls, flows
+from argosy.client.calls import ApiCall, ServerReply
+from argosy.client.endpoints import find_endpoint, find_token
+from argosy.client.flows import (
+    CloseStream,
+    Flow,
+    Give,
+    Lost,
+    OpenStream,
+    Patience,
+    ReadStream,
+    SendCall,
+    Sleep,
+)
+from argosy.client.server_sent import StreamedEvent
+from argosy.client.sockets import short_path
+from argosy.client.unreachable import broken_off, no_connection
+from argosy.model.errors import MissingExtra
+
+try:
+    import aiohttp
+    import yarl
+except ModuleNotFoundError:
+    raise MissingExtra("argosy.AsyncClient", "serve", "use argosy.Client") from None
+
+Item = TypeVar("Item")
+
+
+class AsyncClient:
+    """Like `Client`, for asyncio.
+
+    async with argosy.AsyncClient() as client:
+        job = await client.submit({"command": "sleep 5", "request": {"cpu": 1000}})
+        print((await client.wait(job.id)).exit_code)
+    """
+
+    def __init__(
+        self,
+        server: str | None = None,
+        *,
+        directory: str | os.PathLike[str] | None = None,
+        token: str | None = None,
+        token_file: str | os.PathLike[str] | None = None,
+        timeout: float = 30.0,
+        patience: float = 10.0,
+    ) -> None:
+        self.endpoint = find_endpoint(server, directory)
+        self._token = find_token(token, token_file)
+        self._timeout = timeout
+        self._patience = Patience(patience)
+        self._session: aiohttp.ClientSession | None = None
+        self._opened = contextlib.ExitStack()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+        self._opened.close()
+
+    # Jobs
+
+    async def submit(self, document: Mapping[str, Any], *, key: str | None = None) -> JobDetails:
+        """Submits a job: `document` has the keys of a job file. A server accepts one job per `key`, so
+        that a repeated submission has no effect; by default, each submission is a new job."""
+        return await self._one(calls.submit(document, key or uuid.uuid4().hex))
+
+    def jobs(
+        self,
+        *,
+        state: str | None = None,
+        kind: str | None = None,
+        owner: str | None = None,
+        is_open: bool | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[JobSummary]:
+        """Jobs, newest first; `is_open` chooses those that are not over, or those that are."""
+        page = partial(
+            calls.jobs,
+            state=state,
+            kind=kind,
+            owner=owner,
+            is_open=is_open,
+            limit=flows.page_size(limit),
+        )
+        return self._drive(flows.all_pages(page, limit, self._patience))
+
+    async def job(self, job_id: str) -> JobDetails:
+        return await self._one(calls.job(job_id))
+
+    async def wait(self, job_id: str, *, timeout: float | None = None) -> JobDetails:
+        """The job when it is over, or after `timeout` seconds as it is then."""
+        async for job in self.watch(job_id, timeout=timeout):
+            last = job
+        return last
+
+    def watch(self, job_id: str, *, timeout: float | None = None) -> AsyncIterator[JobDetails]:
+        """The job now, and again whenever it has changed, until it is over."""
+        return self._drive(flows.watch(job_id, self._patience, timeout))
+
+    async def scale(self, job_id: str, tasks: int, *, version: int | None = None) -> JobDetails:
+        """Gives the job's last group so many tasks; with `version`, only if the job still has it."""
+        return await self._one(calls.scale(job_id, tasks, version=version))
+
+    async def cancel(
+        self, job_id: str, tasks: Sequence[int] | None = None, *, version: int | None = None
+    ) -> CancelResult:
+        """Cancels the job, or these of its tasks."""
+        return await self._one(calls.cancel(job_id, tasks, version=version))
+
+    async def plan(self, documents: Sequence[Mapping[str, Any]]) -> PlanResult:
+        """What would happen if these jobs were submitted now; changes nothing."""
+        return await self._one(calls.plan(documents))
+
+    # Tasks
+
+    def tasks(
+        self, job_id: str, *, state: str | None = None, limit: int | None = None
+    ) -> AsyncIterator[TaskSummary]:
+        page = partial(calls.tasks, job_id, state=state, limit=flows.page_size(limit))
+        return self._drive(flows.all_pages(page, limit, self._patience))
+
+    async def task(self, job_id: str, index: int) -> TaskDetails:
+        return await self._one(calls.task(job_id, index))
+
+    async def why(self, job_id: str, index: int) -> WhyDocument:
+        return await self._one(calls.why(job_id, index))
+
+    async def story(self, job_id: str, index: int) -> StoryDocument:
+        return await self._one(calls.story(job_id, index))
+
+    async def logs(
+        self,
+        job_id: str,
+        index: int,
+        *,
+        stream: StreamName = "stdout",
+        try_number: int | None = None,
+        offset: int | None = None,
+        tail: int | None = None,
+    ) -> bytes:
+        """What a try has written so far; by default the latest try, all of it that is kept."""
+        return await self._one(
+            calls.logs(
+                job_id, index, stream=stream, try_number=try_number, offset=offset, tail=tail
+            )
+        )
+
+    def follow_logs(
+        self,
+        job_id: str,
+        index: int,
+        *,
+        stream: StreamName = "stdout",
+        tail: int | None = None,
+    ) -> AsyncIterator[bytes]:
+        """What the task writes, from its latest try on, until it is over."""
+        return self._drive(flows.follow_task(job_id, index, stream, tail, self._patience))
+
+    # The cluster
+
+    def machines(self) -> AsyncIterator[MachineInfo]:
+        page = partial(calls.machines, limit=LARGEST_PAGE)
+        return self._drive(flows.all_pages(page, None, self._patience))
+
+    async def machine(self, name: str) -> MachineInfo:
+        return await self._one(calls.machine(name))
+
+    async def add_machine(self, document: Mapping[str, Any]) -> MachineInfo:
+        """`document` has the keys of `[[cell.machines]]` in a scenario."""
+        return await self._one(calls.add_machine(document))
+
+    async def change_machine(self, name: str, patch: MachinePatch) -> MachineInfo:
+        return await self._one(calls.change_machine(name, patch))
+
+    async def drain(self, name: str, *, undo: bool = False) -> MachineInfo:
+        """A draining machine gets no new tasks; with `undo`, it gets some again."""
+        return await self.change_machine(name, MachinePatch(draining=not undo))
+
+    async def remove_machine(self, name: str) -> None:
+        await self._one(calls.remove_machine(name))
+
+    async def fleet(self) -> FleetInfo:
+        return await self._one(calls.fleet())
+
+    async def set_fleet(
+        self, entries: Sequence[Mapping[str, Any]], *, version: int | None = None
+    ) -> FleetInfo:
+        """Replaces the fleet; `entries` have the keys of `[[fleet]]` in a scenario."""
+        return await self._one(calls.set_fleet(entries, version=version))
+
+    def events(
+        self, *, job_id: str | None = None, after: str | None = None
+    ) -> AsyncIterator[StreamedEvent]:
+        """Everything that happens from now on, or after the event with this id ("0": from the
+        beginning), without an end. If the connection breaks, it is made again, and nothing is missed."""
+        return self._drive(flows.events(job_id, after, self._patience))
+
+    def recording(self) -> AsyncIterator[bytes]:
+        """The cluster and all its jobs as a workload, in pieces of JSON lines."""
+        return self._drive(flows.whole_stream(calls.recording(), self._patience))
+
+    def journal(self, life: int | None = None) -> AsyncIterator[bytes]:
+        """The journal of one life of the server, by default the present one, in pieces."""
+        return self._drive(flows.whole_stream(calls.journal(life), self._patience))
+
+    async def health(self) -> Health:
+        return await self._one(calls.health())
+
+    async def shutdown(self, *, stop_tasks: bool = False) -> None:
+        """Stops the server. Its tasks go on, unless they are to stop as well."""
+        await self._one(calls.shutdown(stop_tasks=stop_tasks))
+
+    # Carrying flows out
+
+    async def _one(self, call: ApiCall[Item]) -> Item:
+        async with contextlib.aclosing(self._drive(flows.one(call, self._patience))) as items:
+            return await anext(items)
+
+    async def _drive(self, flow: Flow[Item]) -> AsyncGenerator[Item]:
+        result: Any = None
+        failure: Lost | None = None
+        stream: aiohttp.ClientResponse | None = None
+        try:
+            while True:
+                try:
+                    step = flow.send(result) if failure is None else flow.throw(failure)
+                except StopIteration:
+                    return
+                result, failure = None, None
+                try:
+                    match step:
+                        case Give(item=item):
+                            yield item
+                        case SendCall(call=call):
+                            result = await self._exchange(call)
+                        case OpenStream(call=call):
+                            if stream is not None:
+                                stream.close()
+                            stream = await self._request(call, is_stream=True)
+                            body = await stream.read() if stream.status >= 400 else b""
+                            result = ServerReply(stream.status, _lowered(stream), body)
+                        case ReadStream(seconds=seconds):
+                            assert stream is not None
+                            result = await self._read(stream, seconds)
+                        case CloseStream():
+                            if stream is not None:
+                                stream.close()
+                        case Sleep(seconds=seconds):
+                            await asyncio.sleep(seconds)
+                except Lost as lost:
+                    failure = lost
+        finally:
+            if stream is not None:
+                stream.close()
+
+    async def _exchange(self, call: ApiCall[Any]) -> ServerReply:
+        response = await self._request(call)
+        try:
+            return ServerReply(response.status, _lowered(response), await response.read())
+        except (OSError, aiohttp.ClientError) as error:
+            raise Lost(broken_off(self.endpoint, error), is_sent=True) from None
+        finally:
+            response.release()
+
+    async def _request(
+        self, call: ApiCall[Any], *, is_stream: bool = False
+    ) -> aiohttp.ClientResponse:
+        headers = {"Host": self.endpoint.authority, **call.headers}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        if not call.is_repeatable:
+            # A kept connection may turn out to be closed, when it is too late to know what was received.
+            headers["Connection"] = "close"
+        # Responses that are read as they arrive have no limit in all.
+        limit = aiohttp.ClientTimeout(
+            total=None if is_stream else self._timeout, sock_connect=self._timeout
+        )
+        base = "http://localhost" if self.endpoint.socket else str(self.endpoint)
+        try:
+            session = self._connected()
+        except OSError as error:
+            raise Lost(no_connection(self.endpoint, error), is_sent=False) from None
+        try:
+            return await session.request(
+                call.method,
+                yarl.URL(base + call.target, encoded=True),
+                data=call.body,
+                headers=headers,
+                timeout=limit,
+                allow_redirects=False,
+            )
+        except aiohttp.ClientConnectorError as error:
+            raise Lost(no_connection(self.endpoint, error.os_error), is_sent=False) from None
+        except (OSError, aiohttp.ClientError) as error:
+            raise Lost(broken_off(self.endpoint, error), is_sent=True) from None
+
+    def _connected(self) -> aiohttp.ClientSession:
+        """The session; it can only be made where an event loop runs."""
+        if self._session is None:
+            connector = None
+            if self.endpoint.socket:
+                path = self._opened.enter_context(short_path(self.endpoint.socket))
+                connector = aiohttp.UnixConnector(path)
+            self._session = aiohttp.ClientSession(connector=connector)
+        return self._session
+
+    async def _read(self, stream: aiohttp.ClientResponse, seconds: float | None) -> bytes | None:
+        try:
+            async with asyncio.timeout(seconds):
+                return await stream.content.readany()
+        except TimeoutError:
+            return None
+        except (OSError, aiohttp.ClientError) as error:
+            raise Lost(broken_off(self.endpoint, error), is_sent=True) from None
+
+
+def _lowered(response: aiohttp.ClientResponse) -> dict[str, str]:
+    return {name.lower(): value for name, value in response.headers.items()}

@@ -1,0 +1,400 @@
+"""The synchronous client, on the standard library alone."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import socket
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from argosy.api.values import (
+    LARGEST_PAGE,
+    CancelResult,
+    FleetInfo,
+    Health,
+    JobDetails,
+    JobSummary,
+    MachineInfo,
+    MachinePatch,
+    PlanResult,
+    StoryDocument,
+    StreamName,
+    TaskDetails,
+    TaskSummary,
+    WhyDocument,
+)
+from argosy.client import calls, flows
+from argosy.client.calls import ApiCall, ServerReply
+from argosy.client.endpoints import Endpoint, find_endpoint, find_token
+from argosy.client.flows import (
+    CloseStream,
+    Flow,
+    Give,
+    Lost,
+    OpenStream,
+    Patience,
+    ReadStream,
+    SendCall,
+    Sleep,
+)
+from argosy.client.server_sent import StreamedEvent
+from argosy.client.sockets import short_path
+from argosy.client.unreachable import broken_off, no_connection
+
+Item = TypeVar("Item")
+
+_PIECE: Final = 65_536
+#: Connections kept for later calls.
+_MOST_IDLE: Final = 4
+
+
+class Client:
+    """Talks to the server of a live cluster.
+
+    Without arguments, to the one of this user on this computer; see `docs/live.md` for the variables of
+    the environment that say otherwise. Threads may share a client.
+
+        with argosy.Client() as client:
+            job = client.submit({"command": "sleep 5", "request": {"cpu": 1000}})
+            print(client.wait(job.id).exit_code)
+    """
+
+    def __init__(
+        self,
+        server: str | None = None,
+        *,
+        directory: str | os.PathLike[str] | None = None,
+        token: str | None = None,
+        token_file: str | os.PathLike[str] | None = None,
+        timeout: float = 30.0,
+        patience: float = 10.0,
+    ) -> None:
+        """`server` is a URL (http, https or unix); `directory` is that of a cluster on this computer.
+        `timeout` is for one response; `patience` for how long a server that starts again, or is paused,
+        is asked again. Both are seconds."""
+        self.endpoint = find_endpoint(server, directory)
+        self._token = find_token(token, token_file)
+        self._timeout = timeout
+        self._patience = Patience(patience)
+        self._idle: list[http.client.HTTPConnection] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    # Jobs
+
+    def submit(self, document: Mapping[str, Any], *, key: str | None = None) -> JobDetails:
+        """Submits a job: `document` has the keys of a job file. A server accepts one job per `key`, so
+        that a repeated submission has no effect; by default, each submission is a new job."""
+        return self._one(calls.submit(document, key or uuid.uuid4().hex))
+
+    def jobs(
+        self,
+        *,
+        state: str | None = None,
+        kind: str | None = None,
+        owner: str | None = None,
+        is_open: bool | None = None,
+        limit: int | None = None,
+    ) -> Iterator[JobSummary]:
+        """Jobs, newest first; `is_open` chooses those that are not over, or those that are."""
+        page = partial(
+            calls.jobs,
+            state=state,
+            kind=kind,
+            owner=owner,
+            is_open=is_open,
+            limit=flows.page_size(limit),
+        )
+        return self._drive(flows.all_pages(page, limit, self._patience))
+
+    def job(self, job_id: str) -> JobDetails:
+        return self._one(calls.job(job_id))
+
+    def wait(self, job_id: str, *, timeout: float | None = None) -> JobDetails:
+        """The job when it is over, or after `timeout` seconds as it is then."""
+        *_, last = self.watch(job_id, timeout=timeout)
+        return last
+
+    def watch(self, job_id: str, *, timeout: float | None = None) -> Iterator[JobDetails]:
+        """The job now, and again whenever it has changed, until it is over."""
+        return self._drive(flows.watch(job_id, self._patience, timeout))
+
+    def scale(self, job_id: str, tasks: int, *, version: int | None = None) -> JobDetails:
+        """Gives the job's last group so many tasks; with `version`, only if the job still has it."""
+        return self._one(calls.scale(job_id, tasks, version=version))
+
+    def cancel(
+        self, job_id: str, tasks: Sequence[int] | None = None, *, version: int | None = None
+    ) -> CancelResult:
+        """Cancels the job, or these of its tasks."""
+        return self._one(calls.cancel(job_id, tasks, version=version))
+
+    def plan(self, documents: Sequence[Mapping[str, Any]]) -> PlanResult:
+        """What would happen if these jobs were submitted now; changes nothing."""
+        return self._one(calls.plan(documents))
+
+    # Tasks
+
+    def tasks(
+        self, job_id: str, *, state: str | None = None, limit: int | None = None
+    ) -> Iterator[TaskSummary]:
+        page = partial(calls.tasks, job_id, state=state, limit=flows.page_size(limit))
+        return self._drive(flows.all_pages(page, limit, self._patience))
+
+    def task(self, job_id: str, index: int) -> TaskDetails:
+        return self._one(calls.task(job_id, index))
+
+    def why(self, job_id: str, index: int) -> WhyDocument:
+        return self._one(calls.why(job_id, index))
+
+    def story(self, job_id: str, index: int) -> StoryDocument:
+        return self._one(calls.story(job_id, index))
+
+    def logs(
+        self,
+        job_id: str,
+        index: int,
+        *,
+        stream: StreamName = "stdout",
+        try_number: int | None = None,
+        offset: int | None = None,
+        tail: int | None = None,
+    ) -> bytes:
+        """What a try has written so far; by default the latest try, all of it that is kept."""
+        return self._one(
+            calls.logs(
+                job_id, index, stream=stream, try_number=try_number, offset=offset, tail=tail
+            )
+        )
+
+    def follow_logs(
+        self,
+        job_id: str,
+        index: int,
+        *,
+        stream: StreamName = "stdout",
+        tail: int | None = None,
+    ) -> Iterator[bytes]:
+        """What the task writes, from its latest try on, until it is over."""
+        return self._drive(flows.follow_task(job_id, index, stream, tail, self._patience))
+
+    # The cluster
+
+    def machines(self) -> Iterator[MachineInfo]:
+        page = partial(calls.machines, limit=LARGEST_PAGE)
+        return self._drive(flows.all_pages(page, None, self._patience))
+
+    def machine(self, name: str) -> MachineInfo:
+        return self._one(calls.machine(name))
+
+    def add_machine(self, document: Mapping[str, Any]) -> MachineInfo:
+        """`document` has the keys of `[[cell.machines]]` in a scenario."""
+        return self._one(calls.add_machine(document))
+
+    def change_machine(self, name: str, patch: MachinePatch) -> MachineInfo:
+        return self._one(calls.change_machine(name, patch))
+
+    def drain(self, name: str, *, undo: bool = False) -> MachineInfo:
+        """A draining machine gets no new tasks; with `undo`, it gets some again."""
+        return self.change_machine(name, MachinePatch(draining=not undo))
+
+    def remove_machine(self, name: str) -> None:
+        self._one(calls.remove_machine(name))
+
+    def fleet(self) -> FleetInfo:
+        return self._one(calls.fleet())
+
+    def set_fleet(
+        self, entries: Sequence[Mapping[str, Any]], *, version: int | None = None
+    ) -> FleetInfo:
+        """Replaces the fleet; `entries` have the keys of `[[fleet]]` in a scenario."""
+        return self._one(calls.set_fleet(entries, version=version))
+
+    def events(
+        self, *, job_id: str | None = None, after: str | None = None
+    ) -> Iterator[StreamedEvent]:
+        """Everything that happens from now on, or after the event with this id ("0": from the
+        beginning), without an end. If the connection breaks, it is made again, and nothing is missed."""
+        return self._drive(flows.events(job_id, after, self._patience))
+
+    def recording(self) -> Iterator[bytes]:
+        """The cluster and all its jobs as a workload, in pieces of JSON lines."""
+        return self._drive(flows.whole_stream(calls.recording(), self._patience))
+
+    def journal(self, life: int | None = None) -> Iterator[bytes]:
+        """The journal of one life of the server, by default the present one, in pieces."""
+        return self._drive(flows.whole_stream(calls.journal(life), self._patience))
+
+    def health(self) -> Health:
+        return self._one(calls.health())
+
+    def shutdown(self, *, stop_tasks: bool = False) -> None:
+        """Stops the server. Its tasks go on, unless they are to stop as well."""
+        self._one(calls.shutdown(stop_tasks=stop_tasks))
+
+    # Carrying flows out
+
+    def _one(self, call: ApiCall[Item]) -> Item:
+        (item,) = self._drive(flows.one(call, self._patience))
+        return item
+
+    def _drive(self, flow: Flow[Item]) -> Iterator[Item]:
+        result: Any = None
+        failure: Lost | None = None
+        with contextlib.ExitStack() as opened:
+            stream: _Stream | None = None
+            while True:
+                try:
+                    step = flow.send(result) if failure is None else flow.throw(failure)
+                except StopIteration:
+                    return
+                result, failure = None, None
+                try:
+                    match step:
+                        case Give(item=item):
+                            yield item
+                        case SendCall(call=call):
+                            result = self._exchange(call)
+                        case OpenStream(call=call):
+                            opened.close()
+                            stream = opened.enter_context(_Stream(self.endpoint, self._timeout))
+                            result = stream.open(call, self._headers(call))
+                        case ReadStream(seconds=seconds):
+                            assert stream is not None
+                            result = stream.read(seconds)
+                        case CloseStream():
+                            opened.close()
+                        case Sleep(seconds=seconds):
+                            time.sleep(seconds)
+                except Lost as lost:
+                    failure = lost
+
+    def _headers(self, call: ApiCall[Any]) -> dict[str, str]:
+        headers = {"Host": self.endpoint.authority, **call.headers}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        return headers
+
+    def _exchange(self, call: ApiCall[Any]) -> ServerReply:
+        # A kept connection may turn out to be closed, when it is too late to know what was received.
+        kept = self._idle.pop() if self._idle and call.is_repeatable else None
+        if kept is not None:
+            try:
+                return self._exchange_on(kept, call)
+            except Lost:
+                pass
+        connection = _connection(self.endpoint, self._timeout)
+        _connect(connection, self.endpoint)
+        return self._exchange_on(connection, call)
+
+    def _exchange_on(
+        self, connection: http.client.HTTPConnection, call: ApiCall[Any]
+    ) -> ServerReply:
+        try:
+            connection.request(call.method, call.target, call.body, self._headers(call))
+            response = connection.getresponse()
+            reply = ServerReply(response.status, _lowered(response), response.read())
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise Lost(broken_off(self.endpoint, error), is_sent=True) from None
+        except BaseException:
+            connection.close()
+            raise
+        if response.will_close or len(self._idle) >= _MOST_IDLE:
+            connection.close()
+        else:
+            self._idle.append(connection)
+        return reply
+
+
+class _Stream:
+    """A response that is read as it arrives, on a connection of its own."""
+
+    def __init__(self, endpoint: Endpoint, timeout: float) -> None:
+        self._endpoint = endpoint
+        self._timeout = timeout
+        self._connection = _connection(endpoint, timeout)
+        self._response: http.client.HTTPResponse | None = None
+        #: Closing the connection leaves it to the response.
+        self._socket: socket.socket | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._response is not None:
+            self._response.close()
+        self._connection.close()
+
+    def open(self, call: ApiCall[Any], headers: dict[str, str]) -> ServerReply:
+        _connect(self._connection, self._endpoint)
+        self._socket = self._connection.sock
+        try:
+            self._connection.request(call.method, call.target, call.body, headers)
+            self._response = self._connection.getresponse()
+            body = self._response.read() if self._response.status >= 400 else b""
+        except (OSError, http.client.HTTPException) as error:
+            raise Lost(broken_off(self._endpoint, error), is_sent=True) from None
+        return ServerReply(self._response.status, _lowered(self._response), body)
+
+    def read(self, seconds: float | None) -> bytes | None:
+        assert self._response is not None
+        assert self._socket is not None
+        try:
+            self._socket.settimeout(seconds)
+            return self._response.read1(_PIECE)
+        except TimeoutError:
+            return None
+        except (OSError, http.client.HTTPException) as error:
+            raise Lost(broken_off(self._endpoint, error), is_sent=True) from None
+
+
+def _lowered(response: http.client.HTTPResponse) -> dict[str, str]:
+    return {name.lower(): value for name, value in response.getheaders()}
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        with short_path(self._path) as path:
+            self.sock.connect(path)
+
+
+def _connection(endpoint: Endpoint, timeout: float) -> http.client.HTTPConnection:
+    if endpoint.socket:
+        return _UnixConnection(endpoint.socket, timeout)
+    if endpoint.is_secure:
+        return http.client.HTTPSConnection(endpoint.host, endpoint.port, timeout=timeout)
+    return http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=timeout)
+
+
+def _connect(connection: http.client.HTTPConnection, endpoint: Endpoint) -> None:
+    try:
+        connection.connect()
+    except OSError as error:
+        connection.close()
+        raise Lost(no_connection(endpoint, error), is_sent=False) from None

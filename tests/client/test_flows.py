@@ -1,0 +1,376 @@
+"""What clients send, repeat, resume and give up, without any input or output."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from argosy.api.values import (
+    JobDetails,
+    JobPage,
+    JobSummary,
+    MachineEvent,
+    TaskCounts,
+    TaskDetails,
+    TryInfo,
+)
+from argosy.client import calls, flows
+from argosy.client.calls import ServerReply
+from argosy.client.flows import (
+    CloseStream,
+    Flow,
+    Give,
+    Lost,
+    OpenStream,
+    Patience,
+    ReadStream,
+    SendCall,
+    Sleep,
+)
+from argosy.client.server_sent import EventParser, StreamedEvent
+from argosy.model.errors import ServerError, ServerUnreachable
+
+Item = TypeVar("Item")
+GONE = ServerUnreachable("gone")
+UNSENT, CUT = Lost(GONE, is_sent=False), Lost(GONE, is_sent=True)
+#: Nothing arrives in time.
+SILENCE = object()
+
+
+class Script:
+    """Carries a flow out: answers in order, and a clock that only sleeping moves."""
+
+    def __init__(
+        self, *answers: object, patience: float = 10.0, has_answered: bool = False
+    ) -> None:
+        self.answers = list(answers)
+        self.steps: list[Any] = []
+        self.now = 0.0
+        self.patience = Patience(patience, lambda: self.now)
+        self.patience.has_answered = has_answered
+
+    def run(self, flow: Flow[Item]) -> Iterator[Item]:
+        answer: Any = None
+        while True:
+            try:
+                step = flow.throw(answer) if isinstance(answer, Lost) else flow.send(answer)
+            except StopIteration:
+                return
+            answer = None
+            if isinstance(step, Give):
+                yield step.item
+                continue
+            self.steps.append(step)
+            match step:
+                case Sleep(seconds=seconds):
+                    self.now += seconds
+                case CloseStream():
+                    pass
+                case _:
+                    answer = self.answers.pop(0)
+            if answer is SILENCE:
+                assert isinstance(step, ReadStream)
+                assert step.seconds is not None
+                self.now += step.seconds
+                answer = None
+
+    @property
+    def sent(self) -> list[str]:
+        return [step.call.target for step in self.steps if isinstance(step, SendCall | OpenStream)]
+
+
+def reply(document: object = None, status: int = 200, **headers: str) -> ServerReply:
+    return ServerReply(
+        status, {k.replace("_", "-"): v for k, v in headers.items()}, msgspec.json.encode(document)
+    )
+
+
+def job(state: str = "running", version: int = 1, **fields: Any) -> JobDetails:
+    base = {
+        "id": "j",
+        "kind": "batch",
+        "scheduler": "omega",
+        "state": state,
+        "version": version,
+        "tasks": TaskCounts(),
+        "submitted": "2026-01-01T00:00:00.000000Z",
+        "document": {},
+        **fields,
+    }
+    return JobDetails(**base)
+
+
+class TestRepeating:
+    def test_an_answer_is_read(self) -> None:
+        script = Script(reply(job()))
+        assert list(script.run(flows.one(calls.job("j"), script.patience))) == [job()]
+        assert script.sent == ["/v1/jobs/j"]
+
+    def test_a_server_that_never_answered_is_reported_at_once(self) -> None:
+        script = Script(UNSENT)
+        with pytest.raises(ServerUnreachable):
+            list(script.run(flows.one(calls.job("j"), script.patience)))
+        assert script.now == 0
+
+    def test_a_server_that_has_answered_is_asked_again(self) -> None:
+        script = Script(UNSENT, UNSENT, reply(job()), has_answered=True)
+        assert list(script.run(flows.one(calls.job("j"), script.patience))) == [job()]
+        assert script.now > 0
+
+    def test_patience_ends(self) -> None:
+        script = Script(*[UNSENT] * 100, has_answered=True, patience=5)
+        with pytest.raises(ServerUnreachable):
+            list(script.run(flows.one(calls.job("j"), script.patience)))
+        assert 3 < script.now <= 5
+
+    def test_only_what_may_be_repeated_is_sent_again_after_a_break(self) -> None:
+        script = Script(CUT, reply(job()))
+        assert list(script.run(flows.one(calls.submit({}, "key"), script.patience))) == [job()]
+        script = Script(CUT)
+        with pytest.raises(ServerUnreachable):
+            list(script.run(flows.one(calls.add_machine({}), script.patience)))
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            calls.scale("j", 3, version=4),
+            calls.cancel("j", version=4),
+            calls.set_fleet([], version=4),
+            calls.remove_machine("m"),
+        ],
+    )
+    def test_what_a_second_request_would_contradict_is_not_repeated(self, call: Any) -> None:
+        script = Script(CUT)
+        with pytest.raises(ServerUnreachable):
+            list(script.run(flows.one(call, script.patience)))
+
+    def test_a_paused_server_says_when_to_come_again(self) -> None:
+        paused = reply({}, 503, retry_after="3")
+        script = Script(paused, reply(job()))
+        list(script.run(flows.one(calls.submit({}, "key"), script.patience)))
+        assert Sleep(3.0) in script.steps
+
+    def test_a_server_that_stays_paused_is_reported(self) -> None:
+        document = {
+            "type": "x",
+            "title": "t",
+            "status": 503,
+            "detail": "no space",
+            "code": "paused",
+        }
+        script = Script(*[reply(document, 503, retry_after="3")] * 9)
+        with pytest.raises(ServerError, match=r"^no space$"):
+            list(script.run(flows.one(calls.job("j"), script.patience)))
+
+    def test_a_server_that_is_not_well_is_an_answer_to_how_it_is(self) -> None:
+        health = {
+            "status": "paused",
+            "version": "1",
+            "cluster": "c",
+            "started": "",
+            "open_jobs": 0,
+            "running_tasks": 0,
+            "machines": 1,
+        }
+        script = Script(reply(health, 503))
+        [found] = script.run(flows.one(calls.health(), script.patience))
+        assert found.status == "paused"
+
+
+class TestProblems:
+    def test_a_problem_is_the_same_error_as_on_the_server(self) -> None:
+        document = {
+            "type": "about:blank",
+            "title": "Unprocessable",
+            "status": 422,
+            "detail": "request.gpu: unknown resource 'gpu'; expected one of cpu, memory; a hint",
+            "code": "job",
+            "field": "request.gpu",
+            "expected": "one of cpu, memory",
+            "hint": "a hint",
+        }
+        error = calls.problem(reply(document, 422))
+        assert str(error) == document["detail"]
+        assert (error.code, error.field, error.hint) == ("job", "request.gpu", "a hint")
+        assert (error.expected, error.status) == ("one of cpu, memory", 422)
+
+    def test_what_is_no_problem_document_is_quoted(self) -> None:
+        error = calls.problem(ServerReply(502, {}, b"<html>Bad Gateway"))
+        assert "status 502" in str(error)
+        assert "Bad Gateway" in str(error)
+
+    def test_an_answer_of_another_kind_is_not_understood(self) -> None:
+        script = Script(reply({"odd": 1}))
+        with pytest.raises(ServerError, match="not understood"):
+            list(script.run(flows.one(calls.job("j"), script.patience)))
+
+
+class TestRequests:
+    def test_ids_are_quoted(self) -> None:
+        assert calls.task("a?b/ü", 3).target == "/v1/jobs/a%3Fb%2F%C3%BC/tasks/3"
+
+    def test_absent_parameters_are_left_out(self) -> None:
+        assert calls.jobs(is_open=True, owner="a b").target == "/v1/jobs?owner=a%20b&open=true"
+        assert calls.jobs().target == "/v1/jobs"
+
+    def test_a_submission_has_its_key(self) -> None:
+        assert calls.submit({"id": "j"}, "k").headers["Idempotency-Key"] == "k"
+        assert calls.submit({"id": "j"}, "k").body == b'{"id":"j"}'
+
+    def test_a_version_is_sent_as_a_condition(self) -> None:
+        assert calls.scale("j", 2, version=7).headers["If-Match"] == '"7"'
+        assert "If-Match" not in calls.scale("j", 2).headers
+
+
+class TestPages:
+    def summaries(self, count: int) -> list[JobSummary]:
+        fields = {name: getattr(job(), name) for name in JobSummary.__struct_fields__}
+        return [JobSummary(**{**fields, "id": f"j-{i}"}) for i in range(count)]
+
+    def test_all_pages_are_read(self) -> None:
+        items = self.summaries(5)
+        script = Script(
+            reply(JobPage(items=tuple(items[:3]), next="3")), reply(JobPage(items=tuple(items[3:])))
+        )
+        assert list(script.run(flows.all_pages(calls.jobs, None, script.patience))) == items
+        assert script.sent == ["/v1/jobs", "/v1/jobs?after=3"]
+
+    def test_no_more_than_asked_for_are_given(self) -> None:
+        script = Script(reply(JobPage(items=tuple(self.summaries(3)), next="3")))
+        assert len(list(script.run(flows.all_pages(calls.jobs, 2, script.patience)))) == 2
+
+
+def told(number: int) -> bytes:
+    event = msgspec.json.encode(event_of(number).event).decode()
+    return f"id: 1.{number}\nevent: machine\ndata: {event}\n\n".encode()
+
+
+def event_of(number: int) -> StreamedEvent:
+    return StreamedEvent(f"1.{number}", MachineEvent(at="t", machine=f"m-{number}", change="added"))
+
+
+class TestEvents:
+    @given(st.lists(st.integers(1, 300), max_size=20))
+    def test_events_are_the_same_however_they_are_cut(self, sizes: Sequence[int]) -> None:
+        rest = b": hello\r\n\r\n" + b"".join(map(told, range(4)))
+        parser, found = EventParser(), []
+        for size in [*sizes, len(rest)]:
+            found += parser.feed(rest[:size])
+            rest = rest[size:]
+        assert found == [event_of(number) for number in range(4)]
+
+    def test_an_id_without_data_is_remembered(self) -> None:
+        parser = EventParser()
+        assert parser.feed(b"id: 7.0\n\n") == []
+        assert parser.last == "7.0"
+
+    def test_unknown_events_are_skipped(self) -> None:
+        parser = EventParser()
+        assert parser.feed(b'id: 1.1\ndata: {"what": "weather"}\n\n' + told(2)) == [event_of(2)]
+
+    def test_a_broken_stream_is_resumed_after_the_last_event(self) -> None:
+        script = Script(
+            *[reply(), told(1) + told(2)[:9], CUT, UNSENT, reply(), told(2), b"", reply(), told(3)]
+        )
+        found = script.run(flows.events(None, "0", script.patience))
+        assert [next(found).id for _ in range(3)] == ["1.1", "1.2", "1.3"]
+        opened = [step.call for step in script.steps if isinstance(step, OpenStream)]
+        assert [call.headers.get("Last-Event-ID") for call in opened] == [
+            None,
+            "1.1",
+            "1.1",
+            "1.2",
+        ]
+        assert [call.target for call in opened] == ["/v1/events?after=0"] + ["/v1/events"] * 3
+
+    def test_a_silent_stream_is_opened_again(self) -> None:
+        script = Script(reply(), SILENCE, reply(), told(1))
+        assert next(script.run(flows.events(None, None, script.patience))) == event_of(1)
+        assert script.now >= flows.QUIET
+
+    def test_a_server_that_ends_every_stream_is_given_up(self) -> None:
+        script = Script(*[reply(), b""] * 50)
+        with pytest.raises(ServerUnreachable, match="again and again"):
+            list(script.run(flows.events(None, None, script.patience)))
+
+
+class TestWatching:
+    def test_a_job_is_given_whenever_it_changed_until_it_is_over(self) -> None:
+        script = Script(
+            *[reply(), reply(job()), told(1), reply(job()), told(2), reply(job(version=2))],
+            *[told(3), reply(job("finished", 3, exit_code=0))],
+        )
+        found = list(script.run(flows.watch("j", script.patience)))
+        assert [each.version for each in found] == [1, 2, 3]
+        assert script.sent[0] == "/v1/events?job=j"
+
+    def test_a_job_that_is_over_needs_no_events(self) -> None:
+        script = Script(reply(), reply(job("failed", exit_code=3)))
+        [found] = script.run(flows.watch("j", script.patience))
+        assert found.exit_code == 3
+
+    def test_time_ends_the_watch(self) -> None:
+        script = Script(reply(), reply(job()), SILENCE)
+        assert len(list(script.run(flows.watch("j", script.patience, 5)))) == 1
+        assert script.now == 5
+
+    def test_what_was_missed_while_the_stream_was_broken_is_seen(self) -> None:
+        script = Script(reply(), reply(job()), CUT, reply(), reply(job("finished", 2)))
+        assert [each.version for each in script.run(flows.watch("j", script.patience))] == [1, 2]
+
+
+def task(state: str, *tries: tuple[int, str | None]) -> ServerReply:
+    return reply(
+        TaskDetails(
+            job="j",
+            index=0,
+            state=state,  # type: ignore[arg-type]
+            tries=tuple(
+                TryInfo(number=number, machine="m", started="t", ended=ended)
+                for number, ended in tries
+            ),
+        )
+    )
+
+
+class TestLogs:
+    def follow(self, *answers: object) -> tuple[bytes, Script]:
+        script = Script(*answers)
+        flow: Callable[..., Flow[bytes]] = flows.follow_task
+        return b"".join(script.run(flow("j", 0, "stdout", None, script.patience))), script
+
+    def test_tries_are_followed_one_after_the_other(self) -> None:
+        text, script = self.follow(
+            *[task("running", (4, None)), reply(), b"one\n", b"", task("pending", (4, "t"))],
+            *[task("pending", (4, "t")), reply(), task("pending", (4, "t")), told(1)],
+            *[task("running", (4, "t"), (9, None)), reply(), b"two\n", b""],
+            *[task("finished", (4, "t"), (9, "t"))] * 2,
+        )
+        assert text == b"one\ntwo\n"
+        assert [target for target in script.sent if "logs" in target] == [
+            "/v1/jobs/j/tasks/0/logs?stream=stdout&try=4&follow=true",
+            "/v1/jobs/j/tasks/0/logs?stream=stdout&try=9&follow=true",
+        ]
+
+    def test_a_broken_output_is_resumed_where_it_was(self) -> None:
+        text, script = self.follow(
+            *[task("running", (4, None)), reply(argosy_offset="100"), b"abc", CUT],
+            *[reply(argosy_offset="103"), b"def", b"", task("finished", (4, "t"))],
+            task("finished", (4, "t")),
+        )
+        assert text == b"abcdef"
+        assert "offset=103" in script.sent[2]
+
+    def test_a_server_that_stops_does_not_end_a_try(self) -> None:
+        text, _ = self.follow(
+            *[task("running", (4, None)), reply(), b"abc", b"", task("running", (4, None))],
+            *[reply(argosy_offset="3"), b"d", b"", task("finished", (4, "t"))],
+            task("finished", (4, "t")),
+        )
+        assert text == b"abcd"
+
+    def test_a_task_that_never_runs_has_nothing_to_follow(self) -> None:
+        assert self.follow(task("cancelled"))[0] == b""
