@@ -103,9 +103,7 @@ def test_transactions_are_counted_by_instants() -> None:
 def test_a_decision_cut_short_counts_up_to_then(faults: tuple[SchedulerCrash, ...]) -> None:
     slow = {"t_lra": 60 * SECOND}
     jobs = [job(name, kind="service") for name in "abc"]
-    made = scenario(
-        "jkube", jobs, replicas=1, settings=slow, faults=faults, horizon=45 * SECOND
-    )
+    made = scenario("jkube", jobs, replicas=1, settings=slow, faults=faults, horizon=45 * SECOND)
     world, counted = both(made)
     assert world.schedulers[0].busyness <= 1
     assert counted.schedulers[0].busyness == pytest.approx(world.schedulers[0].busyness, rel=0.01)
