@@ -9,9 +9,11 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .PHONY: demo test lint bench docs sanitize clean
 
-demo: $(VENV)/.installed
-	@$(BIN)/argosy compare scenarios/demo.toml --engine omega --engine murmuration --seeds 3
+demo: $(VENV)/.serve
+	@$(BIN)/argosy demo scenarios/demo.toml
 	@printf '%s\n' '' 'Try next:' \
+	  '  $(BIN)/argosy up                                 a live cluster on this computer; then, beside it:' \
+	  '  $(BIN)/argosy submit --wait -- echo hello        a real task on it' \
 	  '  $(BIN)/argosy run scenarios/demo.toml            one run, kept under runs/' \
 	  '  $(BIN)/argosy story batch-05000/0                the life of one of its tasks' \
 	  '  $(BIN)/argosy why batch-05000/0                  why it is where it is' \
@@ -50,6 +52,10 @@ $(VENV)/.build-tools: requirements.lock | $(VENV)/bin/python
 
 $(VENV)/.installed: $(SOURCES) | $(VENV)/.build-tools
 	$(PIP) install -c requirements.lock --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.serve: $(VENV)/.installed pyproject.toml requirements.lock
+	$(PIP) install -c requirements.lock -e '.[serve]' --no-build-isolation
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.installed pyproject.toml requirements.lock

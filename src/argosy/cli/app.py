@@ -45,6 +45,7 @@ COMMANDS: Final = {
     "campaign": "Test engines on random scenarios with faults.",
     "paper": "Rerun a paper's experiments and check its claims.",
     "flow": "Solve, generate and check min-cost flow problems.",
+    "demo": "Compare engines in simulation, then run the best one for real.",
     "doctor": "Check this installation.",
 }
 MISTAKE: Final = 2

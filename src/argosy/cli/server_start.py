@@ -28,14 +28,20 @@ def require_serve() -> None:
 
 
 def detached(arguments: list[str], directory: Path, *, as_json: bool) -> None:
-    """Starts `argosy` with these arguments, less the option that detaches it."""
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """Starts `argosy` with these arguments, less the option that detaches it; prints what it says."""
     kept = [each for each in arguments if each not in ("-d", "--detach")]
+    said = start_server(kept, directory, ready=_READY[as_json])
+    write(said) if as_json else note(said)
+
+
+def start_server(arguments: list[str], directory: Path, ready: str = _READY[0]) -> str:
+    """Starts `argosy` with these arguments, and waits until it answers. Returns how it says so."""
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     log = directory / LOG
     with log.open("ab") as output:
         began = output.tell()
         process = subprocess.Popen(
-            [sys.executable, "-m", "argosy.cli", *kept],
+            [sys.executable, "-m", "argosy.cli", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -47,10 +53,9 @@ def detached(arguments: list[str], directory: Path, *, as_json: bool) -> None:
         text = _tail(log, began)
         if code is not None:
             raise _refusal(text, code)
-        found = next((line for line in text.splitlines() if line.startswith(_READY[as_json])), None)
+        found = next((line for line in text.splitlines() if line.startswith(ready)), None)
         if found is not None and _answers(directory):
-            write(found) if as_json else note(found)
-            return
+            return found
         time.sleep(_LOOK)
     raise CommandError(f"the server does not answer; its log is {log}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 
 from argosy.engines.api import Engine
 from argosy.service.dates import Calendar
@@ -32,6 +31,8 @@ class Backend:
         self.reading = StoreReader(store)
         self.journals = Journals(store)
         self.submissions = Submissions()
+        #: When this server started.
+        self.started = self.calendar.date(cluster.world.now)
 
     @property
     def world(self) -> LocalWorld:
@@ -40,10 +41,6 @@ class Backend:
     @property
     def calendar(self) -> Calendar:
         return self.reading.calendar
-
-    @cached_property
-    def started(self) -> str:
-        return self.calendar.date(self.world.now)
 
 
 def check_version(wanted: str | None, version: int, what: str) -> None:

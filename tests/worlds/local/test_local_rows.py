@@ -15,6 +15,7 @@ from argosy.host import TaskState
 from argosy.host.journal import Journal
 from argosy.host.setup import HostSetup
 from argosy.model.errors import ModelError, UnknownName
+from argosy.model.jobs import index_of, job_of
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import MachineCrash, MachineResize, SchedulerCrash
@@ -104,7 +105,7 @@ def test_rows_agree_with_the_host_whatever_happens(engine: str, store: LocalStor
             assert scheduler == world.host.schedulers[board.owner(number)].name
         assert (state in ("pending", "running")) is is_open
     running = {
-        (int(task) >> 32, int(task) & 0xFFFFFFFF): setup.cell.machines[machine].name
+        (job_of(int(task)), index_of(int(task))): setup.cell.machines[machine].name
         for task, machine in zip(
             *(x.tolist() for x in world.runtime.running_columns()[:2]), strict=True
         )
