@@ -26,6 +26,7 @@ from argosy.model.jobs import task_number
 from argosy.model.resources import Resources
 from argosy.model.scenario import Scenario, SchedulerLimits, Takes
 from argosy.model.transactions import DrainMachine, RemoveMachine
+from argosy.model.truth import group_with_truth, simulated_job
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 
 SAID = Explanation(remedy="wait")
@@ -146,6 +147,11 @@ def beside(spec: Scenario, **fields: Any) -> Scenario:
         (world(requires={"arch": "arm"}), (), PATIENCE),
         (world(gang=True), (), PATIENCE),
         (world(constraints=(APART,)), (), PATIENCE),
+        (
+            structs.replace(world(), cell=structs.replace(cell(1), constraints=(APART,))),
+            (),
+            PATIENCE,
+        ),
         (world("partitioned"), (), PATIENCE),
         (with_entry(world(), limits=SchedulerLimits(jobs=9)), (), PATIENCE),
         (with_entry(world("firmament"), settings={"slots": 3}), (), PATIENCE),
@@ -202,6 +208,15 @@ def test_a_task_runs_as_long_as_the_scenario_says(is_exact: bool, grace: int) ->
     assert late == {"running-time": "still running"}
     assert found(TasksEnd, world(seconds=None), placed(), at=due + 1, is_exact=is_exact) == {}
     assert found(TasksEnd, world(), at=due + 1, is_exact=is_exact) == {}
+
+
+def test_each_group_of_a_job_runs_as_long_as_it_says() -> None:
+    groups = [group_with_truth(2, Resources(100, GIB), (s * SECOND,)) for s in (10, 20)]
+    spec = scenario("omega", [simulated_job("a", *groups)], replicas=1, cell=cell(1))
+    recount = Recount(spec, ENGINES)
+    recount.read([records.SubmittedRecord(0, 0, spec.jobs[0].job, "s")], [])
+    times = [recount.running_time(task_number(0, index)) for index in range(5)]
+    assert times == [10 * SECOND, 10 * SECOND, 20 * SECOND, 20 * SECOND, None]
 
 
 def test_only_jobs_whose_time_has_come_must_have_been_submitted() -> None:

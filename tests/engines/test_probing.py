@@ -84,6 +84,20 @@ def test_a_small_job_sends_the_least_number_of_probes(
 
 
 @EVERY_PROBER
+def test_a_probe_says_what_its_tasks_ask_for_and_how_long_they_should_take(
+    engine: Prober,
+) -> None:
+    short = job("a", 3, cpu=700, seconds=1, estimate=2 * SECOND)
+    probe = placed(an_engine(engine), a_cell(8), short, 4)
+    assert isinstance(probe, Probe)
+    assert (probe.job, probe.request) == (4, Resources(700, GIB))
+    assert probe.estimate == 2 * SECOND
+    assert probe.tasks is not None
+    assert probe.tasks.tolist() == first_tasks(4, 3).tolist()
+    assert (probe.sticky, probe.cancel) == (engine is Eagle, True)
+
+
+@EVERY_PROBER
 def test_a_lost_machine_is_not_probed_any_more(engine: Prober) -> None:
     made, cell = an_engine(engine), a_cell(4)
     before = placed(made, cell, job("a", 4, seconds=1))

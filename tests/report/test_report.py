@@ -142,6 +142,16 @@ class TestTables:
         assert lines[-1] == "2 s  x"
         assert table.wrapped() == table.lines()
 
+    def test_only_the_last_column_is_wrapped(self) -> None:
+        columns = (Column("a", "first"), Column("b", "second"), Column("c", "third"))
+        table = Table(columns, (("x", "y", "some words that are too wide"), ("z", "w", "")))
+        assert table.wrapped(30) == [
+            "first  second  third",
+            "x      y       some words that",
+            "               are too wide",
+            "z      w",
+        ]
+
     @pytest.mark.parametrize(
         ("unit", "value", "text"),
         [

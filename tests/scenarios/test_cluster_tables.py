@@ -112,6 +112,12 @@ MISTAKES = {
         "clusters[1].name",
         "letters, digits and _ . : -, beginning with a letter, digit or _",
     ),
+    "a place with a space": (
+        ('place = "oslo"', 'place = "os lo"'),
+        'place = "os lo"',
+        "clusters[0].place",
+        "a name without spaces, '<' and '>'",
+    ),
     "a place that no pair could name": (
         ('place = "oslo"', 'place = "os<>lo"'),
         'place = "os<>lo"',

@@ -226,6 +226,9 @@ def test_engines_that_differ_only_in_what_is_not_asked_for_decide_alike(
 def test_every_kept_log_is_of_an_engine() -> None:
     names = {engine.replace("+", "-plus") for engine in ENGINES}
     assert {path.stem for path in GOLDEN.glob("*.txt")} == names
+    assert {engine for engine, _ in EVENTFUL.values()} == set(ENGINES)
+    kept = {path.stem for path in (GOLDEN / "eventful").glob("*.txt")}
+    assert kept == {name.replace("+", "-plus") for name in EVENTFUL}
 
 
 def test_another_decision_is_shown_as_a_difference(
