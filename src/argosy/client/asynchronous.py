@@ -52,7 +52,7 @@ try:
 except ModuleNotFoundError:
     raise MissingExtra("argosy.AsyncClient", "serve", "use argosy.Client") from None
 
-Item = TypeVar("Item")
+Yielded = TypeVar("Yielded")
 
 
 class AsyncClient:
@@ -252,11 +252,11 @@ class AsyncClient:
 
     # Carrying flows out
 
-    async def _one(self, call: ApiCall[Item]) -> Item:
+    async def _one(self, call: ApiCall[Yielded]) -> Yielded:
         async with contextlib.aclosing(self._drive(flows.one(call, self._patience))) as items:
             return await anext(items)
 
-    async def _drive(self, flow: Flow[Item]) -> AsyncGenerator[Item]:
+    async def _drive(self, flow: Flow[Yielded]) -> AsyncGenerator[Yielded]:
         result: Any = None
         failure: Lost | None = None
         stream: aiohttp.ClientResponse | None = None
