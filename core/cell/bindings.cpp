@@ -317,7 +317,8 @@ void bind_enums(nb::module_& module) {
       .value("RELEASED", Why::released)
       .value("CANCELLED", Why::cancelled)
       .value("FAILED", Why::failed)
-      .value("NOT_OFFERED", Why::not_offered);
+      .value("NOT_OFFERED", Why::not_offered)
+      .value("BEHIND", Why::behind);
   nb::enum_<Rule>(module, "Rule", nb::is_arithmetic())
       .value("FIRST", Rule::first)
       .value("BEST", Rule::best)

@@ -55,6 +55,8 @@ enum class Why : std::uint8_t {
   failed = 23,
   // Nothing is offered to the task's framework.
   not_offered = 24,
+  // Its scheduler tries another task first, which has no machine yet.
+  behind = 25,
 };
 
 }  // namespace argosy

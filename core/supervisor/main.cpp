@@ -1,4 +1,5 @@
 // argosy-supervisor DIRECTORY
+// argosy-supervisor --launcher
 //
 // Runs the command that DIRECTORY/spec describes, keeps its outputs, cleans up after it and records its end. It
 // depends on nobody: not on the server that launched it, whose descriptors, terminal and session it gives up,
@@ -6,11 +7,16 @@
 //
 // The launcher blocks SIGTERM and SIGUSR1 before it starts this program, so none is lost before it listens.
 //
+// As a launcher it supervises nothing itself: each message on its standard input (a socket that keeps
+// messages apart) is the path of a directory, for which it forks a supervisor. Forking a small program costs a
+// server less than starting one, and the server does not wait for it. It ends with the socket; supervisors go on.
+//
 // Exit codes: 0 the end is recorded; 2 wrong use, with a message; 3 another supervisor, or an adopter that
 // found none, was first; 4 the end could not be recorded.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 
 #include <cstdio>
 #include <string>
@@ -27,6 +33,7 @@ using namespace argosy::supervisor;
 enum Exit : int { kRecorded = 0, kWrongUse = 2, kNotFirst = 3, kNotRecorded = 4 };
 
 constexpr int kDirectory = 3;
+constexpr std::size_t kLongestPath = 4096;
 
 // Gives up everything that was inherited, and keeps the directory as descriptor 3.
 void detach(int directory) {
@@ -65,16 +72,10 @@ Record identity() {
   return record;
 }
 
-}  // namespace
-
-int main(int count, char** arguments) {
-  if (count != 2) {
-    std::fputs("usage: argosy-supervisor DIRECTORY\n", stderr);
-    return kWrongUse;
-  }
-  const int opened = ::open(arguments[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+int supervise(const char* path) {
+  const int opened = ::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (opened < 0) {
-    std::fprintf(stderr, "argosy-supervisor: %s: %s\n", arguments[1], std::strerror(errno));
+    std::fprintf(stderr, "argosy-supervisor: %s: %s\n", path, std::strerror(errno));
     return kWrongUse;
   }
   detach(opened);
@@ -95,4 +96,34 @@ int main(int count, char** arguments) {
   }
   Supervision supervision(kDirectory, records, spec, std::move(signals));
   return supervision.run(failure) ? kRecorded : kNotRecorded;
+}
+
+// A message that could not be served is not answered: the server notices a try that nobody claims.
+int launch_until_closed() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  // Supervisors that exit are reaped by the kernel.
+  ::signal(SIGCHLD, SIG_IGN);
+  ::setsid();
+  char path[kLongestPath + 1];
+  for (;;) {
+    const ssize_t got = ::recv(STDIN_FILENO, path, kLongestPath, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return kRecorded;
+    path[got] = '\0';
+    const pid_t child = ::fork();
+    if (child == 0) return supervise(path);
+  }
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 2) {
+    std::fputs("usage: argosy-supervisor DIRECTORY | --launcher\n", stderr);
+    return kWrongUse;
+  }
+  if (std::string_view(arguments[1]) == "--launcher") return launch_until_closed();
+  return supervise(arguments[1]);
 }

@@ -270,6 +270,16 @@ def test_a_task_that_ends_twice_is_noticed(plain: Scenario) -> None:
     assert kinds(plain, twice)["task-steps"] == "finished, then ended"
 
 
+def test_a_task_that_is_lost_where_it_did_not_run_is_noticed(plain: Scenario) -> None:
+    crash = MachineCrash(at=5 * SECOND, machine="m0", down=SECOND)
+    spec = msgspec.structs.replace(plain, faults=(crash,), cell=cell(3))
+    recording = recorded(spec)
+    assert kinds(spec, recording) == {}
+    elsewhere = only(records.LostRecord, lambda r: replace(r, machines=[m + 1 for m in r.machines]))
+    found = kinds(spec, tampered(recording, elsewhere))
+    assert found["task-steps"] == "running, then lost elsewhere"
+
+
 def test_a_task_that_ends_too_late_is_noticed(plain: Scenario) -> None:
     late = tampered(recorded(plain), only(records.EndedRecord, lambda r: replace(r, at=r.at + 1)))
     assert kinds(plain, late) == {"running-time": "ended"}
@@ -324,6 +334,19 @@ def about_a(record: records.JournalRecord) -> bool:
 def test_a_task_that_waits_beside_an_idle_machine_is_noticed(plain: Scenario) -> None:
     forgotten = tampered(recorded(plain), lambda r: [] if about_a(r) else [r])
     assert "forgotten" in kinds(plain, msgspec.structs.replace(forgotten, ended_at=HORIZON))
+
+
+def test_a_task_may_wait_beside_an_idle_machine_behind_one_that_goes_first() -> None:
+    jobs = [job("giant", cpu=64_000, precedence=1), job("small", submit=1)]
+    settings = {"retry": 0, "attempts": 1_000_000}
+    spec = scenario("kube", jobs, replicas=1, horizon=HORIZON, settings=settings)
+    recording = recorded(spec)
+    assert kinds(spec, recording) == {}
+    vague = Explanation(remedy="more room")
+    told = tampered(
+        recording, only(records.ExplainedRecord, lambda r: replace(r, explanation=vague))
+    )
+    assert kinds(spec, told) == {"forgotten": ""}
 
 
 def test_a_queue_that_stands_still_is_noticed(queued: Scenario) -> None:

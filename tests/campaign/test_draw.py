@@ -1,12 +1,16 @@
 """Scenarios that campaigns draw."""
 
+import hashlib
 import subprocess
 import sys
 import tomllib
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 
+import msgspec
 import pytest
+from golden_log import require_golden
 
 from argosy.campaign.dice import FEATURES
 from argosy.campaign.draw import ScenarioSource
@@ -60,6 +64,23 @@ def test_the_same_seed_draws_the_same_in_another_process(drawn) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONHASHSEED": "77"}
     )
     assert done.stdout.strip() == repr(drawn[:20])
+
+
+def test_what_a_seed_draws_for_a_fleet_is_pinned(request: pytest.FixtureRequest) -> None:
+    """Whole scenarios as text, and a digest of each section of many."""
+    fleet = [
+        {"name": "s", "engine": "omega", "replicas": 2, "takes": {"kinds": ["batch"]}},
+        {"name": "t", "engine": "sparrow"},
+    ]
+    source = ScenarioSource(3, ENGINES, fleet=fleet)
+    documents = [source.draw(number).document for number in range(200)]
+    texts = [to_toml(document) for document in documents[:2]]
+    for section in ("cell", "clusters", "workload", "network", "machines", "faults", "horizon"):
+        found = [document.get(section) for document in documents]
+        digest = hashlib.sha256(msgspec.json.encode(found)).hexdigest()[:16]
+        texts.append(f"# {section}: in {sum(map(bool, found))} of {len(found)}, {digest}\n")
+    update = request.config.getoption("--update-golden")
+    require_golden("drawn", "\n".join(texts), update=update, folder=Path(__file__).parent)
 
 
 def test_another_seed_draws_something_else(drawn) -> None:

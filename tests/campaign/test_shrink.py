@@ -9,6 +9,7 @@ from argosy.campaign.draw import ScenarioSource
 from argosy.campaign.shrink import Shrinker, mended
 from argosy.engines.registry import ENGINES
 from argosy.model.errors import ArgosyError
+from argosy.model.random import Random
 from argosy.scenarios.loader import load
 from argosy.scenarios.toml_text import to_toml
 
@@ -106,3 +107,24 @@ def test_names_of_machines_and_schedulers_follow_their_counts() -> None:
     assert small["faults"][2]["isolated"] == ["s"]
     assert list(small["network"]["latency"]["delays"]) == ["s>cell"]
     assert "takes" not in small["fleet"][0]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_jobs_that_a_failure_needs_are_all_that_is_left_of_a_list(seed: int) -> None:
+    random = Random(seed)
+    names = [f"j{i}" for i in range(2 + random.below(12))]
+    needed = {name for name in names if random.below(4) == 0} or {names[-1]}
+    document = {
+        "name": "x",
+        "cell": {"machines": [{"name": "m"}]},
+        "workload": {"jobs": [{"id": name} for name in names]},
+        "fleet": [{"name": "s", "engine": "omega"}],
+    }
+
+    def fails(candidate: Document) -> bool:
+        jobs = candidate.get("workload", {}).get("jobs", ())
+        return needed <= {job["id"] for job in jobs}
+
+    shrinker = Shrinker(document, fails)
+    left = [job["id"] for job in shrinker.run()["workload"]["jobs"]]
+    assert left == [name for name in names if name in needed]

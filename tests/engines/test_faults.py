@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scripted_engine import Script, Scripted, world_of
+from scripted_engine import Script, Scripted, scripted, world_of
 
 from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, Settings
@@ -260,7 +260,7 @@ def test_tasks_that_a_user_cancelled_may_still_be_abandoned() -> None:
                 return [Abandon(np.array([0, 1], np.int64), WHY)]
         return ()
 
-    engine = type("Scripted", (Scripted,), {"script": staticmethod(gives_up), "heard": []})
+    engine = scripted(gives_up)
     spec = scenario("scripted", [job("a", 2)], replicas=1)
     world = SimulatedWorld(spec, {"scripted": engine})
     world.inject(3 * SECOND - 1, lambda: world.host.cancel(0, np.array([1], np.int64)))

@@ -337,6 +337,24 @@ def test_tasks_migrate_when_that_pays_and_no_more_than_the_budget_in_a_round() -
     assert _moves(trial) == [2, 2, 2, 1]
 
 
+def test_a_round_whose_moves_are_all_forbidden_is_not_repeated_until_something_happens() -> None:
+    spec = _unbalanced()
+    entry = msgspec.structs.replace(spec.fleet[0], settings={**spec.fleet[0].settings, "moves": 0})
+    spec = msgspec.structs.replace(spec, fleet=(entry,), horizon=30 * SECOND)
+    trial = ConformanceRun(Firmament, spec)
+    assert not _moves(trial)
+    assert trial.log.count(b'"what":"due"') < 30
+
+
+def test_running_tasks_stay_where_another_machine_is_as_good() -> None:
+    late = [job(f"b{n}", 3, submit=5 + 2 * n, precedence=n % 3) for n in range(9)]
+    jobs = [job("a", 8, cpu=250, seconds=100), *late]
+    options = {"policy": "quincy", "migration": 0, "preemption": 0}
+    trial = ConformanceRun(Firmament, scenario("firmament", jobs, replicas=1, settings=options))
+    trial.require_all_finished()
+    assert not _moves(trial)
+
+
 def _moves(trial: ConformanceRun) -> list[int]:
     """How many tasks of the first job were placed again in each round, while all of them ran."""
     return [len(line.indices) for line in trial.of(PlacedRecord, "a") if 5 < line.at / SECOND < 50]

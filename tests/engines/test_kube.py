@@ -25,7 +25,8 @@ from argosy.host.records import (
     PlacedRecord,
     RefusedRecord,
 )
-from argosy.model.explanations import Explanation
+from argosy.model.explanations import Explanation, Why
+from argosy.model.jobs import job_of
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
@@ -140,6 +141,50 @@ def test_a_task_that_never_fits_is_explained_and_given_up_after_its_attempts() -
     assert given_up.at == 20 * 5_000 + 19 * SECOND
     [one] = trial.world.host.schedulers
     assert one.lanes[""].total(trial.world.host.runtime.now) == 20 * 5_000
+
+
+@pytest.mark.parametrize("others", [0, 1])
+@pytest.mark.parametrize("engine", [Kube, OneByOne])
+def test_tasks_that_are_never_tried_are_told_which_task_goes_first(
+    engine: type[Kube], others: int
+) -> None:
+    jobs = [
+        job("giant", 1 + others, cpu=5_000, precedence=2),
+        job("small", 2, submit=1),
+        job("later", 2, submit=2, precedence=1),
+    ]
+    spec = scenario("kube", jobs, replicas=1, settings={"retry": 0}, horizon=20 * SECOND)
+    trial = ConformanceRun(engine, spec)
+    assert not trial.of(PlacedRecord)
+    for name in ("small", "later"):
+        [told] = trial.of(ExplainedRecord, name)
+        assert list(told.indices) == [0, 1]
+        assert told.explanation.refused is not None
+        assert told.explanation.refused.why is Why.BEHIND
+        assert job_of(told.explanation.refused.task) == trial.number("giant")
+
+
+def test_tasks_are_told_anew_when_another_task_goes_first() -> None:
+    jobs = [
+        job("runs", 4, cpu=4_000, seconds=10, precedence=3),
+        job("first", cpu=4_000, seconds=100, submit=1, precedence=2),
+        job("giant", cpu=5_000, submit=2, precedence=1),
+        job("small", submit=3),
+    ]
+    spec = scenario("kube", jobs, replicas=1, settings={"retry": 0}, cell=cell(4))
+    trial = ConformanceRun(Kube, structs.replace(spec, horizon=60 * SECOND))
+    ahead = [
+        job_of(told.explanation.refused.task)
+        for told in trial.of(ExplainedRecord, "small")
+        if told.explanation.refused is not None
+    ]
+    assert ahead == [trial.number("first"), trial.number("giant")]
+
+
+def test_tasks_whose_turn_comes_are_not_told_that_others_go_first() -> None:
+    jobs = [job("giant", cpu=5_000, precedence=2), job("small", 2, submit=1)]
+    trial = run(jobs, machines=2, horizon=120 * SECOND)
+    assert not trial.of(ExplainedRecord, "small")
 
 
 @pytest.mark.parametrize(

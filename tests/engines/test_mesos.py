@@ -264,6 +264,21 @@ def test_a_job_is_told_which_machines_its_framework_declined_or_does_not_want() 
     assert told.remedy == "wait: declined machines are offered again after 30 s"
 
 
+@pytest.mark.parametrize("refuse", [0, 5 * SECOND])
+def test_jobs_behind_one_that_is_tried_first_again_are_told_which(refuse: int) -> None:
+    jobs = [job("giant", 1, cpu=9_000), *(job(f"small{i}", 2, submit=1 + i) for i in range(2))]
+    settings = {"refuse": refuse, "retry": "first"}
+    result = trial(jobs, settings=settings, horizon=20 * SECOND)
+    assert not placed_at(result)
+    for name in ("small0", "small1"):
+        (told,) = (
+            told.refused
+            for told in waits(result, name)
+            if told.refused is not None and told.refused.why is Why.BEHIND
+        )
+        assert told.task == 0
+
+
 def test_a_job_is_told_if_no_machine_passes_the_filters_of_its_framework() -> None:
     settings = {"frameworks": {"batch": {"only": {"disk": "tape"}}}}
     result = trial([job("a", 1)], settings=settings, cell=disks("hdd"), horizon=20 * SECOND)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,14 @@ from argosy.engines.hawk import Hawk
 from argosy.engines.shared.long_short import HybridScheduler
 from argosy.engines.sparrow import Sparrow
 from argosy.host.scheduler import make_settings
-from argosy.model.effects import AskQueues, Enqueue, Probe
-from argosy.model.events import JobSubmitted, MachineLost, QueuesReported, TasksLost
+from argosy.model.effects import AskQueues, Effect, Enqueue, Explain, Probe
+from argosy.model.events import (
+    JobSubmitted,
+    MachineJoined,
+    MachineLost,
+    QueuesReported,
+    TasksLost,
+)
 from argosy.model.explanations import Why
 from argosy.model.machines import Machine
 from argosy.model.random import Random
@@ -109,6 +116,18 @@ def test_the_state_that_eagle_is_told_includes_the_long_tasks_just_placed() -> N
         assert long.isdisjoint(short.machines.tolist())
 
 
+def test_eagle_keeps_what_it_was_told_when_a_machine_joins() -> None:
+    eagle, cell = an_engine(Eagle, long_share=1.0, stale_state=True), a_cell(4)
+    long = set(placed(eagle, cell, job("long", 3, seconds=600)).machines.tolist())
+    machine = Machine("new", Resources(4_000, 16 * GIB))
+    cell.commit(Transaction(OPERATOR, machines=(AddMachine(machine),)))
+    assert eagle.handle(MachineJoined(4), cell, 0) == []
+    lengths = [int(machine in long) for machine in range(5)]
+    for number in range(1, 11):
+        short = placed(eagle, cell, job(f"s{number}", 2, seconds=1), number, lengths=lengths)
+        assert set(short.machines.tolist()) == set(range(5)) - long
+
+
 def test_where_all_machines_have_long_tasks_eagle_probes_those_for_short_jobs() -> None:
     eagle = an_engine(Eagle, long_share=0.8)
     probed = placed(eagle, a_cell(10), job("a", 5, seconds=1), lengths=[1] * 10).machines
@@ -133,20 +152,107 @@ def test_a_job_as_long_as_the_cut_off_is_still_short(engine: Prober) -> None:
         assert isinstance(effect, kind)
 
 
+def turned_away(submission: SimulatedJob, number: int) -> TasksLost:
+    """All tasks of the job come back from a full queue."""
+    tasks = first_tasks(number, submission.tasks)
+    machines = np.full(submission.tasks, 3, np.int32)
+    return TasksLost(submission.job, number, tasks, machines, Why.QUEUE_FULL)
+
+
+def asks(effects: Sequence[Effect]) -> list[AskQueues]:
+    return [effect for effect in effects if isinstance(effect, AskQueues)]
+
+
 @pytest.mark.parametrize("engine", [Hawk, Eagle])
 def test_short_tasks_from_full_queues_do_not_wait_in_line_behind_long_ones(engine: Prober) -> None:
     """Each kind asks for room where it may go: long tasks only in their partition."""
     made, cell = an_engine(engine, long_share=0.5), a_cell(4)
     asked = []
     for number, seconds in enumerate((100, 1)):
-        submission = job("a", 1, seconds=seconds)
-        back = TasksLost(
-            submission.job,
-            number,
-            first_tasks(number, 1),
-            np.array([3], np.int32),
-            Why.QUEUE_FULL,
-        )
-        asked += [x for x in made.handle(back, cell, 0) if isinstance(x, AskQueues)]
+        back = turned_away(job("a", 1, seconds=seconds), number)
+        asked += asks(made.handle(back, cell, 0))
     room = [None if each.until_room is None else each.until_room.tolist() for each in asked]
     assert room == [[2, 3], [0, 1, 2, 3]]
+
+
+def sent_to(engine: Prober, submission: SimulatedJob, **columns: list[int]) -> list[int]:
+    """Where tasks go that came back from a full queue, once machines report room."""
+    made, cell = an_engine(engine, **({} if engine is Sparrow else {"long_share": 0.5})), a_cell(4)
+    (asked,) = asks(made.handle(turned_away(submission, 0), cell, 0))
+    report = {"lengths": [0] * 4, "waits": [0] * 4, "room": [0] * 4, **columns}
+    told = (np.array(report[name], np.int64) for name in ("lengths", "waits", "room"))
+    sent, *again = made.handle(QueuesReported(asked.token, *told), cell, 0)
+    assert isinstance(sent, Enqueue if submission.job.groups[0].estimate > CUTOFF else Probe)
+    assert sent.tasks is not None
+    assert sent.tasks.tolist() == first_tasks(0, len(sent.machines)).tolist()
+    # Tasks that are left ask again.
+    assert len(asks(again)) == (len(sent.machines) < submission.tasks)
+    machines: list[int] = sent.machines.tolist()
+    return machines
+
+
+@EVERY_PROBER
+def test_tasks_from_full_queues_go_where_there_is_room(engine: Prober) -> None:
+    assert sorted(sent_to(engine, job("a", 4, seconds=1), room=[0, 1, 0, 2])) == [1, 3, 3]
+
+
+@EVERY_PROBER
+def test_only_eagle_sends_short_tasks_from_full_queues_to_machines_without_long_ones(
+    engine: Prober,
+) -> None:
+    short, lengths = job("a", 8, seconds=1), [3, 1, 0, 0]
+    chosen = sent_to(engine, short, lengths=lengths, room=[2, 2, 2, 2])
+    assert sorted(chosen) == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert (sorted(chosen[:4]) == [2, 2, 3, 3]) == (engine is Eagle)
+    # Without long tasks, the first places of all queues come before the second ones.
+    chosen = sent_to(engine, short, room=[2, 2, 2, 2])
+    assert sorted(chosen[:4]) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("engine", [Hawk, Eagle])
+def test_long_tasks_from_full_queues_go_to_the_least_work_of_their_partition(
+    engine: Prober,
+) -> None:
+    waits, room = [0, 0, 50 * SECOND, 200 * SECOND], [9, 9, 9, 9]
+    # The first machine for long tasks has 50 s of work, then 150 s, then 250 s.
+    assert sent_to(engine, job("a", 3, seconds=100), waits=waits, room=room) == [2, 2, 3]
+
+
+@pytest.mark.parametrize("engine", [Hawk, Eagle])
+def test_long_tasks_that_fit_only_outside_their_partition_go_there(engine: Prober) -> None:
+    cell = a_cell(4, m0={"disk": "ssd"}, m1={"disk": "ssd"})
+    long = job("long", 4, seconds=100, requires={"disk": "ssd"})
+    enqueued = placed(an_engine(engine, long_share=0.5), cell, long)
+    assert isinstance(enqueued, Enqueue)
+    assert sorted(enqueued.machines.tolist()) == [0, 0, 1, 1]
+
+
+@EVERY_PROBER
+def test_tasks_from_a_full_queue_whose_only_machine_has_gone_are_explained(engine: Prober) -> None:
+    made, cell = an_engine(engine), a_cell(2, m1={"disk": "ssd"})
+    cell.commit(Transaction(OPERATOR, machines=(RemoveMachine(1),)))
+    made.handle(MachineLost(1), cell, 0)
+    picky = job("a", 2, seconds=1, requires={"disk": "ssd"})
+    (effect,) = made.handle(turned_away(picky, 0), cell, 0)
+    if isinstance(effect, AskQueues):
+        (effect,) = made.handle(QueuesReported(effect.token, *np.zeros((3, 2), np.int64)), cell, 0)
+    assert isinstance(effect, Explain)
+    assert effect.tasks.tolist() == first_tasks(0, 2).tolist()
+    assert effect.explanation.feasible == 0
+
+
+@pytest.mark.parametrize("engine", [Hawk, Eagle])
+def test_a_machine_that_joined_while_a_report_was_on_its_way_counts_as_idle(
+    engine: Prober,
+) -> None:
+    made, cell, long = an_engine(engine, long_share=1.0), a_cell(2), job("a", 2, seconds=100)
+    (asked,) = made.handle(JobSubmitted(long.job, 0, first_tasks(0, 2)), cell, 0)
+    assert isinstance(asked, AskQueues)
+    machine = Machine("new", Resources(4_000, 16 * GIB))
+    cell.commit(Transaction(OPERATOR, machines=(AddMachine(machine),)))
+    made.handle(MachineJoined(2), cell, 0)
+    lengths, waits, room = np.array([[1, 1], [500 * SECOND, 150 * SECOND], [9, 9]], np.int64)
+    (sent,) = made.handle(QueuesReported(asked.token, lengths, waits, room), cell, 0)
+    assert isinstance(sent, Enqueue)
+    # Its wait is 0 s and then 100 s, which is still less than the others'.
+    assert sent.machines.tolist() == [2, 2]

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from argosy.engines.api import Context, Deliberates, DeliberatesInPlace, Engine, wait_view_for
+from argosy.engines.families.lra.plans import BatchQuestion
 from argosy.engines.mesos import Mesos
 from argosy.engines.registry import ENGINES
-from argosy.engines.shared.withdrawal import added
+from argosy.engines.shared.withdrawal import added, claims_left, failed
 from argosy.host.runtime import build_cell
 from argosy.host.scheduler import make_settings
 from argosy.host.setup import HostSetup
@@ -49,6 +50,7 @@ from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.tasks import task_numbers
 from argosy.model.transactions import OPERATOR, AddMachine, Claims, TaskArray, Transaction
+from argosy.model.truth import group_with_truth, simulated_job
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 
 #: What distinguishes the ways in which tasks wait: in queues, for an answer, for room, in a batch.
@@ -206,6 +208,38 @@ def test_a_change_submits_the_tasks_it_adds_and_nothing_if_it_adds_none() -> Non
     assert added(JobChanged(made, 0, numbers(0), numbers(0, 1))) is None
 
 
+def test_claims_of_tasks_that_are_still_wanted_stay_as_they_are() -> None:
+    made, tasks = job("a", 3).job, numbers(0, 0, 1, 2)
+    columns = np.array([7, 8, 9], np.int32)
+    claims = Claims(tasks, columns, columns + 10, columns + 20, np.array([1, 2, 3], np.int64))
+    kept = claims_left(claims, JobChanged(made, 0, numbers(0), numbers(0, 1)))
+    assert kept is not None
+    assert kept.tasks.tolist() == numbers(0, 0, 2).tolist()
+    assert (kept.machines.tolist(), kept.shapes.tolist()) == ([7, 9], [17, 19])
+    assert kept.versions.tolist() == [27, 29]
+    assert kept.gangs is not None
+    assert kept.gangs.tolist() == [1, 3]
+    assert claims_left(claims, JobChanged(made, 0, numbers(0, 3), numbers(0))) is claims
+    assert claims_left(claims, cancelled(made, 0)) is None
+    assert claims_left(None, cancelled(made, 0)) is None
+
+
+def test_a_failed_task_that_is_not_tried_again_has_finished_with_its_groups_estimate() -> None:
+    groups = [
+        group_with_truth(1, Resources(cpu, GIB), (SECOND,), estimate=estimate)
+        for cpu, estimate in ((500, 3 * SECOND), (900, None))
+    ]
+    made = simulated_job("a", *groups, precedence=4).job
+    tasks, where = numbers(0, 0, 1), np.array([5, 6], np.int32)
+    view = Driver(Mesos).view
+    event = TaskFailed(made, 0, tasks, where, np.ones(2, np.int64), 1, "no such file", again=False)
+    ended = failed(event, view)
+    assert isinstance(ended, TaskFinished)
+    assert (ended.tasks.tolist(), ended.machines.tolist()) == (tasks.tolist(), [5, 6])
+    assert ended.estimates.tolist() == [group.estimate or 0 for group in made.groups]
+    assert ended.shapes.tolist() == [view.shape(g.request, (), 4) for g in made.groups]
+
+
 def resized(made: Job, count: int) -> Job:
     group = msgspec.structs.replace(made.groups[0], count=count)
     return msgspec.structs.replace(made, groups=(group,))
@@ -353,6 +387,50 @@ def test_a_task_that_failed_is_placed_again_if_it_may_be(
     driver.run()
     assert driver.asked == {(0, 0): 1, (0, 1): 1 + again}
     driver.still_works()
+
+
+@pytest.mark.parametrize("name", ["medea", "jkube", "yarn"])
+def test_an_interval_wakes_its_scheduler_once_and_only_for_applications_that_still_wait(
+    name: str,
+) -> None:
+    driver, made = Driver(ENGINES[name]), of("service")
+
+    def handled(event: Event, now: int = 0) -> list[Effect]:
+        return list(driver.engine.handle(event, driver.view, now))
+
+    (wake,) = handled(submitted(made, 0))
+    assert isinstance(wake, WakeMe)
+    assert wake.at == 10 * SECOND
+    assert handled(submitted(made, 1), 9 * SECOND) == []
+    assert handled(cancelled(made, 0)) == []
+    first, *others = handled(TimerFired(wake.name), wake.at)
+    assert isinstance(first, Deliberate | Think)
+    assert (first.job, others) == (1, [])
+    # One application of four containers.
+    assert first.duration == 100_000 + 4 * 5_000
+    driver = Driver(ENGINES[name])
+    (wake,) = handled(submitted(made, 0))
+    assert isinstance(wake, WakeMe)
+    assert handled(cancelled(made, 0)) == []
+    assert handled(TimerFired(wake.name), wake.at) == []
+
+
+def test_containers_that_are_wanted_by_now_may_move() -> None:
+    driver, made = Driver(ENGINES["medea"], migrate=3), of("service", 2)
+    driver.tell(submitted(made, 0))
+    driver.run(30)
+    driver.tell(JobChanged(resized(made, 5), 0, numbers(0, 2, 3, 4), numbers(0)))
+    driver.run(30)
+    assert driver.tasks(0) == [0, 1, 2, 3, 4]
+    driver.tell(JobChanged(resized(made, 4), 0, numbers(0), numbers(0, 4)))
+    (wake,) = driver.engine.handle(submitted(made, 1), driver.view, driver.now)
+    assert isinstance(wake, WakeMe)
+    (asked,) = driver.engine.handle(TimerFired(wake.name), driver.view, wake.at)
+    assert isinstance(asked, Deliberate)
+    assert isinstance(asked.question, BatchQuestion)
+    begin, *_, last = numbers(0, *range(5)).tolist()
+    running = [group for group in asked.question.movable if group.begin == begin]
+    assert [(group.begin, group.end) for group in running] == [(begin, last)]
 
 
 @EVERY_ENGINE

@@ -204,3 +204,52 @@ def test_tasks_of_a_lost_machine_are_stopped() -> None:
     stopped = {task: why for task, _, why in bench.machines.stopped}
     assert stopped == {0: Why.MACHINE_GONE, 1: Why.MACHINE_GONE}
     bench.replay()
+
+
+def test_a_task_that_fails_after_its_scheduler_was_given_up_goes_to_a_peer() -> None:
+    bench = Bench("omega", replicas=2)
+    bench.host.submit(web(1, retries=1))
+    bench.go(1)
+    owner, peer = bench.host.schedulers
+    if bench.host.board.owner(0) != owner.index:
+        owner, peer = peer, owner
+    bench.host.crash(owner)
+    bench.go(100)
+    # It ran on, and is not pending: nobody has taken it over.
+    assert (owner.is_given_up, bench.host.board.owner(0)) == (True, owner.index)
+    assert bench.host.fail_task(0, bench.machines.running.pop(0)[1], 1, "no luck")
+    bench.go(110)
+    assert bench.host.board.owner(0) == peer.index
+    assert list(bench.machines.running) == [0]
+    assert (owner.jobs, peer.jobs) == (1, 1)
+    bench.replay()
+
+
+def test_a_task_that_fails_for_good_is_not_taken_over() -> None:
+    bench = Bench("omega", replicas=2)
+    bench.host.submit(web(1))
+    bench.go(1)
+    owner = bench.host.schedulers[bench.host.board.owner(0)]
+    bench.host.crash(owner)
+    bench.go(100)
+    assert bench.host.fail_task(0, bench.machines.running.pop(0)[1], 1, "no luck")
+    bench.go(110)
+    assert bench.host.board.owner(0) == owner.index
+    assert bench.host.board.state(0) is TaskState.FAILED
+    bench.replay()
+
+
+def test_a_wait_for_the_next_try_doubles_up_to_five_minutes_or_its_own_length() -> None:
+    for backoff, waits in ((100, (100, 200, 300, 300)), (400, (400, 400))):
+        bench = Bench(at_once)
+        made = job("web", 1, cpu=500, seconds=None, retries=9, backoff=backoff * SECOND).job
+        bench.host.submit(made)
+        now = 1
+        bench.go(now)
+        for wait in waits:
+            assert bench.host.fail_task(0, bench.machines.running.pop(0)[1], 1, "no luck")
+            bench.go(now + wait - 0.001)
+            assert bench.machines.running == {}
+            now += wait
+            bench.go(now)
+            assert list(bench.machines.running) == [0]

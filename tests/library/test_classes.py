@@ -15,6 +15,7 @@ import argosy
 from argosy import engine
 from argosy.engines.omega import Omega
 from argosy.engines.registry import find_engine
+from argosy.experiments.execute import execute
 from argosy.testing.builders import job, scenario
 
 QUICKSTART = Path(__file__).parents[2] / "scenarios" / "quickstart.toml"
@@ -85,6 +86,18 @@ class TestReplay:
         with pytest.raises(argosy.EngineNotFound, match="no module 'long_gone'"):
             argosy.replay(tmp_path / "run")
         assert argosy.replay(tmp_path / "run", classes=[Idle]).lines > 5
+
+    def test_a_class_stands_for_an_installed_engine_of_its_name(self, tmp_path: Path) -> None:
+        spec = scenario("idle", JOBS)
+        execute(spec, tmp_path / "run", command=["run"], also={"idle": Idle})
+        with pytest.raises(argosy.UnknownEngine):
+            argosy.replay(tmp_path / "run")
+        assert argosy.replay(tmp_path / "run", classes=[Idle]).lines > 5
+
+    def test_a_class_does_not_stand_for_a_built_in_engine_of_its_name(self) -> None:
+        result = argosy.run(scenario("omega", JOBS))
+        with pytest.raises(argosy.ArgosyError, match="an engine of the run: omega"):
+            argosy.replay(result, classes=[IdleOmega])
 
     def test_a_class_that_is_not_in_the_run_is_refused(self) -> None:
         result = argosy.run(scenario("omega", JOBS))

@@ -10,12 +10,22 @@ import pytest
 
 from argosy.engines.registry import ENGINES
 from argosy.host.journal import Journal
+from argosy.host.records import RefusedRecord, SubmittedRecord
+from argosy.host.setup import HostSetup
 from argosy.measures.from_journal import NOT_TOLD, sample_times, summarise_state
 from argosy.measures.measure import summarise
+from argosy.model.explanations import Why
 from argosy.model.resources import Resources
-from argosy.model.scenario import MachineCrash, MachineDrain, MachineResize, Scenario
+from argosy.model.scenario import (
+    MachineCrash,
+    MachineDrain,
+    MachineResize,
+    Scenario,
+    SchedulerCrash,
+)
 from argosy.records.journal_file import JournalFile
 from argosy.records.state import RunState
+from argosy.records.steps import JournalSteps
 from argosy.records.summary import Summary
 from argosy.testing import conformance
 from argosy.testing.builders import GIB, SECOND, job, scenario, shared_job
@@ -29,10 +39,13 @@ ALIKE = (
 PROBING = ("sparrow", "hawk", "eagle")
 
 
-def both(spec: Scenario) -> tuple[Summary, Summary]:
+def both(spec: Scenario, *cancelled: int) -> tuple[Summary, Summary]:
+    """The world's and the journal's summary; these jobs are cancelled after five seconds."""
     stream = io.BytesIO()
     journal = Journal(stream)
     world = SimulatedWorld(spec, ENGINES, journal)
+    for number in cancelled:
+        world.inject(5 * SECOND, lambda number=number: world.host.cancel(number))  # type: ignore[misc]
     world.run()
     journal.flush()
     counted = summarise_state(
@@ -61,9 +74,12 @@ def spec(engine: str, **fields: Any) -> Scenario:
     ["omega", "mapreduce", "mesos", "murmuration", "firmament", "sparrow", "eagle", "kube"],
 )
 def test_the_journal_says_what_the_world_says(engine: str) -> None:
-    world, counted = both(spec(engine))
+    world, counted = both(spec(engine), 1, 2, 3)
     for name in ALIKE:
         assert getattr(counted, name) == getattr(world, name), name
+    assert counted.counts.jobs_endless == 1
+    assert counted.counts.tasks_cancelled or counted.counts.tasks_finished
+    assert (counted.events, counted.network, counted.log_digest) == (0, {}, "")
     for ours, theirs in zip(counted.schedulers, world.schedulers, strict=True):
         assert (ours.name, ours.engine, ours.jobs) == (theirs.name, theirs.engine, theirs.jobs)
         assert (ours.conflicts, ours.refused) == (theirs.conflicts, theirs.refused)
@@ -93,9 +109,38 @@ def test_transactions_are_counted_by_instants() -> None:
     assert counted.schedulers[0].busyness == pytest.approx(world.schedulers[0].busyness, rel=0.01)
 
 
+@pytest.mark.parametrize("faults", [(), (SchedulerCrash(at=20 * SECOND, scheduler="s", down=1),)])
+def test_a_decision_cut_short_counts_up_to_then(faults: tuple[SchedulerCrash, ...]) -> None:
+    slow = {"t_lra": 60 * SECOND}
+    jobs = [job(name, kind="service") for name in "abc"]
+    made = scenario("jkube", jobs, replicas=1, settings=slow, faults=faults, horizon=45 * SECOND)
+    world, counted = both(made)
+    assert world.schedulers[0].busyness <= 1
+    assert counted.schedulers[0].busyness == pytest.approx(world.schedulers[0].busyness, rel=0.01)
+
+
 @pytest.mark.parametrize("minutes", [0, 1, 7, 60, 60 * 24])
 def test_samples_are_even_and_few(minutes: int) -> None:
     times = sample_times(minutes * 60 * SECOND).tolist()
     assert times[0] == 0
     assert len(times) < 400
     assert len({after - before for before, after in pairwise(times)}) <= 1
+
+
+def test_what_was_cancelled_is_counted_by_both() -> None:
+    jobs = [job("web", 3, seconds=None), job("giant", 2, cpu=64_000), job("a", 1, seconds=2)]
+    world, counted = both(scenario("omega", jobs, horizon=9 * SECOND), 0, 1, 2)
+    assert world.counts == counted.counts
+    assert (counted.counts.tasks_cancelled, counted.counts.tasks_finished) == (5, 1)
+
+
+def test_conflicts_before_any_success_are_all_there_is() -> None:
+    steps = JournalSteps(HostSetup.of(scenario("omega", [])))
+    steps.read(SubmittedRecord(0, 0, job("a", 2).job, "s-0"))
+    no_room = int(Why.NO_ROOM)
+    steps.read(RefusedRecord(5, "a", [0, 1], [0, 1], "s-0", [no_room] * 2, [0] * 2, [1] * 2))
+    steps.read(RefusedRecord(6, "a", [0], [0], "s-0", [int(Why.JOB_LIMIT)], [0], [1]))
+    counted = summarise_state(RunState(steps, 10))
+    assert counted.conflict_fraction == 1
+    assert counted.schedulers[0].transactions == 2
+    assert counted.schedulers[0].refused == {"no_room": 2, "job_limit": 1}

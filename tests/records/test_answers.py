@@ -109,10 +109,15 @@ class TestProbes:
         assert any("waits: " in line.text for each in told for line in each.story())
         assert all(each.why().placed_on for each in told)
 
-    def test_a_journal_of_decisions_knows_where_probes_led(self, tmp_path: Path) -> None:
-        spec = scenario("sparrow", [job("a", 3, cpu=500)], output=Output(log="decisions"))
-        whole = scenario("sparrow", [job("a", 3, cpu=500)])
-        assert argosy.run(spec).why("a/1") == argosy.run(whole).why("a/1")
+    @pytest.mark.parametrize("engine", ["sparrow", "murmuration", "omega"])
+    def test_a_journal_of_decisions_knows_what_the_whole_one_does(self, engine: str) -> None:
+        jobs = [job("a", 3, cpu=500), job("b", 40, cpu=4_000, seconds=30)]
+        horizon = 100 * SECOND
+        lean = argosy.run(scenario(engine, jobs, output=Output(log="decisions"), horizon=horizon))
+        whole = argosy.run(scenario(engine, jobs, horizon=horizon))
+        for task in ("a/1", "b/0", "b/20", "b/39"):
+            assert lean.why(task) == whole.why(task)
+            assert lean.story(task) == whole.story(task)
 
 
 def test_a_stolen_task_names_the_machine_that_took_it(tmp_path: Path) -> None:
@@ -163,3 +168,11 @@ class TestWords:
         why = argosy.run(scenario("omega", [job("a", 1)]), Idle).why("a/0")  # type: ignore[arg-type]
         assert why.sentence == "a/0 has no machine: its scheduler gave no reason."
         assert why.remedy == "another engine"
+
+
+def test_a_task_that_waits_its_turn_is_said_to_wait_behind_another(tmp_path: Path) -> None:
+    jobs = [job("giant", cpu=64_000, precedence=1), job("small", submit=1)]
+    spec = scenario("kube", jobs, replicas=1, settings={"retry": 0}, horizon=10 * SECOND)
+    why = answers(tmp_path, spec)("small/0").why()
+    assert why.sentence == "small/0 has no machine: giant/0 goes first, and has no machine yet."
+    assert why.remedy == "room for the tasks of higher precedence, or a longer retry"

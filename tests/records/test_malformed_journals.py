@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +12,14 @@ import pytest
 
 from argosy import cli
 from argosy.experiments.execute import execute
+from argosy.host.journal import Journal
+from argosy.host.records import AttemptRecord, SubmittedRecord
+from argosy.host.setup import HostSetup
+from argosy.model.errors import RunDirectoryError
 from argosy.model.scenario import MachineDrain, SchedulerCrash
 from argosy.records import directory
+from argosy.records.journal_file import JournalFile
+from argosy.records.steps import read_steps
 from argosy.testing.builders import SECOND, job, scenario
 
 SPEC = scenario(
@@ -67,6 +74,8 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str
     ("what", "changes", "says"),
     [
         ("enqueued", {"machines": [0, 1, 800]}, "machine 800; expected a number below 8"),
+        ("enqueued", {"machines": [0, 1, 8]}, "machine 8; expected a number below 8"),
+        ("enqueued", {"indices": [0, 1, 2**33]}, f"task index {2**33}; expected 0 to 2^32 - 1"),
         ("enqueued", {"machines": [-7, 1, 2]}, "machine -7; expected a number below 8"),
         ("enqueued", {"machines": [0, 1]}, "2 machines; expected 3, one per task"),
         ("enqueued", {"indices": [-1, 0, 1]}, "task index -1; expected 0 to 2^32 - 1"),
@@ -74,6 +83,9 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str
         ("enqueued", {"scheduler": "nobody"}, "scheduler 'nobody'; expected s-0, s-1"),
         ("submitted", {"number": 7}, "job number 7; expected 0"),
         ("started", {"tasks": [2**40]}, f"task number {2**40}; expected a task of a job"),
+        ("started", {"tasks": [2 * 2**32]}, f"task number {2 * 2**32}; expected a task of a job"),
+        ("machine", {"change": {"type": "DrainMachine", "machine": 8}}, "machine 8; expected"),
+        ("machine", {"change": {"type": "DrainMachine", "machine": -1}}, "machine -1; expected"),
         ("ended", {"tasks": [-1]}, "task number -1; expected a task of a job"),
         ("ended", {"at": 2**60}, f"time {2**60}; expected "),
         ("machine", {"change": {"type": "DrainMachine", "machine": 90}}, "machine 90; expected"),
@@ -102,3 +114,15 @@ def test_answers_about_a_task_name_the_line_too(
     path, line = damaged("started", machines=[])
     told = complaint(capsys, command, "a/0", "--run", path)
     assert f"changed.jsonl:{line}: 0 machines; expected " in told
+
+
+@pytest.mark.parametrize("time", [-1, 2**53 + 1])
+def test_a_decision_at_an_impossible_time_is_named(tmp_path: Path, time: int) -> None:
+    stream = io.BytesIO()
+    journal = Journal(stream)
+    journal.begin(HostSetup.of(SPEC))
+    journal.write(SubmittedRecord(0, 0, job("a").job, "s-0"))
+    journal.write(AttemptRecord(time, "a", "s-0", 1))
+    journal.flush()
+    with pytest.raises(RunDirectoryError, match=f"journal:3: time {time}; expected 0 to "):
+        read_steps(JournalFile(stream.getvalue()))

@@ -12,9 +12,13 @@ from argosy.experiments.execute import execute
 from argosy.host.journal import Journal
 from argosy.host.records import (
     CancelledRecord,
+    CrashedRecord,
+    EndedRecord,
     FailedRecord,
     MachineRecord,
+    PhaseEndedRecord,
     PlacedRecord,
+    RestartedRecord,
     SubmittedRecord,
 )
 from argosy.host.setup import HostSetup
@@ -29,8 +33,14 @@ from argosy.model.scenario import (
     Scenario,
     SchedulerCrash,
 )
-from argosy.model.transactions import AddMachine
-from argosy.model.truth import group_with_truth, simulated_job
+from argosy.model.transactions import (
+    AddMachine,
+    DrainMachine,
+    RelabelMachine,
+    RemoveMachine,
+    ReviveMachine,
+)
+from argosy.model.truth import GroupTruth, group_with_truth, simulated_job
 from argosy.records.journal_file import JournalFile
 from argosy.records.observed import PATIENCE, observed_scenario
 from argosy.records.state import RunState
@@ -138,4 +148,91 @@ def test_what_a_scenario_cannot_say_is_told() -> None:
         "1 machine joined later: engines know of it from the beginning",
         "2 tasks were cancelled: here they run",
         "1 try of a task failed: here each task runs once",
+    )
+
+
+def read(*facts: Any, until: int) -> RunState:
+    steps = JournalSteps(HostSetup.of(scenario("omega", [])))
+    for fact in facts:
+        steps.read(fact)
+    return RunState(steps, until)
+
+
+def test_a_task_that_never_ended_runs_for_its_estimate_or_longer_if_it_had() -> None:
+    room = Resources(1, 1)
+    made = simulated_job("a", group_with_truth(4, room, (9,)), group_with_truth(1, room, (3,)))
+    placed = PlacedRecord(10, "a", [0, 1, 2, 4], [0, 0, 0, 0], "s-0")
+    state = read(
+        SubmittedRecord(5, 0, made.job, "s-0"),
+        placed,
+        EndedRecord(12, [0]),
+        until=30,
+    )
+    (found,) = observed_scenario(state).jobs
+    # The first was observed, two have run for 20, and one has not begun; the other group's has.
+    assert found.truth == (GroupTruth((2, 20, 20, 9)), GroupTruth((20,)))
+    assert found.submit == 5
+    # With an estimate beyond what was observed, the estimate counts.
+    assert observed_scenario(RunState(state.steps, 11)).jobs[0].truth[0].durations == (2, 9, 9, 9)
+
+
+def test_phases_that_did_not_end_take_what_the_estimate_implies() -> None:
+    shared = shared_job("a", 2, (6, 4), (1.0, 2.0))
+    submitted = SubmittedRecord(0, 0, shared.job, "s-0")
+    ended = PhaseEndedRecord(7 * SECOND, 0, 0, 1_500_000)
+    state = read(submitted, ended, until=8 * SECOND)
+    guess = (3 + 4) * SECOND * 2 // 10
+    assert observed_scenario(state).jobs[0].truth == (GroupTruth(phases=(1_500_000, guess)),)
+    assert observed_scenario(state).left_out == (
+        "2 tasks had not ended: their estimates are taken for their running times",
+    )
+    assert observed_scenario(state).horizon == 8 * SECOND
+    over = read(submitted, ended, PhaseEndedRecord(8 * SECOND, 0, 1, 5), until=9 * SECOND)
+    assert observed_scenario(over).jobs[0].truth == (GroupTruth(phases=(1_500_000, 5)),)
+    assert observed_scenario(over).left_out == ()
+    assert observed_scenario(over).horizon == PATIENCE * 9 * SECOND
+
+
+def test_one_is_told_in_the_singular_and_more_in_the_plural() -> None:
+    def said(*facts: Any) -> tuple[str, ...]:
+        return observed_scenario(read(*facts, until=9)).left_out
+
+    submitted = SubmittedRecord(0, 0, job("a", 1, seconds=None).job, "s-0")
+    relabel = MachineRecord(3, RelabelMachine(0, {"arch": "arm"}))
+    new = [MachineRecord(3, AddMachine(Machine(f"n{n}", Resources(1, 1)))) for n in range(2)]
+    failed = [FailedRecord(4, 0, n, 1, "") for n in range(2)]
+    assert said(submitted) == ()
+    assert said(relabel) == ("1 machine was relabelled: here it keeps its labels",)
+    assert said(relabel, relabel) == (
+        "2 times a machine was relabelled: here all keep their labels",
+    )
+    assert said(*new) == ("2 machines joined later: engines know of them from the beginning",)
+    assert said(submitted, CancelledRecord(5, 0, [0])) == ("1 task was cancelled: here it runs",)
+    assert said(submitted, *failed) == ("2 tries of tasks failed: here each task runs once",)
+    assert said(SubmittedRecord(0, 0, job("a", 1).job, "s-0")) == (
+        "1 task had not ended: its estimate is taken for its running time",
+    )
+
+
+def test_what_comes_back_comes_back_when_it_did_and_nothing_else_does() -> None:
+    changes = [
+        (1, RemoveMachine(0)),
+        (2, RemoveMachine(1)),
+        (3, ReviveMachine(1)),
+        (4, DrainMachine(2)),
+        (5, DrainMachine(3)),
+        (6, DrainMachine(3, False)),
+        (7, RemoveMachine(1)),
+        (9, ReviveMachine(1)),
+    ]
+    facts: list[Any] = [MachineRecord(at, change) for at, change in changes]
+    facts += [CrashedRecord(10, "s-0"), CrashedRecord(11, "s-1"), RestartedRecord(13, "s-1")]
+    assert observed_scenario(read(*facts, until=20)).faults == (
+        MachineCrash(at=1, machine="m0"),
+        MachineCrash(at=2, machine="m1", down=1),
+        MachineDrain(at=4, machine="m2"),
+        MachineDrain(at=5, machine="m3", lasts=1),
+        MachineCrash(at=7, machine="m1", down=2),
+        SchedulerCrash(at=10, scheduler="s-0"),
+        SchedulerCrash(at=11, scheduler="s-1", down=2),
     )

@@ -136,6 +136,7 @@ def test_the_fold_agrees_where_machines_act_and_users_change_their_minds(engine:
 
     world.inject(4 * SECOND, lambda: scale(large))
     world.inject(6 * SECOND, lambda: scale(less))
+    world.inject(30 * SECOND, lambda: scale(large))
     world.inject(SECOND, lambda: world.host.cancel(5))
     world.inject(3 * SECOND, lambda: world.host.cancel(len(world.host.jobs) - 1))
     world.run()

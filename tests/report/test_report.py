@@ -142,6 +142,30 @@ class TestTables:
         assert lines[-1] == "2 s  x"
         assert table.wrapped() == table.lines()
 
+    @pytest.mark.parametrize(
+        ("unit", "value", "text"),
+        [
+            (Unit.SHARE, 0.0, "0 %"),
+            (Unit.SHARE, 0.00123, "0.12 %"),
+            (Unit.SHARE, 0.00999, "1 %"),
+            (Unit.SHARE, 0.01234, "1.23 %"),
+            (Unit.SHARE, 0.5, "50 %"),
+            (Unit.SHARE, 0.9994, "99.9 %"),
+            (Unit.SHARE, 0.9996, "100 %"),
+            (Unit.SHARE, 1.2345, "123 %"),
+            (Unit.SHARE, 12.345, "1234 %"),
+            (Unit.NUMBER, 0.12345, "0.123"),
+            (Unit.NUMBER, 999.4, "999"),
+            (Unit.NUMBER, -1_234.5, "-1,234"),
+            (Unit.COUNT, 12_345, "12,345"),
+            (Unit.TIME, None, ""),
+        ],
+    )
+    def test_values_are_written_as_people_read_them(
+        self, unit: Unit, value: float | None, text: str
+    ) -> None:
+        assert Column("x", "x", unit).text(value) == text
+
     def test_every_glyph_has_an_ascii_counterpart(self) -> None:
         drawn = "µ±…" + plots.SHADES + plots.MARKS + "├─┤"
         assert "?" not in plain(drawn)

@@ -106,6 +106,12 @@ MISTAKES = {
         "clusters[1].name",
         "letters, digits",
     ),
+    "a cluster's name with a space": (
+        ('name = "south"', 'name = "the south"'),
+        'name = "the south"',
+        "clusters[1].name",
+        "letters, digits and _ . : -, beginning with a letter, digit or _",
+    ),
     "a place that no pair could name": (
         ('place = "oslo"', 'place = "os<>lo"'),
         'place = "os<>lo"',
@@ -184,6 +190,18 @@ def test_a_mistake_about_clusters_is_found_where_it_is(refused, mistake):
     assert said in str(error)
     assert error.field == field
     assert error.line == line(text, where)
+
+
+def test_all_clusters_together_hold_no_more_machines_than_a_cell(read, refused, monkeypatch):
+    monkeypatch.setattr("argosy.scenarios.cluster_tables.MOST_MACHINES", 4)
+    assert len(read(FEDERATION).cell.machines) == 4
+    monkeypatch.setattr("argosy.scenarios.cluster_tables.MOST_MACHINES", 3)
+    error = refused(FEDERATION)
+    assert "4 machines in all; expected at most 3" in str(error)
+    assert (error.field, error.line) == (
+        "clusters[1].machines",
+        line(FEDERATION, 'name = "south"') + 1,
+    )
 
 
 def test_no_scheduler_has_the_name_of_an_agent(refused):

@@ -4,13 +4,21 @@ import pytest
 from small_scenario import SMALL, line
 
 from argosy.model.errors import ModelError, ScenarioError, TraceError, UnknownName
+from argosy.model.machine_model import MachineModel, Steal
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     ConstantLatency,
+    FleetEntry,
     GroupSpec,
+    MachineDrain,
+    Network,
+    Output,
     PairLatency,
     Partition,
+    Scaled,
     SchedulerLimits,
+    Takes,
+    UniformLatency,
 )
 from argosy.scenarios.loader import load
 
@@ -94,6 +102,102 @@ isolated = ["s-1"]
         default=1000, delays={"s-0>s-1": 5000, "s-1>cell": 2000}
     )
     assert scenario.faults == (Partition(at=1_000_000, lasts=2_000_000, isolated=("s-1",)),)
+
+
+def test_a_scenario_that_says_everything_keeps_everything(read):
+    text = (
+        'failover = "7s"\nseed = 3\naudit = true\n'
+        + SMALL
+        + """
+replicas = 2
+takes = { kinds = ["batch"] }
+decision_time = { model = "scaled", factor = 2 }
+limits = { jobs = 3 }
+settings = { tries = 4 }
+[network]
+loss = 0.1
+duplication = 0.2
+reordering = 0.3
+extra_delay = "4ms"
+latency = { model = "uniform", low = "1ms", high = "1ms" }
+[machines]
+queue = "shortest-first"
+slack = 2
+limit = 9
+start_delay = "1ms"
+long_above = "5s"
+heartbeat = "2s"
+heartbeat_counts_sent = true
+steal = { attempts = 3, most = 2, after = 0.5 }
+[output]
+log = "decisions"
+tasks = false
+[[faults]]
+kind = "machine-drain"
+at = "1s"
+machine = "m-1"
+lasts = "2s"
+"""
+    )
+    scenario = read(text, published=True)
+    says = {"cell", "jobs", "fleet", "left_out", "federation"}
+    told = {
+        name: getattr(scenario, name) for name in scenario.__struct_fields__ if name not in says
+    }
+    assert told == {
+        "name": "small",
+        "seed": 3,
+        "network": Network(
+            loss=0.1,
+            duplication=0.2,
+            reordering=0.3,
+            extra_delay=4_000,
+            latency=UniformLatency(low=1_000, high=1_000),
+        ),
+        "machines": MachineModel(
+            queue="shortest-first",
+            slack=2,
+            limit=9,
+            start_delay=1_000,
+            long_above=5_000_000,
+            heartbeat=2_000_000,
+            heartbeat_counts_sent=True,
+            steal=Steal(attempts=3, most=2, after=0.5),
+        ),
+        "faults": (MachineDrain(at=1_000_000, machine="m-1", lasts=2_000_000),),
+        "horizon": 3_600_000_000,
+        "failover": 7_000_000,
+        "audit": True,
+        "output": Output(log="decisions", tasks=False),
+        "as_published": True,
+    }
+    assert scenario.fleet == (
+        FleetEntry(
+            name="s",
+            engine="patient",
+            settings={"tries": 4},
+            replicas=2,
+            takes=Takes(kinds=("batch",)),
+            decision_time=Scaled(factor=2),
+            limits=SchedulerLimits(jobs=3),
+        ),
+    )
+
+
+def test_a_utilisation_is_of_all_that_the_machines_have(read):
+    head, tail = SMALL.split("[[workload.jobs]]")
+    drawn = """\
+[workload.synthetic]
+span = "1h"
+utilisation = 0.5
+[workload.synthetic.kinds.batch]
+tasks = { shape = "constant", value = 1 }
+duration = { shape = "constant", value = "1min" }
+requests = [{ request = { cpu = 4000 } }]
+"""
+    jobs = read(head + drawn + tail[tail.index("[[fleet]]") :]).jobs
+    # Half of 32 cores for an hour is 960 core-minutes, at 4 a job.
+    assert len(jobs) == pytest.approx(240, rel=0.2)
 
 
 def test_a_trace_is_found_beside_the_scenario(read, tmp_path):

@@ -189,6 +189,18 @@ def test_the_program_is_never_worse_than_any_heuristic_however_few_machines_and_
             assert answer.gap >= 0
 
 
+def test_machines_are_chosen_for_kinds_of_many_containers() -> None:
+    capacity = np.full((40, 1), 12, np.int64)
+    kinds = [
+        ContainerKind(0, frozenset("a"), np.array([1], np.int64), 300),
+        ContainerKind(1, frozenset("b"), np.array([13], np.int64), 1),
+    ]
+    problem = problem_of(PlacementCluster(capacity, capacity), kinds, smallest=(1,))
+    answer = solve(problem, Random(1), limits=SolverLimits(machines=10), always=True)
+    assert answer.worth.placed == 1
+    assert answer.candidates
+
+
 def test_an_answer_comes_even_if_there_is_no_time() -> None:
     problem = crowded(seed=1)
     answer = solve(problem, Random(1), budget=WorkBudget(1))

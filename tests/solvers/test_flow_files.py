@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Callable
@@ -219,3 +220,44 @@ def test_mistakes_at_the_command_line_are_one_line(argosy: Call) -> None:
         assert out == ""
         (complaint,) = err.splitlines()
         assert text in complaint
+
+
+def test_a_problem_may_come_from_a_pipe(argosy: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(SMALL))
+    code, out, _ = argosy("flow", "solve", "-", "-o", "json")
+    assert (code, json.loads(out)["cost"]) == (0, 14)
+    monkeypatch.setattr("sys.stdin", io.StringIO("p min 2 1\nx\n"))
+    code, _, err = argosy("flow", "solve", "-")
+    assert code == 2
+    assert "stdin:2: " in err
+
+
+#: Of each shape at a size of 12: vertices, arcs, the supply sent, and what an optimal flow costs.
+SHAPES = {
+    "quincy": (146, 1095, 130, 768, "69c465578054"),
+    "oversubscribed": (167, 1268, 151, 2802, "cd4e495b1266"),
+    "load-spreading": (26, 151, 12, 16, "bbbdebb7918f"),
+    "random": (12, 84, 62, 29415, "c90a8fcab48a"),
+    "adversarial": (9, 24, 9, 15, "41c6b17e1d94"),
+}
+
+
+@pytest.mark.parametrize("shape", GENERATORS)
+def test_a_seed_makes_the_same_problem_on_every_platform(shape: str) -> None:
+    problem, again, other = (GENERATORS[shape](12, seed) for seed in (5, 5, 6))
+    columns = [
+        (column.dtype.str, column.tolist())
+        for column in (
+            problem.supplies,
+            problem.tails,
+            problem.heads,
+            problem.capacities,
+            problem.costs,
+        )
+    ]
+    digest = hashlib.sha256(repr(columns).encode()).hexdigest()[:12]
+    sent = int(problem.supplies[problem.supplies > 0].sum())
+    cost = FlowNetwork.of(problem).solve("cost-scaling").cost
+    assert (problem.vertices, problem.arcs, sent, cost, digest) == SHAPES[shape]
+    assert np.array_equal(problem.costs, again.costs)
+    assert not np.array_equal(problem.costs, other.costs)

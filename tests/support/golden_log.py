@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from argosy.host import records
-from argosy.model.explanations import Why
+from argosy.model.explanations import Explanation, Why
 from argosy.model.jobs import index_of, job_of, task_name
 from argosy.model.transactions import (
     AddMachine,
@@ -31,14 +31,16 @@ from argosy.records.journal_file import Fact, JournalFile
 GOLDEN = Path(__file__).parents[1] / "worlds" / "golden"
 
 
-def readable(journal: JournalFile) -> str:
-    """The decisions of a journal, and the faults between them."""
-    log = _Log(journal)
+def readable(journal: JournalFile, *, reasons: bool = False) -> str:
+    """The decisions of a journal, and the faults between them; also why tasks wait, if asked for."""
+    log = _Log(journal, reasons=reasons)
     return "\n".join(line for fact in journal.facts() for line in log.lines(fact)) + "\n"
 
 
 class _Log:
-    def __init__(self, journal: JournalFile) -> None:
+    def __init__(self, journal: JournalFile, *, reasons: bool) -> None:
+        self._reasons = reasons
+        self._told: dict[tuple[str, int], Explanation] = {}
         self._jobs = journal.job_names()
         self._machines = journal.machine_names()
 
@@ -66,6 +68,13 @@ class _Log:
                 return [_line(at, "resubmitted", *self._pairs(job, indices), scheduler)]
             case records.AbandonedRecord(at, job, indices, scheduler):
                 return [_line(at, "abandoned", *self._pairs(job, indices), scheduler)]
+            case records.ExplainedRecord(at, job, indices, scheduler, told) if self._reasons:
+                tasks = {(job, index): told for index in indices}
+                if tasks.items() <= self._told.items():
+                    return []
+                self._told.update(tasks)
+                pairs = self._pairs(job, indices)
+                return [_line(at, "explained", *pairs, scheduler, *self._reason(told))]
             case records.StartedRecord(at, tasks, machines):
                 numbers = zip(tasks, machines, strict=True)
                 return [
@@ -86,6 +95,20 @@ class _Log:
     def _pairs(self, job: str, indices: list[int], machines: list[int] | None = None) -> list[str]:
         names = [self._machines[machine] if machine >= 0 else "-" for machine in machines or ()]
         return [f"{job}/{','.join(map(str, indices))}", ",".join(names)]
+
+    def _reason(self, told: Explanation) -> list[str]:
+        counts = [f"{count} {why}" for why, count in told.ruled_out.items()]
+        misses = [
+            miss.sentence(self._machines[miss.machine] if miss.machine >= 0 else "")
+            for miss in (told.refused, told.nearest_miss)
+            if miss is not None
+        ]
+        price = ""
+        if told.price is not None:
+            where = self._machines[told.price.machine] if told.price.machine >= 0 else "-"
+            price = f"{where} costs {told.price.place}, waiting {told.price.waiting}"
+        seen = f"{told.feasible}/{told.looked_at}"
+        return [seen, " | ".join(filter(None, (", ".join(counts), *misses, price, told.remedy)))]
 
     def _change(self, change: MachineChange) -> tuple[str, str]:
         match change:
@@ -108,11 +131,11 @@ def _line(at: int, what: str, tasks: str, machines: str, *rest: str) -> str:
     return text.rstrip()
 
 
-def require_golden(name: str, text: str, *, update: bool) -> None:
+def require_golden(name: str, text: str, *, update: bool, folder: Path | None = None) -> None:
     """Compares with the file of that name, or writes it."""
-    path = GOLDEN / f"{name}.txt"
+    path = (folder or GOLDEN) / f"{name}.txt"
     if update:
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
         return
     expected = path.read_text("utf-8") if path.exists() else ""
@@ -126,7 +149,7 @@ def require_golden(name: str, text: str, *, update: bool) -> None:
             n=2,
         )
         pytest.fail(
-            f"{name} decides otherwise than {path} says; if that is meant, run pytest with "
+            f"{name} is otherwise than {path} says; if that is meant, run pytest with "
             "--update-golden and explain it in the changelog\n" + "\n".join(difference),
             pytrace=False,
         )

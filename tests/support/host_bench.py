@@ -64,7 +64,12 @@ class Bench:
     """A host whose clock the test moves."""
 
     def __init__(
-        self, engine: Script | str, *, is_resumed: bool = False, takes: Takes | None = None
+        self,
+        engine: Script | str,
+        *,
+        is_resumed: bool = False,
+        takes: Takes | None = None,
+        replicas: int = 1,
     ) -> None:
         self.heard: list[tuple[int, str, Event]] = []
         self.engines: dict[str, type[Engine]] = ENGINES
@@ -72,7 +77,7 @@ class Bench:
             parts = {"script": staticmethod(engine), "heard": self.heard}
             self.engines = {"scripted": type("Scripted", (Scripted,), parts)}
         name = engine if isinstance(engine, str) else "scripted"
-        setup = HostSetup.of(scenario(name, [], replicas=1))
+        setup = HostSetup.of(scenario(name, [], replicas=replicas))
         if takes is not None:
             fleet = tuple(structs.replace(entry, takes=takes) for entry in setup.fleet)
             setup = structs.replace(setup, fleet=fleet)

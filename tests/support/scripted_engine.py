@@ -54,24 +54,21 @@ class Scripted:
         return type(self).script(self, event, view, now)
 
 
+def scripted(script: Script, capabilities: Capabilities = Scripted.capabilities) -> type[Scripted]:
+    """An engine class of its own, which has heard nothing yet."""
+    fields = {"script": staticmethod(script), "heard": [], "capabilities": capabilities}
+    return type("Scripted", (Scripted,), fields)
+
+
 def world_of(
     script: Script, jobs: list[SimulatedJob], *, finishes: Finishes = Finishes.NONE, **fields: Any
 ) -> tuple[SimulatedWorld, list[tuple[int, str, Event]]]:
-    heard: list[tuple[int, str, Event]] = []
-    engine = type(
-        "Scripted",
-        (Scripted,),
-        {
-            "script": staticmethod(script),
-            "heard": heard,
-            "capabilities": Capabilities(machine_events=True, finishes=finishes),
-        },
-    )
+    engine = scripted(script, Capabilities(machine_events=True, finishes=finishes))
     fields.setdefault("replicas", 1)
     fields.setdefault("network", NO_LATENCY)
     world = SimulatedWorld(scenario("scripted", jobs, **fields), {"scripted": engine})
     world.run()
-    return world, heard
+    return world, engine.heard
 
 
 def to_machine(machine: int, after_loss: int | None = None) -> Script:

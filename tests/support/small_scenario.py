@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 
 from argosy.engines.api import Capabilities
+from argosy.model.errors import ArgosyError
 from argosy.model.units import Micros
 
 
@@ -53,3 +54,12 @@ engine = "patient"
 def line(text, part):
     """The number of the first line of `text` that has `part`."""
     return next(n for n, content in enumerate(text.splitlines(), 1) if part in content)
+
+
+def in_full(texts, refused):
+    """What is said about each text, with what was expected, and a hint where there is one."""
+    told = []
+    for mistake, text in texts.items():
+        error = refused(text, ArgosyError)
+        told.append(f"{mistake}\n    {str(error).replace(error.file, 'scenario.toml')}\n")
+    return "".join(told)

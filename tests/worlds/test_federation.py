@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
 from msgspec import structs
+from scripted_engine import Script, Scripted, scripted
 
 from argosy.cell import View
-from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.api import Capabilities, Context
 from argosy.engines.registry import ENGINES
 from argosy.host import TaskState
 from argosy.host.records import PlacedRecord, RefusedRecord
@@ -55,29 +56,8 @@ MS = 1_000
 #: of the north.
 PLACES = {"north": "oslo", "south": "rome", "east": "oslo"}
 DISTANCES = Places(default=40 * MS, within=1 * MS, delays={"rome<>oslo": 25 * MS})
-Script = Callable[["Scripted", Event, View, int], Sequence[Effect]]
-
-
-class Scripted:
-    """An engine that follows a test's script and records the events it gets."""
-
-    name: ClassVar[str] = "scripted"
-    summary: ClassVar[str] = "For tests."
-    settings_type: ClassVar[type[Settings]] = Settings
-    capabilities: ClassVar[Capabilities] = Capabilities(transactions=True)
-    script: ClassVar[Script]
-    heard: ClassVar[list[tuple[int, str, Event]]]
-
-    def __init__(self, settings: Settings, context: Context) -> None:
-        self.context = context
-
-    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
-        type(self).heard.append((now, self.context.name, event))
-        return type(self).script(self, event, view, now)
-
-
-def scripted(script: Script) -> type[Scripted]:
-    return type("Scripted", (Scripted,), {"script": staticmethod(script), "heard": []})
+#: What the scripted engine of these tests can do.
+CLAIMS = Capabilities(transactions=True)
 
 
 def federated(
@@ -148,7 +128,7 @@ def sampling(cluster: str, **terms: Any) -> Script:
 
 def heard_by(script: Script, jobs: list[SimulatedJob], kind: type[R], **fields: Any) -> list[Any]:
     """The events of one kind that schedulers got: when, and what."""
-    engine = scripted(script)
+    engine = scripted(script, CLAIMS)
     fields.setdefault("horizon", 10 * SECOND)
     SimulatedWorld(federated("scripted", jobs, **fields), {"scripted": engine}).run()
     return [(now, event) for now, _, event in engine.heard if isinstance(event, kind)]
@@ -291,7 +271,7 @@ def test_an_engine_that_mistakes_one_cluster_for_another_is_named(
 
 
 def test_in_a_cell_on_its_own_no_cluster_has_a_name() -> None:
-    engine = scripted(committing("north", 0))
+    engine = scripted(committing("north", 0), CLAIMS)
     with pytest.raises(EngineFault, match=r"no cluster 'north'.*the one cluster"):
         SimulatedWorld(scenario("scripted", [job("a", 1)]), {"scripted": engine}).run()
 
@@ -331,7 +311,7 @@ def race(
         number = int(event.job.id[-1]) if isinstance(event, JobSubmitted) else 0
         return committing("north", number)(engine, event, view, now)
 
-    engine = scripted(ranked)
+    engine = scripted(ranked, CLAIMS)
     jobs = [
         job("far", 2, cpu=4_000, kind="r", seconds=1),
         *(job(f"near{i}", 1, cpu=4_000, kind="o", submit=0.01, seconds=1) for i in range(near)),
@@ -407,7 +387,7 @@ def test_the_journal_says_where_everybody_is_and_nothing_where_there_is_one_clus
 
 
 def test_a_summary_says_how_full_each_cluster_is() -> None:
-    engine = scripted(committing("north", 0))
+    engine = scripted(committing("north", 0), CLAIMS)
     jobs = [job("a", 1, cpu=4_000, kind="o", seconds=None)]
     world = SimulatedWorld(federated("scripted", jobs, horizon=10 * SECOND), {"scripted": engine})
     watch = Watch(world)

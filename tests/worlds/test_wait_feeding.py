@@ -22,6 +22,7 @@ from argosy.model.scenario import (
     Output,
     Scenario,
     SchedulerCrash,
+    UniformLatency,
 )
 from argosy.model.tasks import first_tasks
 from argosy.model.wire import decode_wait_report, encode
@@ -190,3 +191,21 @@ def test_columns_that_make_no_sense_are_refused(column: str, value: Any) -> None
     told[column] = value
     with pytest.raises(ValueError, match=r"."):
         state_of(type(columns)(**told))
+
+
+@pytest.mark.parametrize("gossip", ["job", "task"])
+def test_a_latency_that_is_drawn_from_one_value_is_that_value(gossip: str) -> None:
+    """The core's fast path for equal hops, and the slow one for every message by itself, agree."""
+    runs = []
+    for latency in (ConstantLatency(delay=HOP), UniformLatency(low=HOP, high=HOP)):
+        spec = scenario(
+            "murmuration",
+            conformance.workload(40, spacing=0.02),
+            replicas=3,
+            network=Network(latency=latency),
+            settings={"gossip": gossip},
+        )
+        world = SimulatedWorld(spec, {"murmuration": Murmuration})
+        world.run()
+        runs.append([column.tolist() for column in world.runtime.task_columns()])
+    assert runs[0] == runs[1]

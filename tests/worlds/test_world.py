@@ -213,6 +213,29 @@ def test_tasks_that_arrive_at_a_lost_machine_come_back() -> None:
     assert set(world.host.runtime.task_columns()[1].tolist()) == {1}
 
 
+@pytest.mark.parametrize(
+    ("fault", "limit", "whys"),
+    [
+        (MachineCrash(at=0, machine="m0"), 0, {Why.MACHINE_GONE: 4}),
+        (MachineDrain(at=0, machine="m0"), 0, {Why.MACHINE_DRAINING: 4}),
+        (MachineResize(at=0, machine="m0", capacity=Resources(500, GIB)), 0, {Why.NO_ROOM: 4}),
+        (MachineCrash(at=0, machine="m7"), 2, {Why.QUEUE_FULL: 1}),
+    ],
+)
+def test_what_a_machine_does_not_take_comes_back_with_the_reason(
+    fault: Any, limit: int, whys: dict[Why, int]
+) -> None:
+    """Four tasks are sent to a machine for one at a time, then to one that takes all."""
+    jobs = [job("a", 4, cpu=4_000, seconds=10, submit=1)]
+    model = MachineModel(limit=limit)
+    world, heard = world_of(to_machine(0, after_loss=1), jobs, faults=(fault,), machines=model)
+    lost = [event for _, _, event in heard if isinstance(event, TasksLost)]
+    assert {event.why: len(event.tasks) for event in lost} == whys
+    assert all(set(event.machines.tolist()) == {0} for event in lost)
+    assert world.host.membership.losses == sum(whys.values())
+    assert world.host.board.counts().tolist() == [0, 0, 0, 4, 0, 0, 0]
+
+
 def test_a_draining_machine_takes_nothing_new_and_keeps_what_it_has() -> None:
     jobs = [job("stays", 1, seconds=20), *(job(f"j{i}", 2, submit=5 + i) for i in range(4))]
     drain = MachineDrain(at=2 * SECOND, machine="m0", lasts=60 * SECOND)
@@ -350,6 +373,9 @@ def test_a_scheduler_can_release_and_place_again() -> None:
     world, _ = world_of(script, [job("a", 1, seconds=10)])
     assert world.host.runtime.task_columns()[1].tolist() == [1]
     assert world.host.runtime.now == 12 * SECOND
+    # The claim and the release, one of them with claims to succeed with.
+    scheduler = world.host.schedulers[0]
+    assert (scheduler.transactions, scheduler.successes) == (2, 1)
 
 
 def test_a_run_ends_at_its_horizon() -> None:
@@ -475,6 +501,15 @@ def test_a_measured_decision_takes_what_the_engine_computed() -> None:
     assert world.host.schedulers[0].busy_time(world.host.runtime.now) == due
 
 
+def test_computing_time_below_a_microsecond_counts_in_the_next_decision() -> None:
+    world, _ = world_of(to_machine(0), [job("a", 1)])
+    scheduler, taken = world.host.schedulers[0], []
+    for nanoseconds in (1_999, 1, 1_000, 999, 1):
+        scheduler.computed += nanoseconds
+        taken.append(scheduler.take_computed())
+    assert taken == [1, 1, 1, 0, 1]
+
+
 def test_busyness_counts_only_time_that_passed() -> None:
     def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
         return [Think(50 * SECOND, 1)] if isinstance(event, JobSubmitted) else ()
@@ -484,6 +519,18 @@ def test_busyness_counts_only_time_that_passed() -> None:
     scheduler, now = world.host.schedulers[0], world.host.runtime.now
     assert scheduler.busy_time(now) == 9 * SECOND
     assert scheduler.busy_by_day(now) == [0.9]
+
+
+def test_a_decision_on_several_jobs_counts_only_time_that_passed() -> None:
+    def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
+        if not isinstance(event, JobSubmitted):
+            return ()
+        return [Think(50 * SECOND, 1, event.number), Think(0, 2, event.number)]
+
+    world, _ = world_of(script, [job("a", 1)], horizon=10 * SECOND)
+    scheduler, now = world.host.schedulers[0], world.host.runtime.now
+    assert scheduler.busy_time(now) == 10 * SECOND
+    assert scheduler.busy_by_day(now) == [1.0]
 
 
 def test_another_seed_gives_another_log() -> None:

@@ -34,6 +34,7 @@ class Why(IntEnum):
     CANCELLED = 22
     FAILED = 23
     NOT_OFFERED = 24
+    BEHIND = 25
 
 class Rule(IntEnum):
     FIRST = 0

@@ -21,6 +21,7 @@ import msgspec
 from argosy.campaign.findings import Finding
 from argosy.engines.api import Engine
 from argosy.host import records
+from argosy.model.explanations import Explanation, Why
 from argosy.model.jobs import Job, TaskGroup, index_of, job_of, task_name, task_number
 from argosy.model.scenario import FleetEntry, Scenario
 from argosy.model.transactions import (
@@ -62,6 +63,8 @@ class CountedTask(msgspec.Struct):
     began: int = 0
     #: Whether something has said why it has no machine since it last lost or came to wait for one.
     is_explained: bool = False
+    #: The task that, it was told last, goes first.
+    behind: int = -1
     is_probed: bool = False
 
 
@@ -228,6 +231,7 @@ class Recount:
             case records.ExplainedRecord(job=job, indices=indices, explanation=explanation):
                 for task in self._tasks(job, indices):
                     self._task(task).is_explained |= explanation != type(explanation)()
+                    self._task(task).behind = _task_ahead(explanation)
             case records.RefusedRecord(job=job, indices=indices, whys=whys):
                 for task, why in zip(self._tasks(job, indices), whys, strict=True):
                     self._task(task).is_explained |= bool(why)
@@ -400,6 +404,11 @@ class Recount:
         for held in self.tasks.values():
             if held.where is Where.QUEUED and held.is_probed and held.scheduler == scheduler:
                 held.where, held.since, held.is_explained = Where.PENDING, at, False
+
+
+def _task_ahead(explanation: Explanation) -> int:
+    refused = explanation.refused
+    return refused.task if refused is not None and refused.why is Why.BEHIND else -1
 
 
 def total(vectors: Iterable[Mapping[str, int]]) -> dict[str, int]:

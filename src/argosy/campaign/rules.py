@@ -177,8 +177,12 @@ class HardConstraintsAreKept(CampaignRule):
         self._is_judged = len(engines) == 1 and engines[0].capabilities.constraints
         self._engine = engines[0]
         self._meaning = Meaning(recount.scenario.cell.machines)
+        self._operator = recount.scenario.cell.constraints
+        jobs = recount.scenario.jobs
         self._has_hard = any(
-            constraint.hard for made in recount.scenario.jobs for constraint in made.job.constraints
+            each.hard
+            for constraints in (self._operator, *(made.job.constraints for made in jobs))
+            for each in constraints
         )
 
     def settled(self, at: int, starts: list[Start]) -> None:
@@ -197,8 +201,10 @@ class HardConstraintsAreKept(CampaignRule):
                 self.recount.complain("hard-constraint", "", told)
 
     def _active(self) -> list[Constraint]:
-        """Hard ones of applications that are not over."""
-        found = []
+        """Hard ones of the operator, and of applications that are not over."""
+        found = [
+            each for each in self._operator if each.hard and supports_constraint(self._engine, each)
+        ]
         for number, job in enumerate(self.recount.jobs):
             states = (
                 self.recount.tasks[task_number(number, index)].where for index in range(job.tasks)

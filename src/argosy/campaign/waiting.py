@@ -90,6 +90,8 @@ class NoTaskIsForgotten(CampaignRule):
             have_waited = all(
                 has_waited(self.recount, self.recount.tasks[task], at) for task in tasks
             )
+            if self._waits_behind(held):
+                continue
             if have_waited and len(machines) >= len(tasks) and self._may_use_all(tasks[0]):
                 told = (
                     f"{self.recount.name(tasks[0])} has waited since {format_duration(held.since)},"
@@ -97,6 +99,11 @@ class NoTaskIsForgotten(CampaignRule):
                     f" {format_duration(machines[0].changed_at)}"
                 )
                 self.recount.complain("forgotten", "", told)
+
+    def _waits_behind(self, held: CountedTask) -> bool:
+        """Whether it was told that another task goes first, and that one still waits."""
+        first = self.recount.tasks.get(held.behind)
+        return first is not None and first.where is Where.PENDING
 
     def _is_crowded(self) -> bool:
         """Whether something is queued that may be meant for idle machines."""

@@ -99,16 +99,16 @@ class Cell(View):
         precedence: int | None = None,
     ) -> None:
         """Sets what the scheduler may hold from now on, and the highest precedence it may claim with.
-        None and 0 mean no limit; resources not mentioned are unlimited. A limit on a resource that no
-        machine has applies once one has it. Existing claims stay."""
+        None means no limit; resources that are 0 or not mentioned are unlimited. A limit on a resource
+        that no machine has applies once one has it. Existing claims stay."""
         if scheduler == OPERATOR:
             raise ModelError("the operator has no limits", hint="name a scheduler")
         if jobs is not None and jobs < 0:
             raise ModelError(f"a limit of {jobs} jobs", expected="zero or more")
-        self._limits[scheduler] = (resources, jobs, precedence)
         low, high = PRECEDENCE_RANGE
         if precedence is not None and not low <= precedence <= high:
             raise ModelError(f"a limit of precedence {precedence}", expected=f"{low} to {high}")
+        self._limits[scheduler] = (resources, jobs, precedence)
         amounts = dict(resources.items()) if resources is not None else {}
         vector = tuple(amounts.get(name) or UNLIMITED for name in self.dimensions)
         self._native.set_limits(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from argosy.cli.output import emit, note, output_option
+from argosy.cli.output import emit, engines_option, note, output_option
 from argosy.cli.progress import progress
 from argosy.cli.run import LARGEST_SEED
 from argosy.model.errors import CommandError
@@ -24,13 +24,7 @@ DEFAULT_FOLDER: Final = Path("campaign")
 
 @click.command(epilog="Example: argosy campaign --engine omega --engine my_package.engine:MyEngine")
 @click.argument("scenarios", nargs=-1, type=click.Path(path_type=Path), metavar="[SCENARIO]...")
-@click.option(
-    "--engine",
-    "engines",
-    multiple=True,
-    metavar="NAME",
-    help="A name, or a class as package.module:Class; repeatable.  [default: all engines]",
-)
+@engines_option
 @click.option(
     "--fleet",
     type=click.Path(path_type=Path),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from argosy.cli.output import emit, output_option, tell_unmet
+from argosy.cli.output import emit, engines_option, output_option, tell_unmet
 from argosy.cli.progress import progress
 from argosy.cli.run import LARGEST_SEED
 from argosy.model.errors import ArgosyError, CommandError
@@ -31,13 +31,7 @@ WIDEST_PLOT: Final = 100
     epilog="Example: argosy compare scenarios/quickstart.toml --engine omega --engine murmuration"
 )
 @click.argument("scenario", type=click.Path(path_type=Path))
-@click.option(
-    "--engine",
-    "engines",
-    multiple=True,
-    metavar="NAME",
-    help="A name, or a class as package.module:Class; repeatable.  [default: all engines]",
-)
+@engines_option
 @click.option(
     "--as-published",
     "published",

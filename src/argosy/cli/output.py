@@ -1,4 +1,5 @@
-"""Printing results: the option `-o`, bold headings where colour is wanted, ASCII where needed."""
+"""Options of several commands, and printing results: bold headings where colour is wanted, ASCII where
+needed."""
 
 from __future__ import annotations
 
@@ -26,6 +27,16 @@ def output_option(command: Command) -> Command:
         default="table",
         show_default=True,
         help="Text, one JSON document, or CSV with a header.",
+    )(command)
+
+
+def engines_option(command: Command) -> Command:
+    return click.option(
+        "--engine",
+        "engines",
+        multiple=True,
+        metavar="NAME",
+        help="A name, or a class as package.module:Class; repeatable.  [default: all engines]",
     )(command)
 
 

@@ -19,8 +19,9 @@ class BusyTime:
     def think(self, now: int, duration: int, before: int = 0) -> None:
         """Adds a decision that takes `duration` from now, and `before` that was spent until now."""
         self._total += before + duration
-        self._until = now + duration
-        self._book(max(0, now - before), self._until, 1)
+        # Further jobs that a decision is about take no time, but do not end it.
+        self._until = max(self._until, now + duration)
+        self._book(max(0, now - before), now + duration, 1)
 
     def stop(self, now: int) -> None:
         """Aborts the current decision: only the time that has passed counts."""

@@ -32,6 +32,8 @@ class JobControl:
         self._board = host.board
         #: Number of failures per task, for tasks that are retried.
         self._failures: Counter[int] = Counter()
+        #: Failed tasks of which their scheduler will hear when their wait is over.
+        self._waiting: dict[int, TaskFailed] = {}
 
     def cancel(self, number: int, tasks: TaskArray | None = None) -> TaskArray:
         """Cancels the job, or some of its tasks. Tasks that are over are left alone; returns the
@@ -58,13 +60,15 @@ class JobControl:
         added, removed = range(before.tasks, job.tasks), range(job.tasks, before.tasks)
         if job.tasks > self._board.tasks(number):
             self._board.grow_job(number, job.tasks)
-        # An index that was removed earlier means the same task again.
+        # An index that was removed earlier means the same task again, unless that was over before.
         self._runtime.set_pending(self._cancelled(number, list(added)))
+        pending = self._board.tasks_in(number, TaskState.PENDING)
+        fresh = np.intersect1d(task_numbers(number, list(added)), pending)
         gone = np.intersect1d(task_numbers(number, list(removed)), self._open(number))
         self._stop(gone)
         if job.constraints:
             host.cell.admit(number, job)
-        self._tell(number, JobChanged(job, number, task_numbers(number, list(added)), gone), CELL)
+        self._tell(number, JobChanged(job, number, fresh, gone), CELL)
 
     def fail(self, task: int, incarnation: int, exit_status: int, reason: str) -> bool:
         """Handles a failed attempt; returns false if it is not the current one."""
@@ -106,6 +110,7 @@ class JobControl:
         wait = 0
         if will_retry and group is not None and group.backoff:
             wait = min(group.backoff << min(tries - 1, 32), max(group.backoff, LONGEST_BACKOFF))
+            self._waiting[task] = event
         self._tell(number, event, MACHINES, will_retry=will_retry, wait=wait)
         return True
 
@@ -123,6 +128,7 @@ class JobControl:
             else:
                 self._runtime.cancel_task(task)
             self._failures.pop(task, None)
+            self._waiting.pop(task, None)
         self._host.note_given_up(tasks)
 
     def _tell(
@@ -137,8 +143,11 @@ class JobControl:
             host.inherit(number, now)
 
     def _retry(self, owner: Scheduler, event: TaskFailed, now: int) -> None:
-        """The wait is over, unless the task was cancelled meanwhile."""
-        if self._board.state(int(event.tasks[0])) is TaskState.PENDING:
+        """The wait is over, unless the task was cancelled meanwhile: if it was added again, its
+        scheduler knows of it already."""
+        task = int(event.tasks[0])
+        if self._waiting.get(task) is event:
+            del self._waiting[task]
             self._host.handle(owner, event, now)
 
     def _cancelled(self, number: int, indices: list[int]) -> TaskArray:

@@ -123,7 +123,7 @@ def _schedulers(state: RunState) -> tuple[SchedulerSummary, ...]:
             name=name,
             engine=engines.get(name, ""),
             jobs=tally.jobs,
-            busyness=tally.busy / state.until if state.until else 0.0,
+            busyness=tally.busy_until(state.until) / state.until if state.until else 0.0,
             transactions=tally.transactions,
             conflicts=tally.conflicts,
             refused={Why(why).name.lower(): count for why, count in sorted(tally.refused.items())},

@@ -78,6 +78,8 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 return f"it failed on {where}"
             case Why.NOT_OFFERED:
                 return "its framework is offered nothing"
+            case Why.BEHIND:
+                return "another task goes first, and has no machine yet"
         return "no reason was recorded"
 
     def remedy(self) -> str:

@@ -230,7 +230,7 @@ class TaskAnswers:
         detail = {name: value for name, value in detail.items() if name not in ("at", "what")}
         match fact:
             case EndedRecord(at):
-                ran = format_duration(at - self._started_before(at))
+                ran = format_duration(at - self._last_start(at))
                 yield StoryLine(at, "finished", f"finished after running for {ran}"), fact
             case StartedRecord(at, tasks, machines, after):
                 task = task_number(self._number, self._index)
@@ -244,16 +244,15 @@ class TaskAnswers:
             case _:
                 yield StoryLine(fact.at, what, self._text(fact), detail), fact
 
-    def _started_before(self, at: int) -> int:
-        started = at
+    def _last_start(self, otherwise: int) -> int:
+        """A task ends once, after its last start."""
+        started = otherwise
         for fact in self._facts:
             match fact:
                 case PlacedRecord(begun):
                     started = begun
                 case StartedRecord(begun, after=after):
                     started = begun + after
-                case EndedRecord(ended) if ended == at:
-                    break
         return started
 
     def _queued(self, started: int) -> str:
@@ -316,8 +315,11 @@ class TaskAnswers:
         return ""
 
     def _reason(self, explanation: Explanation) -> str:
-        if explanation.refused is not None:
-            return explanation.refused.sentence(self._name(explanation.refused.machine))
+        refused = explanation.refused
+        if refused is not None and refused.why is Why.BEHIND and refused.task >= 0:
+            return f"{self._task_name(refused.task)} goes first, and has no machine yet"
+        if refused is not None:
+            return refused.sentence(self._name(refused.machine))
         if explanation.price is not None:
             return self._priced(explanation.price)
         if not explanation.looked_at:
@@ -420,9 +422,9 @@ class TaskAnswers:
         """The record's own reason; for an abandoned task, also that of the last attempt."""
         given_up = ""
         if isinstance(record, AbandonedRecord):
-            if record.explanation.refused is not None:
-                given_up = record.explanation.refused.sentence() + "; at last, "
             earlier = [x for x in self._facts if isinstance(x, RefusedRecord | ExplainedRecord)]
+            if earlier and record.explanation.refused is not None:
+                given_up = record.explanation.refused.sentence() + "; at last, "
             record = earlier[-1] if earlier else record
         match record:
             case RefusedRecord():

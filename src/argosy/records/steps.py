@@ -52,6 +52,8 @@ class Step(IntEnum):
     FAILED = 10
     FAILED_FOR_GOOD = 11
     CANCELLED = 12
+    #: Its job, which had become smaller, has grown again.
+    ADDED_AGAIN = 13
 
 
 #: The state of a task after each step.
@@ -72,10 +74,14 @@ STATE_AFTER: Final = np.array(
             TaskState.PENDING,
             TaskState.FAILED,
             TaskState.CANCELLED,
+            TaskState.PENDING,
         )
     ],
     np.int8,
 )
+
+#: Steps after which a task is over.
+_OVER: Final = (Step.ENDED, Step.ABANDONED, Step.FAILED_FOR_GOOD, Step.CANCELLED)
 
 
 class SchedulerTally:
@@ -85,7 +91,7 @@ class SchedulerTally:
         #: Jobs routed to it; a job that was handed over counts for both schedulers.
         self.jobs = 0
         self.attempts = 0
-        #: Decision time.
+        #: Decision time, including the rest of decisions under way.
         self.busy = 0
         #: Tasks that it claimed; tasks that it enqueued or probed for.
         self.placed = 0
@@ -98,12 +104,29 @@ class SchedulerTally:
         #: Refused claims by reason.
         self.refused: Counter[int] = Counter()
         self.crashes = 0
+        #: When the decisions end that were under way at the last attempt.
+        self._ends: list[int] = []
         self._committed_at = self._refused_at = self._conflict_at = -1
 
     @property
     def successes(self) -> int:
         """Transactions without refusals."""
         return self.transactions - self.refusals
+
+    def attempt(self, at: int, takes: int, earlier: int) -> None:
+        self.attempts += 1
+        self.busy += takes + earlier
+        self._ends = [end for end in self._ends if end > at]
+        if takes:
+            self._ends.append(at + takes)
+
+    def busy_until(self, at: int) -> int:
+        """Decision time, that of decisions under way up to now."""
+        return self.busy - sum(max(0, end - at) for end in self._ends)
+
+    def crash(self, at: int) -> None:
+        self.crashes += 1
+        self.busy, self._ends = self.busy_until(at), []
 
     def commit(self, at: int) -> None:
         if at != self._committed_at:
@@ -387,9 +410,7 @@ class JournalSteps:
         if not 0 <= at <= LARGEST:
             raise ValueError("times")
         self.thought[number] += takes + earlier
-        tally = self._tally(scheduler)
-        tally.attempts += 1
-        tally.busy += takes + earlier
+        self._tally(scheduler).attempt(at, takes, earlier)
 
     def _end_phase(self, at: int, number: int, phase: int, duration: int) -> None:
         self._require_job(number)
@@ -400,7 +421,7 @@ class JournalSteps:
     def _crash(self, at: int, scheduler: str) -> None:
         """Tasks waiting for the scheduler's probes are pending again."""
         self._require_scheduler(scheduler)
-        self._tally(scheduler).crashes += 1
+        self._tally(scheduler).crash(at)
         self.scheduler_changes.append((at, scheduler, False))
         probed = self._probed.pop(scheduler, None)
         if probed:
@@ -409,13 +430,28 @@ class JournalSteps:
             self._add(at, Step.UNPROBED, 0, waiting[mine].tolist())
 
     def _scale(self, at: int, number: int, job: Job) -> None:
+        """Tasks that are over stay so; of those that an earlier change removed, the job may get some
+        back."""
         self._require_job(number)
         before, self.jobs[number] = self.jobs[number].tasks, job
-        if job.tasks > self.task_counts[number]:
-            more = job.tasks - self.task_counts[number]
-            self.growth.append(BoardGrowth(at, number, job.tasks, more, len(self._tasks)))
+        most, base = self.task_counts[number], task_number(number, 0)
+        if job.tasks > most:
+            growth = BoardGrowth(at, number, job.tasks, job.tasks - most, len(self._tasks))
+            self.growth.append(growth)
             self.task_counts[number] = job.tasks
-        self._add(at, Step.CANCELLED, task_number(number, 0), range(job.tasks, before))
+        removed, again = range(job.tasks, before), range(before, min(job.tasks, most))
+        if removed or again:
+            last = self._last_steps(number)
+            open_ones = [index for index in removed if last.get(base + index) not in _OVER]
+            self._add(at, Step.CANCELLED, base, open_ones)
+            cancelled = [index for index in again if last.get(base + index) == Step.CANCELLED]
+            self._add(at, Step.ADDED_AGAIN, base, cancelled)
+
+    def _last_steps(self, number: int) -> dict[int, int]:
+        """By task of the job."""
+        columns = self.columns()
+        mine = jobs_of(columns.tasks) == number
+        return dict(zip(columns.tasks[mine].tolist(), columns.kinds[mine].tolist(), strict=True))
 
 
 def read_steps(journal: JournalFile) -> JournalSteps:

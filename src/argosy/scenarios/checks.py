@@ -78,15 +78,14 @@ def check_fleet(
             )
         for name in entry.scheduler_names():
             if name in names or name in ends:
-                raise Misfit(
-                    ScenarioError(
-                        f"scheduler {name!r} again"
-                        if name in names
-                        else f"scheduler name {name!r} is reserved",
-                        expected="each scheduler name once",
-                    ),
-                    (*path, "name"),
+                error = (
+                    ScenarioError(f"scheduler {name!r} again", expected="each scheduler name once")
+                    if name in names
+                    else ScenarioError(
+                        f"scheduler name {name!r} is reserved", expected="another name"
+                    )
                 )
+                raise Misfit(error, (*path, "name"))
             names[name] = None
         if entry.limits.resources is not None:
             for name, amount in entry.limits.resources.items():

@@ -54,8 +54,10 @@ class Linted(msgspec.Struct, frozen=True):
 def lint_file(path: Path) -> Linted:
     """Findings for the constraints in a file. In a scenario, all names are checked; in a plain list,
     only conflicts are found."""
-    if path.suffix == ".toml" and "cell" in (document := _toml(path)):
-        return _lint_scenario(load(path), document)
+    if path.suffix == ".toml":
+        document = _toml(path)
+        if "cell" in document or "clusters" in document:
+            return _lint_scenario(load(path), document)
     written, mistakes = read_file(path)
     findings = lint([each.constraint for each in written])
     return Linted(tuple(written), tuple(mistakes), tuple(findings))
@@ -162,6 +164,14 @@ def _toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise ModelError(f"not TOML: {error}", file=str(path)) from None
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"not TOML: {_beyond_bounds(error)}", file=str(path)) from None
+
+
+def _beyond_bounds(error: ValueError | RecursionError) -> str:
+    """Python's own bounds on the digits of a number, and on nesting."""
+    too_long = isinstance(error, ValueError)
+    return "a number has too many digits" if too_long else "nested too deeply"
 
 
 def read_yaml(text: str, path: Path) -> Any:
@@ -174,9 +184,7 @@ def read_yaml(text: str, path: Path) -> Any:
     except msgspec.DecodeError as error:
         raise ModelError(f"not YAML: {error}", file=str(path)) from None
     except (ValueError, RecursionError) as error:
-        # Python's own bounds on the digits of a number, and on nesting.
-        what = "a number has too many digits" if isinstance(error, ValueError) else "too deep"
-        raise ModelError(f"not readable as YAML: {what}", file=str(path)) from None
+        raise ModelError(f"not YAML: {_beyond_bounds(error)}", file=str(path)) from None
 
 
 def _yaml(path: Path) -> Any:

@@ -53,6 +53,6 @@ def parse_toml(
             line=int(place[1]) if place else text.rstrip().count("\n") + 1,
             expected=expected,
         ) from error
-    except ValueError as error:
+    except ValueError:
         # Python limits the digits of a number, and reports no line.
-        raise form_error(f"not TOML: {error}", file=file, expected=expected) from None
+        raise form_error("a number has too many digits", file=file, expected=expected) from None

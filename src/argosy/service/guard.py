@@ -7,6 +7,7 @@ import hmac
 import ipaddress
 import socket
 import time
+import traceback
 from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
@@ -79,6 +80,10 @@ class Guard:
         except (ConnectionError, TimeoutError):
             # The client has gone, or does not read.
             raise asyncio.CancelledError from None
+        except Exception as error:
+            self._log(f"{request.method} {request.path}: {traceback.format_exc().rstrip()}")
+            what = f"{type(error).__name__}: {error}; this is a bug in Argosy"
+            return self._refused(request, PlainHttpError(500, what))
         if isinstance(found, web.StreamResponse):
             return found
         assert isinstance(found, Reply)

@@ -199,11 +199,9 @@ class JobRoutes:
 
     def _details(self, name: str, status: int = HTTPStatus.OK) -> Reply:
         backend = self._backend
-        stored = backend.reading.job(name)
+        isolation = backend.runner.isolation.sentence()
         details = backend.reading.details(
-            name,
-            backend.runner.isolation.sentence(),
-            backend.submissions.notes(backend.world, stored.job),
+            name, isolation, lambda job: backend.submissions.notes(backend.world, job)
         )
         headers = {"ETag": etag(details.version)}
         if status == HTTPStatus.CREATED:

@@ -35,6 +35,8 @@ FIRST_REST: Final = 0.1
 LONGEST_REST: Final = 30.0
 #: A fleet that has worked for so many seconds is taken to be well.
 CALM: Final = 60.0
+#: Seconds for which processes are started and stopped before others have their turn.
+SLICE: Final = 0.01
 #: Seconds between two looks at all processes, in case a report was lost.
 SWEEP: Final = 5.0
 _MICRO: Final = 1_000_000
@@ -72,6 +74,7 @@ class LiveCluster:
         self._wake = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []
         self._is_stopping = False
+        self._is_acting = False
         #: Why nothing is accepted; none while all is well.
         self.trouble: ArgosyError | None = None
         #: Whether the trouble is a fleet that cannot run.
@@ -188,6 +191,7 @@ class LiveCluster:
                 await self._turn()
             if not self.is_failing:
                 await self._turn()
+                self.world.act()
         finally:
             sweeping.cancel()
             self._give_up(_stopping(), self._waiting)
@@ -212,7 +216,7 @@ class LiveCluster:
         began = self._loop.time()
         try:
             with self._guarded():
-                self.world.commit()
+                self.world.write()
         except StoreError as error:
             self._waiting = waiting + self._waiting
             if not error.is_passing or self._is_stopping:
@@ -234,6 +238,14 @@ class LiveCluster:
                 done.set_result(None)
         for listener in self.listeners:
             listener(self._loop.time() - began)
+        if not self._is_acting:
+            self._act()
+
+    def _act(self) -> None:
+        """Starts and stops processes, a slice at a time, so that requests are answered meanwhile."""
+        self._is_acting = not self.is_failing and self.world.act(SLICE)
+        if self._is_acting:
+            self._loop.call_soon(self._act)
         if self._reporter.has_stillborn:
             self._loop.call_soon(self._reporter.hear)
 

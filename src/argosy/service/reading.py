@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -128,11 +128,17 @@ class StoreReader:
         summary = self._summary(row, self._exit_codes([row]))
         return StoredJob(row[0], _JOB.decode(row[2]), summary)
 
-    def details(self, name: str, isolation: str, notes: tuple[str, ...]) -> JobDetails:
+    def details(
+        self, name: str, isolation: str, notes: Callable[[Job], tuple[str, ...]]
+    ) -> JobDetails:
         row = self._job_row(name)
-        document = live_job_table(_JOB.decode(row[2]))
+        job = _JOB.decode(row[2])
         details: JobDetails = self._summary(
-            row, self._exit_codes([row]), document=document, isolation=isolation, notes=notes
+            row,
+            self._exit_codes([row]),
+            document=live_job_table(job),
+            isolation=isolation,
+            notes=notes(job),
         )
         return details
 

@@ -17,7 +17,7 @@ which must lead to the same decisions byte for byte.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import zip_longest
 from typing import Final, Protocol, TypeAlias, TypeVar
@@ -247,7 +247,8 @@ def endless_services_stay_up(engine: type[Engine], run: Runs = SIMULATED) -> Non
     jobs = [job("web", 6, seconds=None, kind="service"), *workload(10)]
     trial = run(engine, scenario(engine.name, jobs, horizon=120 * SECOND))
     assert trial.counts[RUNNING] == 6, "an endless service is not running at the end"
-    assert trial.counts[FINISHED] == sum(trial.counts) - 6
+    others = sum(trial.counts) - 6
+    assert trial.counts[FINISHED] == others, f"beside it, {others} tasks should have finished"
 
 
 def jobs_with_several_groups_are_placed(engine: type[Engine], run: Runs = SIMULATED) -> None:
@@ -302,7 +303,8 @@ def nobody_sees_how_long_tasks_really_run(engine: type[Engine], run: Runs = SIMU
     leaks: list[str] = []
     spec = scenario(engine.name, jobs, faults=faults, horizon=60 * SECOND)
     trial = run(watched(engine, durations, leaks), spec)
-    assert trial.counts[FINISHED] == sum(trial.counts) - 2
+    others = sum(trial.counts) - 2
+    assert trial.counts[FINISHED] == others, f"{others} tasks should have finished"
     assert not leaks, leaks[0]
 
 
@@ -514,11 +516,16 @@ def cancelled_jobs_are_over(engine: type[Engine], run: Runs = SIMULATED) -> None
     trial = run(engine, spec, script=script)
     number = trial.number("victim")
     states = [trial.world.host.board.state(task) for task in trial.tasks_of(number)]
-    assert set(states) <= {TaskState.CANCELLED, TaskState.FINISHED, TaskState.ABANDONED}
-    assert states[:3] == [TaskState.CANCELLED] * 3
+    over = {TaskState.CANCELLED, TaskState.FINISHED, TaskState.ABANDONED}
+    assert set(states) <= over, f"tasks of a cancelled job are {_names(set(states) - over)}"
+    assert states[:3] == [TaskState.CANCELLED] * 3, f"cancelled tasks are {_names(states[:3])}"
     others = sum(trial.counts) - 40
     assert trial.counts[FINISHED] >= others, "other jobs did not finish"
     trial.require_nothing_claimed()
+
+
+def _names(states: Iterable[TaskState]) -> str:
+    return ", ".join(state.name.lower() for state in states)
 
 
 def _cancel(world: World, name: str, indices: range | None) -> None:
@@ -538,7 +545,8 @@ def jobs_grow_and_shrink(engine: type[Engine], run: Runs = SIMULATED) -> None:
     trial = run(engine, spec, script=script)
     number = trial.number("web")
     states = [trial.world.host.board.state(task) for task in trial.tasks_of(number)]
-    assert states == [TaskState.FINISHED] * 6 + [TaskState.CANCELLED] * 3
+    wanted = [TaskState.FINISHED] * 6 + [TaskState.CANCELLED] * 3
+    assert states == wanted, f"tasks of a job that grew and shrank are {_names(states)}"
     trial.require_nothing_claimed()
 
 

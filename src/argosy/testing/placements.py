@@ -14,7 +14,7 @@ import numpy as np
 
 from argosy.model.constraints import Constraint, PlacementConstraint
 from argosy.model.constraints.meaning import Container, Judgement, Meaning
-from argosy.model.constraints.parts import atoms, leaves
+from argosy.model.constraints.parts import atoms, conjuncts, leaves
 from argosy.model.constraints.text import parse_constraint
 from argosy.model.machines import Machine, static_tags
 from argosy.model.random import Random
@@ -77,15 +77,15 @@ class PlacementInstance(msgspec.Struct, frozen=True):
 
     def breaks_hard(self, kinds: Sequence[int], machines: Sequence[int]) -> bool:
         """Whether a new container violates a hard constraint, or a running one is worse off."""
+        hard = [part for each in self.constraints if each.hard for part in conjuncts(each)]
+        meaning = Meaning(self.machines)
         before = {
             (violation.constraint, violation.container): violation.extent
-            for violation in self.judge((), ()).violations
+            for violation in meaning.judge(hard, self.containers((), ())).violations
         }
         return any(
-            self.constraints[violation.constraint].hard
-            and violation.extent
-            > before.get((violation.constraint, violation.container), 0.0) + 1e-9
-            for violation in self.judge(kinds, machines).violations
+            violation.extent > before.get((violation.constraint, violation.container), 0.0) + 1e-9
+            for violation in meaning.judge(hard, self.containers(kinds, machines)).violations
         )
 
     def value(self, kinds: Sequence[int], machines: Sequence[int], aim: Objective) -> float | None:
@@ -161,8 +161,9 @@ def _atom(random: Random, most: int = 3) -> str:
     return f"{{{tags}, {least}, {bound}}}"
 
 
-def random_constraint(random: Random, *, plain: bool = False) -> Constraint:
-    """Any form; with `plain`, one tag constraint in a group whose sets do not overlap."""
+def random_constraint(random: Random, *, plain: bool = False, hard: float = 0.2) -> Constraint:
+    """Any form, hard with this probability; with `plain`, one tag constraint in a group whose sets do
+    not overlap."""
     groups = ("machine", "rack") if plain else ("machine", "rack", "zone")
 
     def leaf() -> str:
@@ -185,11 +186,14 @@ def random_constraint(random: Random, *, plain: bool = False) -> Constraint:
     if not plain and random.uniform() < 0.25:
         text = f"{text} {'or' if random.uniform() < 0.6 else 'and'} {leaf()}"
     text += f" weight {1 + random.below(3)}"
-    return parse_constraint(text + (" hard" if random.uniform() < 0.2 else ""))
+    return parse_constraint(text + (" hard" if random.uniform() < hard else ""))
 
 
-def random_instance(random: Random, *, plain: bool = False) -> PlacementInstance:
-    """Two or three applications of at most five containers on three or four machines."""
+def random_instance(
+    random: Random, *, plain: bool = False, running: int = 3, hard: float = 0.2
+) -> PlacementInstance:
+    """One or two applications of at most eight containers on three or four machines, beside at most
+    `running` containers."""
     count = 3 + random.below(2)
     machines = tuple(
         Machine(
@@ -201,13 +205,19 @@ def random_instance(random: Random, *, plain: bool = False) -> PlacementInstance
         for n in range(count)
         for zone in [("z0", "z1")[: 1 + random.below(2)] if n % 2 else ("z1",)]
     )
-    running = tuple(
-        (frozenset(_some(random, TAGS)), random.below(count), 1) for _ in range(random.below(4))
-    )
+    room = [machine.capacity.memory for machine in machines]
+    there: list[tuple[frozenset[str], int, int]] = []
+    for _ in range(random.below(running + 1)):
+        tags, at = frozenset(_some(random, TAGS)), random.below(count)
+        if room[at]:
+            there.append((tags, at, 1))
+            room[at] -= 1
     kinds: list[tuple[int, frozenset[str], int, int]] = []
     for app in range(1 + random.below(2)):
         for _ in range(1 + random.below(2)):
             tags = frozenset(_some(random, TAGS))
             kinds.append((app, tags, 1 + random.below(3), 1 + random.below(2)))
-    constraints = tuple(random_constraint(random, plain=plain) for _ in range(1 + random.below(3)))
-    return PlacementInstance(machines, running, tuple(kinds), constraints)
+    constraints = tuple(
+        random_constraint(random, plain=plain, hard=hard) for _ in range(1 + random.below(3))
+    )
+    return PlacementInstance(machines, tuple(there), tuple(kinds), constraints)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, FleetEntry
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
+from argosy.worlds.local import runner
+from argosy.worlds.local.launcher import LaunchHelper
 from argosy.worlds.local.outputs import read_output
 from argosy.worlds.local.runner import ProcessRunner
 from argosy.worlds.local.store import LocalStore
@@ -181,13 +184,52 @@ def test_engines_of_every_kind_run_real_tasks(tmp_path: Path, engine: str) -> No
         server.world.submit(shell(f"j{number}", "exit 0", 3))
     server.run_until({f"j{number}": "finished" for number in range(4)})
     assert len(server.store.rows("SELECT * FROM tries WHERE exit_status = 0")) == 12
-    deadline = time.monotonic() + DEADLINE
-    while server.runner._launcher.reap():
-        assert time.monotonic() < deadline
-        server.runner.sweep()
     rows = server.store.rows(
         "SELECT header FROM lives UNION ALL SELECT * FROM (SELECT lines FROM turns ORDER BY turn)"
     )
     lines = b"".join(row[0] for row in rows)
     Replay(JournalFile(lines), ENGINES).run()
     server.kill()
+
+
+def children() -> dict[int, str]:
+    """The states of this process's children by pid, as the kernel calls them."""
+    found = {}
+    for task in Path("/proc/self/task").iterdir():
+        for pid in (task / "children").read_text().split():
+            stat = Path(f"/proc/{pid}/stat").read_text()
+            found[int(pid)] = stat.rpartition(")")[2].split()[0]
+    return found
+
+
+def test_a_server_has_one_helper_and_no_other_children(server: RealServer) -> None:
+    before = set(children())
+    server.world.submit(shell("many", "exit 0", 20))
+    server.run_until({"many": "finished"})
+    (helper,) = set(children()) - before
+    server.runner.close()
+    assert helper not in children(), "it is gone, and no zombie"
+
+
+def test_a_helper_that_was_killed_is_replaced(server: RealServer) -> None:
+    before = set(children())
+    server.world.submit(shell("first", "exit 0"))
+    server.run_until({"first": "finished"})
+    (helper,) = set(children()) - before
+    os.kill(helper, signal.SIGKILL)
+    deadline = time.monotonic() + DEADLINE
+    while children()[helper] != "Z":
+        assert time.monotonic() < deadline
+    server.world.submit(shell("second", "exit 0"))
+    server.run_until({"second": "finished"})
+
+
+def test_a_try_that_no_supervisor_comes_for_is_given_up(
+    server: RealServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "LONGEST_START", 0.0)
+    monkeypatch.setattr(LaunchHelper, "start", lambda helper, path: None)
+    server.world.submit(shell("orphan", "exit 0"))
+    server.run_until({"orphan": "failed"})
+    rows = server.store.rows("SELECT exit_status, outcome FROM tries")
+    assert rows == [(126, "its supervisor did not start")]

@@ -66,10 +66,17 @@ class Eagle(HybridScheduler):
             return
         state = lengths > 0
         state[machines] = True
-        if len(self._last) < len(lengths):
-            self._last = np.full(len(lengths), -1, np.int64)
+        self._make_room(len(lengths))
         self._last[machines] = len(self._states)
         self._states.append(state)
+
+    def _make_room(self, machines: int) -> None:
+        """Machines that have joined are in no state yet, and without long tasks in those of others."""
+        missing = machines - len(self._last)
+        if missing:
+            self._last = np.concatenate([self._last, np.full(missing, -1, np.int64)])
+            empty = np.zeros(missing, np.bool_)
+            self._states = [np.concatenate([state, empty]) for state in self._states]
 
     def probed(
         self, machines: MachineArray, apart: MachineArray, count: int, lengths: NDArray[np.int64]
@@ -79,8 +86,10 @@ class Eagle(HybridScheduler):
         chosen = draw(machines, count, random, repeated=repeated)
         has_long = lengths > 0
         freshest = -1
+        if self._states:
+            self._make_room(len(lengths))
         for _ in range(2):
-            if len(self._last):
+            if self._states:
                 freshest = max(freshest, int(self._last[chosen].max()))
             refused = has_long[chosen]
             accepted.append(chosen[~refused])

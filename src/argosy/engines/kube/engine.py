@@ -36,6 +36,7 @@ _RETRY: Final = "retry"
 _NEVER: Final = 2**62
 #: Longest time for which attempts are skipped, because their time is only reported afterwards.
 _LONGEST: Final = 60_000_000
+_OTHERS_FIRST: Final = "room for the tasks of higher precedence, or a longer retry"
 
 
 class KubeSettings(Settings, frozen=True):
@@ -96,6 +97,8 @@ class Kube:
         self._timer = _NEVER
         #: The machine at which the next search starts.
         self._turn = 0
+        #: The task that others were told goes first.
+        self._first: int | None = None
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
@@ -112,11 +115,11 @@ class Kube:
                 return begun or self._go_on(view, now)
             case JobSubmitted(job, number, tasks):
                 begun = self._catch_up(now)
-                self._add(job, number, tasks, view)
+                self._add(job, number, tasks, view, now)
                 return begun or self._go_on(view, now)
             case TasksLost(job, number, tasks):
                 begun = self._catch_up(now)
-                self._room.given_back(self._add(job, number, tasks, view), view)
+                self._room.given_back(self._add(job, number, tasks, view, now), view)
                 return begun or self._go_on(view, now)
             case MachineJoined() | MachineChanged():
                 begun = self._catch_up(now)
@@ -141,6 +144,9 @@ class Kube:
         left_out = self._ready.keep(is_wanted) + self._waiting.keep(is_wanted)
         for kind, count in left_out.items():
             self._room.wanted(kind, -count)
+        if self._first in gone:
+            self._first = None
+            self._ready.tell_again()
         self._vain.recount()
         if self._pod is not None:
             self._vain.most = max(self._vain.most, self._pod.attempts)
@@ -148,15 +154,16 @@ class Kube:
 
     def _forget(self, pod: Pod, view: View, now: int) -> Sequence[Effect]:
         self._room.wanted(pod.kind, -1)
+        self._is_gone(pod)
         return self._begin(view, now)
 
-    def _add(self, job: Job, number: int, tasks: TaskArray, view: View) -> list[int]:
+    def _add(self, job: Job, number: int, tasks: TaskArray, view: View, now: int) -> list[int]:
         """Adds tasks to the ready queue; returns the shape of each."""
         shapes = []
         for group, mine in job.tasks_by_group(tasks):
             shape = view.shape(group.request, group.tags, job.precedence)
             kind = self._kinds.of(job, group, shape)
-            self._ready.add(Batch(number, kind, mine))
+            self._ready.add(Batch(number, kind, mine, now))
             self._room.wanted(kind, len(mine))
             shapes += [shape] * len(mine)
         return shapes
@@ -236,6 +243,7 @@ class Kube:
         assert pod is not None
         if outcome.all_accepted:
             self._room.taken(pod.kind, view)
+            self._is_gone(pod)
             return self._begin(view, now)
         if self._is_withdrawn:
             return self._forget(pod, view, now)
@@ -254,9 +262,11 @@ class Kube:
                 Abandon(one(pod.task), structs.replace(self._explanation, refused=given_up))
             )
             self._room.wanted(pod.kind, -1)
+            self._is_gone(pod)
             self._vain.recount()
         else:
             effects.extend(self._explain(pod))
+            effects.extend(self._tell_others(pod))
             self._vain.put_aside(pod, now)
         effects.extend(self._begin(view, now))
         return effects
@@ -272,6 +282,21 @@ class Kube:
             return ()
         pod.explained = pod.attempts
         return (Explain(np.array(tasks, np.int64), self._explanation),)
+
+    def _tell_others(self, pod: Pod) -> Sequence[Effect]:
+        """Tells tasks that have not been tried since the last attempt of a task of higher precedence,
+        which found no room, that it goes first."""
+        others = self._ready.passed_over(pod.kind.precedence, pod.failed_at)
+        if not others:
+            return ()
+        self._first = pod.task
+        told = Explanation(refused=Refusal(Why.BEHIND, task=pod.task), remedy=_OTHERS_FIRST)
+        return [Explain(np.array(each.tasks[each.at :], np.int64), told) for each in others]
+
+    def _is_gone(self, pod: Pod) -> None:
+        if pod.task == self._first:
+            self._first = None
+            self._ready.tell_again()
 
     def _set_timer(self, due: int | None) -> Sequence[Effect]:
         if due is None or self._timer <= due:
@@ -299,7 +324,9 @@ class Kube:
         wake = min(now + _LONGEST, self._vain.earliest_attempt(self._settings.attempts))
         if (ahead := self._ready.ahead_of_fresh) is not None:
             wake = min(wake, now + ahead * self._settings.t_task)
-        return self._set_timer(wake)
+        head = self._ready.head
+        told = self._tell_others(head) if isinstance(head, Pod) else ()
+        return (*told, *self._set_timer(wake))
 
     def _catch_up(self, now: int) -> Sequence[Effect]:
         """Accounts for skipped attempts, and continues with the one in progress, if any."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from typing import Final
 
 import numpy as np
 
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.transactions import TaskArray
+
+#: Before any time.
+NEVER: Final = -1
 
 
 class TaskKind:
@@ -25,13 +29,15 @@ class TaskKind:
 class Pod:
     """A task taken from its job, and its number of attempts."""
 
-    __slots__ = ("attempts", "batch", "explained", "job", "kind", "task")
+    __slots__ = ("attempts", "batch", "explained", "failed_at", "job", "kind", "task")
 
     def __init__(self, job: int, kind: TaskKind, task: int) -> None:
         self.job = job
         self.kind = kind
         self.task = task
         self.attempts = 0
+        #: When it last found no room.
+        self.failed_at = NEVER
         #: The number of attempts at its last explanation.
         self.explained = 0
         #: Its batch, until its first attempt failed.
@@ -41,12 +47,14 @@ class Pod:
 class Batch:
     """Tasks of one group that arrived together, from which pods are made one by one."""
 
-    __slots__ = ("at", "is_fresh", "job", "kind", "tasks")
+    __slots__ = ("at", "is_fresh", "job", "kind", "since", "tasks")
 
-    def __init__(self, job: int, kind: TaskKind, tasks: TaskArray) -> None:
+    def __init__(self, job: int, kind: TaskKind, tasks: TaskArray, since: int) -> None:
         self.job = job
         self.kind = kind
         self.tasks: list[int] = tasks.tolist()
+        #: When they came.
+        self.since = since
         self.at = 0
         #: Whether all tasks so far found a machine. The first that does not is explained together with
         #: the rest.
@@ -71,11 +79,16 @@ class Batch:
     def is_empty(self) -> bool:
         return self.at == len(self.tasks)
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether it has tasks that nobody has told why they wait."""
+        return self.is_fresh and not self.is_empty
+
 
 class _Level:
     """Ready tasks of one precedence, in order of arrival."""
 
-    __slots__ = ("came", "fresh", "items", "went")
+    __slots__ = ("came", "fresh", "items", "untold", "went")
 
     def __init__(self) -> None:
         self.items: deque[Batch | Pod] = deque()
@@ -83,6 +96,8 @@ class _Level:
         self.came = 0
         self.went = 0
         self.fresh: deque[int] = deque()
+        #: Batches that were not told that others go first, in order of arrival.
+        self.untold: deque[Batch] = deque()
 
     def keep(self, is_wanted: Callable[[int], bool]) -> Counter[TaskKind]:
         """Drops withdrawn tasks as if they had never arrived."""
@@ -125,6 +140,7 @@ class ReadyQueue:
         level = self._level(batch.kind.precedence)
         level.items.append(batch)
         level.fresh.append(level.came)
+        level.untold.append(batch)
         level.came += len(batch.tasks)
 
     def put_back(self, pod: Pod) -> None:
@@ -166,6 +182,23 @@ class ReadyQueue:
             self._levels[batch.kind.precedence].fresh.popleft()
         batch.is_fresh = False
         return batch.tasks[batch.at :]
+
+    def passed_over(self, precedence: int, since: int) -> list[Batch]:
+        """Batches below a precedence that came until `since` and have not been tried, each once."""
+        found: list[Batch] = []
+        for each in self._order:
+            untold = self._levels[each].untold
+            while each < precedence and untold and untold[0].since <= since:
+                batch = untold.popleft()
+                found += [batch] * batch.is_silent
+        return found
+
+    def tell_again(self) -> None:
+        """What batches were told about the task ahead of them no longer holds."""
+        for precedence in self._order:
+            level = self._levels[precedence]
+            silent = (item for item in level.items if isinstance(item, Batch) and item.is_silent)
+            level.untold = deque(silent)
 
     @property
     def head(self) -> Batch | Pod | None:

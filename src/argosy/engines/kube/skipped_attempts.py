@@ -64,6 +64,7 @@ class VainAttempts:
         self.most = max(self.most, pod.attempts)
 
     def put_aside(self, pod: Pod, now: int) -> None:
+        pod.failed_at = now
         if self._retry:
             self._waiting.add(pod, now)
         else:

@@ -246,10 +246,8 @@ class Mesos:
         if len(work.tasks):
             if work.attempts >= self._settings.attempts:
                 effects.append(_give_up(work))
-            elif self._settings.retry == "first":
-                framework.queue.appendleft(work)
             else:
-                framework.queue.append(work)
+                effects.extend(framework.put_back(work))
         effects.extend(self._next_offer(now))
         return effects
 

@@ -33,13 +33,15 @@ class FrameworkSettings(KindTime, frozen=True):
 class HoardedJob:
     """The unplaced tasks of one job, and the claims hoarded for it until they are complete."""
 
-    __slots__ = ("attempts", "held", "hoard", "job", "number", "tasks")
+    __slots__ = ("attempts", "behind", "held", "hoard", "job", "number", "tasks")
 
     def __init__(self, job: Job, number: int, tasks: TaskArray) -> None:
         self.job = job
         self.number = number
         self.tasks = tasks
         self.attempts = 0
+        #: The job that it was told goes first.
+        self.behind: HoardedJob | None = None
         self.hoard: list[Claims] = []
         #: Resources of the hoard, per machine and dimension.
         self.held: NDArray[np.int64] | None = None
@@ -148,6 +150,22 @@ class Framework:
         unused[used] = False
         self._until[unused] = now + self._refuse
         self._declined[unused] = self.offer[unused]
+
+    def put_back(self, work: HoardedJob) -> list[Explain]:
+        """Queues a job with tasks that have no machine. If it is tried again before all others, those
+        never tried are told, once for each job that goes first."""
+        if not self._failed_first:
+            self.queue.append(work)
+            return []
+        told = Explanation(
+            refused=Refusal(Why.BEHIND, task=int(work.tasks[0])),
+            remedy="room for the jobs that go first, or retry = 'last'",
+        )
+        others = [each for each in self.queue if not each.attempts and each.behind is not work]
+        for each in others:
+            each.behind = work
+        self.queue.appendleft(work)
+        return [Explain(each.tasks, told) for each in others]
 
     def unoffered(self, available: NDArray[np.int64], view: View, now: int) -> list[Explain]:
         """Why the framework is offered nothing, for jobs that were never tried and were not told yet."""

@@ -20,9 +20,9 @@ from argosy.engines.api import Context, Settings
 from argosy.engines.shared.backlog import LineKey, with_room
 from argosy.engines.shared.machine_queues import MachineQueueScheduler
 from argosy.engines.shared.probing import Candidates, Stuck, draw
-from argosy.engines.shared.withdrawal import Withdrawal
+from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal
 from argosy.model.effects import Effect, Enqueue, Probe
-from argosy.model.events import Event, MachineChanged, MachineJoined
+from argosy.model.events import Event, MachineChanged, MachineJoined, QueuesReported
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.units import Micros
@@ -95,17 +95,9 @@ class HybridScheduler(MachineQueueScheduler):
         return self._place(job, number, tasks, view, nothing, nothing)
 
     def place(
-        self,
-        job: Job,
-        number: int,
-        tasks: TaskArray,
-        view: View,
-        lengths: NDArray[np.int64],
-        waits: NDArray[np.int64],
-        room: NDArray[np.int64],
-        now: int,
+        self, work: WaitingTasks, report: QueuesReported, view: View, now: int
     ) -> Sequence[Effect]:
-        return self._place(job, number, tasks, view, lengths, waits)
+        return self._place(*work, view, report.lengths, report.waits)
 
     def _place(
         self,
@@ -157,21 +149,15 @@ class HybridScheduler(MachineQueueScheduler):
         return super().eligible(job, group, view)
 
     def places(
-        self,
-        group: TaskGroup,
-        machines: MachineArray,
-        count: int,
-        lengths: NDArray[np.int64],
-        waits: NDArray[np.int64],
-        room: NDArray[np.int64],
+        self, group: TaskGroup, machines: MachineArray, count: int, report: QueuesReported
     ) -> MachineArray:
-        random = self._context.random
+        random, room = self._context.random, report.room
         if self._is_long(group):
-            return with_room(machines, room, count, random, waits, group.estimate or 0)
+            return with_room(machines, room, count, random, report.waits, group.estimate or 0)
         if self.asks_for_short:
             # Machines without long tasks first.
-            return with_room(machines, room, count, random, (lengths > 0) * _APART, step=1)
-        return with_room(machines, room, count, random)
+            return with_room(machines, room, count, random, (report.lengths > 0) * _APART, step=1)
+        return super().places(group, machines, count, report)
 
     def _enqueue(
         self,

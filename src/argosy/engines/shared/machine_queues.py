@@ -59,17 +59,9 @@ class MachineQueueScheduler(ABC):
         """Starts to place tasks of a job; there is at least one."""
 
     def place(
-        self,
-        job: Job,
-        number: int,
-        tasks: TaskArray,
-        view: View,
-        lengths: NDArray[np.int64],
-        waits: NDArray[np.int64],
-        room: NDArray[np.int64],
-        now: int,
+        self, work: WaitingTasks, report: QueuesReported, view: View, now: int
     ) -> Sequence[Effect]:
-        """Places tasks after machines have reported their queue lengths."""
+        """Places tasks after machines have reported their queues."""
         return ()
 
     @abstractmethod
@@ -83,16 +75,10 @@ class MachineQueueScheduler(ABC):
         return self._everywhere.of(job, group, view)
 
     def places(
-        self,
-        group: TaskGroup,
-        machines: MachineArray,
-        count: int,
-        lengths: NDArray[np.int64],
-        waits: NDArray[np.int64],
-        room: NDArray[np.int64],
+        self, group: TaskGroup, machines: MachineArray, count: int, report: QueuesReported
     ) -> MachineArray:
         """Where up to `count` tasks of the group go, now that some queues have room."""
-        return with_room(machines, room, count, self._context.random)
+        return with_room(machines, report.room, count, self._context.random)
 
     def forget_machines(self) -> None:
         """Machines have changed."""
@@ -112,8 +98,7 @@ class MachineQueueScheduler(ABC):
                 return self._endless.retry(view, now)
             case QueuesReported(token) if token in self._asking:
                 report = _of_all(event, view.machines)
-                columns = report.lengths, report.waits, report.room
-                return self.place(*self._asking.pop(token), view, *columns, now)
+                return self.place(self._asking.pop(token), report, view, now)
             case QueuesReported():
                 return self._use_room(_of_all(event, view.machines), view)
             case MachineLost():
@@ -179,20 +164,19 @@ class MachineQueueScheduler(ABC):
             effects.extend(self.begin(job, number, tasks, view))
         return effects
 
-    def _use_room(self, event: QueuesReported, view: View) -> Sequence[Effect]:
-        kind = self._backlog.answered(event.token)
+    def _use_room(self, report: QueuesReported, view: View) -> Sequence[Effect]:
+        kind = self._backlog.answered(report.token)
         if kind is None:
             return ()
         effects: list[Effect] = []
-        room = event.room
         while (work := self._backlog.head(kind)) is not None:
             job, number, tasks = work
             [(group, _)] = job.tasks_by_group(tasks)
             machines = self.eligible(job, group, view)
-            chosen = self.places(group, machines, len(tasks), event.lengths, event.waits, room)
+            chosen = self.places(group, machines, len(tasks), report)
             if not len(chosen):
                 break
-            np.subtract.at(room, chosen, 1)
+            np.subtract.at(report.room, chosen, 1)
             effects.append(self.send(job, number, group, tasks[: len(chosen)], chosen))
             self._backlog.sent(kind, len(chosen))
         return [*effects, *self._ask_for_room(kind, view)]

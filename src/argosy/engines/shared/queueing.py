@@ -22,7 +22,7 @@ from argosy.engines.shared.machine_queues import MachineQueueScheduler
 from argosy.engines.shared.probing import Candidates
 from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, update
 from argosy.model.effects import Effect, Enqueue, Explain, WakeMe
-from argosy.model.events import Event, MachineChanged, MachineJoined, TimerFired
+from argosy.model.events import Event, MachineChanged, MachineJoined, QueuesReported, TimerFired
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.units import Micros
@@ -80,17 +80,15 @@ class QueueingScheduler(MachineQueueScheduler):
         return Enqueue(tasks, machines)
 
     def places(
-        self,
-        group: TaskGroup,
-        machines: MachineArray,
-        count: int,
-        lengths: NDArray[np.int64],
-        waits: NDArray[np.int64],
-        room: NDArray[np.int64],
+        self, group: TaskGroup, machines: MachineArray, count: int, report: QueuesReported
     ) -> MachineArray:
-        noise = self.noise(len(waits))
-        keys = waits if noise is None else waits + noise
-        return with_room(machines, room, count, self._context.random, keys, group.estimate or 0)
+        keys, step = self._keys(report), group.estimate or 0
+        return with_room(machines, report.room, count, self._context.random, keys, step)
+
+    def _keys(self, report: QueuesReported) -> NDArray[np.int64]:
+        """The machines' waits as this scheduler compares them."""
+        noise = self.noise(len(report.waits))
+        return report.waits if noise is None else report.waits + noise
 
     def withdraw(self, event: Withdrawal) -> None:
         super().withdraw(event)
@@ -104,36 +102,20 @@ class QueueingScheduler(MachineQueueScheduler):
         return [effect for again in waiting for effect in self.begin(*again, view)]
 
     def place(
-        self,
-        job: Job,
-        number: int,
-        tasks: TaskArray,
-        view: View,
-        lengths: NDArray[np.int64],
-        waits: NDArray[np.int64],
-        room: NDArray[np.int64],
-        now: int,
+        self, work: WaitingTasks, report: QueuesReported, view: View, now: int
     ) -> Sequence[Effect]:
-        noise = self.noise(view.machines)
-        keys = waits if noise is None else waits + noise
+        job, number, tasks = work
+        keys, room = self._keys(report), report.room
         effects: list[Effect] = []
         is_tight = bool(self._backlog) or room.min(initial=len(tasks)) < len(tasks)
         for group, mine in job.tasks_by_group(tasks):
             if is_tight and self._must_wait(job, group, room, view):
                 effects.extend(self.wait_for_room(job, number, mine, view))
             else:
+                known = room if is_tight else None
+                part = (job, number, mine)
                 effects.extend(
-                    self._place_group(
-                        job,
-                        number,
-                        group,
-                        mine,
-                        view,
-                        lengths,
-                        keys,
-                        room if is_tight else None,
-                        now,
-                    )
+                    self._place_group(part, group, view, report.lengths, keys, known, now)
                 )
         return effects
 
@@ -146,10 +128,8 @@ class QueueingScheduler(MachineQueueScheduler):
 
     def _place_group(
         self,
-        job: Job,
-        number: int,
+        work: WaitingTasks,
         group: TaskGroup,
-        tasks: TaskArray,
         view: View,
         lengths: NDArray[np.int64],
         keys: NDArray[np.int64],
@@ -157,13 +137,14 @@ class QueueingScheduler(MachineQueueScheduler):
         now: int,
     ) -> Sequence[Effect]:
         settings = self._queueing
+        job, _, tasks = work
         short = to_bitmap(lengths < settings.limit) if settings.limit else None
         if room is not None:
             short = to_bitmap(room > 0) if short is None else short & to_bitmap(room > 0)
         found = self.least_busy(job, group, len(tasks), keys, settings.share, view, short)
         if len(found.machines):
-            return self._enqueue(job, number, tasks, found, room, view)
-        self._waiting.append((job, number, tasks))
+            return self._enqueue(work, found, room, view)
+        self._waiting.append(work)
         effects: list[Effect] = [Explain(tasks, found.explanation())]
         if settings.limit and not self._will_retry:
             self._will_retry = True
@@ -171,15 +152,10 @@ class QueueingScheduler(MachineQueueScheduler):
         return effects
 
     def _enqueue(
-        self,
-        job: Job,
-        number: int,
-        tasks: TaskArray,
-        found: Found,
-        room: NDArray[np.int64] | None,
-        view: View,
+        self, work: WaitingTasks, found: Found, room: NDArray[np.int64] | None, view: View
     ) -> Sequence[Effect]:
         """Sends as many tasks to each machine as its queue has room for; the others wait."""
+        job, number, tasks = work
         machines, explanation = found.machines, found.explanation()
         if room is None:
             return (Enqueue(tasks, machines, explanation),)

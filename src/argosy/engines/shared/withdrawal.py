@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argosy.cell import View
 from argosy.model.events import (
@@ -56,9 +57,13 @@ def left(tasks: TaskArray, event: Withdrawal) -> TaskArray:
 
 def claims_left(claims: Claims | None, event: Withdrawal) -> Claims | None:
     """The claims of tasks that are still wanted; the same object if all are."""
-    if claims is None:
-        return None
-    kept = ~np.isin(claims.tasks, withdrawn(event))
+    return (
+        None if claims is None else chosen_claims(claims, ~np.isin(claims.tasks, withdrawn(event)))
+    )
+
+
+def chosen_claims(claims: Claims, kept: NDArray[np.bool_]) -> Claims | None:
+    """Some rows of the claims; the same object if all are kept, None if there are none."""
     if kept.all():
         return claims
     if not kept.any():

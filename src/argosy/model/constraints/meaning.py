@@ -179,24 +179,17 @@ def distance(count: int, least: int, most: int | None) -> float:
 
 def negated(expression: Expression) -> Expression | None:
     """An expression without outer negation that holds exactly where `expression` does not; None if it
-    never holds."""
+    is a tag constraint that always holds. Inside `and` and `or`, the negation of such a one remains."""
     match expression:
         case NotTags(part):
             return part
         case TagConstraint(tags, least, most):
             below = (TagConstraint(tags, 0, least - 1),) if least > 0 else ()
             above = (TagConstraint(tags, most + 1, None),) if most is not None else ()
-            return _joined(AnyTags, (*below, *above))
+            if below and above:
+                return AnyTags((*below, *above))
+            return (*below, *above)[0] if below or above else None
         case AllTags(parts):
-            return _joined(AnyTags, [p for part in parts if (p := negated(part)) is not None])
+            return AnyTags(tuple(negated(part) or NotTags(part) for part in parts))
         case AnyTags(parts):
-            inside = [negated(part) for part in parts]
-            if any(part is None for part in inside):
-                return None
-            return _joined(AllTags, [part for part in inside if part is not None])
-
-
-def _joined(join: type[AllTags] | type[AnyTags], parts: Sequence[Expression]) -> Expression | None:
-    if len(parts) < 2:
-        return parts[0] if parts else None
-    return join(tuple(parts))
+            return AllTags(tuple(negated(part) or NotTags(part) for part in parts))

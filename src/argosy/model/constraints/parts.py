@@ -43,6 +43,15 @@ def leaves(rule: ConstraintRule) -> Iterator[Leaf]:
             yield rule
 
 
+def conjuncts(constraint: Constraint) -> Iterator[Constraint]:
+    """The rules that `and` joins, each as a constraint: together they mean the same."""
+    if isinstance(constraint.rule, AllOf):
+        for part in constraint.rule.parts:
+            yield from conjuncts(msgspec.structs.replace(constraint, rule=part))
+    else:
+        yield constraint
+
+
 def atoms(expression: Expression) -> Iterator[TagConstraint]:
     match expression:
         case AllTags(parts) | AnyTags(parts):
@@ -62,6 +71,14 @@ def tags_of(rule: ConstraintRule) -> frozenset[str]:
         if isinstance(leaf, PlacementConstraint):
             named.update(tag for atom in atoms(leaf.expression) for tag in atom.tags)
     return frozenset(named)
+
+
+def names_of(rule: ConstraintRule) -> Iterator[frozenset[str]]:
+    """The tags of each group of containers that the rule names: subjects, and those it counts."""
+    for leaf in leaves(rule):
+        yield frozenset(leaf.subject)
+        if isinstance(leaf, PlacementConstraint):
+            yield from (frozenset(atom.tags) for atom in atoms(leaf.expression))
 
 
 def renamed(constraint: Constraint, rename: Mapping[str, str]) -> Constraint:

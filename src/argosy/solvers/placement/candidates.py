@@ -135,7 +135,7 @@ def chosen(
             continue
         seen.add(key)
         fits, _, is_clean = placer.look(number)
-        clean += kind.count * (fits & is_clean)
+        clean += kind.count * (fits & is_clean).astype(np.int64)
     room = problem.cluster.free / np.maximum(1, problem.cluster.capacity)
     rank = clean + room.min(axis=1)
     number = max((item.family for item in problem.items if item.least > 0), default=0)

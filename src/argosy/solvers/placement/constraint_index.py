@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.constraints import Constraint
-from argosy.model.constraints.parts import leaves, tags_of
+from argosy.model.constraints.parts import conjuncts, leaves, names_of, tags_of
 from argosy.model.errors import ModelError
 from argosy.model.machines import MACHINE_GROUP
 from argosy.solvers.placement.cluster import ContainerKind, Family, Running
@@ -87,6 +87,10 @@ class ConstraintIndex:
                 raise ModelError(f"there is no node group {leaf.group!r}")
         for tag in tags_of(constraint.rule):
             self._popularity[tag] = self._popularity.get(tag, 0) + times
+        for part in conjuncts(constraint):
+            self._change_part(part, times)
+
+    def _change_part(self, constraint: Constraint, times: int) -> None:
         terms = without_choice(constraint, self._overlapping)
         if terms is None:
             left = self._choices.get(constraint, 0) + times
@@ -165,6 +169,15 @@ class ConstraintIndex:
             found.update(self._rules_about(kind.tags))
         rules = [(demand, self._rules[demand]) for demand in found]
         return sorted(rules, key=lambda pair: pair[1].number)
+
+    def names(self, tags: Tags) -> bool:
+        """Whether a container with these tags is a subject of an active constraint, or counted by
+        one."""
+        if self._rules_counting(tags):
+            return True
+        if any(self._rules[demand].times(tags) for demand in self._rules_about(tags)):
+            return True
+        return any(named <= tags for choice in self._choices for named in names_of(choice.rule))
 
     def choices(self) -> Iterator[tuple[Constraint, int]]:
         yield from self._choices.items()

@@ -51,12 +51,15 @@ def without_choice(
     constraint: Constraint, overlapping: Collection[str]
 ) -> list[tuple[frozenset[str], Term]] | None:
     """The terms of all leaves with their subjects, if nobody has alternatives and none is about a group
-    with overlapping sets."""
+    with overlapping sets. The expression of a hard one is judged as a whole, so it must not have several
+    tag constraints either."""
     found: list[tuple[frozenset[str], Term]] = []
     for leaf in leaves(constraint.rule):
         subject = frozenset(leaf.subject)
         ways = alternatives(leaf, subject)
         if len(ways) > 1 or any(term.never for term in ways[0]):
+            return None
+        if constraint.hard and any(len(term.atoms) > 1 for term in ways[0]):
             return None
         if leaf.group in overlapping and not isinstance(leaf, SpreadConstraint):
             return None

@@ -70,6 +70,9 @@ class Formulation:
         for choice in problem.choices:
             Split(self, choice, unit * choice.weight).add()
             _require_time(is_late)
+        # Costs are those that the answer adds, so placing nothing costs nothing. Some variables count
+        # what running containers cost already.
+        self.program.constant = -float(np.dot(self.program.cost, self.program.completed({})))
 
     def _fits(self) -> NDArray[np.int64]:
         """Per kind and candidate, how many containers fit."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.constraints import Constraint, PlacementConstraint
-from argosy.model.constraints.parts import atoms, leaves
+from argosy.model.constraints.parts import atoms, leaves, names_of
 from argosy.model.machines import MACHINE_GROUP
 from argosy.solvers.placement.cluster import ContainerKind, Family, PlacementCluster, Running
 from argosy.solvers.placement.constraint_index import ConstraintIndex
@@ -156,13 +156,7 @@ class ProblemBuilder:
         )
 
     def _is_touched(self, constraint: Constraint) -> bool:
-        for leaf in leaves(constraint.rule):
-            named = [leaf.subject]
-            if isinstance(leaf, PlacementConstraint):
-                named += [atom.tags for atom in atoms(leaf.expression)]
-            if any(kind.tags.issuperset(tags) for tags in named for kind in self.kinds):
-                return True
-        return False
+        return any(kind.tags >= tags for tags in names_of(constraint.rule) for kind in self.kinds)
 
     def _pairs(self, constraint: Constraint) -> int:
         """Tag constraints times new subjects of each; 1 if new containers are only counted."""

@@ -56,6 +56,8 @@ class Program:
         #: For variables that are not free: how the value follows from earlier ones.
         self.derived: list[tuple[int, Callable[[Values], float]]] = []
         self.rows: list[tuple[list[int], list[float], float, float]] = []
+        #: Part of every solution's cost.
+        self.constant = 0.0
 
     def add(
         self,
@@ -159,10 +161,11 @@ class Program:
             return ProgramSolution(None, np.inf, np.inf if infeasible else -np.inf, infeasible)
         is_optimal = solver.status() == core.SolveStatus.OPTIMAL
         objective = solver.objective_value()
+        bound = objective if is_optimal else solver.best_objective_bound()
         return ProgramSolution(
             np.array(solver.variable_values()),
-            objective,
-            objective if is_optimal else solver.best_objective_bound(),
+            objective + self.constant,
+            bound + self.constant,
             is_optimal,
         )
 

@@ -72,9 +72,10 @@ class Split:
             for grouped, count in groups.items():
                 options = list(grouped)
                 if self._may_change(options):
-                    # Whether existing violations get no worse is checked on the answer.
-                    is_kept = self._extent(options, [0.0] * len(whole.program.upper)) == 0
-                    self._rely(options, count, None, choice.hard and is_kept)
+                    before = min(self._costs(options, [0.0] * len(whole.program.upper)))
+                    self._rely(options, count, None, choice.hard and before == 0)
+                    if choice.hard and before > 0:
+                        self._no_worse(options, before)
         for (counter, number, least, most, own, hard), subjects in self.cells.items():
             gamma, base, most_new = self._counted(counter, number)
             bounds = (least, None if most < 0 else most)
@@ -130,6 +131,42 @@ class Split:
         for option, part in zip(options, parts, strict=True):
             self._charge(option, [part], most, 0, hard)
 
+    def _no_worse(self, options: list[Option], before: float) -> None:
+        """Containers that break the constraint already may not get further from it: some option costs
+        no more than before. The cost of an option is convex in its counts, so it needs no integers."""
+        program = self.whole.program
+        chosen = []
+        for index, option in enumerate(options):
+            picked = program.add(1.0, derived=self._best(options, index, 1, None))
+            chosen.append(picked)
+            fixed, worst, parts = 0.0, 0.0, list[int]()
+            for term, number in option:
+                fixed += 1.0 if number < 0 else float(term.never)
+                for atom in term.atoms if number >= 0 else ():
+                    columns, base, most_new = self._counted(atom.counter, number)
+                    count = base - atom.self
+                    for limit, sign in ((atom.least, -1), (atom.most, 1)):
+                        if limit is None:
+                            continue
+                        # At least sign x (count + sum of the columns - limit) / scale, and at least 0.
+                        scale = max(1, limit)
+                        largest = max(0, sign * (count - limit), sign * (count + most_new - limit))
+                        beyond = program.add(
+                            largest / scale,
+                            integral=False,
+                            derived=_distance_beyond(columns, count, limit, sign),
+                        )
+                        factors = [-sign / scale] * len(columns) + [1.0]
+                        least = sign * (count - limit) / scale
+                        program.row([*columns, beyond], factors, least=least)
+                        parts.append(beyond)
+                        worst += largest / scale
+            slack = fixed + worst - before
+            if slack > 0:
+                factors = [1.0] * len(parts) + [slack]
+                program.row([*parts, picked], factors, most=before - fixed + slack)
+        program.row(chosen, [1.0] * len(chosen), 1, 1)
+
     def _charge(
         self,
         option: Option,
@@ -173,9 +210,6 @@ class Split:
                 self.gamma[key] = (columns, int(known.count[number]), most)
         return self.gamma[key]
 
-    def _extent(self, options: Sequence[Option], values: Values) -> float:
-        return min(self._costs(options, values))
-
     def _costs(self, options: Sequence[Option], values: Values) -> list[float]:
         costs = []
         for option in options:
@@ -202,3 +236,11 @@ class Split:
             return float(most) if column is None else values[column]
 
         return derived
+
+
+def _distance_beyond(columns: list[int], count: int, limit: int, sign: int) -> DerivedValue:
+    def derived(values: Values) -> float:
+        seen = count + sum(values[column] for column in columns)
+        return max(0.0, sign * (seen - limit) / max(1, limit))
+
+    return derived

@@ -3,15 +3,20 @@
 A supervisor is a child of the launching process until that ends, and its launcher reaps it; if the
 launcher dies first, the system does. It gives up everything it inherits: descriptors, terminal,
 session, working directory, signal mask.
+
+A server uses a `LaunchHelper`: a small process that forks supervisors for it, so that it neither forks
+its own memory nor waits until a new program runs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import platform
 import re
 import signal
+import socket
 import stat
 import sys
 from collections.abc import Iterable
@@ -55,11 +60,56 @@ def supervisor_program() -> Path:
     return program
 
 
-class Launcher:
-    """Not safe for use by several threads."""
+class LaunchHelper:
+    """Forks supervisors. If it dies, another one is started."""
 
     def __init__(self, program: Path | None = None) -> None:
         self._program = str(program or supervisor_program())
+        self._socket: socket.socket | None = None
+        self._pid = 0
+
+    def start(self, path: str) -> None:
+        """Has a supervisor started for the try in a directory. Nothing says so if it cannot be."""
+        for is_last in (False, True):
+            try:
+                self._connected().send(os.fsencode(path))
+                return
+            except OSError as error:
+                self.close()
+                if is_last:
+                    raise SupervisorError(
+                        f"no supervisor can be started: {error.strerror}", file=self._program
+                    ) from error
+
+    def _connected(self) -> socket.socket:
+        if self._socket is None:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                self._pid = os.posix_spawn(
+                    self._program,
+                    [self._program, "--launcher"],
+                    {},
+                    file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0)],
+                )
+            self._socket = ours
+        return self._socket
+
+    def close(self) -> None:
+        """Supervisors go on."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self._pid, 0)
+
+
+class Launcher:
+    """With a `helper`, supervisors are not children of this process, and `reap` has nothing to do. Not
+    safe for use by several threads."""
+
+    def __init__(self, program: Path | None = None, helper: LaunchHelper | None = None) -> None:
+        self._program = str(program or supervisor_program())
+        self._helper = helper
         #: Supervisors that are this process's children and not reaped yet, by directory.
         self._children: dict[str, tuple[int, SupervisedTry]] = {}
 
@@ -85,18 +135,26 @@ class Launcher:
                 raise SupervisorError("the specification cannot be written", file=path)
         finally:
             os.close(file)
+        launched = SupervisedTry(path, spec.name, spec.cgroup)
         try:
-            pid = os.posix_spawn(
+            if self._helper is not None:
+                self._helper.start(path)
+            else:
+                self._children[path] = (self._spawn(path), launched)
+        except SupervisorError:
+            os.unlink(f"{path}/{SPEC}")
+            raise
+        return launched
+
+    def _spawn(self, path: str) -> int:
+        try:
+            return os.posix_spawn(
                 self._program, [self._program, path], {}, setsigmask=BLOCKED, setsigdef=BLOCKED
             )
         except OSError as error:
-            os.unlink(f"{path}/{SPEC}")
             raise SupervisorError(
                 f"no supervisor can be started: {error.strerror}", file=self._program
             ) from error
-        launched = SupervisedTry(path, spec.name, spec.cgroup)
-        self._children[path] = (pid, launched)
-        return launched
 
     def reap(self, ended: Iterable[SupervisedTry] | None = None) -> int:
         """Reaps supervisors that have exited: all, or only those of the tries given. Returns how

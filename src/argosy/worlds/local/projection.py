@@ -256,10 +256,10 @@ class Projection:
             if row.task(index).state not in OVER:
                 self._move(row, index, "cancelled", at)
         for index in range(before, job.tasks):
-            if index in row.tasks:
-                self._move(row, index, "pending", at)
-            else:
+            if index not in row.tasks:
                 row.counts["pending"] += 1
+            elif row.tasks[index].state == "cancelled":
+                self._move(row, index, "pending", at)
         self._change(row)
 
     def _move_all(self, row: JobRow, indices: Iterable[int], state: str, at: int) -> None:

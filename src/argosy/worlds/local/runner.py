@@ -12,6 +12,7 @@ import hashlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
@@ -21,7 +22,7 @@ from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.tasks import first_tasks
 from argosy.worlds.local.isolation import CgroupParent, Isolation
-from argosy.worlds.local.launcher import Launcher
+from argosy.worlds.local.launcher import Launcher, LaunchHelper
 from argosy.worlds.local.records import EndCause, StartFailure, TryEnd, TryOutcome
 from argosy.worlds.local.reports import ReportSocket
 from argosy.worlds.local.spec import CaptureLimits, ProcessLimits, SupervisorError, TrySpec
@@ -31,6 +32,8 @@ from argosy.worlds.local.world import TryResult
 #: Exit statuses of tries that have none of their own, as shells have them.
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
+#: Seconds after which a try is given up that no supervisor has claimed.
+LONGEST_START: Final = 30.0
 _SEGMENTS: Final = 4
 _SHARD: Final = 1000
 
@@ -58,7 +61,12 @@ class ProcessRunner:
             Isolation(platform=sys.platform) if self._cgroups is None else self._cgroups.isolation
         )
         self.reports = ReportSocket(directory / "reports.sock")
-        self._launcher = Launcher()
+        self._helper = LaunchHelper()
+        self._launcher = Launcher(helper=self._helper)
+        #: Tries that no supervisor has claimed yet, and when they were launched.
+        self._unclaimed: dict[int, float] = {}
+        #: The directory that the last try was put in.
+        self._shard: Path | None = None
         #: Tries that are not known to be over.
         self._tries: dict[int, SupervisedTry] = {}
         #: Tries that could not even be launched, and how their ends read.
@@ -67,6 +75,7 @@ class ProcessRunner:
     def close(self) -> None:
         """Processes go on."""
         self.reports.close()
+        self._helper.close()
 
     def directory_of(self, number: int) -> Path:
         return self._directory / f"{number // _SHARD:03d}" / f"{number:06d}"
@@ -75,10 +84,13 @@ class ProcessRunner:
         group = _group(job, index)
         directory = self.directory_of(number)
         try:
-            directory.parent.mkdir(mode=0o700, exist_ok=True)
+            if directory.parent != self._shard:
+                directory.parent.mkdir(mode=0o700, exist_ok=True)
+                self._shard = directory.parent
             directory.mkdir(mode=0o700)
             spec = self._spec(number, job, group, index, machine, directory)
             self._tries[number] = self._launcher.launch(directory, spec)
+            self._unclaimed[number] = time.monotonic()
         except (OSError, SupervisorError) as error:
             self._stillborn.append((number, TryResult(NOT_EXECUTABLE, f"cannot start: {error}")))
 
@@ -175,12 +187,23 @@ class ProcessRunner:
     def sweep(self) -> None:
         """Looks at every try, since reports may be lost."""
         self.hear()
+        self._give_up_unclaimed()
         self._look(list(self._tries))
-        # A supervisor reports the end before it exits.
-        self._launcher.reap()
+
+    def _give_up_unclaimed(self) -> None:
+        """A try whose supervisor never came is over: if it comes now, it does nothing."""
+        now = time.monotonic()
+        for number, since in list(self._unclaimed.items()):
+            known = self._tries.get(number)
+            if known is None or known.identity() is not None:
+                del self._unclaimed[number]
+            elif now - since > LONGEST_START:
+                del self._unclaimed[number]
+                if known.withdraw():
+                    del self._tries[number]
+                    self._ended(number, TryResult(NOT_EXECUTABLE, "its supervisor did not start"))
 
     def _look(self, numbers: Iterable[int]) -> None:
-        over = []
         for number in numbers:
             known = self._tries.get(number)
             if known is None:
@@ -189,11 +212,9 @@ class ProcessRunner:
             if not status.state.is_over:
                 continue
             del self._tries[number]
-            over.append(known)
             known.clear_leftovers()
             result = _result(status) or TryResult(-signal.SIGKILL, status.sentence())
             self._ended(number, result)
-        self._launcher.reap(over)
 
 
 def _cgroup_parent(directory: Path, isolation: Isolation | None) -> CgroupParent | None:

@@ -93,6 +93,8 @@ class LiveTry(msgspec.Struct):
     since: int
     #: How often a service has died soon after its start, one time after the other.
     deaths: int = 0
+    #: Its process has ended; the service starts again with the next try.
+    is_dead: bool = False
 
 
 class Unsaved:

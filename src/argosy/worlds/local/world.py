@@ -1,9 +1,9 @@
 """The local world: a host whose machines are slices of this computer and whose tasks are processes.
 
 Everything happens in *turns*. Inputs (submissions, reports of processes, timers) go to the host as they
-come. `commit` ends a turn: it writes the journal's new lines and all that follows from them to the
-database, and only then starts and stops processes and tells those who wait. If the database cannot be
-written for now, the turn stays open, nothing is acted on, and the next `commit` tries again.
+come. `write` ends a turn: it writes the journal's new lines and all that follows from them to the
+database. Only then are those told who wait, and processes started and stopped (`act`). If the database
+cannot be written for now, the turn stays open, nothing is acted on, and the next `write` tries again.
 
 A *life* is the time of one host. A server that starts on a directory with jobs begins a new life, in
 which they are restored; so does a change of the fleet.
@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import heapq
 import sqlite3
+import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
@@ -124,6 +126,9 @@ class LocalWorld:
         self.tries: dict[int, LiveTry] = {}
         self._by_task: dict[int, int] = {}
         self._unsaved = Unsaved()
+        #: What is on the disk and still to be done: tries to launch, with what they need, and to stop.
+        self._launches: dict[int, tuple[Job, int, Machine]] = {}
+        self._stops: deque[int] = deque()
         #: Services that have died and start again: when, and the number of the try that ended.
         self._restarts: list[tuple[int, int]] = []
         for row in self._stored_rows():
@@ -419,6 +424,7 @@ class LocalWorld:
         """The more often it dies soon after its start, the longer it waits."""
         now = self._clock()
         live.deaths = live.deaths + 1 if now - live.since < CALM else 1
+        live.is_dead = True
         wait = min(FIRST_RESTART << min(live.deaths - 1, 16), LONGEST_RESTART)
         heapq.heappush(self._restarts, (now + wait, number))
 
@@ -428,7 +434,7 @@ class LocalWorld:
             _, number = heapq.heappop(self._restarts)
             live = self.tries.pop(number, None)
             if live is not None:
-                live.since = now
+                live.since, live.is_dead = now, False
                 self._launch(live)
 
     def _launch(self, live: LiveTry) -> None:
@@ -453,7 +459,12 @@ class LocalWorld:
     # Turns.
 
     def commit(self) -> None:
-        """Carries out what is due, writes the turn, and then acts on it."""
+        """Writes the turn, and then acts on it."""
+        self.write()
+        self.act()
+
+    def write(self) -> None:
+        """Carries out what is due and ends the turn: all of it is on the disk. `act` is to follow."""
         self.settle()
         self._fold()
         self._take_orders()
@@ -463,10 +474,25 @@ class LocalWorld:
         self._write()
         self.projection.committed()
         unsaved, self._unsaved = self._unsaved, Unsaved()
-        for number, (job, index, machine) in unsaved.launches.items():
-            self._processes.launch(number, job, index, machine)
-        for number in unsaved.stops:
-            self._processes.stop(number)
+        self._launches.update(unsaved.launches)
+        # What was to be stopped before it was launched is over.
+        self._stops += [
+            number for number in unsaved.stops if self._launches.pop(number, None) is None
+        ]
+
+    def act(self, seconds: float | None = None) -> bool:
+        """Starts and stops processes as the written turns say, for so long at most. Returns whether
+        there is more to do."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while self._stops or self._launches:
+            if self._stops:
+                self._processes.stop(self._stops.popleft())
+            else:
+                number = next(iter(self._launches))
+                self._processes.launch(number, *self._launches.pop(number))
+            if end is not None and time.monotonic() >= end:
+                break
+        return bool(self._stops or self._launches)
 
     def settle(self) -> None:
         """Carries out all that is due by now."""
@@ -492,7 +518,8 @@ class LocalWorld:
                     number = self._by_task.get(task)
                     if number is None:
                         continue
-                    self._forget_try(number)
+                    if self._forget_try(number).is_dead:
+                        continue
                     outcome = _OUTCOMES.get(why, "lost")
                     self._unsaved.end_try(number, None, outcome, self._clock())
                     if self._unsaved.launches.pop(number, None) is None:

@@ -36,8 +36,9 @@ class Graph:
         self.cluster = MachineVertices(view)
         self.sink = self.network.add_vertex()
         dimensions = len(view.dimensions)
+        # With a cost of 0, flows of equal cost would move tasks to and fro, round after round.
         self.roster = self.network.roster(
-            dimensions, reschedules=settings.reschedule, migration=settings.migration
+            dimensions, reschedules=settings.reschedule, migration=max(1, settings.migration)
         )
         self.rooms = Rooms(self.roster, settings.slots)
         self.sink_arcs = np.empty(0, np.int32)

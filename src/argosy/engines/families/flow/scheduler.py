@@ -174,7 +174,9 @@ class FlowScheduler:
     def _deliberated(self, plan: FlowPlan, view: View, now: int) -> Sequence[Effect]:
         """The graph is back, with the flow that the plan is from."""
         self._is_lent = False
-        self._plan, self._is_due = plan, plan.is_cut
+        # What the limit on moves cut is tried again at once, but only after a change: without one, the
+        # next round would decide the same.
+        self._plan, self._is_due = plan, plan.is_cut and len(plan) > 0
         if self._has_waited:
             self._has_waited = False
             self._try_everywhere()

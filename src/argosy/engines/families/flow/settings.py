@@ -57,7 +57,8 @@ class FlowSettings(Settings, frozen=True):
     waiting: Cost = 10_000
     per_precedence: Cost = 1_000
     per_second: Cost = 10
-    #: Cost of moving a running task; cost of preempting it.
+    #: Cost of moving a running task; cost of preempting it. At equal cost, tasks stay where they are, so
+    #: moving one costs at least 1.
     migration: Cost = 50
     preemption: Cost = 500
     #: At most this many migrations and preemptions per round.

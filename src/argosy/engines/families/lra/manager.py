@@ -25,7 +25,7 @@ from argosy.model.constraints import (
     TagConstraint,
 )
 from argosy.model.constraints.lint import Surroundings, unsound
-from argosy.model.constraints.parts import of_job
+from argosy.model.constraints.parts import conjuncts, of_job
 from argosy.model.constraints.text import format_constraint
 from argosy.model.errors import ModelError
 from argosy.model.jobs import Job
@@ -54,6 +54,8 @@ class ConstraintManager:
         self._active: dict[int, tuple[Constraint, ...]] = {}
         self._require_sound(self.operator)
         self.operator_seen = tuple(self._seen(self.operator))
+        #: Number of active hard constraints.
+        self._hard = sum(constraint.hard for constraint in self.operator_seen)
         for seen in self.operator_seen:
             ledger.add(seen)
 
@@ -76,10 +78,12 @@ class ConstraintManager:
                 self._ledger.remove(constraint)
             raise
         self._active[number] = seen
+        self._hard += sum(constraint.hard for constraint in seen)
 
     def withdraw(self, number: int) -> None:
         for constraint in self._active.pop(number, ()):
             self._ledger.remove(constraint)
+            self._hard -= constraint.hard
 
     def active(self, number: int) -> tuple[Constraint, ...]:
         return self._active.get(number, ())
@@ -87,6 +91,15 @@ class ConstraintManager:
     def numbers(self) -> list[int]:
         """The applications that have constraints."""
         return list(self._active)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no constraint is active."""
+        return not self.operator_seen and not any(self._active.values())
+
+    @property
+    def has_hard(self) -> bool:
+        return self._hard > 0
 
     def everything(self) -> list[Constraint]:
         """All active constraints: the operator's, then each application's."""
@@ -131,7 +144,8 @@ def operator_mismatch(constraints: Sequence[Constraint], facts: RunFacts) -> Set
     else:
         for index, constraint in enumerate(constraints):
             try:
-                without_choice(constraint, facts.overlapping)
+                for part in conjuncts(constraint):
+                    without_choice(part, facts.overlapping)
             except ModelError as error:
                 problem = index, str(error)
                 break

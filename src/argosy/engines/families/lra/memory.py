@@ -18,6 +18,7 @@ from argosy.engines.families.lra.cluster import make_ledger
 from argosy.engines.families.lra.manager import ConstraintManager, Sight
 from argosy.model.constraints import Constraint
 from argosy.model.errors import ModelError
+from argosy.model.transactions import Claims
 from argosy.solvers.placement import PlacementAnswer, PlacementProblem, PlacementState
 from argosy.solvers.placement.demands import Tags
 
@@ -52,14 +53,17 @@ class Memory:
         return self.machines != view.machines or self._labels != view.labels_version
 
     def refresh(self, view: View) -> None:
-        if self._applications != view.applications_version:
-            self._applications = view.applications_version
-            self._read_constraints(view)
+        self.refresh_constraints(view)
         versions = view.versions()
         changed = np.flatnonzero(versions != self._versions).astype(np.int32)
         if len(changed):
             self._versions = versions.astype(np.int64)
             self._read_containers(changed.tolist(), view)
+
+    def refresh_constraints(self, view: View) -> None:
+        if self._applications != view.applications_version:
+            self._applications = view.applications_version
+            self._read_constraints(view)
 
     def refused(self, number: int) -> ModelError | None:
         """What is wrong with an application's constraints, if anything."""
@@ -95,6 +99,22 @@ class Memory:
                 self.ledger.start(each.tags, each.origin)
         for kind, machine in rows:
             self.ledger.stop(problem.kinds[kind].tags, machine)
+
+    @contextmanager
+    def assumed(self, claims: Claims | None, view: View) -> Iterator[None]:
+        """Temporarily assumes that claims under way have been accepted."""
+        rows: list[tuple[Tags, int]] = []
+        if claims is not None:
+            shapes, machines = claims.shapes.tolist(), claims.machines.tolist()
+            tags = [self.tags(shape, view) for shape in shapes]
+            rows = list(zip(tags, machines, strict=True))
+        for tags_of_row, machine in rows:
+            self.ledger.start(tags_of_row, machine)
+        try:
+            yield
+        finally:
+            for tags_of_row, machine in rows:
+                self.ledger.stop(tags_of_row, machine)
 
     def _read_constraints(self, view: View) -> None:
         applications = view.applications()

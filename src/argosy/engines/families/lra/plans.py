@@ -174,11 +174,7 @@ class Planner:
         self.objective = settings.objective
 
     def tags(self, job: Job, group: TaskGroup) -> Sequence[str]:
-        """Automatic tags are only for containers that constraints may name: LRAs and jobs with
-        constraints."""
-        if self._settings.is_lra(job) or job.constraints:
-            return container_tags(job, group)
-        return group.tags
+        return container_tags(job, group)
 
     def shape(self, job: Job, group: TaskGroup, view: View) -> int:
         return view.shape(group.request, self.tags(job, group), job.precedence)
@@ -265,6 +261,10 @@ class Planner:
         answer = self._algorithm(problem, random, budget)
         for _, machine, shape, _ in movers:
             memory.ledger.start(memory.tags(shape, view), machine)
+        if any(not len(answer.machines_of(at)) for at in range(len(question.kinds), len(kinds))):
+            # One that the answer has no place for stays, which the answer did not reckon with.
+            stay = structs.replace(question, movable=())
+            return self.decide(stay, memory, view, random, budget)
         moves = []
         for number, (task, machine, shape, _) in enumerate(movers, len(question.kinds)):
             where = answer.machines_of(number)

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.engines.families.lra.manager import ConstraintManager
-from argosy.model.constraints import Constraint, PlacementConstraint
-from argosy.model.constraints.parts import atoms, leaves
+from argosy.model.constraints import Constraint
+from argosy.model.constraints.parts import names_of
 from argosy.model.constraints.text import format_constraint
 from argosy.model.jobs import Job
 from argosy.model.random import Random
@@ -70,13 +70,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 def concerns(constraint: Constraint, kinds: Sequence[ContainerKind]) -> bool:
     """Whether a container is a subject of the constraint, or counted by it."""
-    for leaf in leaves(constraint.rule):
-        named = [leaf.subject]
-        if isinstance(leaf, PlacementConstraint):
-            named += [atom.tags for atom in atoms(leaf.expression)]
-        if any(kind.tags.issuperset(tags) for tags in named for kind in kinds):
-            return True
-    return False
+    return any(kind.tags >= named for named in names_of(constraint.rule) for kind in kinds)
 
 
 def remedy(

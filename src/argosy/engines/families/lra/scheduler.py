@@ -27,6 +27,7 @@ from argosy.engines.api import (
     SettingMismatch,
     Settings,
 )
+from argosy.engines.families.lra.hard import hard_rows
 from argosy.engines.families.lra.manager import Sight, operator_mismatch
 from argosy.engines.families.lra.memory import Memory
 from argosy.engines.families.lra.plans import (
@@ -43,7 +44,7 @@ from argosy.engines.families.lra.settings import LraSettings
 from argosy.engines.families.lra.statistics import SolverStatistics
 from argosy.engines.families.lra.tasks import choose
 from argosy.engines.shared.serial import CommitTerms, PendingJob, SerialScheduler
-from argosy.engines.shared.withdrawal import Withdrawal, claims_left, left
+from argosy.engines.shared.withdrawal import Withdrawal, chosen_claims, claims_left, left
 from argosy.model.budgets import Budget
 from argosy.model.constraints import Constraint
 from argosy.model.effects import Abandon, Commit, Deliberate, Effect, Explain, Think, WakeMe
@@ -70,6 +71,14 @@ from argosy.solvers.placement import PlacementAnswer, PlacementProblem
 _INTERVAL: Final = "interval"
 #: The token of attempts that are part of another attempt: no event follows.
 _ALONG: Final = -(2**40)
+
+
+def _outdated(machine: int) -> Explanation:
+    """Of what would break a hard constraint since the cell changed."""
+    return Explanation(
+        refused=Refusal(Why.FILTERED, machine=machine),
+        remedy="another attempt: containers or hard constraints came while this was decided",
+    )
 
 
 class LraScheduler(SerialScheduler, ABC):
@@ -182,7 +191,8 @@ class LraScheduler(SerialScheduler, ABC):
                 before, application.job = application.tasks, event.job
                 application.tasks = left(before, event)
                 gone = np.setdiff1d(before, application.tasks)
-                if application in planned and self._is_allocating:
+                waits = self._pending.get(application.number) is application
+                if application in planned and self._is_allocating and not waits:
                     # Accepted ones will be reported as ended; the others are counted when the cell
                     # answers.
                     continue
@@ -328,12 +338,14 @@ class LraScheduler(SerialScheduler, ABC):
 
     def _allocate(self, view: View, now: int) -> Sequence[Effect]:
         """The task scheduler commits the LRA scheduler's decision."""
-        plan = self._plan
-        assert plan is not None
+        assert self._plan is not None
         effects: list[Effect] = []
-        for application, placed in zip(plan.applications, plan.decision.placed, strict=True):
-            if not placed and len(application.tasks):
+        placed = self._plan.decision.placed
+        for application, is_placed in zip(self._plan.applications, placed, strict=True):
+            if not is_placed and len(application.tasks):
                 effects.extend(self._not_placed(application, view))
+        effects.extend(self._leave_out_broken(self._plan, view))
+        plan = self._plan
         if plan.claims is None:
             self._plan = None
             return [*effects, *self._set_timer(now)]
@@ -345,6 +357,24 @@ class LraScheduler(SerialScheduler, ABC):
             move=bool(plan.decision.moves),
         )
         return [*effects, Commit(-self._token, transaction, plan.decision.explanation)]
+
+    def _leave_out_broken(self, plan: BatchPlan, view: View) -> Sequence[Effect]:
+        """Applications that would break a hard constraint by now are decided again."""
+        claims = plan.claims
+        if claims is None or claims.gangs is None:
+            return ()
+        under_way = self._claims if self._is_committing else None
+        rows = hard_rows(self._known(view), view, claims, claims.gangs, under_way)
+        if rows.all():
+            return ()
+        effects: list[Effect] = []
+        for gang in np.unique(claims.gangs[~rows]).tolist():
+            if gang < len(plan.applications):
+                application = plan.applications[gang]
+                machine = int(claims.machines[claims.gangs == gang][0])
+                effects.extend(self._again(application, _outdated(machine)))
+        self._plan = structs.replace(plan, claims=chosen_claims(claims, rows))
+        return effects
 
     def _not_placed(self, application: Application, view: View) -> Sequence[Effect]:
         memory, planner = self._known(view), self._planner
@@ -445,9 +475,42 @@ class LraScheduler(SerialScheduler, ABC):
     def terms(self, work: PendingJob) -> CommitTerms:
         return CommitTerms(atomic=work.job.gang)
 
+    def _decided(self, now: int, view: View) -> Sequence[Effect]:
+        """Tasks that would break a hard constraint by now are decided again, at once."""
+        claims, work = self._claims, self._deciding
+        assert work is not None
+        if claims is None or not self._is_named(work.job, view):
+            return super()._decided(now, view)
+        plan = self._plan
+        under_way = plan.claims if plan is not None and self._is_allocating else None
+        count = len(claims)
+        gangs = (
+            np.zeros(count, np.int32) if self._terms.atomic else np.arange(count, dtype=np.int32)
+        )
+        rows = hard_rows(self._known(view), view, claims, gangs, under_way)
+        if rows.all():
+            return super()._decided(now, view)
+        again = Explain(claims.tasks[~rows], _outdated(int(claims.machines[~rows][0])))
+        self._explains = [*self._explains, again]
+        self._unplaced = np.sort(np.concatenate([self._unplaced, again.tasks]))
+        self._claims = chosen_claims(claims, rows)
+        if self._claims is None:
+            return self._conclude(now, view, should_wait=False)
+        return super()._decided(now, view)
+
+    def _is_named(self, job: Job, view: View) -> bool:
+        """Whether active constraints concern containers of the job."""
+        if self._memory is None or self._memory.is_outgrown(view):
+            self._memory = self.remember(view)
+        self._memory.refresh_constraints(view)
+        if self._memory.manager.is_idle:
+            return False
+        names = self._memory.ledger.names
+        return any(names(frozenset(self.tags(job, group))) for group in job.groups)
+
     def _choose(self, work: PendingJob, view: View) -> Claims | None:
-        """Task jobs with constraints go where they violate least in the current cell."""
-        if not work.job.constraints:
+        """Tasks that constraints concern go where they violate least in the current cell."""
+        if not self._is_named(work.job, view):
             return super()._choose(work, view)
         chosen = choose(
             self._planner,

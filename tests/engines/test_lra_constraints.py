@@ -1,0 +1,157 @@
+"""Constraints hold for every kind of job that engines with constraints place, whenever it comes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.engines.registry import ENGINES
+from argosy.host.records import ExplainedRecord, LostRecord, PlacedRecord
+from argosy.model.constraints import Constraint
+from argosy.model.constraints.meaning import Container, Meaning
+from argosy.model.constraints.parts import container_tags, of_job
+from argosy.model.constraints.text import parse_constraint
+from argosy.model.scenario import CellSpec, ConstantLatency, Network
+from argosy.model.truth import SimulatedJob
+from argosy.testing.builders import SECOND, job, machines, scenario
+from argosy.testing.conformance import RUNNING, ConformanceRun
+
+AWARE = ["medea", "jkube", "jkube++", "kube-modern", "ilp-all"]
+APART = "web -> {web, 0, 0} in machine hard"
+
+
+def texts(*constraints: str) -> tuple[Constraint, ...]:
+    return tuple(map(parse_constraint, constraints))
+
+
+def tasks(name: str, count: int, *constraints: str, **fields: Any) -> SimulatedJob:
+    fields = {"seconds": None, "cpu": 100, **fields}
+    return job(name, count, constraints=texts(*constraints), **fields)
+
+
+def services(name: str, count: int, *constraints: str, **fields: Any) -> SimulatedJob:
+    return tasks(name, count, *constraints, kind="service", **fields)
+
+
+def run(
+    engine: str,
+    jobs: list[SimulatedJob],
+    count: int = 4,
+    operator: tuple[str, ...] = (),
+    settings: dict[str, Any] | None = None,
+    **fields: Any,
+) -> ConformanceRun:
+    where = CellSpec(machines=machines(count), constraints=texts(*operator))
+    fields = {"horizon": 120 * SECOND, "cell": where, **fields}
+    spec = scenario(engine, jobs, replicas=1, settings=settings or {}, **fields)
+    return ConformanceRun(ENGINES[engine], spec)
+
+
+def homes(trial: ConformanceRun, name: str) -> dict[int, int]:
+    """The machine of each placed task of a job, moved ones where they are now."""
+    found: dict[int, int] = {}
+    for line in trial.of(PlacedRecord, name):
+        found.update(zip(line.indices, line.machines, strict=True))
+    return found
+
+
+def violating(trial: ConformanceRun, jobs: list[SimulatedJob], operator: tuple[str, ...]) -> int:
+    """How many containers break something at the end, by the reference."""
+    assert not trial.of(LostRecord)
+    placed = [
+        Container(frozenset(container_tags(made.job, made.job.groups[0])), f"m{machine}")
+        for made in jobs
+        for machine in homes(trial, made.id).values()
+    ]
+    constraints = [*texts(*operator), *(c for j in jobs for c in of_job(j.id, j.job.constraints))]
+    return Meaning(machines(8)).judge(constraints, placed).containers
+
+
+@pytest.mark.parametrize("engine", AWARE)
+@pytest.mark.parametrize("count", [4, 8])
+def test_the_operators_hard_constraints_bind_tasks(engine: str, count: int) -> None:
+    jobs = [tasks("a", 3, tags=("web",)), tasks("b", 3, tags=("web",), submit=1)]
+    trial = run(engine, jobs, count, (APART,))
+    assert not violating(trial, jobs, (APART,))
+    # All find a place, or tasks fill the cell one by one and applications stay out as a whole.
+    whole = 3 if engine == "ilp-all" else 4
+    assert trial.counts[RUNNING] == (6 if count == 8 else whole)
+
+
+@pytest.mark.parametrize("engine", AWARE)
+def test_hard_constraints_of_running_applications_bind_tasks(engine: str) -> None:
+    apart = "svc -> {bt, 0, 0} in machine hard"
+    jobs = [services("svc", 3, apart, tags=("svc",)), tasks("bt", 5, tags=("bt",), submit=30)]
+    trial = run(engine, jobs)
+    assert set(homes(trial, "svc").values()).isdisjoint(homes(trial, "bt").values())
+    assert trial.counts[RUNNING] == 8
+
+
+def test_tasks_without_room_under_the_constraints_of_others_are_told_whose() -> None:
+    jobs = [services("svc", 4, "svc -> {bt, 0, 0} in machine hard", tags=("svc",), cpu=3_000)]
+    jobs.append(tasks("bt", 1, tags=("bt",), submit=30))
+    trial = run("medea", jobs)
+    told = trial.of(ExplainedRecord, "bt")
+    assert "'svc -> {bt, 0, 0} in machine hard', of svc" in told[0].explanation.remedy
+
+
+@pytest.mark.parametrize("tag", ["kind:batch", "appID:first", "owner:ann"])
+@pytest.mark.parametrize("strength", ["", " hard"])
+def test_tasks_carry_the_tags_of_their_job(tag: str, strength: str) -> None:
+    near = f"svc -> {{{tag}, 1, inf}} in machine{strength}"
+    jobs = [tasks("first", 1, owner="ann", cpu=1_000)]
+    jobs.append(services("svc", 2, near, tags=("svc",), submit=12, owner="bob"))
+    trial = run("medea", jobs)
+    assert set(homes(trial, "svc").values()) == set(homes(trial, "first").values())
+
+
+def test_an_application_keeps_a_constraint_that_comes_while_it_is_decided() -> None:
+    jobs = [
+        services("db", 4, tags=("db",)),
+        services("cache", 4, tags=("cache",)),
+        # Comes when the others are being decided, and never finds a place itself.
+        services("late", 1, "db -> {cache, 0, 0} in machine hard", cpu=9_000, submit=10.5),
+    ]
+    for conflict in ("resubmit", "reserve"):
+        trial = run("medea", jobs, 2, settings={"conflict": conflict, "t_lra": SECOND})
+        assert set(homes(trial, "db").values()).isdisjoint(homes(trial, "cache").values())
+        assert len(homes(trial, "db")) == 4
+
+
+@pytest.mark.parametrize("delay", [0, 500_000])
+def test_tasks_and_applications_decided_at_the_same_time_keep_constraints(delay: int) -> None:
+    apart = "web -> {bt, 0, 0} in machine hard"
+    network = Network(latency=ConstantLatency(delay=delay))
+    for late in range(9, 13):
+        jobs = [services("web", 2, apart, tags=("web",))]
+        jobs += [tasks(f"bt{i}", 2, tags=("bt",), submit=late + i / 5) for i in range(5)]
+        settings = {"t_lra": SECOND, "t_job": SECOND // 2}
+        trial = run("medea", jobs, 2, settings=settings, network=network)
+        assert not violating(trial, jobs, ())
+        assert trial.counts[RUNNING] >= 2
+
+
+def test_a_container_that_could_move_but_stays_is_reckoned_with() -> None:
+    apart = "db -> {cache, 0, 0} in machine hard"
+    jobs = [
+        services("cache", 1, tags=("cache",), cpu=1_000),
+        tasks("full", 1, cpu=4_000, submit=1),
+        # It breaks its constraint where it must be, and could be moved if there were room.
+        services("db", 1, tags=("db",), cpu=1_000, submit=2),
+        services("rule", 1, apart, tags=("rule",), cpu=1_000, submit=20),
+        services("more", 1, tags=("cache",), cpu=1_000, submit=40),
+    ]
+    trial = run("medea", jobs, 2, settings={"migrate": 3})
+    assert set(homes(trial, "more").values()).isdisjoint(homes(trial, "db").values())
+    assert "more" not in {line.job for line in trial.of(PlacedRecord)}
+
+
+def test_jobs_that_no_constraint_concerns_are_placed_as_if_there_were_none() -> None:
+    plain = [tasks(f"t{i}", 5, cpu=500, submit=i, seconds=20) for i in range(6)]
+    other = services("web", 1, "db -> {cache, 0, 0} in machine hard", tags=("web",), cpu=1)
+    first, second = (
+        [(line.at, line.machines) for i in range(6) for line in trial.of(PlacedRecord, f"t{i}")]
+        for trial in (run("medea", plain), run("medea", [*plain, other]))
+    )
+    assert first == second

@@ -1,0 +1,96 @@
+"""The local database: one holder, whole turns, and one clear error for each way it can be unusable."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from argosy.worlds.local.store import DATABASE, LOCK, LocalStore, StoreError, _explained
+
+
+def test_a_turn_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    with store.turn() as turn:
+        turn.execute("INSERT INTO meta VALUES ('a', '1')")
+
+    def write(key: str, then: str) -> None:
+        with store.turn() as turn:
+            turn.execute("INSERT INTO meta VALUES (?, '2')", (key,))
+            turn.execute(then)
+            raise RuntimeError("boom")
+
+    with pytest.raises(RuntimeError, match="boom"):
+        write("b", "SELECT 1")
+    assert (store.meta("a"), store.meta("b")) == ("1", None)
+    with pytest.raises(StoreError, match="the database cannot be used"):
+        write("c", "INSERT INTO nowhere VALUES (1)")
+    assert store.meta("c") is None
+    with pytest.raises(StoreError, match="no such table: nowhere"):
+        store.rows("SELECT * FROM nowhere")
+    store.close()
+    again = LocalStore(tmp_path)
+    assert (again.meta("a"), again.meta("format")) == ("1", "1")
+    again.close()
+
+
+def test_who_holds_it_is_named_and_nobody_holds_it_for_longer_than_needed(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "deep" / "dir")
+    assert (tmp_path / "deep" / "dir").stat().st_mode & 0o777 == 0o700
+    with pytest.raises(StoreError, match=f"is in use by process {os.getpid()}; stop that server"):
+        LocalStore(tmp_path / "deep" / "dir")
+    (tmp_path / "deep" / "dir" / LOCK).write_text("garbage")
+    with pytest.raises(StoreError, match="is in use by another process"):
+        LocalStore(tmp_path / "deep" / "dir")
+    store.close()
+    LocalStore(tmp_path / "deep" / "dir").close()
+
+
+@pytest.mark.parametrize("found", ["99", None])
+def test_another_format_is_refused_and_left_alone(tmp_path: Path, found: str | None) -> None:
+    LocalStore(tmp_path).close()
+    with sqlite3.connect(tmp_path / DATABASE) as db:
+        db.execute("DELETE FROM meta")
+        if found is not None:
+            db.execute("INSERT INTO meta VALUES ('format', ?)", (found,))
+    db.close()
+    said = f"the database has format {found or 'unknown'}; expected format 1; use the version"
+    for _ in range(2):
+        # The lock is free again after each refusal.
+        with pytest.raises(StoreError, match=said):
+            LocalStore(tmp_path)
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    (tmp_path / DATABASE).write_text("something else, and long enough to be looked at" * 50)
+    with pytest.raises(StoreError, match=r"argosy\.db: not a database of Argosy's") as caught:
+        LocalStore(tmp_path)
+    assert not caught.value.is_passing
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"cannot write to .*; name another directory with --dir"):
+        LocalStore(tmp_path / "file" / "dir")
+
+
+@pytest.mark.parametrize(
+    ("name", "says", "is_passing"),
+    [
+        ("SQLITE_FULL", "the disk is full", True),
+        ("SQLITE_IOERR_WRITE", "the disk reports an error", True),
+        ("SQLITE_BUSY", "the database is locked by another program", True),
+        ("SQLITE_LOCKED_SHAREDCACHE", "the database is locked by another program", True),
+        ("SQLITE_READONLY", "the database cannot be written", False),
+        ("SQLITE_CANTOPEN", "the database cannot be opened", False),
+        ("SQLITE_CORRUPT", "the database is damaged", False),
+        ("SQLITE_MISUSE", "the database cannot be used: it", False),
+    ],
+)
+def test_every_trouble_says_whether_it_may_pass(name: str, says: str, is_passing: bool) -> None:
+    error = sqlite3.OperationalError("it")
+    error.sqlite_errorname = name
+    told = _explained(error, Path("d"))
+    assert (told.problem, told.is_passing, told.file) == (says, is_passing, "d")
