@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -220,6 +221,77 @@ class TestConnections:
             assert b"".join(output) == b"b\n"
             *_, last = watched
             assert last.exit_code == 0
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A server with a certificate of its own and a token; both are in its directory's parent."""
+    around = tmp_path_factory.mktemp("guarded")
+    names = "subjectAltName=IP:127.0.0.1"
+    options = f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -addext {names}".split()
+    subprocess.run(
+        ["openssl", *options, "-keyout", "key.pem", "-out", "cert.pem"],
+        cwd=around,
+        check=True,
+        capture_output=True,
+    )
+    (around / "token").write_text("a-token-of-this-test\n")
+    files = ("--token-file", "token", "--tls-cert", "cert.pem", "--tls-key", "key.pem")
+    arguments = [text if text.startswith("--") else str(around / text) for text in files]
+    with live_server(around / "state", *arguments) as started:
+        yield started
+
+
+class TestGuards:
+    @pytest.fixture(autouse=True)
+    def trusted(self, guarded: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SSL_CERT_FILE", str(guarded.directory.parent / "cert.pem"))
+        monkeypatch.delenv("ARGOSY_TOKEN", raising=False)
+
+    def test_a_token_opens_the_door(
+        self, guarded: LiveServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file = guarded.directory.parent / "token"
+        assert guarded.url.startswith("https://")
+        with Client(guarded.url, token_file=file) as client:
+            assert client.health().status == "ok"
+        monkeypatch.setenv("ARGOSY_TOKEN", file.read_text())
+        with Client(guarded.url) as client:
+            assert client.health().status == "ok"
+
+    def test_without_it_the_server_says_what_is_missing(self, guarded: LiveServer) -> None:
+        with Client(guarded.url) as client:
+            with pytest.raises(argosy.ServerError, match="a token is needed") as caught:
+                next(client.jobs())
+            assert caught.value.status == 401
+        wrong = Client(guarded.url, token="wrong-wrong-wrong")
+        with wrong, pytest.raises(argosy.ServerError, match="the token is wrong"):
+            next(wrong.events())
+
+    def test_a_certificate_that_nobody_trusts_is_refused(
+        self, guarded: LiveServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("SSL_CERT_FILE")
+        with pytest.raises(argosy.ServerUnreachable, match=r"not trusted.*SSL_CERT_FILE"):
+            Client(guarded.url, token="x").health()
+
+    def test_the_asynchronous_client_does_the_same(
+        self, guarded: LiveServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file = guarded.directory.parent / "token"
+
+        async def use() -> None:
+            async with AsyncClient(guarded.url, token_file=file) as client:
+                assert (await client.health()).status == "ok"
+            async with AsyncClient(guarded.url) as client:
+                with pytest.raises(argosy.ServerError, match="a token is needed"):
+                    await client.fleet()
+            monkeypatch.delenv("SSL_CERT_FILE")
+            async with AsyncClient(guarded.url, token_file=file) as client:
+                with pytest.raises(argosy.ServerUnreachable, match="not trusted"):
+                    await client.health()
+
+        asyncio.run(use())
 
 
 class TestAsync:

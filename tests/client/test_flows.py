@@ -33,7 +33,7 @@ from argosy.client.flows import (
 from argosy.client.server_sent import EventParser, StreamedEvent
 from argosy.model.errors import ServerError, ServerUnreachable
 
-Item = TypeVar("Item")
+Yielded = TypeVar("Yielded")
 GONE = ServerUnreachable("gone")
 UNSENT, CUT = Lost(GONE, is_sent=False), Lost(GONE, is_sent=True)
 #: Nothing arrives in time.
@@ -52,7 +52,7 @@ class Script:
         self.patience = Patience(patience, lambda: self.now)
         self.patience.has_answered = has_answered
 
-    def run(self, flow: Flow[Item]) -> Iterator[Item]:
+    def run(self, flow: Flow[Yielded]) -> Iterator[Yielded]:
         answer: Any = None
         while True:
             try:

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -66,29 +67,38 @@ def blocks(language: str = "") -> list[Block]:
 
 
 def commands(page: Path) -> list[str]:
-    """Lines after a prompt, but those that build or version this repository."""
-    lines = [
-        line.removeprefix("$ ")
-        for block in blocks("console")
-        if block.page == page
-        for line in block.text.splitlines()
-        if line.startswith("$ ")
-    ]
+    """Lines after a prompt, with those that continue them, but those that build or version this
+    repository."""
+    lines: list[str] = []
+    for block in blocks("console"):
+        for line in block.text.splitlines() if block.page == page else ():
+            if line.startswith("$ "):
+                lines.append(line.removeprefix("$ "))
+            elif line.startswith(">"):
+                lines[-1] += "\n" + line.removeprefix(">").removeprefix(" ")
     return [line for line in lines if line.split()[0] not in ("make", "git")]
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Path:
+def scratch(tmp_path: Path) -> Iterator[Path]:
     """A directory that looks like the repository to someone who follows the documentation."""
     for name in ("scenarios", "examples"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    return tmp_path
+    yield tmp_path
+    if (tmp_path / "state" / "argosy" / "argosy.sock").exists():
+        # A page that fails halfway leaves its cluster behind.
+        shell("argosy down --stop-tasks", tmp_path)
 
 
 def shell(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    environment = {
+        name: text for name, text in os.environ.items() if not name.startswith("ARGOSY_")
+    }
+    # Live clusters of the documentation are not those of whoever runs the tests.
+    environment |= {"PATH": path, "XDG_STATE_HOME": str(cwd / "state")}
     return subprocess.run(
-        line, shell=True, cwd=cwd, env={**os.environ, "PATH": path}, capture_output=True, text=True
+        line, shell=True, cwd=cwd, env=environment, capture_output=True, text=True
     )
 
 

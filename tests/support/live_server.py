@@ -16,7 +16,7 @@ from argosy.model.errors import ArgosyError
 
 #: Seconds after which a test is taken to hang.
 PATIENCE = 60
-URL = re.compile(r"http://[^,\s]+")
+URL = re.compile(r"https?://[^,\s]+")
 
 
 class LiveServer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import ssl
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from functools import partial
@@ -52,7 +53,7 @@ try:
 except ModuleNotFoundError:
     raise MissingExtra("argosy.AsyncClient", "serve", "use argosy.Client") from None
 
-Item = TypeVar("Item")
+Yielded = TypeVar("Yielded")
 
 
 class AsyncClient:
@@ -252,11 +253,11 @@ class AsyncClient:
 
     # Carrying flows out
 
-    async def _one(self, call: ApiCall[Item]) -> Item:
+    async def _one(self, call: ApiCall[Yielded]) -> Yielded:
         async with contextlib.aclosing(self._drive(flows.one(call, self._patience))) as items:
             return await anext(items)
 
-    async def _drive(self, flow: Flow[Item]) -> AsyncGenerator[Item]:
+    async def _drive(self, flow: Flow[Yielded]) -> AsyncGenerator[Yielded]:
         result: Any = None
         failure: Lost | None = None
         stream: aiohttp.ClientResponse | None = None
@@ -329,6 +330,10 @@ class AsyncClient:
                 timeout=limit,
                 allow_redirects=False,
             )
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise Lost(
+                no_connection(self.endpoint, error.certificate_error), is_sent=False
+            ) from None
         except aiohttp.ClientConnectorError as error:
             raise Lost(no_connection(self.endpoint, error.os_error), is_sent=False) from None
         except (OSError, aiohttp.ClientError) as error:
@@ -337,10 +342,13 @@ class AsyncClient:
     def _connected(self) -> aiohttp.ClientSession:
         """The session; it can only be made where an event loop runs."""
         if self._session is None:
-            connector = None
+            connector: aiohttp.BaseConnector | None = None
             if self.endpoint.socket:
                 path = self._opened.enter_context(short_path(self.endpoint.socket))
                 connector = aiohttp.UnixConnector(path)
+            elif self.endpoint.is_secure:
+                # That of aiohttp was made when it was imported, whatever the environment says now.
+                connector = aiohttp.TCPConnector(ssl=ssl.create_default_context())
             self._session = aiohttp.ClientSession(connector=connector)
         return self._session
 

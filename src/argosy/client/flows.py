@@ -22,8 +22,8 @@ from argosy.client.server_sent import EventParser, StreamedEvent
 from argosy.model.errors import ServerUnreachable
 
 Answer = TypeVar("Answer")
-Item = TypeVar("Item")
-Item_co = TypeVar("Item_co", covariant=True)
+Yielded = TypeVar("Yielded")
+Yielded_co = TypeVar("Yielded_co", covariant=True)
 
 #: Times between repetitions, in seconds.
 _FIRST_PAUSE: Final = 0.05
@@ -63,14 +63,14 @@ class Sleep(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Give(msgspec.Struct, Generic[Item], frozen=True):
+class Give(msgspec.Struct, Generic[Yielded], frozen=True):
     """Give an item to the caller."""
 
-    item: Item
+    item: Yielded
 
 
 Flow: TypeAlias = Generator[
-    SendCall | OpenStream | ReadStream | CloseStream | Sleep | Give[Item], Any, None
+    SendCall | OpenStream | ReadStream | CloseStream | Sleep | Give[Yielded], Any, None
 ]
 #: Part of a flow that gives nothing to the caller.
 Part: TypeAlias = Generator[SendCall | OpenStream | ReadStream | CloseStream | Sleep, Any, Answer]
@@ -86,9 +86,9 @@ class Lost(Exception):
         self.is_sent = is_sent
 
 
-class Page(Protocol[Item_co]):
+class Page(Protocol[Yielded_co]):
     @property
-    def items(self) -> tuple[Item_co, ...]: ...
+    def items(self) -> tuple[Yielded_co, ...]: ...
 
     @property
     def next(self) -> str | None: ...
@@ -170,8 +170,8 @@ def one(call: ApiCall[Answer], patience: Patience) -> Flow[Answer]:
     yield Give((yield from ask(call, patience)))
 
 
-class PageCall(Protocol[Item_co]):
-    def __call__(self, *, after: str | None) -> ApiCall[Page[Item_co]]: ...
+class PageCall(Protocol[Yielded_co]):
+    def __call__(self, *, after: str | None) -> ApiCall[Page[Yielded_co]]: ...
 
 
 def page_size(limit: int | None) -> int:
@@ -179,7 +179,7 @@ def page_size(limit: int | None) -> int:
     return LARGEST_PAGE if limit is None else max(1, min(limit, LARGEST_PAGE))
 
 
-def all_pages(page: PageCall[Item], limit: int | None, patience: Patience) -> Flow[Item]:
+def all_pages(page: PageCall[Yielded], limit: int | None, patience: Patience) -> Flow[Yielded]:
     """The items of all pages, or the first `limit` of them."""
     after: str | None = None
     given = 0

@@ -47,7 +47,7 @@ from argosy.client.server_sent import StreamedEvent
 from argosy.client.sockets import short_path
 from argosy.client.unreachable import broken_off, no_connection
 
-Item = TypeVar("Item")
+Yielded = TypeVar("Yielded")
 
 _PIECE: Final = 65_536
 #: Connections kept for later calls.
@@ -253,11 +253,11 @@ class Client:
 
     # Carrying flows out
 
-    def _one(self, call: ApiCall[Item]) -> Item:
+    def _one(self, call: ApiCall[Yielded]) -> Yielded:
         (item,) = self._drive(flows.one(call, self._patience))
         return item
 
-    def _drive(self, flow: Flow[Item]) -> Iterator[Item]:
+    def _drive(self, flow: Flow[Yielded]) -> Iterator[Yielded]:
         result: Any = None
         failure: Lost | None = None
         with contextlib.ExitStack() as opened:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from typing import Final
 
 from argosy.client.endpoints import Endpoint
@@ -19,6 +20,11 @@ def no_connection(endpoint: Endpoint, error: BaseException) -> ServerUnreachable
             return ServerUnreachable(f"no server answers at {endpoint}", hint=hint)
         case PermissionError():
             hint = "it belongs to another user"
+        case ssl.SSLCertVerificationError():
+            return ServerUnreachable(
+                f"the certificate of {endpoint} is not trusted: {error.verify_message}",
+                hint="SSL_CERT_FILE names a file of certificates to trust",
+            )
         case socket.gaierror():
             hint = "check the host's name"
     return ServerUnreachable(f"{endpoint} cannot be reached: {_reason(error)}", hint=hint)
