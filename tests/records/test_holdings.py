@@ -23,6 +23,7 @@ from argosy.host.setup import HostSetup
 from argosy.model.explanations import Why
 from argosy.model.resources import Resources
 from argosy.model.scenario import FleetEntry, SchedulerLimits
+from argosy.model.tasks import task_numbers
 from argosy.records.audit import Audit, SchedulerAudit, audit
 from argosy.records.holdings import GroupRequests, Holdings, vector
 from argosy.records.journal_run import open_recording
@@ -47,7 +48,7 @@ def held(made: list[Claim]) -> Holdings:
     return Holdings(
         names=["p", "q"],
         schedulers=columns[:, 0],
-        tasks=columns[:, 1] << 32,
+        tasks=task_numbers(columns[:, 1], np.zeros(len(columns), np.int64)),
         amounts=columns[:, 4:],
         begin=columns[:, 2],
         end=columns[:, 2] + columns[:, 3],
@@ -212,7 +213,7 @@ def test_what_a_task_does_not_ask_for_it_does_not_hold() -> None:
     asked = Resources(5, 6, {"gpu": 2, "tape": 9})
     assert vector(asked, ("cpu", "memory", "gpu", "disk")) == (5, 6, 2, 0)
     requests = GroupRequests([job("a", 2).job, job("b", 1, request=asked).job], ("gpu", "cpu"))
-    tasks = np.array([1, 1 << 32, (1 << 32) + 7], np.int64)
+    tasks = task_numbers(np.array([0, 1, 1]), [1, 0, 7])
     assert requests.of(tasks).tolist() == [[0, 1_000], [2, 5], [2, 5]]
 
 

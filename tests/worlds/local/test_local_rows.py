@@ -19,6 +19,7 @@ from argosy.model.jobs import index_of, job_of
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import MachineCrash, MachineResize, SchedulerCrash
+from argosy.model.tasks import indices_of
 from argosy.model.truth import SimulatedJob
 from argosy.testing import conformance
 from argosy.testing.builders import GIB, job, scenario
@@ -91,7 +92,7 @@ def test_rows_agree_with_the_host_whatever_happens(engine: str, store: LocalStor
     for seq, name, scheduler, state, ended, *counts in rows:
         number = seq - 1
         expected = {
-            each.name.lower(): {int(task) & 0xFFFFFFFF for task in board.tasks_in(number, each)}
+            each.name.lower(): set(indices_of(board.tasks_in(number, each)).tolist())
             for each in states
         }
         assert counts == [len(expected[each]) for each in STATES], name
@@ -105,7 +106,7 @@ def test_rows_agree_with_the_host_whatever_happens(engine: str, store: LocalStor
             assert scheduler == world.host.schedulers[board.owner(number)].name
         assert (state in ("pending", "running")) is is_open
     running = {
-        (job_of(int(task)), index_of(int(task))): setup.cell.machines[machine].name
+        (job_of(task), index_of(task)): setup.cell.machines[machine].name
         for task, machine in zip(
             *(x.tolist() for x in world.runtime.running_columns()[:2]), strict=True
         )
