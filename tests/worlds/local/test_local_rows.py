@@ -76,7 +76,7 @@ def test_rows_agree_with_the_host_whatever_happens(engine: str, store: LocalStor
     journal.flush()
     setup = HostSetup.of(spec)
     projection = Projection(1)
-    projection.begin_life(setup.cell.machines)
+    projection.begin_life(setup.cell.machines, 1, 0)
     lines = stream.getvalue().splitlines(keepends=True)
     # Turns of 40 lines; of each, only what changed is written.
     for turn, start in enumerate(range(0, len(lines), 40), 1):
@@ -179,7 +179,7 @@ class TestTries:
         self, bench: LocalBench
     ) -> None:
         bench.world.submit(sleeper("a"))
-        bench.world._settle()
+        bench.world.settle()
         bench.time += 10 * SECOND
         bench.world.cancel("a")
         bench.go(1)
