@@ -25,6 +25,7 @@ OLDEST_PYTHON: Final = (3, 11)
 LIBRARIES: Final = ("click", "msgspec", "numpy", "rich")
 #: Libraries of extras: which extra, and what does not work without it.
 EXTRAS: Final = {
+    "aiohttp": ("serve", "no live clusters, so no `argosy up`"),
     "ortools": ("ilp", "no integer programs, so no medea by default and no ilp-all"),
     "pyyaml": ("yaml", "no constraints from YAML files"),
 }
