@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from live_server import LiveServer, live_server
 import argosy
 from argosy.api.values import JobEvent, MachinePatch, TaskEvent
 from argosy.client import AsyncClient, Client
+from argosy.client.server_sent import EventParser
 
 SMALL = {"cpu": 100, "memory": "64MiB"}
 
@@ -186,6 +188,36 @@ class TestCluster:
         assert [m["name"] for m in first["cluster"]["cell"]["machines"]] == ["local-0", "local-1"]
         assert "recorded" in [job["id"] for job in jobs]
         assert b"".join(client.journal()).endswith(b"\n")
+
+    def test_a_service_that_was_stopped_is_recorded_with_an_end(self, client: Client) -> None:
+        for name in ("stopped", "going-on"):
+            client.submit(shell("sleep 600", id=name, kind="service"))
+        while client.task("stopped", 0).state != "running":
+            client.wait("stopped", timeout=0.05)
+        client.cancel("stopped")
+        lines = [json.loads(x) for x in b"".join(client.recording()).splitlines()]
+        jobs = {job["id"]: job for job in lines[1:]}
+        assert 0 < jobs["stopped"]["duration"] < 600_000_000
+        assert "duration" not in jobs["going-on"]
+        client.cancel("going-on")
+
+    def test_events_that_were_missed_before_the_first_are_made_up_for(
+        self, server: LiveServer
+    ) -> None:
+        """The server says where a stream begins, so that it can be resumed from there."""
+        with socket.socket(socket.AF_INET) as raw:
+            host, _, port = server.url.removeprefix("http://").partition(":")
+            raw.connect((host, int(port)))
+            raw.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            text = b""
+            while b"id: " not in text:
+                text += raw.recv(4096)
+        parser = EventParser()
+        parser.feed(text[text.index(b"id: ") :].split(b"\r")[0] + b"\n\n")
+        with server.client() as client:
+            job = client.submit(shell("true"))
+            seen = (each.event for each in client.events(after=parser.last))
+            assert any(isinstance(each, JobEvent) and each.job == job.id for each in seen)
 
     def test_the_server_is_well(self, client: Client) -> None:
         health = client.health()

@@ -286,6 +286,14 @@ class TestEvents:
         ]
         assert [call.target for call in opened] == ["/v1/events?after=0"] + ["/v1/events"] * 3
 
+    def test_half_an_event_is_forgotten_when_the_stream_breaks(self) -> None:
+        cut = told(1).index(b"m-1")
+        script = Script(reply(), told(1)[:cut], CUT, reply(), told(1))
+        assert next(script.run(flows.events(None, "0", script.patience))) == event_of(1)
+        whole = told(2)[: told(2).rindex(b"\n")]
+        script = Script(reply(), whole, CUT, reply(), told(2))
+        assert next(script.run(flows.events(None, "0", script.patience))) == event_of(2)
+
     def test_a_silent_stream_is_opened_again(self) -> None:
         script = Script(reply(), SILENCE, reply(), told(1))
         assert next(script.run(flows.events(None, None, script.patience))) == event_of(1)

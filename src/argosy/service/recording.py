@@ -4,8 +4,8 @@
     {"id": "job-1", "submit": 0, "count": 2, "durations": [...], ...}
 
 The lines after the first are those of a trace. A task that failed, was cancelled or lost counts with its
-last try; one that still runs with its estimate, or with the time it has run if that is longer. Times
-begin with the first submission.
+last try; one that still runs with its estimate, or with the time it has run if that is longer. A service
+that was stopped counts from its first start to its last end. Times begin with the first submission.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from argosy.model.jobs import Job
 from argosy.model.truth import GroupTruth, SimulatedJob
@@ -35,36 +36,49 @@ def recorded_lines(store: LocalStore, world: LocalWorld) -> Iterator[bytes]:
     now, last = world.now, 0
     while True:
         rows = store.rows(
-            "SELECT seq, spec, submitted FROM jobs WHERE seq > ? ORDER BY seq LIMIT ?",
+            "SELECT seq, spec, submitted, ended FROM jobs WHERE seq > ? ORDER BY seq LIMIT ?",
             (last, _BATCH),
         )
         if not rows:
             return
         last = rows[-1][0]
         lines = bytearray()
-        for seq, spec, submitted in rows:
+        for seq, spec, submitted, ended in rows:
             job = _JOB.decode(spec)
-            made = SimulatedJob(job, submitted - first, _truth(store, seq, job, now))
-            lines += _line(job_table(made))
+            truth = _truth(store, seq, job, now, is_over=ended is not None)
+            if ended is not None:
+                job = _ended(job)
+            lines += _line(job_table(SimulatedJob(job, submitted - first, truth)))
         yield bytes(lines)
 
 
-def _truth(store: LocalStore, seq: int, job: Job, now: int) -> tuple[GroupTruth, ...]:
+def _ended(job: Job) -> Job:
+    """The job as one whose tasks end by themselves, since they have ended."""
+    groups = tuple(replace(group, endless=False) for group in job.groups)
+    return replace(job, groups=groups)
+
+
+def _truth(
+    store: LocalStore, seq: int, job: Job, now: int, *, is_over: bool
+) -> tuple[GroupTruth, ...]:
     """How long each task ran."""
     tries = store.rows("SELECT idx, started, ended FROM tries WHERE job = ? ORDER BY try", (seq,))
-    ran: dict[int, tuple[int, bool]] = {
-        index: (max(0, (now if ended is None else ended) - started), ended is not None)
-        for index, started, ended in tries
-    }
+    first: dict[int, int] = {}
+    last: dict[int, tuple[int, int | None]] = {}
+    for index, started, ended in tries:
+        first.setdefault(index, started)
+        last[index] = (started, ended)
     truth = []
     for start, group in zip(job.group_starts(), job.groups, strict=True):
-        if group.endless:
+        if group.endless and not is_over:
             truth.append(GroupTruth())
             continue
         times = []
         for index in range(start, start + group.count):
-            took, is_over = ran.get(index, (0, False))
-            times.append(took if is_over else max(took, group.estimate or 0))
+            started, ended = last.get(index, (now, None))
+            since = first[index] if group.endless and index in first else started
+            took = max(0, (now if ended is None else ended) - since)
+            times.append(took if ended is not None else max(took, group.estimate or 0))
         alike = len(set(times)) == 1
         truth.append(GroupTruth(tuple(times[:1] if alike else times)))
     return tuple(truth)

@@ -102,11 +102,13 @@ class StreamRoutes:
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         query = read_query(request, EventQuery)
-        start = query.after or request.headers.get("Last-Event-ID") or "now"
+        # A browser that connects again repeats its first query, and says what it has seen since.
+        start = request.headers.get("Last-Event-ID") or query.after or "now"
         position = self._events.now if start == "now" else Position.parse(start)
         response = _stream("text/event-stream", {"Cache-Control": "no-store"})
         await response.prepare(request)
-        await _send(response, b": argosy\n\n")
+        # An id alone is no event; who connects again before the first event misses nothing.
+        await _send(response, b": argosy\nid: %b\n\n" % str(position).encode())
         while not self._stopping.is_set():
             batch = bytearray()
             for place, event in self._events.after(position, query.job):
@@ -118,7 +120,7 @@ class StreamRoutes:
             if batch:
                 await _send(response, bytes(batch))
             if position.turn >= self._events.now.turn and not await self._news(position):
-                await _send(response, b": \n\n")
+                await _send(response, b":\nid: %b\n\n" % str(position).encode())
         return response
 
     async def _news(self, position: Position) -> bool:
