@@ -196,6 +196,23 @@ def test_failures_are_counted_over_restarts(bench: LocalBench) -> None:
     ]
 
 
+def test_a_job_that_was_scaled_down_outlives_the_server(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("a", 3))
+    bench.go(1)
+    bench.world.scale("a", sleeper("a", 1))
+    bench.go(1)
+    bench.kill()
+    bench.start()
+    bench.world.scale("a", sleeper("a", 2))
+    bench.go(1)
+    assert sorted(index for _, index, _ in bench.processes.running.values()) == [0, 1]
+    bench.end_all()
+    bench.go(1)
+    assert bench.states() == {"a": "cancelled"}, "task 2 was"
+    for journal in bench.journals():
+        Replay(journal, ENGINES).run()
+
+
 def test_a_service_that_dies_starts_again_where_it_is_later_each_time(bench: LocalBench) -> None:
     bench.world.submit(sleeper("web", endless=True))
     bench.go(1)
