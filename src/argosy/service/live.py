@@ -143,8 +143,9 @@ class LiveCluster:
             self.world.change_fleet(fleet)
         await self._committed()
 
-    def ended(self, number: int, result: TryResult) -> None:
-        """A process has ended. Its files say so too, so nothing is lost if this is."""
+    def ended(self, number: int, result: TryResult | None) -> None:
+        """A process has ended, or none if nobody knows how. Its files say so too, so nothing is lost if this
+        is."""
         if self.is_failing:
             return
         with contextlib.suppress(EngineFault), self._guarded():

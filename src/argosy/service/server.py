@@ -113,7 +113,7 @@ class Server:
             began=time.time_ns() // 1000 - self.store.origin,
         )
 
-    def _ended(self, number: int, result: TryResult) -> None:
+    def _ended(self, number: int, result: TryResult | None) -> None:
         self.cluster.ended(number, result)
 
     def _routes(self) -> list[Route]:

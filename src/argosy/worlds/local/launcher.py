@@ -7,6 +7,7 @@ session, working directory, signal mask.
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import platform
@@ -82,7 +83,8 @@ class Launcher:
             ) from None
         try:
             if os.write(file, data) != len(data):
-                raise SupervisorError("the specification cannot be written", file=path)
+                # What is written in part only has met the end of the disk.
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         finally:
             os.close(file)
         try:

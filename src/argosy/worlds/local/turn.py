@@ -85,14 +85,25 @@ class TurnStream(io.BytesIO):
 
 
 class LiveTry(msgspec.Struct):
-    """A try that is not over: which task it is for, as which incarnation, and since when it runs."""
+    """A try that is not over: which task it is for, as which incarnation, and since when it runs; and
+    the job's number in the database."""
 
     task: int
     incarnation: int
     machine: int
     since: int
-    #: How often a service has died soon after its start, one time after the other.
+    seq: int = -1
+    #: How often it has died soon after its start, one time after the other.
     deaths: int = 0
+
+
+class PlannedLaunch(msgspec.Struct, frozen=True):
+    """What to start for a try; `seq` is the job's number in the database."""
+
+    seq: int
+    job: Job
+    index: int
+    machine: Machine
 
 
 class Unsaved:
@@ -104,10 +115,12 @@ class Unsaved:
         self.cluster: LocalCluster | None = None
         #: Tries that begin: number, job, index, machine and time; and what to start for each.
         self.tries: list[tuple[int, int, int, str, int]] = []
-        self.launches: dict[int, tuple[Job, int, Machine]] = {}
+        self.launches: dict[int, PlannedLaunch] = {}
         #: Tries that are over: time, exit status and outcome.
         self.ends: dict[int, tuple[int, int | None, str]] = {}
+        #: Tries that have to stop, and tries that had to and have.
         self.stops: list[int] = []
+        self.gone: list[int] = []
         #: Idempotency keys: the key, the digest of what was asked, and the job's id.
         self.keys: list[tuple[str, bytes, str]] = []
 

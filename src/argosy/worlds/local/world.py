@@ -46,6 +46,7 @@ from argosy.worlds.local.turn import (
     LiveTry,
     LocalCluster,
     LocalMachines,
+    PlannedLaunch,
     StartOrder,
     StopOrder,
     TurnStream,
@@ -85,11 +86,16 @@ class TryRunner(Protocol):
         """Starts a try. Its end is reported to `LocalWorld.ended`, even if it cannot start."""
 
     def stop(self, number: int) -> None:
-        """Stops a try, with the grace its job allows. Its end is of no interest any more."""
+        """Stops a try, with the grace its job allows. Its end is reported, even if it is over or was
+        never launched."""
 
     def adopt(self, number: int) -> TryResult | bool:
         """A try of an earlier server: how it ended, or true if it runs, or false if nothing is known of
         it."""
+
+    def discard_after(self, number: int) -> int:
+        """Stops the tries that come after a number, which no database knows of, and returns the last
+        number that was ever used."""
 
 
 class LocalWorld:
@@ -117,15 +123,21 @@ class LocalWorld:
         self._clock: Callable[[], int] = lambda: clock() + offset
         self.projection = Projection(self._next("jobs", "seq"))
         self._turn = self._next("turns", "turn")
-        self._try = self._next("tries", "try")
+        # A damaged database may have forgotten the last tries; their processes must not go on.
+        self._try = processes.discard_after(self._next("tries", "try") - 1) + 1
         #: Counts hosts: grows with every start of a server and every change of the fleet.
         self.life = self._next("lives", "life") - 1
         #: Tries that are not over, by number and by task.
         self.tries: dict[int, LiveTry] = {}
         self._by_task: dict[int, int] = {}
         self._unsaved = Unsaved()
-        #: Services that have died and start again: when, and the number of the try that ended.
+        #: Tries that start again where they are: when, and the number of the try that ended.
         self._restarts: list[tuple[int, int]] = []
+        #: Tries that were told to stop and may not have, with the job's number in the database and the
+        #: index of the task. Another try of the task waits for them.
+        self._stopping: dict[int, tuple[int, int]] = self._stored_stops()
+        self._unsaved.stops += self._stopping
+        self._held: dict[int, PlannedLaunch] = {}
         for row in self._stored_rows():
             self.projection.load(row)
         self._begin_life(self._stored_machines(), processes.adopt)
@@ -171,6 +183,10 @@ class LocalWorld:
         for seq, index, *fields in tasks:
             rows[seq].tasks[index] = TaskRow(*fields)
         return list(rows.values())
+
+    def _stored_stops(self) -> dict[int, tuple[int, int]]:
+        rows = self.store.rows("SELECT try, job, idx FROM stops JOIN tries USING (try)")
+        return {number: (seq, index) for number, seq, index in rows}
 
     def _begin_life(
         self, machines: Sequence[tuple[Machine, bool]], adopt: Callable[[int], TryResult | bool]
@@ -238,7 +254,7 @@ class LocalWorld:
             if found is False or task.machine not in numbers:
                 self._unsaved.end_try(task.try_number, None, "lost", self._clock())
                 if found is True:
-                    self._unsaved.stops.append(task.try_number)
+                    self._stop(task.try_number, row.seq, index)
                 continue
             running[index] = (numbers[task.machine], task.try_number)
             if isinstance(found, TryResult):
@@ -252,7 +268,7 @@ class LocalWorld:
         for index, (machine, number) in running.items():
             if index not in restored.incarnations:
                 self._unsaved.end_try(number, None, "lost", self._clock())
-                self._unsaved.stops.append(number)
+                self._stop(number, row.seq, index)
                 continue
             self._note_try(
                 number,
@@ -261,6 +277,7 @@ class LocalWorld:
                     incarnation=restored.incarnations[index],
                     machine=machine,
                     since=row.tasks[index].started or 0,
+                    seq=row.seq,
                 ),
             )
         return [(number, end) for number, end in ends if number in self.tries]
@@ -395,12 +412,20 @@ class LocalWorld:
         self._unsaved.cluster = self.cluster
         self.commit()
 
-    def ended(self, number: int, end: TryResult) -> None:
-        """A process has ended. A service that dies starts again where it is."""
+    def ended(self, number: int, end: TryResult | None) -> None:
+        """A process has ended, or nobody knows what became of it. In that case, and if it is a service,
+        the task starts again where it is."""
+        if self._stopping.pop(number, None) is not None:
+            self._unsaved.gone.append(number)
+            self._launch_held()
         live = self.tries.get(number)
         if live is None:
             return
         self.settle()
+        if end is None:
+            self._unsaved.end_try(number, None, "lost", self._clock())
+            self._restart_later(number, live)
+            return
         self._unsaved.end_try(number, end.status, end.reason or "exited", self._clock())
         if self._is_service(live.task):
             self._restart_later(number, live)
@@ -436,9 +461,10 @@ class LocalWorld:
         number, self._try = self._try, self._try + 1
         self._note_try(number, live)
         row, index = self.projection.by_number[job_of(live.task)], index_of(live.task)
+        live.seq = row.seq
         self.projection.note_try(row, index, number, live.since)
         machine = self.projection.machines[live.machine]
-        self._unsaved.launches[number] = (row.job, index, machine)
+        self._unsaved.launches[number] = PlannedLaunch(row.seq, row.job, index, machine)
         self._unsaved.tries.append((number, row.seq, index, machine.name, live.since))
 
     def _note_try(self, number: int, live: LiveTry) -> None:
@@ -463,10 +489,21 @@ class LocalWorld:
         self._write()
         self.projection.committed()
         unsaved, self._unsaved = self._unsaved, Unsaved()
-        for number, (job, index, machine) in unsaved.launches.items():
-            self._processes.launch(number, job, index, machine)
         for number in unsaved.stops:
-            self._processes.stop(number)
+            if self._held.pop(number, None) is None:
+                self._processes.stop(number)
+            else:
+                self.ended(number, None)
+        self._held |= unsaved.launches
+        self._launch_held()
+
+    def _launch_held(self) -> None:
+        """A task runs once at a time: what it did before may take its time to stop."""
+        stopping = set(self._stopping.values())
+        for number, planned in list(self._held.items()):
+            if (planned.seq, planned.index) not in stopping:
+                del self._held[number]
+                self._processes.launch(number, planned.job, planned.index, planned.machine)
 
     def settle(self) -> None:
         """Carries out all that is due by now."""
@@ -492,11 +529,15 @@ class LocalWorld:
                     number = self._by_task.get(task)
                     if number is None:
                         continue
-                    self._forget_try(number)
+                    live = self._forget_try(number)
                     outcome = _OUTCOMES.get(why, "lost")
                     self._unsaved.end_try(number, None, outcome, self._clock())
                     if self._unsaved.launches.pop(number, None) is None:
-                        self._unsaved.stops.append(number)
+                        self._stop(number, live.seq, index_of(task))
+
+    def _stop(self, number: int, seq: int, index: int) -> None:
+        self._stopping[number] = (seq, index)
+        self._unsaved.stops.append(number)
 
     def _write(self) -> None:
         unsaved, number, at = self._unsaved, self._turn, self._clock()
@@ -513,6 +554,9 @@ class LocalWorld:
                 "UPDATE tries SET ended = ?, exit_status = ?, outcome = ? WHERE try = ?",
                 [(*end, number) for number, end in unsaved.ends.items()],
             )
+            stops = [(number,) for number in unsaved.stops]
+            turn.executemany("INSERT OR IGNORE INTO stops VALUES (?)", stops)
+            turn.executemany("DELETE FROM stops WHERE try = ?", [(n,) for n in unsaved.gone])
             turn.executemany("INSERT INTO keys VALUES (?,?,?,?)", [(*k, at) for k in unsaved.keys])
             if unsaved.cluster is not None:
                 _store_cluster(turn, unsaved.cluster)
