@@ -14,6 +14,7 @@ from argosy.model.jobs import Execution, Job, TaskGroup
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, FleetEntry, Takes
+from argosy.model.transactions import AddMachine
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
 from argosy.worlds.local.store import LocalStore, StoreError, holds_cluster
@@ -404,6 +405,38 @@ def test_machines_come_go_drain_and_shrink_while_it_runs(bench: LocalBench) -> N
     assert sorted(bench.world.machine_numbers()) == ["m0", "m2", "m3", "new"]
     assert bench.world.host.view.is_draining(bench.world.machine_number("m0"))
     assert {name for _, _, name in bench.processes.running.values()} == {"m0", "m2", "m3", "new"}
+
+
+def test_a_machine_that_was_removed_can_come_back_as_another(bench: LocalBench) -> None:
+    bench.world.drain_machine("m0")
+    bench.world.remove_machine("m0")
+    bench.go(1)
+    bench.world.add_machine(Machine("m0", Resources(4000, 2**30), {"disk": "ssd"}))
+    bench.go(1)
+    names = sorted(bench.world.machine_numbers())
+    assert names == ["m0", "m1", "m2", "m3"]
+    bench.world.submit(sleeper("a", 14))
+    bench.go(30)
+    assert [name for _, _, name in bench.processes.running.values()].count("m0") == 8
+    for journal in bench.journals():
+        Replay(journal, ENGINES).run()
+    bench.kill()
+    bench.start()
+    assert sorted(bench.world.machine_numbers()) == names
+    [(back, is_draining)] = [
+        pair for pair in bench.world.present_machines() if pair[0].name == "m0"
+    ]
+    assert (back.capacity.cpu, back.attributes, is_draining) == (4000, {"disk": "ssd"}, False)
+
+
+def test_a_machine_that_is_refused_leaves_no_trace(bench: LocalBench) -> None:
+    with pytest.raises(ModelError, match="there is a machine 'm0' already"):
+        bench.world.host.change_machine(AddMachine(Machine("m0", Resources(1, 1))))
+    bench.go(1)
+    assert sorted(bench.world.machine_numbers()) == ["m0", "m1", "m2", "m3"]
+    bench.kill()
+    bench.start()
+    assert sorted(bench.world.machine_numbers()) == ["m0", "m1", "m2", "m3"]
 
 
 def test_the_fleet_changes_and_what_runs_goes_on(bench: LocalBench) -> None:

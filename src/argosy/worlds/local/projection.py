@@ -364,6 +364,12 @@ class Projection:
                         "INSERT INTO machines (name, spec, is_draining) VALUES (?,?,0)",
                         (machine.name, _ENCODE(machine)),
                     )
+                case ReviveMachine(number):
+                    machine = self.machines[number]
+                    turn.execute(
+                        "INSERT INTO machines (name, spec, is_draining) VALUES (?,?,0)",
+                        (machine.name, _ENCODE(machine)),
+                    )
                 case RemoveMachine(number):
                     name = self.machines[number].name
                     turn.execute("DELETE FROM machines WHERE name = ?", (name,))

@@ -36,8 +36,10 @@ from argosy.model.transactions import (
     AddMachine,
     DrainMachine,
     MachineChange,
+    RelabelMachine,
     RemoveMachine,
     ResizeMachine,
+    ReviveMachine,
 )
 from argosy.worlds.clocks import ClockBudgets
 from argosy.worlds.local.projection import STATES, JobRow, Projection, TaskRow
@@ -69,6 +71,8 @@ _OUTCOMES: Final = {
     Why.PREEMPTED: "preempted",
     Why.MOVED: "moved",
     Why.RELEASED: "released",
+    Why.MACHINE_GONE: "evicted",
+    Why.NO_ROOM: "evicted",
 }
 
 
@@ -354,7 +358,14 @@ class LocalWorld:
     def add_machine(self, machine: Machine) -> None:
         if machine.name in self.machine_numbers():
             raise ModelError(f"there is a machine {machine.name} already", field="name")
-        self._change(AddMachine(machine))
+        names = [known.name for known in self.projection.machines]
+        if machine.name not in names:
+            self._change(AddMachine(machine))
+            return
+        number = names.index(machine.name)
+        self._change(ReviveMachine(number))
+        self._change(ResizeMachine(number, machine.capacity))
+        self._change(RelabelMachine(number, machine.attributes, machine.joins))
 
     def remove_machine(self, name: str) -> None:
         self._change(RemoveMachine(self.machine_number(name)))
