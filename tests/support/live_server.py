@@ -89,13 +89,14 @@ class LiveServer:
         self._wrapper = wrapper
         self._messages = (home or directory.parent) / f"{directory.name}.messages"
         self._process: subprocess.Popen[bytes] | None = None
+        self._has_been_ready = False
 
     # The process.
 
     def spawn(self) -> None:
         """Starts it, and does not wait. A directory that holds a cluster takes no options."""
         command = [*self._wrapper, ARGOSY, "up", "--dir", str(self.directory), "--listen", "none"]
-        if not holds_cluster(self.directory):
+        if not self._has_been_ready and not holds_cluster(self.directory):
             command += self._options
         with open(self._messages, "ab") as messages:
             self._process = subprocess.Popen(
@@ -116,10 +117,16 @@ class LiveServer:
                 return False
 
         until(is_ready, "the server answers")
+        self._has_been_ready = True
 
     @property
     def is_alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
 
     def kill(self) -> None:
         """As `kill -9` does."""
