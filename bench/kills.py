@@ -23,7 +23,17 @@ from kill_checks import KillChecks, KillResult
 
 from argosy.engines.registry import ENGINES
 
-COLUMNS = ("engine", "kills", "jobs", "tasks", "tries", "adopted", "ended meanwhile", "cut off", "wrong")
+COLUMNS = (
+    "engine",
+    "kills",
+    "jobs",
+    "tasks",
+    "tries",
+    "adopted",
+    "ended meanwhile",
+    "cut off",
+    "wrong",
+)
 
 
 def measured(engine: str, kills: int, seed: int, *, keep: bool) -> KillResult:

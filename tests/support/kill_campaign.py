@@ -185,7 +185,6 @@ class Load(threading.Thread):
         body = {"draining": self._rng.random() < 0.4}
         self._send("PATCH", f"/v1/machines/{name}", body, (200,))
 
-
     def _replace(self) -> None:
         """A machine leaves, with all that runs there, and comes back."""
         name = f"local-{self._rng.randrange(MACHINES)}"
@@ -207,9 +206,7 @@ class KillCampaign:
         self.rng = random.Random(f"{engine}/{seed}")
         self.recount = root / "recount"
         self.recount.touch()
-        self.server = LiveServer(
-            root / "cluster", "--machines", str(MACHINES), "--engine", engine
-        )
+        self.server = LiveServer(root / "cluster", "--machines", str(MACHINES), "--engine", engine)
         self.load = Load(self.server, self.recount, random.Random(f"load/{engine}/{seed}"))
         self.downtimes: list[Downtime] = []
         #: Seconds that starts take; the first guess is too long rather than too short.

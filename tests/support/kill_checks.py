@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import msgspec
 from kill_campaign import FAILURE, OPEN_TRIES, KillCampaign
@@ -18,11 +19,13 @@ from argosy.engines.registry import ENGINES
 from argosy.model.errors import ArgosyError
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
-from argosy.worlds.local import SupervisedTry, TryEnd, TryState
+from argosy.worlds.local import EndCause, SupervisedTry, TryEnd, TryState
 
 OVER = ("finished", "failed", "cancelled", "abandoned")
 #: Outcomes of tries whose tasks lost their places: they were stopped, whatever they did.
 STOPPED = ("cancelled", "preempted", "moved", "released", "evicted")
+#: Outcome of a try that was not needed: the task had come to its end while it lost its place.
+ENDED_AS = "ended as try "
 
 
 class TryRow(msgspec.Struct, frozen=True):
@@ -181,8 +184,11 @@ class KillChecks:
                 yield f"try {number} began {times} times"
             elif rows[number].outcome == "lost":
                 yield f"try {number} ran, and counts as lost"
+        # A process that was stopped between its last line and its exit has not come to its end.
         completed = Counter(
-            (line[1], int(line[2]), int(line[6])) for line in self._lines if line[0] == "end"
+            (line[1], int(line[2]), int(line[6]))
+            for line in self._lines
+            if line[0] == "end" and self._ended_by_itself(int(line[3]))
         )
         works = {work.id: work for work in self._campaign.load.jobs}
         states = self._server.rows(
@@ -199,6 +205,10 @@ class KillChecks:
                 yield f"{name}/{index} failed and ran {badly} times instead of {allowed}"
             if badly > allowed:
                 yield f"{name}/{index} is {state} and failed {badly} times, with {allowed} allowed"
+
+    def _ended_by_itself(self, number: int) -> bool:
+        end = self._files.get(number)
+        return end is not None and end.cause is EndCause.NONE
 
     def _overlaps(self) -> Iterator[str]:
         """No task ran twice at the same time: by its own lines, and by the supervisors' records."""
@@ -220,7 +230,7 @@ class KillChecks:
                 spans[row.job, row.index].append((end.started_at, end.ended_at, row.number))
         for (job, index), tries in spans.items():
             tries.sort()
-            for (_, until_then, first), (since, _, second) in zip(tries, tries[1:], strict=False):
+            for (_, until_then, first), (since, _, second) in pairwise(tries):
                 if since < until_then:
                     late = (until_then - since) / 1e3
                     yield (
@@ -241,6 +251,10 @@ class KillChecks:
             elif row.outcome == "lost":
                 if state not in (None, TryState.WITHDRAWN, TryState.LAUNCHED):
                     yield f"try {row.number} counts as lost and is {state}"
+            elif row.outcome.startswith(ENDED_AS):
+                former = self._files.get(int(row.outcome.removeprefix(ENDED_AS)))
+                if state is not None or former is None or former.code != row.exit_status:
+                    yield f"try {row.number} {row.outcome} and is {state}"
             elif end is None:
                 yield f"try {row.number} {row.outcome} and is {state}"
             elif end.code != row.exit_status:

@@ -36,8 +36,8 @@ from argosy.service.stream_routes import StreamRoutes
 from argosy.worlds.local.isolation import detect_isolation
 from argosy.worlds.local.runner import ProcessRunner
 from argosy.worlds.local.store import LocalStore
-from argosy.worlds.local.turn import LocalCluster
-from argosy.worlds.local.world import LocalWorld, TryResult
+from argosy.worlds.local.turn import LocalCluster, TryResult
+from argosy.worlds.local.world import LocalWorld
 
 SOCKET: Final = "argosy.sock"
 TOKEN: Final = "token"

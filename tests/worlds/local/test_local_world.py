@@ -18,8 +18,8 @@ from argosy.model.transactions import AddMachine
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
 from argosy.worlds.local.store import LocalStore, StoreError, holds_cluster
-from argosy.worlds.local.turn import LocalCluster
-from argosy.worlds.local.world import LocalWorld, TryResult
+from argosy.worlds.local.turn import LocalCluster, TryResult
+from argosy.worlds.local.world import LocalWorld
 
 SECOND = 1_000_000
 
@@ -104,7 +104,7 @@ class LocalBench:
         if not self.processes.is_slow:
             for number in self.processes.stopping:
                 self.processes.running.pop(number, None)
-                self.world.ended(number, None)
+                self.world.ended(number, self.processes.ends.get(number))
             self.processes.stopping.clear()
 
     def end(self, number: int, status: int = 0) -> None:
@@ -250,6 +250,46 @@ def test_a_task_that_loses_its_machine_runs_elsewhere_when_its_process_is_gone(
     bench.end_all()
     bench.go(1)
     assert bench.states() == {"a": "finished"}
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["at once", "after a restart"])
+def test_a_task_that_ended_while_it_lost_its_machine_does_not_run_again(
+    bench: LocalBench, is_killed: bool
+) -> None:
+    bench.world.submit(sleeper("a"))
+    bench.go(1)
+    bench.processes.is_slow = True
+    [(_, _, machine)] = bench.processes.running.values()
+    bench.world.remove_machine(machine)
+    bench.go(1)
+    if is_killed:
+        bench.kill()
+        bench.start()
+    bench.processes.ends[1] = TryResult(0)
+    bench.processes.is_slow = False
+    bench.go(1)
+    assert bench.states() == {"a": "finished"}
+    assert bench.processes.launched == [1]
+    *_, (outcome, status) = bench.store.rows("SELECT outcome, exit_status FROM tries ORDER BY try")
+    assert (outcome, status) == ("ended as try 1", 0)
+    for journal in bench.journals():
+        Replay(journal, ENGINES).run()
+
+
+def test_a_task_that_comes_back_by_scaling_is_another_task(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("a", 2))
+    bench.go(1)
+    bench.processes.is_slow = True
+    [number] = [n for n, (_, index, _) in bench.processes.running.items() if index == 1]
+    bench.world.remove_machine(bench.processes.running[number][2])
+    bench.go(1)
+    bench.world.scale("a", sleeper("a", 1))
+    bench.world.scale("a", sleeper("a", 2))
+    bench.processes.ends[number] = TryResult(0)
+    bench.processes.is_slow = False
+    bench.go(1)
+    rows = bench.store.rows("SELECT state FROM tasks WHERE idx = 1")
+    assert rows == [("running",)]
 
 
 def test_a_task_that_is_cancelled_before_its_turn_to_start_never_starts(bench: LocalBench) -> None:

@@ -20,8 +20,8 @@ from argosy.records.replay import Replay
 from argosy.worlds.local.outputs import read_output
 from argosy.worlds.local.runner import ProcessRunner
 from argosy.worlds.local.store import LocalStore
-from argosy.worlds.local.turn import LocalCluster
-from argosy.worlds.local.world import LocalWorld, TryResult
+from argosy.worlds.local.turn import LocalCluster, TryResult
+from argosy.worlds.local.world import LocalWorld
 
 DEADLINE = 30.0
 

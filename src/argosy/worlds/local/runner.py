@@ -28,7 +28,7 @@ from argosy.worlds.local.records import EndCause, StartFailure, TryEnd, TryOutco
 from argosy.worlds.local.reports import ReportSocket
 from argosy.worlds.local.spec import CaptureLimits, ProcessLimits, SupervisorError, TrySpec
 from argosy.worlds.local.supervised import SupervisedTry, TryState, TryStatus
-from argosy.worlds.local.world import TryResult
+from argosy.worlds.local.turn import TryResult
 
 #: Exit statuses of tries that have none of their own, as shells have them.
 NOT_FOUND: Final = 127
@@ -147,10 +147,11 @@ class ProcessRunner:
             return
         self._tries[number] = known
         known.stop()
-        if _status(known).state.is_over:
+        status = _status(known)
+        if status.state.is_over:
             # Its report may have been for an earlier server.
             del self._tries[number]
-            self._stillborn.append((number, None))
+            self._stillborn.append((number, _result(status)))
 
     def adopt(self, number: int) -> TryResult | bool:
         known = self._find(number)
@@ -269,7 +270,8 @@ def _result(status: TryStatus) -> TryResult | None:
     end = status.end
     if end is None:
         return None
-    return TryResult(_exit_status(end), "" if _is_well(end) else end.sentence())
+    was_stopped = end.cause in (EndCause.STOP, EndCause.KILL)
+    return TryResult(_exit_status(end), "" if _is_well(end) else end.sentence(), was_stopped)
 
 
 def _is_well(end: TryEnd) -> bool:

@@ -210,7 +210,11 @@ def _open(path: Path) -> sqlite3.Connection:
 def _explained(error: sqlite3.Error, path: Path) -> StoreError:
     name = getattr(error, "sqlite_errorname", "")
     reasons = {
-        "SQLITE_FULL": ("the disk is full", "make room: a server that runs goes on by itself", True),
+        "SQLITE_FULL": (
+            "the disk is full",
+            "make room: a server that runs goes on by itself",
+            True,
+        ),
         "SQLITE_IOERR": ("the disk reports an error", "look at the system's log", True),
         "SQLITE_BUSY": ("the database is locked by another program", "close that program", True),
         "SQLITE_LOCKED": ("the database is locked by another program", "close that program", True),

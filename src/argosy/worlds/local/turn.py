@@ -97,6 +97,15 @@ class LiveTry(msgspec.Struct):
     deaths: int = 0
 
 
+class TryResult(msgspec.Struct, frozen=True):
+    """How a process ended. `status` is its exit code, or minus the signal that killed it."""
+
+    status: int
+    reason: str = ""
+    #: Whether it was told to stop before it ended by itself.
+    was_stopped: bool = False
+
+
 class PlannedLaunch(msgspec.Struct, frozen=True):
     """What to start for a try; `seq` is the job's number in the database."""
 

@@ -42,6 +42,7 @@ from argosy.model.transactions import (
     ReviveMachine,
 )
 from argosy.worlds.clocks import ClockBudgets
+from argosy.worlds.local.handover import Handover, StoppingTry
 from argosy.worlds.local.projection import STATES, JobRow, Projection, TaskRow
 from argosy.worlds.local.store import LocalStore
 from argosy.worlds.local.turn import (
@@ -51,6 +52,7 @@ from argosy.worlds.local.turn import (
     PlannedLaunch,
     StartOrder,
     StopOrder,
+    TryResult,
     TurnStream,
     Unsaved,
 )
@@ -74,13 +76,6 @@ _OUTCOMES: Final = {
     Why.MACHINE_GONE: "evicted",
     Why.NO_ROOM: "evicted",
 }
-
-
-class TryResult(msgspec.Struct, frozen=True):
-    """How a process ended. `status` is its exit code, or minus the signal that killed it."""
-
-    status: int
-    reason: str = ""
 
 
 class TryRunner(Protocol):
@@ -137,13 +132,10 @@ class LocalWorld:
         self._unsaved = Unsaved()
         #: Tries that start again where they are: when, and the number of the try that ended.
         self._restarts: list[tuple[int, int]] = []
-        #: Tries that were told to stop and may not have, with the job's number in the database and the
-        #: index of the task. Another try of the task waits for them.
-        self._stopping: dict[int, tuple[int, int]] = self._stored_stops()
-        self._unsaved.stops += self._stopping
-        self._held: dict[int, PlannedLaunch] = {}
+        self._handover = Handover()
         for row in self._stored_rows():
             self.projection.load(row)
+        self._load_stops()
         self._begin_life(self._stored_machines(), processes.adopt)
         self.commit()
 
@@ -188,9 +180,12 @@ class LocalWorld:
             rows[seq].tasks[index] = TaskRow(*fields)
         return list(rows.values())
 
-    def _stored_stops(self) -> dict[int, tuple[int, int]]:
-        rows = self.store.rows("SELECT try, job, idx FROM stops JOIN tries USING (try)")
-        return {number: (seq, index) for number, seq, index in rows}
+    def _load_stops(self) -> None:
+        tasks = {row.seq: row.job.tasks for row in self.projection.by_id.values()}
+        rows = self.store.rows("SELECT try, job, idx, outcome FROM stops JOIN tries USING (try)")
+        for number, seq, index, outcome in rows:
+            is_wanted = outcome != "cancelled" and index < tasks.get(seq, 0)
+            self._stop(StoppingTry(number, seq, index, is_wanted))
 
     def _begin_life(
         self, machines: Sequence[tuple[Machine, bool]], adopt: Callable[[int], TryResult | bool]
@@ -258,7 +253,7 @@ class LocalWorld:
             if found is False or task.machine not in numbers:
                 self._unsaved.end_try(task.try_number, None, "lost", self._clock())
                 if found is True:
-                    self._stop(task.try_number, row.seq, index)
+                    self._stop(StoppingTry(task.try_number, row.seq, index, True))
                 continue
             running[index] = (numbers[task.machine], task.try_number)
             if isinstance(found, TryResult):
@@ -272,7 +267,7 @@ class LocalWorld:
         for index, (machine, number) in running.items():
             if index not in restored.incarnations:
                 self._unsaved.end_try(number, None, "lost", self._clock())
-                self._stop(number, row.seq, index)
+                self._stop(StoppingTry(number, row.seq, index, True))
                 continue
             self._note_try(
                 number,
@@ -292,6 +287,8 @@ class LocalWorld:
 
     def next_due(self) -> int | None:
         """When `commit` has something to do if nothing else happens before."""
+        if not self._unsaved.is_empty:
+            return self._clock()
         due = [at for at, _ in self._restarts[:1]]
         if self.host.runtime.has_events:
             due.append(self.host.runtime.next_at)
@@ -345,6 +342,7 @@ class LocalWorld:
         row = self._open_row(name)
         self.settle()
         self.host.scale(row.number, job)
+        self._handover.disown(row.seq, job.tasks)
 
     def _open_row(self, name: str) -> JobRow:
         self._fold()
@@ -426,9 +424,8 @@ class LocalWorld:
     def ended(self, number: int, end: TryResult | None) -> None:
         """A process has ended, or nobody knows what became of it. In that case, and if it is a service,
         the task starts again where it is."""
-        if self._stopping.pop(number, None) is not None:
-            self._unsaved.gone.append(number)
-            self._launch_held()
+        self._handover.ended(number, end)
+        self._launch_ready()
         live = self.tries.get(number)
         if live is None:
             return
@@ -497,24 +494,26 @@ class LocalWorld:
         self._take_restarts()
         if self._unsaved.is_empty:
             return
+        self._unsaved.gone += self._handover.take_gone()
         self._write()
         self.projection.committed()
         unsaved, self._unsaved = self._unsaved, Unsaved()
         for number in unsaved.stops:
-            if self._held.pop(number, None) is None:
-                self._processes.stop(number)
+            if self._handover.drop(number):
+                self._handover.ended(number, None)
             else:
-                self.ended(number, None)
-        self._held |= unsaved.launches
-        self._launch_held()
+                self._processes.stop(number)
+        self._handover.hold(unsaved.launches)
+        self._launch_ready()
 
-    def _launch_held(self) -> None:
-        """A task runs once at a time: what it did before may take its time to stop."""
-        stopping = set(self._stopping.values())
-        for number, planned in list(self._held.items()):
-            if (planned.seq, planned.index) not in stopping:
-                del self._held[number]
+    def _launch_ready(self) -> None:
+        for number, planned, former, end in self._handover.ready():
+            if end is None:
                 self._processes.launch(number, planned.job, planned.index, planned.machine)
+            else:
+                self.ended(number, end)
+                outcome = f"ended as try {former}"
+                self._unsaved.end_try(number, end.status, outcome, self._clock())
 
     def settle(self) -> None:
         """Carries out all that is due by now."""
@@ -544,11 +543,12 @@ class LocalWorld:
                     outcome = _OUTCOMES.get(why, "lost")
                     self._unsaved.end_try(number, None, outcome, self._clock())
                     if self._unsaved.launches.pop(number, None) is None:
-                        self._stop(number, live.seq, index_of(task))
+                        is_wanted = why is not Why.CANCELLED
+                        self._stop(StoppingTry(number, live.seq, index_of(task), is_wanted))
 
-    def _stop(self, number: int, seq: int, index: int) -> None:
-        self._stopping[number] = (seq, index)
-        self._unsaved.stops.append(number)
+    def _stop(self, stopping: StoppingTry) -> None:
+        self._handover.stop(stopping)
+        self._unsaved.stops.append(stopping.number)
 
     def _write(self) -> None:
         unsaved, number, at = self._unsaved, self._turn, self._clock()
