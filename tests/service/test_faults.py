@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from live_server import PATIENCE, Answer, LiveServer, job_document, until
 from argosy.engines.registry import ENGINES
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
+from argosy.worlds.local import TryState
 
 YEAR = 365 * 24 * 3600 * 1_000_000
 #: Does not end by itself during a test.
@@ -261,6 +263,30 @@ def test_a_clock_that_was_set_back_does_not_take_time_back(
         lines = server.rows("SELECT lines FROM turns WHERE life = ? ORDER BY turn", life)
         journal = JournalFile(header + b"".join(part for (part,) in lines))
         Replay(journal, ENGINES, finished=False).run()
+
+
+@pytest.mark.parametrize("fault", ["server alive", "server dead", "record empty"])
+def test_a_task_whose_supervisor_is_killed_runs_again(server: LiveServer, fault: str) -> None:
+    count = server.directory.parent / "count"
+    script = 'echo >>"$COUNT"; test "$(wc -l <"$COUNT")" != 1 || exec sleep 1000'
+    name = server.submit("sh", "-c", script, environment={"COUNT": str(count)})
+    server.wait_running(name)
+    until(lambda: count.exists() and count.read_bytes(), "the command runs")
+    if fault != "server alive":
+        server.kill()
+    [supervised] = server.supervised()
+    identity = supervised.identity()
+    assert identity is not None
+    os.kill(identity.pid, signal.SIGKILL)
+    until(lambda: supervised.status().state is TryState.LOST, "the supervisor is dead")
+    if fault == "record empty":
+        # As a power cut may leave a file that is not synced.
+        os.truncate(server.try_directory(1) / "started", 0)
+    if fault != "server alive":
+        server.start()
+    assert server.wait_over(name)["state"] == "finished"
+    assert [each["outcome"] for each in tries_of(server, name)] == ["lost", "exited"]
+    assert count.read_bytes() == b"\n\n"
 
 
 def test_a_second_server_on_the_same_directory_is_refused(

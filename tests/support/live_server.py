@@ -290,8 +290,15 @@ class LiveServer:
 
     def running_tries(self) -> list[int]:
         """Tries whose supervisors live."""
-        alive = (TryState.STARTING, TryState.RUNNING)
-        return [int(each.name) for each in self.supervised() if each.status().state in alive]
+        return [int(each.name) for each in self.supervised() if _is_running(each)]
+
+
+def _is_running(each: SupervisedTry) -> bool:
+    try:
+        return each.status().state in (TryState.STARTING, TryState.RUNNING)
+    except SupervisorError:
+        # A test has damaged its records.
+        return False
 
 
 def _database(directory: Path) -> sqlite3.Connection:
