@@ -85,7 +85,8 @@ int supervise(const char* path) {
   if (::chdir("/") != 0) return kWrongUse;
   RecordDirectory records(kDirectory);
   if (!records.claim("supervisor", identity())) return errno == EEXIST ? kNotFirst : kNotRecorded;
-  records.reserve("end");
+  // A command whose end could not be recorded does not run: it would be taken for lost, and run again.
+  if (!records.reserve("end")) return kNotRecorded;
   std::string text;
   Spec spec;
   Failure failure;

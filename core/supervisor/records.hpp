@@ -11,6 +11,7 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <string>
 #include <string_view>
 
@@ -63,10 +64,12 @@ class RecordDirectory {
            ::renameat(directory_, temporary.c_str(), directory_, name) == 0;
   }
 
-  void reserve(const char* name) {
+  // False if there is no room.
+  bool reserve(const char* name) {
     reserved_ = Descriptor(create(("." + std::string(name)).c_str()));
+    if (!reserved_.is_open()) return false;
     // Not every file system can. Then the end is written if there is room.
-    if (reserved_.is_open()) static_cast<void>(::fallocate(reserved_.get(), 0, 0, kReserved));
+    return ::fallocate(reserved_.get(), 0, 0, kReserved) == 0 || (errno != ENOSPC && errno != EDQUOT);
   }
 
   // Writes what was reserved, durably. May be tried again.

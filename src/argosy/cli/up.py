@@ -112,8 +112,9 @@ def command(
         return
 
     from argosy.service.server import ServerOptions, serve
+    from argosy.worlds.local.store import holds_cluster
 
-    is_new = not (chosen / "argosy.db").exists()
+    is_new = not holds_cluster(chosen)
     if not is_new and (scenario is not None or machines is not None or engines):
         raise CommandError(
             f"{chosen} holds a cluster already, with its own machines and fleet",

@@ -24,7 +24,8 @@ from argosy.model.errors import ArgosyError, EngineFault
 from argosy.model.events import Decision
 from argosy.model.scenario import FleetEntry
 from argosy.worlds.local.store import StoreError
-from argosy.worlds.local.world import LocalWorld, TryResult, replace_fleet
+from argosy.worlds.local.turn import TryResult
+from argosy.worlds.local.world import LocalWorld, replace_fleet
 
 T = TypeVar("T")
 
@@ -146,8 +147,9 @@ class LiveCluster:
             self.world.change_fleet(fleet)
         await self._committed()
 
-    def ended(self, number: int, result: TryResult) -> None:
-        """A process has ended. Its files say so too, so nothing is lost if this is."""
+    def ended(self, number: int, result: TryResult | None) -> None:
+        """A process has ended; `result` is none if nobody knows how. Its files say so too, so nothing is
+        lost if this is."""
         if self.is_failing:
             return
         with contextlib.suppress(EngineFault), self._guarded():

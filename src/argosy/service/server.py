@@ -36,8 +36,8 @@ from argosy.service.stream_routes import StreamRoutes
 from argosy.worlds.local.isolation import detect_isolation
 from argosy.worlds.local.runner import ProcessRunner
 from argosy.worlds.local.store import LocalStore
-from argosy.worlds.local.turn import LocalCluster
-from argosy.worlds.local.world import LocalWorld, TryResult
+from argosy.worlds.local.turn import LocalCluster, TryResult
+from argosy.worlds.local.world import LocalWorld
 
 SOCKET: Final = "argosy.sock"
 TOKEN: Final = "token"
@@ -113,7 +113,7 @@ class Server:
             began=time.time_ns() // 1000 - self.store.origin,
         )
 
-    def _ended(self, number: int, result: TryResult) -> None:
+    def _ended(self, number: int, result: TryResult | None) -> None:
         self.cluster.ended(number, result)
 
     def _routes(self) -> list[Route]:

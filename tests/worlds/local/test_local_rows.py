@@ -144,7 +144,7 @@ class TestTries:
             ("a", 0, 0, "exited"),
             ("a", 1, 3, "it failed"),
             ("a", 2, None, "cancelled"),
-            ("a", 3, None, "lost"),
+            ("a", 3, None, "evicted"),
         ]
         assert sorted(told[4:]) == [("a", 1, -1, ""), ("a", 3, -1, "")]
         assert bench.processes.stopped == [3, 4]
@@ -196,16 +196,19 @@ class TestServices:
         for wait in (1, 2, 4, 8, 16, 32, 60, 60):
             number = max(bench.processes.running)
             bench.end(number)
+            bench.world.commit()
             assert bench.world.next_due() == bench.world.now + wait * SECOND
             bench.go(wait)
         number = max(bench.processes.running)
         bench.go(60)
         bench.end(number, status=-9)
+        bench.world.commit()
         assert bench.world.next_due() == bench.world.now + SECOND
         bench.go(1)
         number += 1
         bench.go(59.9)
         bench.end(number)
+        bench.world.commit()
         assert bench.world.next_due() == bench.world.now + 2 * SECOND
 
     def test_one_that_is_cancelled_while_it_waits_keeps_how_it_ended(

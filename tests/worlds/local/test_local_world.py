@@ -14,11 +14,12 @@ from argosy.model.jobs import Execution, Job, TaskGroup
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, FleetEntry, Takes
+from argosy.model.transactions import AddMachine
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
-from argosy.worlds.local.store import LocalStore, StoreError
-from argosy.worlds.local.turn import LocalCluster
-from argosy.worlds.local.world import LocalWorld, TryResult
+from argosy.worlds.local.store import LocalStore, StoreError, holds_cluster
+from argosy.worlds.local.turn import LocalCluster, TryResult
+from argosy.worlds.local.world import LocalWorld
 
 SECOND = 1_000_000
 
@@ -31,15 +32,32 @@ class ScriptedProcesses:
         self.launched: list[int] = []
         self.stopped: list[int] = []
         self.ends: dict[int, TryResult] = {}
+        #: Stopped processes that have not told so yet, and whether they take their time.
+        self.stopping: list[int] = []
+        self.is_slow = False
+        #: Whether the server dies before it can start or stop anything.
+        self.is_out_of_reach = False
 
     def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
+        if self.is_out_of_reach:
+            raise KeyboardInterrupt
         assert number not in self.launched, "a try is launched twice"
+        assert (job.id, index) not in [row[:2] for row in self.running.values()], "it runs already"
         self.launched.append(number)
         self.running[number] = (job.id, index, machine.name)
 
     def stop(self, number: int) -> None:
-        self.running.pop(number, None)
+        if self.is_out_of_reach:
+            raise KeyboardInterrupt
         self.stopped.append(number)
+        self.stopping.append(number)
+        if not self.is_slow:
+            self.running.pop(number, None)
+
+    def discard_after(self, number: int) -> int:
+        for stranger in [other for other in self.running if other > number]:
+            self.stop(stranger)
+        return max([number, *self.launched])
 
     def adopt(self, number: int) -> TryResult | bool:
         return self.ends.get(number, number in self.running)
@@ -73,6 +91,7 @@ class LocalBench:
         until = self.time + int(seconds * SECOND)
         while True:
             self.world.commit()
+            self.report_stops()
             due = self.world.next_due()
             step = until if due is None else min(until, self.time + max(0, due - self.world.now))
             if step >= until:
@@ -80,6 +99,13 @@ class LocalBench:
             self.time = max(step, self.time + 1)
         self.time = until
         self.world.commit()
+
+    def report_stops(self) -> None:
+        if not self.processes.is_slow:
+            for number in self.processes.stopping:
+                self.processes.running.pop(number, None)
+                self.world.ended(number, self.processes.ends.get(number))
+            self.processes.stopping.clear()
 
     def end(self, number: int, status: int = 0) -> None:
         del self.processes.running[number]
@@ -180,6 +206,159 @@ def test_a_try_that_nobody_knows_of_is_tried_again(bench: LocalBench) -> None:
     assert rows == [("lost",), ("",)]
 
 
+def test_a_stop_that_the_server_did_not_live_to_send_is_sent_by_the_next(
+    bench: LocalBench,
+) -> None:
+    bench.world.submit(sleeper("a", 2))
+    bench.go(1)
+    bench.processes.is_out_of_reach = True
+    bench.world.cancel("a")
+    with pytest.raises(KeyboardInterrupt):
+        bench.go(1)
+    assert bench.states() == {"a": "cancelled"}
+    assert len(bench.processes.running) == 2
+    bench.kill()
+    bench.processes.is_out_of_reach = False
+    bench.start()
+    assert bench.processes.stopped == [1, 2]
+    bench.go(1)
+    bench.world.submit(sleeper("b"))
+    bench.go(1)
+    bench.kill()
+    bench.start()
+    assert bench.processes.stopped == [1, 2], "once they are gone, nobody stops them again"
+
+
+def test_a_task_that_loses_its_machine_runs_elsewhere_when_its_process_is_gone(
+    bench: LocalBench,
+) -> None:
+    bench.world.submit(sleeper("a"))
+    bench.go(1)
+    bench.processes.is_slow = True
+    [(_, _, machine)] = bench.processes.running.values()
+    bench.world.remove_machine(machine)
+    bench.go(60)
+    assert bench.states() == {"a": "running"}
+    assert (bench.processes.launched, bench.processes.stopped) == ([1], [1])
+    bench.kill()
+    bench.start()
+    bench.go(60)
+    assert (bench.processes.launched, bench.processes.stopped) == ([1], [1, 1])
+    bench.processes.is_slow = False
+    bench.go(1)
+    assert len(bench.processes.launched) == 2
+    bench.end_all()
+    bench.go(1)
+    assert bench.states() == {"a": "finished"}
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["at once", "after a restart"])
+def test_a_task_that_ended_while_it_lost_its_machine_does_not_run_again(
+    bench: LocalBench, is_killed: bool
+) -> None:
+    bench.world.submit(sleeper("a"))
+    bench.go(1)
+    bench.processes.is_slow = True
+    [(_, _, machine)] = bench.processes.running.values()
+    bench.world.remove_machine(machine)
+    bench.go(1)
+    if is_killed:
+        bench.kill()
+        bench.start()
+    bench.processes.ends[1] = TryResult(0)
+    bench.processes.is_slow = False
+    bench.go(1)
+    assert bench.states() == {"a": "finished"}
+    assert bench.processes.launched == [1]
+    *_, (outcome, status) = bench.store.rows("SELECT outcome, exit_status FROM tries ORDER BY try")
+    assert (outcome, status) == ("ended as try 1", 0)
+    for journal in bench.journals():
+        Replay(journal, ENGINES).run()
+
+
+def test_a_task_that_comes_back_by_scaling_is_another_task(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("a", 2))
+    bench.go(1)
+    bench.processes.is_slow = True
+    [number] = [n for n, (_, index, _) in bench.processes.running.items() if index == 1]
+    bench.world.remove_machine(bench.processes.running[number][2])
+    bench.go(1)
+    bench.world.scale("a", sleeper("a", 1))
+    bench.world.scale("a", sleeper("a", 2))
+    bench.processes.ends[number] = TryResult(0)
+    bench.processes.is_slow = False
+    bench.go(1)
+    rows = bench.store.rows("SELECT state FROM tasks WHERE idx = 1")
+    assert rows == [("running",)]
+
+
+def test_a_task_that_is_cancelled_before_its_turn_to_start_never_starts(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("a"))
+    bench.go(1)
+    bench.processes.is_slow = True
+    [(_, _, machine)] = bench.processes.running.values()
+    bench.world.remove_machine(machine)
+    bench.go(1)
+    bench.world.cancel("a")
+    bench.go(1)
+    bench.processes.is_slow = False
+    bench.go(1)
+    assert bench.states() == {"a": "cancelled"}
+    assert (bench.processes.launched, bench.processes.running) == ([1], {})
+
+
+def test_a_try_that_is_lost_starts_again_where_it_is_a_little_later(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("a"))
+    bench.go(1)
+    where = bench.processes.running.pop(1)
+    bench.world.ended(1, None)
+    bench.go(0.99)
+    assert bench.processes.running == {}
+    bench.go(0.02)
+    assert bench.processes.running == {2: where}
+    assert bench.store.rows("SELECT outcome FROM tries ORDER BY try") == [("lost",), ("",)]
+    bench.end_all()
+    bench.go(1)
+    assert bench.states() == {"a": "finished"}
+    for journal in bench.journals():
+        Replay(journal, ENGINES).run()
+
+
+def test_processes_that_a_damaged_database_has_forgotten_are_stopped(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("a"))
+    bench.go(1)
+    bench.kill()
+    bench.processes.launched.append(7)
+    bench.processes.running[7] = ("b", 0, "m0")
+    bench.start()
+    bench.world.submit(sleeper("c"))
+    bench.go(1)
+    assert bench.processes.stopped == [7]
+    assert bench.processes.launched == [1, 7, 8], "its number is not used again"
+
+
+def test_a_start_that_was_cut_short_is_made_up_for(tmp_path: Path) -> None:
+    directory = tmp_path / "cluster"
+    directory.mkdir()
+    assert not holds_cluster(directory)
+    empty = sqlite3.connect(directory / "argosy.db")
+    empty.execute("PRAGMA journal_mode = WAL")
+    empty.close()
+    assert not holds_cluster(directory)
+    LocalStore(directory).close()
+    assert not holds_cluster(directory)
+    LocalBench(directory).kill()
+    assert holds_cluster(directory)
+
+
+def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "argosy.db")
+    other.execute("CREATE TABLE songs (name)")
+    other.close()
+    with pytest.raises(StoreError, match="the database has format unknown"):
+        LocalStore(tmp_path)
+
+
 def test_failures_are_counted_over_restarts(bench: LocalBench) -> None:
     bench.world.submit(sleeper("a", retries=1))
     bench.go(1)
@@ -194,6 +373,23 @@ def test_failures_are_counted_over_restarts(bench: LocalBench) -> None:
     assert bench.store.rows("SELECT exit_status, reason, failures FROM tasks") == [
         (4, "it failed", 2)
     ]
+
+
+def test_a_job_that_was_scaled_down_outlives_the_server(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("a", 3))
+    bench.go(1)
+    bench.world.scale("a", sleeper("a", 1))
+    bench.go(1)
+    bench.kill()
+    bench.start()
+    bench.world.scale("a", sleeper("a", 2))
+    bench.go(1)
+    assert sorted(index for _, index, _ in bench.processes.running.values()) == [0, 1]
+    bench.end_all()
+    bench.go(1)
+    assert bench.states() == {"a": "cancelled"}, "task 2 was"
+    for journal in bench.journals():
+        Replay(journal, ENGINES).run()
 
 
 def test_a_service_that_dies_starts_again_where_it_is_later_each_time(bench: LocalBench) -> None:
@@ -249,6 +445,38 @@ def test_machines_come_go_drain_and_shrink_while_it_runs(bench: LocalBench) -> N
     assert sorted(bench.world.machine_numbers()) == ["m0", "m2", "m3", "new"]
     assert bench.world.host.view.is_draining(bench.world.machine_number("m0"))
     assert {name for _, _, name in bench.processes.running.values()} == {"m0", "m2", "m3", "new"}
+
+
+def test_a_machine_that_was_removed_can_come_back_as_another(bench: LocalBench) -> None:
+    bench.world.drain_machine("m0")
+    bench.world.remove_machine("m0")
+    bench.go(1)
+    bench.world.add_machine(Machine("m0", Resources(4000, 2**30), {"disk": "ssd"}))
+    bench.go(1)
+    names = sorted(bench.world.machine_numbers())
+    assert names == ["m0", "m1", "m2", "m3"]
+    bench.world.submit(sleeper("a", 14))
+    bench.go(30)
+    assert [name for _, _, name in bench.processes.running.values()].count("m0") == 8
+    for journal in bench.journals():
+        Replay(journal, ENGINES).run()
+    bench.kill()
+    bench.start()
+    assert sorted(bench.world.machine_numbers()) == names
+    [(back, is_draining)] = [
+        pair for pair in bench.world.present_machines() if pair[0].name == "m0"
+    ]
+    assert (back.capacity.cpu, back.attributes, is_draining) == (4000, {"disk": "ssd"}, False)
+
+
+def test_a_machine_that_is_refused_leaves_no_trace(bench: LocalBench) -> None:
+    with pytest.raises(ModelError, match="there is a machine 'm0' already"):
+        bench.world.host.change_machine(AddMachine(Machine("m0", Resources(1, 1))))
+    bench.go(1)
+    assert sorted(bench.world.machine_numbers()) == ["m0", "m1", "m2", "m3"]
+    bench.kill()
+    bench.start()
+    assert sorted(bench.world.machine_numbers()) == ["m0", "m1", "m2", "m3"]
 
 
 def test_the_fleet_changes_and_what_runs_goes_on(bench: LocalBench) -> None:

@@ -23,8 +23,8 @@ from argosy.worlds.local.launcher import LaunchHelper
 from argosy.worlds.local.outputs import read_output
 from argosy.worlds.local.runner import ProcessRunner
 from argosy.worlds.local.store import LocalStore
-from argosy.worlds.local.turn import LocalCluster
-from argosy.worlds.local.world import LocalWorld, TryResult
+from argosy.worlds.local.turn import LocalCluster, TryResult
+from argosy.worlds.local.world import LocalWorld
 
 DEADLINE = 30.0
 

@@ -11,6 +11,7 @@ its own memory nor waits until a new program runs.
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.util
 import os
 import platform
@@ -132,7 +133,8 @@ class Launcher:
             ) from None
         try:
             if os.write(file, data) != len(data):
-                raise SupervisorError("the specification cannot be written", file=path)
+                # What is written in part only has met the end of the disk.
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         finally:
             os.close(file)
         launched = SupervisedTry(path, spec.name, spec.cgroup)

@@ -98,10 +98,12 @@ class JobRow(msgspec.Struct):
         return row
 
     def as_left(self) -> JobState:
-        """What another host needs to go on with the job, except the numbers of `machines`."""
+        """What another host needs to go on with the job, except the numbers of `machines`. Tasks that
+        the job had before it was scaled down are over, and not its tasks any more."""
         indices: dict[str, list[int]] = {state: [] for state in STATES}
         for index, row in sorted(self.tasks.items()):
-            indices[row.state].append(index)
+            if index < self.job.tasks:
+                indices[row.state].append(index)
         return JobState(
             submitted=self.submitted,
             scheduler=self.scheduler,
@@ -110,7 +112,11 @@ class JobRow(msgspec.Struct):
             failed=tuple(indices["failed"]),
             cancelled=tuple(indices["cancelled"]),
             abandoned=tuple(indices["abandoned"]),
-            failures={index: row.failures for index, row in self.tasks.items() if row.failures},
+            failures={
+                index: row.failures
+                for index, row in self.tasks.items()
+                if row.failures and index < self.job.tasks
+            },
         )
 
 
@@ -354,6 +360,12 @@ class Projection:
         for change in self._machine_changes:
             match change:
                 case AddMachine(machine):
+                    turn.execute(
+                        "INSERT INTO machines (name, spec, is_draining) VALUES (?,?,0)",
+                        (machine.name, _ENCODE(machine)),
+                    )
+                case ReviveMachine(number):
+                    machine = self.machines[number]
                     turn.execute(
                         "INSERT INTO machines (name, spec, is_draining) VALUES (?,?,0)",
                         (machine.name, _ENCODE(machine)),

@@ -8,6 +8,8 @@ by its number. Reports only make it quick: what they miss, `sweep` finds.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import os
 import signal
@@ -27,24 +29,29 @@ from argosy.worlds.local.records import EndCause, StartFailure, TryEnd, TryOutco
 from argosy.worlds.local.reports import ReportSocket
 from argosy.worlds.local.spec import CaptureLimits, ProcessLimits, SupervisorError, TrySpec
 from argosy.worlds.local.supervised import SupervisedTry, TryState, TryStatus
-from argosy.worlds.local.world import TryResult
+from argosy.worlds.local.turn import TryResult
 
 #: Exit statuses of tries that have none of their own, as shells have them.
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
 #: Seconds after which a try is given up that no supervisor has claimed.
 LONGEST_START: Final = 30.0
+#: Room on the disk, memory, processes and descriptors run out and come back.
+_PASSING: Final = frozenset(
+    (errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+)
 _SEGMENTS: Final = 4
 _SHARD: Final = 1000
 
 
 class ProcessRunner:
-    """`ended` is called with the number of a try and how it ended; never from within `launch`."""
+    """`ended` is called with the number of a try and how it ended, or none if nobody knows or it could
+    not be launched for now; never from within `launch` and `stop`."""
 
     def __init__(
         self,
         directory: Path,
-        ended: Callable[[int, TryResult], None],
+        ended: Callable[[int, TryResult | None], None],
         *,
         environment: dict[str, str] | None = None,
         isolation: Isolation | None = None,
@@ -69,8 +76,8 @@ class ProcessRunner:
         self._shard: Path | None = None
         #: Tries that are not known to be over.
         self._tries: dict[int, SupervisedTry] = {}
-        #: Tries that could not even be launched, and how their ends read.
-        self._stillborn: list[tuple[int, TryResult]] = []
+        #: Tries that are over without a report to come, and how they ended.
+        self._stillborn: list[tuple[int, TryResult | None]] = []
 
     def close(self) -> None:
         """Processes go on."""
@@ -92,7 +99,10 @@ class ProcessRunner:
             self._tries[number] = self._launcher.launch(directory, spec)
             self._unclaimed[number] = time.monotonic()
         except (OSError, SupervisorError) as error:
-            self._stillborn.append((number, TryResult(NOT_EXECUTABLE, f"cannot start: {error}")))
+            result = None
+            if not _is_passing(error):
+                result = TryResult(NOT_EXECUTABLE, f"cannot start: {error}")
+            self._stillborn.append((number, result))
 
     def _spec(
         self,
@@ -144,22 +154,41 @@ class ProcessRunner:
 
     def stop(self, number: int) -> None:
         known = self._tries.get(number) or self._find(number)
-        if known is not None:
-            known.stop()
+        if known is None:
+            self._stillborn.append((number, None))
+            return
+        self._tries[number] = known
+        known.stop()
+        status = _status(known)
+        if status.state.is_over:
+            # Its report may have been for an earlier server.
+            del self._tries[number]
+            self._stillborn.append((number, _result(status)))
 
     def adopt(self, number: int) -> TryResult | bool:
         known = self._find(number)
         if known is None:
             return False
-        status = known.status()
+        status = _status(known)
         if status.state in (TryState.LOST, TryState.WITHDRAWN):
-            known.clear_leftovers()
+            _clear(known)
             return False
         result = _result(status)
         if result is not None:
             return result
         self._tries[number] = known
         return True
+
+    def discard_after(self, number: int) -> int:
+        last = number
+        for shard in self._directory.iterdir():
+            if not shard.name.isdecimal() or int(shard.name) < number // _SHARD:
+                continue
+            for name in os.listdir(shard):
+                if name.isdecimal() and int(name) > number:
+                    last = max(last, int(name))
+                    self.stop(int(name))
+        return last
 
     def _find(self, number: int) -> SupervisedTry | None:
         try:
@@ -208,13 +237,12 @@ class ProcessRunner:
             known = self._tries.get(number)
             if known is None:
                 continue
-            status = known.status()
+            status = _status(known)
             if not status.state.is_over:
                 continue
             del self._tries[number]
-            known.clear_leftovers()
-            result = _result(status) or TryResult(-signal.SIGKILL, status.sentence())
-            self._ended(number, result)
+            _clear(known)
+            self._ended(number, _result(status))
 
 
 def _cgroup_parent(directory: Path, isolation: Isolation | None) -> CgroupParent | None:
@@ -225,6 +253,27 @@ def _cgroup_parent(directory: Path, isolation: Isolation | None) -> CgroupParent
         return CgroupParent(f"argosy-{name}")
     except SupervisorError:
         return None
+
+
+def _status(known: SupervisedTry) -> TryStatus:
+    """Of a try whose records are damaged, as a power cut may leave them, nothing is known."""
+    try:
+        return known.status()
+    except SupervisorError:
+        with contextlib.suppress(SupervisorError):
+            known.kill()
+        return TryStatus(state=TryState.LOST)
+
+
+def _clear(known: SupervisedTry) -> None:
+    with contextlib.suppress(SupervisorError):
+        known.clear_leftovers()
+
+
+def _is_passing(error: OSError | SupervisorError) -> bool:
+    """Whether the system lacks something that it may have again later."""
+    reason = error if isinstance(error, OSError) else error.__cause__
+    return isinstance(reason, OSError) and reason.errno in _PASSING
 
 
 def _group(job: Job, index: int) -> TaskGroup:
@@ -242,7 +291,8 @@ def _result(status: TryStatus) -> TryResult | None:
     end = status.end
     if end is None:
         return None
-    return TryResult(_exit_status(end), "" if _is_well(end) else end.sentence())
+    was_stopped = end.cause in (EndCause.STOP, EndCause.KILL)
+    return TryResult(_exit_status(end), "" if _is_well(end) else end.sentence(), was_stopped)
 
 
 def _is_well(end: TryEnd) -> bool:

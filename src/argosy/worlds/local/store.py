@@ -12,6 +12,7 @@ lost.
     jobs       every job, with how many of its tasks are in each state
     tasks      tasks that have left the state *pending* at least once
     tries      each start of a task as a process
+    stops      tries that have to stop and are not known to have stopped
     machines   the machines there are
     keys       idempotency keys of submissions
     meta       format, origin of time, settings
@@ -26,15 +27,22 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
+from urllib.parse import quote
 
 from argosy.model.errors import ArgosyError
 
 FORMAT: Final = 1
 DATABASE: Final = "argosy.db"
 LOCK: Final = "lock"
+
+#: Seconds to wait for another program that holds the database, before the server pauses: it answers
+#: nobody meanwhile.
+_PATIENCE: Final = 0.25
+_HAS_TABLES: Final = "SELECT 1 FROM sqlite_master LIMIT 1"
+_HAS_META: Final = "SELECT 1 FROM sqlite_master WHERE name = 'meta'"
 
 _SCHEMA: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -58,6 +66,7 @@ CREATE TABLE tries (try INTEGER PRIMARY KEY, job INTEGER NOT NULL, idx INTEGER N
   outcome TEXT NOT NULL);
 CREATE INDEX tries_by_task ON tries (job, idx);
 CREATE INDEX open_tries ON tries (try) WHERE ended IS NULL;
+CREATE TABLE stops (try INTEGER PRIMARY KEY);
 CREATE TABLE job_turns (job INTEGER NOT NULL, turn INTEGER NOT NULL, PRIMARY KEY (job, turn))
   WITHOUT ROWID;
 CREATE TABLE machines (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, spec BLOB NOT NULL,
@@ -121,6 +130,21 @@ class LocalStore:
         return str(rows[0][0]) if rows else None
 
 
+def holds_cluster(directory: Path) -> bool:
+    """Whether a server on this directory goes on with a cluster. A start that was cut short leaves
+    none; a database that cannot be read may hold one."""
+    path = directory / DATABASE
+    if not path.exists():
+        return False
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as db:
+            if db.execute(_HAS_META).fetchone() is None:
+                return False
+            return db.execute("SELECT 1 FROM meta WHERE key = 'cluster'").fetchone() is not None
+    except sqlite3.Error:
+        return True
+
+
 def _lock(directory: Path) -> IO[bytes]:
     """Held as long as the process lives, however it ends."""
     try:
@@ -142,16 +166,16 @@ def _lock(directory: Path) -> IO[bytes]:
             f"{directory} is in use by {who}",
             hint="stop that server with `argosy down`, or name another directory with --dir",
         ) from None
-    lock.truncate(0)
-    lock.write(b"%d\n" % os.getpid())
-    lock.flush()
+    # Only for whoever is refused; a full disk does not take it.
+    with suppress(OSError):
+        lock.truncate(0)
+        os.write(lock.fileno(), b"%d\n" % os.getpid())
     return lock
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    is_new = not path.exists()
     try:
-        db = sqlite3.connect(path, isolation_level=None, timeout=5.0)
+        db = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE)
     except sqlite3.Error as error:
         raise _explained(error, path) from None
     try:
@@ -159,13 +183,16 @@ def _open(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = OFF")
-        if is_new:
+        # Also after a start that was cut short.
+        if db.execute(_HAS_TABLES).fetchone() is None:
             origin = time.time_ns() // 1000
             db.executescript(
                 f"BEGIN;{_SCHEMA}INSERT INTO meta VALUES ('format', '{FORMAT}'),"
                 f" ('origin', '{origin}');COMMIT;"
             )
-        found = db.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
+        found = None
+        if db.execute(_HAS_META).fetchone() is not None:
+            found = db.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
     except sqlite3.Error as error:
         db.close()
         raise _explained(error, path) from None
@@ -183,7 +210,11 @@ def _open(path: Path) -> sqlite3.Connection:
 def _explained(error: sqlite3.Error, path: Path) -> StoreError:
     name = getattr(error, "sqlite_errorname", "")
     reasons = {
-        "SQLITE_FULL": ("the disk is full", "make room: the server goes on by itself", True),
+        "SQLITE_FULL": (
+            "the disk is full",
+            "make room: a server that runs goes on by itself",
+            True,
+        ),
         "SQLITE_IOERR": ("the disk reports an error", "look at the system's log", True),
         "SQLITE_BUSY": ("the database is locked by another program", "close that program", True),
         "SQLITE_LOCKED": ("the database is locked by another program", "close that program", True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
+from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -26,6 +27,25 @@ class LocalCluster(msgspec.Struct, frozen=True, kw_only=True):
     fleet: tuple[FleetEntry, ...]
     machines: MachineModel = MachineModel()
     audit: bool = False
+
+
+class TryRunner(Protocol):
+    """Runs tries as processes that outlive the server."""
+
+    def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
+        """Starts a try. Its end is reported to `LocalWorld.ended`, even if it cannot start."""
+
+    def stop(self, number: int) -> None:
+        """Stops a try, with the grace its job allows. Its end is reported, even if it is over or was
+        never launched."""
+
+    def adopt(self, number: int) -> TryResult | bool:
+        """A try of an earlier server: how it ended, or true if it runs, or false if nothing is known of
+        it."""
+
+    def discard_after(self, number: int) -> int:
+        """Stops the tries that come after a number, which no database knows of, and returns the last
+        number that was ever used."""
 
 
 class StartOrder(msgspec.Struct, frozen=True, gc=False):
@@ -85,16 +105,36 @@ class TurnStream(io.BytesIO):
 
 
 class LiveTry(msgspec.Struct):
-    """A try that is not over: which task it is for, as which incarnation, and since when it runs."""
+    """A try that is not over: which task it is for, as which incarnation, and since when it runs; and
+    the job's number in the database."""
 
     task: int
     incarnation: int
     machine: int
     since: int
-    #: How often a service has died soon after its start, one time after the other.
+    seq: int = -1
+    #: How often it has died soon after its start, one time after the other.
     deaths: int = 0
     #: Its process has ended; the service starts again with the next try.
     is_dead: bool = False
+
+
+class TryResult(msgspec.Struct, frozen=True):
+    """How a process ended. `status` is its exit code, or minus the signal that killed it."""
+
+    status: int
+    reason: str = ""
+    #: Whether it was told to stop before it ended by itself.
+    was_stopped: bool = False
+
+
+class PlannedLaunch(msgspec.Struct, frozen=True):
+    """What to start for a try; `seq` is the job's number in the database."""
+
+    seq: int
+    job: Job
+    index: int
+    machine: Machine
 
 
 class Unsaved:
@@ -106,10 +146,12 @@ class Unsaved:
         self.cluster: LocalCluster | None = None
         #: Tries that begin: number, job, index, machine and time; and what to start for each.
         self.tries: list[tuple[int, int, int, str, int]] = []
-        self.launches: dict[int, tuple[Job, int, Machine]] = {}
+        self.launches: dict[int, PlannedLaunch] = {}
         #: Tries that are over: time, exit status and outcome.
         self.ends: dict[int, tuple[int, int | None, str]] = {}
+        #: Tries that have to stop, and tries that had to and have.
         self.stops: list[int] = []
+        self.gone: list[int] = []
         #: Idempotency keys: the key, the digest of what was asked, and the job's id.
         self.keys: list[tuple[str, bytes, str]] = []
 

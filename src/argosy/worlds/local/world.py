@@ -16,7 +16,7 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -38,18 +38,24 @@ from argosy.model.transactions import (
     AddMachine,
     DrainMachine,
     MachineChange,
+    RelabelMachine,
     RemoveMachine,
     ResizeMachine,
+    ReviveMachine,
 )
 from argosy.worlds.clocks import ClockBudgets
+from argosy.worlds.local.handover import Handover, StoppingTry
 from argosy.worlds.local.projection import STATES, JobRow, Projection, TaskRow
 from argosy.worlds.local.store import LocalStore
 from argosy.worlds.local.turn import (
     LiveTry,
     LocalCluster,
     LocalMachines,
+    PlannedLaunch,
     StartOrder,
     StopOrder,
+    TryResult,
+    TryRunner,
     TurnStream,
     Unsaved,
 )
@@ -70,28 +76,9 @@ _OUTCOMES: Final = {
     Why.PREEMPTED: "preempted",
     Why.MOVED: "moved",
     Why.RELEASED: "released",
+    Why.MACHINE_GONE: "evicted",
+    Why.NO_ROOM: "evicted",
 }
-
-
-class TryResult(msgspec.Struct, frozen=True):
-    """How a process ended. `status` is its exit code, or minus the signal that killed it."""
-
-    status: int
-    reason: str = ""
-
-
-class TryRunner(Protocol):
-    """Runs tries as processes that outlive the server."""
-
-    def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
-        """Starts a try. Its end is reported to `LocalWorld.ended`, even if it cannot start."""
-
-    def stop(self, number: int) -> None:
-        """Stops a try, with the grace its job allows. Its end is of no interest any more."""
-
-    def adopt(self, number: int) -> TryResult | bool:
-        """A try of an earlier server: how it ended, or true if it runs, or false if nothing is known of
-        it."""
 
 
 class LocalWorld:
@@ -119,7 +106,8 @@ class LocalWorld:
         self._clock: Callable[[], int] = lambda: clock() + offset
         self.projection = Projection(self._next("jobs", "seq"))
         self._turn = self._next("turns", "turn")
-        self._try = self._next("tries", "try")
+        # A damaged database may have forgotten the last tries; their processes must not go on.
+        self._try = processes.discard_after(self._next("tries", "try") - 1) + 1
         #: Counts hosts: grows with every start of a server and every change of the fleet.
         self.life = self._next("lives", "life") - 1
         #: Tries that are not over, by number and by task.
@@ -127,12 +115,14 @@ class LocalWorld:
         self._by_task: dict[int, int] = {}
         self._unsaved = Unsaved()
         #: What is on the disk and still to be done: tries to launch, with what they need, and to stop.
-        self._launches: dict[int, tuple[Job, int, Machine]] = {}
+        self._launches: dict[int, PlannedLaunch] = {}
         self._stops: deque[int] = deque()
-        #: Services that have died and start again: when, and the number of the try that ended.
+        #: Tries that start again where they are: when, and the number of the try that ended.
         self._restarts: list[tuple[int, int]] = []
+        self._handover = Handover()
         for row in self._stored_rows():
             self.projection.load(row)
+        self._load_stops()
         self._begin_life(self._stored_machines(), processes.adopt)
         self.commit()
 
@@ -176,6 +166,13 @@ class LocalWorld:
         for seq, index, *fields in tasks:
             rows[seq].tasks[index] = TaskRow(*fields)
         return list(rows.values())
+
+    def _load_stops(self) -> None:
+        tasks = {row.seq: row.job.tasks for row in self.projection.by_id.values()}
+        rows = self.store.rows("SELECT try, job, idx, outcome FROM stops JOIN tries USING (try)")
+        for number, seq, index, outcome in rows:
+            is_wanted = outcome != "cancelled" and index < tasks.get(seq, 0)
+            self._stop(StoppingTry(number, seq, index, is_wanted))
 
     def _begin_life(
         self, machines: Sequence[tuple[Machine, bool]], adopt: Callable[[int], TryResult | bool]
@@ -243,7 +240,7 @@ class LocalWorld:
             if found is False or task.machine not in numbers:
                 self._unsaved.end_try(task.try_number, None, "lost", self._clock())
                 if found is True:
-                    self._unsaved.stops.append(task.try_number)
+                    self._stop(StoppingTry(task.try_number, row.seq, index, True))
                 continue
             running[index] = (numbers[task.machine], task.try_number)
             if isinstance(found, TryResult):
@@ -257,7 +254,7 @@ class LocalWorld:
         for index, (machine, number) in running.items():
             if index not in restored.incarnations:
                 self._unsaved.end_try(number, None, "lost", self._clock())
-                self._unsaved.stops.append(number)
+                self._stop(StoppingTry(number, row.seq, index, True))
                 continue
             self._note_try(
                 number,
@@ -266,6 +263,7 @@ class LocalWorld:
                     incarnation=restored.incarnations[index],
                     machine=machine,
                     since=row.tasks[index].started or 0,
+                    seq=row.seq,
                 ),
             )
         return [(number, end) for number, end in ends if number in self.tries]
@@ -276,6 +274,8 @@ class LocalWorld:
 
     def next_due(self) -> int | None:
         """When `commit` has something to do if nothing else happens before."""
+        if not self._unsaved.is_empty:
+            return self._clock()
         due = [at for at, _ in self._restarts[:1]]
         if self.host.runtime.has_events:
             due.append(self.host.runtime.next_at)
@@ -329,6 +329,7 @@ class LocalWorld:
         row = self._open_row(name)
         self.settle()
         self.host.scale(row.number, job)
+        self._handover.disown(row.seq, job.tasks)
 
     def _open_row(self, name: str) -> JobRow:
         self._fold()
@@ -342,7 +343,14 @@ class LocalWorld:
     def add_machine(self, machine: Machine) -> None:
         if machine.name in self.machine_numbers():
             raise ModelError(f"there is a machine {machine.name} already", field="name")
-        self._change(AddMachine(machine))
+        names = [known.name for known in self.projection.machines]
+        if machine.name not in names:
+            self._change(AddMachine(machine))
+            return
+        number = names.index(machine.name)
+        self._change(ReviveMachine(number))
+        self._change(ResizeMachine(number, machine.capacity))
+        self._change(RelabelMachine(number, machine.attributes, machine.joins))
 
     def remove_machine(self, name: str) -> None:
         self._change(RemoveMachine(self.machine_number(name)))
@@ -400,12 +408,19 @@ class LocalWorld:
         self._unsaved.cluster = self.cluster
         self.commit()
 
-    def ended(self, number: int, end: TryResult) -> None:
-        """A process has ended. A service that dies starts again where it is."""
+    def ended(self, number: int, end: TryResult | None) -> None:
+        """A process has ended, or nobody knows what became of it. In that case, and if it is a service,
+        the task starts again where it is."""
+        self._handover.ended(number, end)
+        self._launch_ready()
         live = self.tries.get(number)
         if live is None:
             return
         self.settle()
+        if end is None:
+            self._unsaved.end_try(number, None, "lost", self._clock())
+            self._restart_later(number, live)
+            return
         self._unsaved.end_try(number, end.status, end.reason or "exited", self._clock())
         if self._is_service(live.task):
             self._restart_later(number, live)
@@ -442,9 +457,10 @@ class LocalWorld:
         number, self._try = self._try, self._try + 1
         self._note_try(number, live)
         row, index = self.projection.by_number[job_of(live.task)], index_of(live.task)
+        live.seq = row.seq
         self.projection.note_try(row, index, number, live.since)
         machine = self.projection.machines[live.machine]
-        self._unsaved.launches[number] = (row.job, index, machine)
+        self._unsaved.launches[number] = PlannedLaunch(row.seq, row.job, index, machine)
         self._unsaved.tries.append((number, row.seq, index, machine.name, live.since))
 
     def _note_try(self, number: int, live: LiveTry) -> None:
@@ -471,14 +487,18 @@ class LocalWorld:
         self._take_restarts()
         if self._unsaved.is_empty:
             return
+        self._unsaved.gone += self._handover.take_gone()
         self._write()
         self.projection.committed()
         unsaved, self._unsaved = self._unsaved, Unsaved()
-        self._launches.update(unsaved.launches)
-        # What was to be stopped before it was launched is over.
-        self._stops += [
-            number for number in unsaved.stops if self._launches.pop(number, None) is None
-        ]
+        for number in unsaved.stops:
+            if self._launches.pop(number, None) is not None or self._handover.drop(number):
+                # It was not launched yet.
+                self._handover.ended(number, None)
+            else:
+                self._stops.append(number)
+        self._handover.hold(unsaved.launches)
+        self._launch_ready()
 
     def act(self, seconds: float | None = None) -> bool:
         """Starts and stops processes as the written turns say, for so long at most. Returns whether
@@ -489,10 +509,20 @@ class LocalWorld:
                 self._processes.stop(self._stops.popleft())
             else:
                 number = next(iter(self._launches))
-                self._processes.launch(number, *self._launches.pop(number))
+                planned = self._launches.pop(number)
+                self._processes.launch(number, planned.job, planned.index, planned.machine)
             if end is not None and time.monotonic() >= end:
                 break
         return bool(self._stops or self._launches)
+
+    def _launch_ready(self) -> None:
+        for number, planned, former, end in self._handover.ready():
+            if end is None:
+                self._launches[number] = planned
+            else:
+                self.ended(number, end)
+                outcome = f"ended as try {former}"
+                self._unsaved.end_try(number, end.status, outcome, self._clock())
 
     def settle(self) -> None:
         """Carries out all that is due by now."""
@@ -518,12 +548,18 @@ class LocalWorld:
                     number = self._by_task.get(task)
                     if number is None:
                         continue
-                    if self._forget_try(number).is_dead:
+                    live = self._forget_try(number)
+                    if live.is_dead:
                         continue
                     outcome = _OUTCOMES.get(why, "lost")
                     self._unsaved.end_try(number, None, outcome, self._clock())
                     if self._unsaved.launches.pop(number, None) is None:
-                        self._unsaved.stops.append(number)
+                        is_wanted = why is not Why.CANCELLED
+                        self._stop(StoppingTry(number, live.seq, index_of(task), is_wanted))
+
+    def _stop(self, stopping: StoppingTry) -> None:
+        self._handover.stop(stopping)
+        self._unsaved.stops.append(stopping.number)
 
     def _write(self) -> None:
         unsaved, number, at = self._unsaved, self._turn, self._clock()
@@ -540,6 +576,9 @@ class LocalWorld:
                 "UPDATE tries SET ended = ?, exit_status = ?, outcome = ? WHERE try = ?",
                 [(*end, number) for number, end in unsaved.ends.items()],
             )
+            stops = [(number,) for number in unsaved.stops]
+            turn.executemany("INSERT OR IGNORE INTO stops VALUES (?)", stops)
+            turn.executemany("DELETE FROM stops WHERE try = ?", [(n,) for n in unsaved.gone])
             turn.executemany("INSERT INTO keys VALUES (?,?,?,?)", [(*k, at) for k in unsaved.keys])
             if unsaved.cluster is not None:
                 _store_cluster(turn, unsaved.cluster)
