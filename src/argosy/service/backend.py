@@ -58,6 +58,15 @@ def check_version(wanted: str | None, version: int, what: str) -> None:
         )
 
 
+def is_seen(seen: str | None, tag: str) -> bool:
+    """`seen` is the header If-None-Match: what the client has. Whether a tag is weak does not matter
+    there."""
+    if seen is None:
+        return False
+    parts = [part.strip() for part in seen.split(",")]
+    return "*" in parts or tag in [part.removeprefix("W/") for part in parts]
+
+
 def etag(version: int) -> str:
     return f'"{version}"'
 

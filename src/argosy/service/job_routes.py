@@ -29,7 +29,7 @@ from argosy.api.values import (
 )
 from argosy.model.errors import ModelError, excerpt
 from argosy.report.answers import sentences
-from argosy.service.backend import Backend, check_version, etag, index_in
+from argosy.service.backend import Backend, check_version, etag, index_in, is_seen
 from argosy.service.planning import copy_cluster, plan
 from argosy.service.problems import Conflict, RequestError
 from argosy.service.routes import (
@@ -171,11 +171,11 @@ class JobRoutes:
     async def submit(self, request: web.Request) -> Reply:
         table = await read_body(request)
         key = request.headers.get("Idempotency-Key")
-        if key is not None and not (0 < len(key) <= LONGEST_KEY):
+        if key is not None and not (0 < len(key) <= LONGEST_KEY and key.isprintable()):
             raise RequestError(
-                f"a key of {len(key)} characters",
+                excerpt(key),
                 field="Idempotency-Key",
-                expected=f"1 to {LONGEST_KEY}",
+                expected=f"1 to {LONGEST_KEY} printable characters",
             )
         backend = self._backend
         digest = digest_of(table)
@@ -212,8 +212,7 @@ class JobRoutes:
 
     async def show(self, request: web.Request) -> Reply:
         reply = self._details(request.match_info["job"])
-        seen = request.headers.get("If-None-Match")
-        if seen is not None and reply.headers["ETag"] in [part.strip() for part in seen.split(",")]:
+        if is_seen(request.headers.get("If-None-Match"), reply.headers["ETag"]):
             return Reply(None, HTTPStatus.NOT_MODIFIED, reply.headers)
         return reply
 
@@ -241,9 +240,12 @@ class JobRoutes:
     def _open_job(self, request: web.Request) -> str:
         """The job to be changed, which must not be over, nor have changed meanwhile."""
         name = request.match_info["job"]
-        summary = self._backend.reading.job(name).summary
-        check_version(request.headers.get("If-Match"), summary.version, f"job {name}")
-        if name not in self._backend.world.projection.by_id:
+        world = self._backend.world
+        stored = self._backend.reading.job(name).summary.version
+        check_version(
+            request.headers.get("If-Match"), world.coming_version(name) or stored, f"job {name}"
+        )
+        if name not in world.projection.by_id:
             raise Conflict(f"job {name} is over", expected="a job that is not over")
         return name
 

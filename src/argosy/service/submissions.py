@@ -107,7 +107,10 @@ def scaled(job: Job, tasks: int) -> Job:
             field="tasks",
             expected=f"more than the {others} of the groups before the last" if others else "1",
         )
-    group = msgspec.structs.replace(last, count=tasks - others)
+    try:
+        group = msgspec.structs.replace(last, count=tasks - others)
+    except ModelError as error:
+        raise ModelError(error.problem, field="tasks", expected=error.expected) from None
     return msgspec.structs.replace(job, groups=(*first, group))
 
 

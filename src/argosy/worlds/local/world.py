@@ -313,6 +313,11 @@ class LocalWorld:
         rows = self.store.rows("SELECT seq FROM jobs WHERE id = ?", (name,))
         return int(rows[0][0]) if rows else None
 
+    def coming_version(self, name: str) -> int | None:
+        """The version that a job which is not over has as soon as this turn is on the disk."""
+        self._fold()
+        return self.projection.coming_version(name)
+
     def cancel(self, name: str, indices: Sequence[int] | None = None) -> int:
         """Returns how many tasks were cancelled."""
         row = self._open_row(name)
