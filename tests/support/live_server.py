@@ -135,6 +135,19 @@ class LiveBench:
 
         return self._runner.run(bounded())
 
+    def run_later(self, task: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Goes on whenever something is waited for."""
+        return self._runner.get_loop().create_task(task)
+
+    def await_stop(self) -> None:
+        """Waits until the server has stopped by itself."""
+
+        async def wait() -> None:
+            await self._serving
+            await self.client.close()
+
+        self.run(wait())
+
     async def ask(self, method: str, path: str | URL, **options: Any) -> Answer:
         async with self.client.request(method, path, **options) as response:
             return Answer(response.status, response.headers, await response.read())

@@ -46,7 +46,7 @@ class Backend:
         return self.calendar.date(self.world.now)
 
 
-def check_version(wanted: str | None, version: int, what: str) -> None:
+def check_version(wanted: str | None, version: int | str, what: str) -> None:
     """`wanted` is the header If-Match: the version that the client has seen."""
     if wanted is None or wanted.strip() == "*":
         return
@@ -67,7 +67,7 @@ def is_seen(seen: str | None, tag: str) -> bool:
     return "*" in parts or tag in [part.removeprefix("W/") for part in parts]
 
 
-def etag(version: int) -> str:
+def etag(version: int | str) -> str:
     return f'"{version}"'
 
 

@@ -32,10 +32,10 @@ class Refusal(asyncio.Protocol):
 
 
 class Door:
-    """Makes the protocols of new connections. Of those that come at the very same moment, a few more than
+    """Makes the protocols of new connections. Of those that come at one moment, a few more than
     the limit may get in."""
 
-    def __init__(self, server: web.Server[web.Request], most: int) -> None:
+    def __init__(self, server: web.Server, most: int) -> None:
         self._server = server
         self._most = most
         self._made: set[asyncio.BaseProtocol] = set()

@@ -30,7 +30,7 @@ from argosy.api.values import (
 from argosy.model.errors import ModelError, excerpt
 from argosy.report.answers import sentences
 from argosy.service.backend import Backend, check_version, etag, index_in, is_seen
-from argosy.service.planning import copy_cluster, plan
+from argosy.service.planning import MOST_PLANNED, copy_cluster, plan
 from argosy.service.problems import Conflict, RequestError
 from argosy.service.routes import (
     Reply,
@@ -288,13 +288,20 @@ class JobRoutes:
         backend = self._backend
         jobs, seen = [], set[str]()
         for number, table in enumerate(wanted.jobs):
-            job = backend.submissions.read(backend.world, table, f"planned-{number}")
+            job = backend.submissions.read(
+                backend.world, table, f"planned-{number}", ("jobs", number)
+            )
             if job.id in seen or backend.world.job_seq(job.id) is not None:
                 raise UnfitDocument(
                     f"job {job.id} again", field=f"jobs[{number}].id", expected="a new id"
                 )
             seen.add(job.id)
             jobs.append(job)
+        tasks = sum(job.tasks for job in jobs)
+        if tasks > MOST_PLANNED:
+            raise UnfitDocument(
+                f"{tasks:,} tasks", field="jobs", expected=f"at most {MOST_PLANNED:,} in one plan"
+            )
         async with self._planning:
             copied = copy_cluster(backend.world)
             result = await asyncio.to_thread(plan, copied, backend.engines, jobs)

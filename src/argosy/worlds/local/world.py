@@ -25,7 +25,7 @@ from argosy.host.host import Host
 from argosy.host.journal import Journal
 from argosy.host.protocols import Deliberator, DirectLinks
 from argosy.host.setup import HostSetup
-from argosy.model.errors import ModelError, UnknownName
+from argosy.model.errors import EngineFault, FleetRefused, ModelError, UnknownName
 from argosy.model.explanations import Why
 from argosy.model.jobs import Job, index_of, job_of, task_number
 from argosy.model.machines import Machine
@@ -394,6 +394,9 @@ class LocalWorld:
 
         try:
             begin(replace(before, fleet=fleet))
+        except EngineFault as fault:
+            begin(before)
+            raise FleetRefused.by(fault) from fault
         except BaseException:
             begin(before)
             raise
@@ -524,11 +527,13 @@ class LocalWorld:
         self._turn += 1
 
 
-def replace_fleet(store: LocalStore, fleet: tuple[FleetEntry, ...]) -> None:
-    """Other schedulers for the next world on this database: for a fleet that cannot run."""
+def replace_fleet(store: LocalStore, fleet: tuple[FleetEntry, ...]) -> tuple[FleetEntry, ...]:
+    """Other schedulers for the next world on this database: for a fleet that cannot run. Returns those
+    there were."""
     cluster = msgspec.json.decode(store.meta(_CLUSTER) or "", type=LocalCluster)
     with store.turn() as turn:
         _store_cluster(turn, replace(cluster, fleet=fleet))
+    return cluster.fleet
 
 
 def _store_cluster(turn: sqlite3.Cursor, cluster: LocalCluster) -> None:
