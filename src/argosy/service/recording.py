@@ -45,7 +45,7 @@ def recorded_lines(store: LocalStore, world: LocalWorld) -> Iterator[bytes]:
         for seq, spec, submitted in rows:
             job = _JOB.decode(spec)
             made = SimulatedJob(job, submitted - first, _truth(store, seq, job, now))
-            lines += _line(job_table(made))
+            lines += _line(_readable(job_table(made)))
         yield bytes(lines)
 
 
@@ -68,6 +68,14 @@ def _truth(store: LocalStore, seq: int, job: Job, now: int) -> tuple[GroupTruth,
         alike = len(set(times)) == 1
         truth.append(GroupTruth(tuple(times[:1] if alike else times)))
     return tuple(truth)
+
+
+def _readable(table: dict[str, Any]) -> dict[str, Any]:
+    """A trace cannot say that there is no estimate: there, it is the mean of the durations by default."""
+    for each in (table, *table.get("groups", ())):
+        if each.get("estimate", 0) is None:
+            del each["estimate"]
+    return table
 
 
 def _line(table: dict[str, Any]) -> bytes:
