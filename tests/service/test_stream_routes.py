@@ -190,7 +190,7 @@ def test_events_tell_of_jobs_tasks_machines_and_fleets_in_order(make_live: Make)
         return await watching
 
     heard = live.run(watch())
-    assert [each.data["change"] for each in heard if each.kind == "machine"][0] == "draining"
+    assert next(each.data["change"] for each in heard if each.kind == "machine") == "draining"
     assert [each.data["version"] for each in heard if each.kind == "fleet"] == [2]
     states = [each.data["state"] for each in heard if each.kind == "task"]
     assert states == ["running", "finished"]

@@ -31,6 +31,8 @@ from argosy.service.backend import Backend, check_version, etag, is_seen
 from argosy.service.metrics import Metrics
 from argosy.service.problems import Conflict, NotFound
 from argosy.service.routes import (
+    PLACED,
+    VERSIONED,
     Reply,
     Route,
     TableSchema,
@@ -77,6 +79,7 @@ class ClusterRoutes:
                 body=TableSchema("MachineDocument", MachineTable),
                 result=MachineInfo,
                 status=HTTPStatus.CREATED,
+                answers_with=PLACED,
                 problems=(409, 422),
             ),
             Route(
@@ -85,6 +88,7 @@ class ClusterRoutes:
                 self.machine,
                 "A machine.",
                 result=MachineInfo,
+                answers_with=VERSIONED,
                 headers={"If-None-Match": "The version that the client has."},
                 problems=(404,),
             ),
@@ -95,6 +99,7 @@ class ClusterRoutes:
                 "Drain a machine, have it accept tasks again, or resize it.",
                 body=MachinePatch,
                 result=MachineInfo,
+                answers_with=VERSIONED,
                 headers={"If-Match": "The version that the change is meant for."},
                 problems=(404, 412, 422),
             ),
@@ -107,7 +112,14 @@ class ClusterRoutes:
                 headers={"If-Match": "The version that is to be removed."},
                 problems=(404, 412),
             ),
-            Route("GET", "/v1/fleet", self.fleet, "The schedulers.", result=FleetInfo),
+            Route(
+                "GET",
+                "/v1/fleet",
+                self.fleet,
+                "The schedulers.",
+                result=FleetInfo,
+                answers_with=VERSIONED,
+            ),
             Route(
                 "PUT",
                 "/v1/fleet",
@@ -115,6 +127,7 @@ class ClusterRoutes:
                 "Other schedulers from now on. Tasks that run go on.",
                 body=FleetDocument,
                 result=FleetInfo,
+                answers_with=VERSIONED,
                 headers={"If-Match": "The version that the change is meant for."},
                 problems=(412, 422),
             ),

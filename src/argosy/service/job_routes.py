@@ -33,6 +33,8 @@ from argosy.service.backend import Backend, check_version, etag, index_in, is_se
 from argosy.service.planning import MOST_PLANNED, copy_cluster, plan
 from argosy.service.problems import Conflict, RequestError
 from argosy.service.routes import (
+    PLACED,
+    VERSIONED,
     Reply,
     Route,
     TableSchema,
@@ -84,6 +86,7 @@ class JobRoutes:
                 body=document,
                 result=JobDetails,
                 status=HTTPStatus.CREATED,
+                answers_with=PLACED,
                 headers={
                     "Idempotency-Key": "A name for this submission: repeated, it does nothing."
                 },
@@ -95,6 +98,7 @@ class JobRoutes:
                 self.show,
                 "A job.",
                 result=JobDetails,
+                answers_with=VERSIONED,
                 headers={"If-None-Match": "The version that the client has."},
                 problems=(404,),
             ),
@@ -105,6 +109,7 @@ class JobRoutes:
                 "Change how many tasks a job has.",
                 body=ScaleRequest,
                 result=JobDetails,
+                answers_with=VERSIONED,
                 headers=changes,
                 problems=(404, 409, 412, 422),
             ),

@@ -71,7 +71,7 @@ def _truth(store: LocalStore, seq: int, job: Job, now: int) -> tuple[GroupTruth,
 
 
 def _readable(table: dict[str, Any]) -> dict[str, Any]:
-    """A trace cannot say that there is no estimate: there, it is the mean of the durations by default."""
+    """In a trace, an estimate is the mean of the durations by default, and cannot be absent."""
     for each in (table, *table.get("groups", ())):
         if each.get("estimate", 0) is None:
             del each["estimate"]

@@ -60,6 +60,9 @@ class TableSchema(NamedTuple):
     kind: type[msgspec.Struct]
 
 
+VERSIONED: Final = {"ETag": "The version, for If-Match and If-None-Match."}
+PLACED: Final = {**VERSIONED, "Location": "The path of what was made."}
+
 Handler: TypeAlias = Callable[[web.Request], Awaitable[Reply | web.StreamResponse]]
 
 
@@ -77,6 +80,8 @@ class Route(NamedTuple):
     status: int = HTTPStatus.OK
     #: Headers that matter: name and meaning.
     headers: Mapping[str, str] = {}
+    #: Headers of the answer.
+    answers_with: Mapping[str, str] = {}
     #: Problems besides those that every route has.
     problems: tuple[int, ...] = ()
 

@@ -81,6 +81,10 @@ class StreamRoutes:
                 "What a task wrote.",
                 LogQuery,
                 result=Text("text/plain", "The bytes as they were written."),
+                answers_with={
+                    "Argosy-Offset": "The position of the first byte.",
+                    "Argosy-Try": "The number of the try that wrote it.",
+                },
                 problems=(404,),
             ),
             Route(
