@@ -84,7 +84,11 @@ class LiveBench:
         self._made_of = made_of or cluster()
         self._options: dict[str, Any] = {"host": None, **options}
         self._runner = asyncio.Runner()
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self._runner.close()
+            raise
 
     def start(self, **options: Any) -> None:
         self._options |= options
@@ -106,6 +110,10 @@ class LiveBench:
             connector=aiohttp.UnixConnector(str(self.directory / SOCKET), limit=0),
             base_url="http://argosy",
         )
+
+    def server_connections(self) -> list[Any]:
+        """The server's ends of its connections."""
+        return list(self.server.answering.connections)
 
     def stop(self, *, stop_tasks: bool = False) -> None:
         """Tasks go on, unless told otherwise."""

@@ -219,6 +219,7 @@ class Server:
     async def _listen(self, runner: web.AppRunner) -> None:
         options, loop, answering = self._options, asyncio.get_running_loop(), runner.server
         assert answering is not None
+        self.answering = answering
         self._sockets.append(
             await loop.create_unix_server(
                 Door(answering, MOST_CONNECTIONS), sock=_unix_socket(options.directory)
