@@ -28,8 +28,15 @@ def test_machines_are_listed_in_the_order_of_joining_page_by_page(live: LiveBenc
     assert (names(page), page["next"]) == (["m0", "m1", "m2"], "m2")
     page = live.read(f"/v1/machines?limit=3&after={page['next']}")
     assert (names(page), page["next"]) == (["m3"], None)
-    live.get("/v1/machines?after=m9").problem(404, "not-found")
+    live.get("/v1/machines?after=m9").problem(400, "request")
     live.get("/v1/machines?limit=0").problem(400, "request")
+
+
+def test_pages_go_on_after_a_machine_that_was_removed_meanwhile(make_live: Make) -> None:
+    live = make_live()
+    page = live.read("/v1/machines?limit=2")
+    live.delete(f"/v1/machines/{page['next']}")
+    assert names(live.read(f"/v1/machines?after={page['next']}")) == ["m2", "m3"]
 
 
 def test_a_machine_tells_what_is_used(live: LiveBench) -> None:

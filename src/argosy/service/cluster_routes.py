@@ -29,7 +29,7 @@ from argosy.scenarios.cell_tables import MachineTable
 from argosy.scenarios.scenario_tables import fleet_table
 from argosy.service.backend import Backend, check_version, etag, is_seen
 from argosy.service.metrics import Metrics
-from argosy.service.problems import Conflict, NotFound
+from argosy.service.problems import Conflict, NotFound, RequestError
 from argosy.service.routes import (
     PLACED,
     VERSIONED,
@@ -185,10 +185,18 @@ class ClusterRoutes:
         infos = self._machine_infos()
         first = 0
         if query.after is not None:
-            names = [info.name for info in infos]
-            if query.after not in names:
-                raise NotFound(f"unknown machine {excerpt(query.after)}", field="after")
-            first = names.index(query.after) + 1
+            # A machine that was removed meanwhile still has its place.
+            known = [machine.name for machine in self._backend.world.projection.machines]
+            if query.after not in known:
+                raise RequestError(
+                    f"unknown machine {excerpt(query.after)}",
+                    field="after",
+                    expected="what `next` of the page before said",
+                )
+            last = max(at for at, name in enumerate(known) if name == query.after)
+            first = sum(
+                number <= last for number in self._backend.world.machine_numbers().values()
+            )
         shown = infos[first : first + query.limit]
         has_more = first + query.limit < len(infos)
         return Reply(MachinePage(items=tuple(shown), next=shown[-1].name if has_more else None))
