@@ -222,6 +222,16 @@ class EngineFault(ArgosyError):
     code = "engine-fault"
 
 
+class FleetRefused(ArgosyError):
+    """A fleet for a live cluster that cannot start. The one there is goes on."""
+
+    code = "fleet-refused"
+
+    @staticmethod
+    def by(error: ArgosyError) -> FleetRefused:
+        return FleetRefused(error.problem, expected=error.expected, hint=error.hint)
+
+
 def error_tree() -> list[type[ArgosyError]]:
     """`ArgosyError` and all its subclasses, parents first."""
     found: list[type[ArgosyError]] = [ArgosyError]

@@ -95,11 +95,11 @@ class Execution(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             )
         if self.command and not self.command[0]:
             raise ModelError("a command without a name", field="command", expected="a program")
-        if self.output_limit < 1:
+        if not 1 <= self.output_limit <= LARGEST:
             raise ModelError(
                 f"an output limit of {self.output_limit}",
                 field="output_limit",
-                expected="at least 1 byte",
+                expected="1 to 2^53 bytes",
             )
         for name in self.environment:
             if not name or "=" in name:

@@ -87,9 +87,15 @@ class TaskAnswers:
         with self._consistent():
             return self._story()
 
-    def why(self) -> WhyAnswer:
+    def why(self, later: str = "") -> WhyAnswer:
+        """`later` is the state of the task by now, if that is known from elsewhere."""
         with self._consistent():
-            return self._why()
+            return self._why(later or self._state())
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the journal holds a decision about the task."""
+        return any(isinstance(fact, Decisive) for fact in self._facts)
 
     @contextmanager
     def _consistent(self) -> Iterator[None]:
@@ -104,8 +110,7 @@ class TaskAnswers:
         # Lines from a saved timeline are at the end.
         return _fold(sorted(told, key=lambda pair: pair[0].at))
 
-    def _why(self) -> WhyAnswer:
-        state = self._state()
+    def _why(self, state: str) -> WhyAnswer:
         decisive = next((x for x in reversed(self._facts) if isinstance(x, Decisive)), None)
         match decisive:
             case None:

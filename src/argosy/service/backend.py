@@ -43,7 +43,7 @@ class Backend:
         return self.reading.calendar
 
 
-def check_version(wanted: str | None, version: int, what: str) -> None:
+def check_version(wanted: str | None, version: int | str, what: str) -> None:
     """`wanted` is the header If-Match: the version that the client has seen."""
     if wanted is None or wanted.strip() == "*":
         return
@@ -55,7 +55,16 @@ def check_version(wanted: str | None, version: int, what: str) -> None:
         )
 
 
-def etag(version: int) -> str:
+def is_seen(seen: str | None, tag: str) -> bool:
+    """`seen` is the header If-None-Match: what the client has. Whether a tag is weak does not matter
+    there."""
+    if seen is None:
+        return False
+    parts = [part.strip() for part in seen.split(",")]
+    return "*" in parts or tag in [part.removeprefix("W/") for part in parts]
+
+
+def etag(version: int | str) -> str:
     return f'"{version}"'
 
 

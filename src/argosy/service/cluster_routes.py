@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Annotated
+from urllib.parse import quote
 
 import msgspec
 import numpy as np
@@ -25,10 +27,12 @@ from argosy.api.values import (
 from argosy.model.errors import did_you_mean, excerpt
 from argosy.scenarios.cell_tables import MachineTable
 from argosy.scenarios.scenario_tables import fleet_table
-from argosy.service.backend import Backend, check_version, etag
+from argosy.service.backend import Backend, check_version, etag, is_seen
 from argosy.service.metrics import Metrics
-from argosy.service.problems import Conflict, NotFound
+from argosy.service.problems import Conflict, NotFound, RequestError
 from argosy.service.routes import (
+    PLACED,
+    VERSIONED,
     Reply,
     Route,
     TableSchema,
@@ -39,6 +43,7 @@ from argosy.service.routes import (
     read_query,
 )
 from argosy.version import __version__
+from argosy.worlds.local.world import LocalWorld
 
 
 class MachineQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,9 +79,19 @@ class ClusterRoutes:
                 body=TableSchema("MachineDocument", MachineTable),
                 result=MachineInfo,
                 status=HTTPStatus.CREATED,
+                answers_with=PLACED,
                 problems=(409, 422),
             ),
-            Route("GET", one, self.machine, "A machine.", result=MachineInfo, problems=(404,)),
+            Route(
+                "GET",
+                one,
+                self.machine,
+                "A machine.",
+                result=MachineInfo,
+                answers_with=VERSIONED,
+                headers={"If-None-Match": "The version that the client has."},
+                problems=(404,),
+            ),
             Route(
                 "PATCH",
                 one,
@@ -84,7 +99,9 @@ class ClusterRoutes:
                 "Drain a machine, have it accept tasks again, or resize it.",
                 body=MachinePatch,
                 result=MachineInfo,
-                problems=(404, 422),
+                answers_with=VERSIONED,
+                headers={"If-Match": "The version that the change is meant for."},
+                problems=(404, 412, 422),
             ),
             Route(
                 "DELETE",
@@ -92,9 +109,17 @@ class ClusterRoutes:
                 self.remove_machine,
                 "Remove a machine. Tasks that run there are stopped and placed anew.",
                 status=HTTPStatus.NO_CONTENT,
-                problems=(404,),
+                headers={"If-Match": "The version that is to be removed."},
+                problems=(404, 412),
             ),
-            Route("GET", "/v1/fleet", self.fleet, "The schedulers.", result=FleetInfo),
+            Route(
+                "GET",
+                "/v1/fleet",
+                self.fleet,
+                "The schedulers.",
+                result=FleetInfo,
+                answers_with=VERSIONED,
+            ),
             Route(
                 "PUT",
                 "/v1/fleet",
@@ -102,6 +127,7 @@ class ClusterRoutes:
                 "Other schedulers from now on. Tasks that run go on.",
                 body=FleetDocument,
                 result=FleetInfo,
+                answers_with=VERSIONED,
                 headers={"If-Match": "The version that the change is meant for."},
                 problems=(412, 422),
             ),
@@ -159,10 +185,16 @@ class ClusterRoutes:
         infos = self._machine_infos()
         first = 0
         if query.after is not None:
-            names = [info.name for info in infos]
-            if query.after not in names:
-                raise NotFound(f"unknown machine {excerpt(query.after)}", field="after")
-            first = names.index(query.after) + 1
+            # A machine that was removed meanwhile still has its place.
+            known = [machine.name for machine in self._backend.world.projection.machines]
+            if query.after not in known:
+                raise RequestError(
+                    f"unknown machine {excerpt(query.after)}",
+                    field="after",
+                    expected="what `next` of the page before said",
+                )
+            last = max(at for at, name in enumerate(known) if name == query.after)
+            first = sum(number <= last for number in self._backend.world.machine_numbers().values())
         shown = infos[first : first + query.limit]
         has_more = first + query.limit < len(infos)
         return Reply(MachinePage(items=tuple(shown), next=shown[-1].name if has_more else None))
@@ -177,7 +209,23 @@ class ClusterRoutes:
         return infos[name]
 
     async def machine(self, request: web.Request) -> Reply:
-        return Reply(self._info(request.match_info["machine"]))
+        reply = self._described(request.match_info["machine"])
+        if is_seen(request.headers.get("If-None-Match"), reply.headers["ETag"]):
+            return Reply(None, HTTPStatus.NOT_MODIFIED, reply.headers)
+        return reply
+
+    def _described(self, name: str, status: int = HTTPStatus.OK) -> Reply:
+        info = self._info(name)
+        headers = {"ETag": etag(_version(info))}
+        if status == HTTPStatus.CREATED:
+            headers["Location"] = f"/v1/machines/{quote(name, safe='')}"
+        return Reply(info, status, headers)
+
+    def _checked(self, request: web.Request) -> str:
+        """The machine to be changed, which must not have changed meanwhile."""
+        info = self._info(request.match_info["machine"])
+        check_version(request.headers.get("If-Match"), _version(info), f"machine {info.name}")
+        return info.name
 
     async def add_machine(self, request: web.Request) -> Reply:
         machine = self._backend.submissions.machine(await read_body(request))
@@ -186,27 +234,29 @@ class ClusterRoutes:
                 f"there is a machine {machine.name} already", field="name", expected="a new name"
             )
         await self._backend.cluster.do(lambda world: world.add_machine(machine))
-        return Reply(self._info(machine.name), HTTPStatus.CREATED)
+        return self._described(machine.name, HTTPStatus.CREATED)
 
     async def change_machine(self, request: web.Request) -> Reply:
         patch = await read_document(request, MachinePatch)
-        name = request.match_info["machine"]
-        self._info(name)
         if patch.capacity is None and patch.draining is None:
             raise UnfitDocument("nothing to change", expected="draining, capacity or both")
-        if patch.capacity is not None:
-            capacity = self._backend.submissions.capacity(patch.capacity)
-            await self._backend.cluster.do(lambda world: world.resize_machine(name, capacity))
-        if patch.draining is not None:
-            draining = patch.draining
-            await self._backend.cluster.do(
-                lambda world: world.drain_machine(name, draining=draining)
-            )
-        return Reply(self._info(name))
+        name = self._checked(request)
+        draining = patch.draining
+        capacity = (
+            None if patch.capacity is None else self._backend.submissions.capacity(patch.capacity)
+        )
+
+        def change(world: LocalWorld) -> None:
+            if capacity is not None:
+                world.resize_machine(name, capacity)
+            if draining is not None:
+                world.drain_machine(name, draining=draining)
+
+        await self._backend.cluster.do(change)
+        return self._described(name)
 
     async def remove_machine(self, request: web.Request) -> Reply:
-        name = request.match_info["machine"]
-        self._info(name)
+        name = self._checked(request)
         await self._backend.cluster.do(lambda world: world.remove_machine(name))
         return Reply(None, HTTPStatus.NO_CONTENT)
 
@@ -269,3 +319,9 @@ class ClusterRoutes:
             body=self._metrics.text(),
             headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"},
         )
+
+
+def _version(machine: MachineInfo) -> str:
+    """Changes with what users can change, not with what runs there."""
+    lasting = msgspec.structs.replace(machine, used={}, running=0, queued=0)
+    return hashlib.sha256(msgspec.json.encode(lasting, order="sorted")).hexdigest()[:16]

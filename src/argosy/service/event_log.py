@@ -89,6 +89,18 @@ class EventLog:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
+    def position(self, text: str) -> Position:
+        """Where to go on: after the event with this id, or `now`."""
+        if text == "now":
+            return self.now
+        position = Position.parse(text)
+        if position.turn > self._last:
+            raise RequestError(
+                f"event id {excerpt(text)} is of the future",
+                expected="the id of an event of this cluster, 0, or now",
+            )
+        return position
+
     async def wait(self, position: Position) -> None:
         """Until there may be something after it."""
         while position.turn >= self._last:

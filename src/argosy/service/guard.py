@@ -14,42 +14,46 @@ from urllib.parse import urlsplit
 
 import msgspec
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from argosy.model.errors import ArgosyError, excerpt
 from argosy.service import problems
 from argosy.service.problems import (
     Forbidden,
+    InternalError,
+    NotFound,
     PlainHttpError,
+    RequestError,
+    TooLarge,
     TooSlow,
     Unauthorised,
+    WrongMethod,
     encode_problem,
     status_of,
 )
-from argosy.service.routes import JSON, Reply
+from argosy.service.routes import JSON, LARGEST_BODY, Reply
 
 #: Seconds that a client may take to send a request's head, and its document.
 HEAD_TIMEOUT: Final = 15.0
 BODY_TIMEOUT: Final = 30.0
-#: Connections at once.
-MOST_CONNECTIONS: Final = 500
+#: What an answer counts as that nobody was there for.
+CLIENT_GONE: Final = 499
 _ENCODE: Final = msgspec.json.Encoder().encode
 _ALWAYS: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+_DESCRIPTION: Final = "/v1/openapi.json describes what there is"
 
 
 class Guard:
-    """`token` is none if only this computer can connect. `connections` counts those that are open;
-    `ended` hears of every answer."""
+    """`token` is none if only this computer can connect. `ended` hears of every answer."""
 
     def __init__(
         self,
         token: str | None,
-        connections: Callable[[], int],
         ended: Callable[[str, int, float], None],
         log: Callable[[str], None],
     ) -> None:
         self._token = token
-        self._connections = connections
         self._ended = ended
         self._log = log
 
@@ -58,7 +62,7 @@ class Guard:
         @web.middleware
         async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
             began = time.monotonic()
-            status = 500
+            status = CLIENT_GONE
             try:
                 response = await self._answer(request, handler)
                 status = response.status
@@ -73,17 +77,11 @@ class Guard:
             self._check(request)
             await self._take_body(request)
             found: object = await handler(request)
-        except web.HTTPException as error:
-            return self._refused(request, PlainHttpError(error.status, _sentence(error)))
-        except ArgosyError as error:
-            return self._refused(request, error)
         except (ConnectionError, TimeoutError):
-            # The client has gone, or does not read.
-            raise asyncio.CancelledError from None
+            # The client has gone, or does not read: what is buffered for it is dropped.
+            raise _hung_up(request) from None
         except Exception as error:
-            self._log(f"{request.method} {request.path}: {traceback.format_exc().rstrip()}")
-            what = f"{type(error).__name__}: {error}; this is a bug in Argosy"
-            return self._refused(request, PlainHttpError(500, what))
+            return self._refused(request, self._known(request, error))
         if isinstance(found, web.StreamResponse):
             return found
         assert isinstance(found, Reply)
@@ -94,7 +92,28 @@ class Guard:
             status=found.status, headers=headers, body=_ENCODE(found.value), content_type=JSON
         )
 
+    def _known(self, request: web.Request, error: Exception) -> ArgosyError:
+        match error:
+            case ArgosyError():
+                return error
+            case web.HTTPMethodNotAllowed():
+                return WrongMethod(error.method, error.allowed_methods)
+            case web.HTTPNotFound():
+                return NotFound("there is nothing at this path", hint=_DESCRIPTION)
+            case web.HTTPException():
+                return PlainHttpError(error.status, error.reason)
+        self._log(f"{request.method} {request.path}: an internal error")
+        self._log("".join(traceback.format_exception(error)).rstrip())
+        return InternalError(
+            f"an internal error: {type(error).__name__}",
+            hint="the server's log has the details",
+        )
+
     def _refused(self, request: web.Request, error: ArgosyError) -> web.Response:
+        if request.writer.output_size > 0:
+            # An answer that has begun can only be cut off.
+            self._log(f"{request.method} {request.path}: {error}")
+            raise _hung_up(request)
         status = status_of(error)
         headers = dict(_ALWAYS)
         if status == 503:
@@ -102,6 +121,8 @@ class Guard:
             self._log(f"{request.method} {request.path}: {error}")
         if status == 401:
             headers["WWW-Authenticate"] = "Bearer"
+        if isinstance(error, WrongMethod):
+            headers["Allow"] = ",".join(error.allowed)
         response = web.Response(
             status=status,
             headers=headers,
@@ -114,8 +135,6 @@ class Guard:
         return response
 
     def _check(self, request: web.Request) -> None:
-        if self._connections() > MOST_CONNECTIONS:
-            raise PlainHttpError(503, "too many connections")
         self._check_site(request)
         if _is_private(request):
             return
@@ -123,13 +142,13 @@ class Guard:
             self._check_host(request)
             return
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        is_right = hmac.compare_digest(given.strip().encode(), self._token.encode())
+        is_right = hmac.compare_digest(_bytes(given.strip()), _bytes(self._token))
         if scheme.lower() != "bearer" or not is_right:
             raise Unauthorised(
-                "the token is wrong" if given else "a token is needed",
+                "wrong token" if given else "missing token",
                 field="Authorization",
                 expected="Bearer and the server's token",
-                hint="it is in the file `token` of the server's directory",
+                hint="the token is in the file `token` of the server's directory",
             )
 
     def _check_site(self, request: web.Request) -> None:
@@ -137,16 +156,21 @@ class Guard:
         site = request.headers.get("Sec-Fetch-Site", "none")
         origin = request.headers.get("Origin")
         if site in ("cross-site", "same-site") or (
-            origin is not None and urlsplit(origin).netloc != request.host
+            origin is not None and _place(origin) != request.host
         ):
-            raise Forbidden(f"a request from {origin or 'another site'}", expected="none")
+            raise Forbidden(
+                f"a request from {excerpt(origin) if origin else 'another site'}",
+                expected="requests of programs, or of pages of this server",
+            )
 
     def _check_host(self, request: web.Request) -> None:
         """A name that another site's owner makes point here is not ours."""
-        name = urlsplit(f"//{request.host}").hostname or ""
+        name = _host_name(request.host)
         if name != "localhost" and not _is_loopback(name):
             raise Forbidden(
-                f"a request for {excerpt(name)}", field="Host", expected="the name of this computer"
+                f"a request for {excerpt(request.host)}",
+                field="Host",
+                expected="localhost or a loopback address",
             )
 
     async def _take_body(self, request: web.Request) -> None:
@@ -158,20 +182,44 @@ class Guard:
                 await request.read()
         except TimeoutError:
             raise TooSlow(
-                "the document did not come in time", expected=f"{BODY_TIMEOUT:g} s at most"
+                "the document did not come in time", expected=f"at most {BODY_TIMEOUT:g} s"
+            ) from None
+        except web.HTTPRequestEntityTooLarge:
+            raise TooLarge(
+                "the document is too large", expected=f"at most {LARGEST_BODY:,} bytes"
+            ) from None
+        except (web.RequestPayloadError, HttpProcessingError) as error:
+            raise RequestError(
+                f"the body cannot be read: {' '.join(str(error).split())}",
+                expected="as many bytes, encoded as the head says",
             ) from None
 
 
-def _sentence(error: web.HTTPException) -> str:
-    if error.status == 404:
-        return "there is nothing at this path"
-    if isinstance(error, web.HTTPMethodNotAllowed):
-        return f"{error.method} is not possible here; expected " + ", ".join(
-            sorted(error.allowed_methods)
-        )
-    if error.status == 413:
-        return "the document is too large"
-    return error.reason
+def _hung_up(request: web.Request) -> asyncio.CancelledError:
+    """The connection is closed, and what was to be sent is forgotten."""
+    if request.transport is not None:
+        request.transport.abort()
+    return asyncio.CancelledError()
+
+
+def _bytes(text: str) -> bytes:
+    """Headers may hold any bytes."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _place(origin: str) -> str | None:
+    """Host and port; none if there are none."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
+
+
+def _host_name(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
 
 
 def _is_private(request: web.Request) -> bool:

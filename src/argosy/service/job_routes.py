@@ -27,12 +27,14 @@ from argosy.api.values import (
     TaskStateName,
     WhyDocument,
 )
-from argosy.model.errors import ArgosyError, ModelError, excerpt
+from argosy.model.errors import ModelError, excerpt
 from argosy.report.answers import sentences
-from argosy.service.backend import Backend, check_version, etag, index_in
-from argosy.service.planning import copy_cluster, plan
+from argosy.service.backend import Backend, check_version, etag, index_in, is_seen
+from argosy.service.planning import MOST_PLANNED, copy_cluster, plan
 from argosy.service.problems import Conflict, RequestError
 from argosy.service.routes import (
+    PLACED,
+    VERSIONED,
     Reply,
     Route,
     TableSchema,
@@ -84,6 +86,7 @@ class JobRoutes:
                 body=document,
                 result=JobDetails,
                 status=HTTPStatus.CREATED,
+                answers_with=PLACED,
                 headers={
                     "Idempotency-Key": "A name for this submission: repeated, it does nothing."
                 },
@@ -95,6 +98,7 @@ class JobRoutes:
                 self.show,
                 "A job.",
                 result=JobDetails,
+                answers_with=VERSIONED,
                 headers={"If-None-Match": "The version that the client has."},
                 problems=(404,),
             ),
@@ -105,6 +109,7 @@ class JobRoutes:
                 "Change how many tasks a job has.",
                 body=ScaleRequest,
                 result=JobDetails,
+                answers_with=VERSIONED,
                 headers=changes,
                 problems=(404, 409, 412, 422),
             ),
@@ -171,11 +176,11 @@ class JobRoutes:
     async def submit(self, request: web.Request) -> Reply:
         table = await read_body(request)
         key = request.headers.get("Idempotency-Key")
-        if key is not None and not (0 < len(key) <= LONGEST_KEY):
+        if key is not None and not (0 < len(key) <= LONGEST_KEY and key.isprintable()):
             raise RequestError(
-                f"a key of {len(key)} characters",
+                excerpt(key),
                 field="Idempotency-Key",
-                expected=f"1 to {LONGEST_KEY}",
+                expected=f"1 to {LONGEST_KEY} printable characters",
             )
         backend = self._backend
         digest = digest_of(table)
@@ -210,8 +215,7 @@ class JobRoutes:
 
     async def show(self, request: web.Request) -> Reply:
         reply = self._details(request.match_info["job"])
-        seen = request.headers.get("If-None-Match")
-        if seen is not None and reply.headers["ETag"] in [part.strip() for part in seen.split(",")]:
+        if is_seen(request.headers.get("If-None-Match"), reply.headers["ETag"]):
             return Reply(None, HTTPStatus.NOT_MODIFIED, reply.headers)
         return reply
 
@@ -239,9 +243,12 @@ class JobRoutes:
     def _open_job(self, request: web.Request) -> str:
         """The job to be changed, which must not be over, nor have changed meanwhile."""
         name = request.match_info["job"]
-        summary = self._backend.reading.job(name).summary
-        check_version(request.headers.get("If-Match"), summary.version, f"job {name}")
-        if name not in self._backend.world.projection.by_id:
+        world = self._backend.world
+        stored = self._backend.reading.job(name).summary.version
+        check_version(
+            request.headers.get("If-Match"), world.coming_version(name) or stored, f"job {name}"
+        )
+        if name not in world.projection.by_id:
             raise Conflict(f"job {name} is over", expected="a job that is not over")
         return name
 
@@ -284,18 +291,20 @@ class JobRoutes:
         backend = self._backend
         jobs, seen = [], set[str]()
         for number, table in enumerate(wanted.jobs):
-            try:
-                job = backend.submissions.read(backend.world, table, f"planned-{number}")
-            except ArgosyError as error:
-                place = f"jobs[{number}]"
-                error.field = f"{place}.{error.field}" if error.field else place
-                raise
+            job = backend.submissions.read(
+                backend.world, table, f"planned-{number}", ("jobs", number)
+            )
             if job.id in seen or backend.world.job_seq(job.id) is not None:
                 raise UnfitDocument(
                     f"job {job.id} again", field=f"jobs[{number}].id", expected="a new id"
                 )
             seen.add(job.id)
             jobs.append(job)
+        tasks = sum(job.tasks for job in jobs)
+        if tasks > MOST_PLANNED:
+            raise UnfitDocument(
+                f"{tasks:,} tasks", field="jobs", expected=f"at most {MOST_PLANNED:,} in one plan"
+            )
         async with self._planning:
             copied = copy_cluster(backend.world)
             result = await asyncio.to_thread(plan, copied, backend.engines, jobs)

@@ -48,9 +48,16 @@ class Journals:
             yield b"".join(lines for _, lines in rows)
 
     def why(self, seq: int, job: str, index: int) -> WhyAnswer:
-        """From the last life that knew the job."""
-        *_, last = self._of_job(seq)
-        return TaskAnswers(JournalRun(last), task_name(job, index)).why()
+        """From the last life in which somebody decided on the task. What waits is explained by the
+        present life alone."""
+        task = task_name(job, index)
+        *earlier, last = (TaskAnswers(JournalRun(each), task) for each in self._of_job(seq))
+        answer = last.why()
+        if not last.is_decided and answer.state != "pending":
+            for older in reversed(earlier):
+                if older.is_decided:
+                    return older.why(answer.state)
+        return answer
 
     def story(self, seq: int, job: str, index: int) -> list[StoryLine]:
         """Over all lives."""

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from argosy.host.protocols import Deliberator
-from argosy.model.errors import ArgosyError, EngineFault
+from argosy.model.errors import ArgosyError, EngineFault, FleetRefused
 from argosy.model.events import Decision
 from argosy.model.scenario import FleetEntry
 from argosy.worlds.local.store import StoreError
@@ -125,7 +125,7 @@ class LiveCluster:
         if self._is_stopping:
             raise _stopping()
         if self.trouble is not None:
-            what = "its fleet fails" if self.is_failing else "the cluster pauses"
+            what = "the fleet fails" if self.is_failing else "the cluster is paused"
             raise Unavailable(f"{what}: {self.trouble}", hint="try again later")
 
     async def _committed(self) -> None:
@@ -137,10 +137,12 @@ class LiveCluster:
     async def change_fleet(self, fleet: tuple[FleetEntry, ...]) -> None:
         """Also possible while the fleet fails: another may not."""
         if self.is_failing:
-            replace_fleet(self.world.store, fleet)
+            trouble, before = self.trouble, replace_fleet(self.world.store, fleet)
             self._rebuild()
             if self.trouble is not None:
-                raise self.trouble
+                replace_fleet(self.world.store, before)
+                refused, self.trouble = FleetRefused.by(self.trouble), trouble
+                raise refused
             return
         self._check_open()
         with self._guarded():
@@ -279,11 +281,12 @@ class LiveCluster:
     def _rebuild(self) -> None:
         try:
             self.world = self._built()
-        except EngineFault as fault:
-            self.trouble = fault
         except StoreError as error:
             if not error.is_passing:
                 raise
+            self.trouble = error
+        except ArgosyError as error:
+            # Also an engine that says it cannot work: another fleet may.
             self.trouble = error
         else:
             self.trouble, self.is_failing = None, False

@@ -85,7 +85,9 @@ class Metrics:
         for row in world.projection.by_id.values():
             for state in ("pending", "queued", "running"):
                 waiting[state] += row.counts[state]
-        yield from _metric("build_info", "gauge", "The version.", {f'version="{__version__}"': 1})
+        yield from _metric(
+            "build_info", "gauge", "The version.", {label("version", __version__): 1}
+        )
         yield from _metric(
             "scheduler_pending_tasks",
             "gauge",
@@ -125,8 +127,9 @@ class Metrics:
             "gauge",
             "Share of its time that a scheduler spends deciding.",
             {
-                f'scheduler="{each.name}",engine="{each.entry.engine}"': each.busy_time(world.now)
-                / lived
+                f"{label('scheduler', each.name)},{label('engine', each.entry.engine)}": (
+                    each.busy_time(world.now) / lived
+                )
                 for each in world.host.schedulers
             },
         )
@@ -137,7 +140,7 @@ class Metrics:
                 "gauge",
                 f"Resources {'claimed' if what == 'used' else 'there are'}: cpu in thousandths of a "
                 "core, memory in bytes.",
-                {f'resource="{name}"': amount for name, amount in amounts.items()},
+                {label("resource", name): amount for name, amount in amounts.items()},
             )
         yield from _head(
             "scheduler_task_scheduling_sli_duration_seconds",
@@ -152,12 +155,22 @@ class Metrics:
             "counter",
             "Requests, by method and status.",
             {
-                f'method="{method}",code="{status}"': count
+                f"{label('method', method)},{label('code', status)}": count
                 for (method, status), count in sorted(self._requests.items())
             },
         )
         yield from _head("http_request_duration_seconds", "histogram", "Time to answer requests.")
         yield from self._request_times.lines(f"{_PREFIX}http_request_duration_seconds")
+
+
+def label(name: str, value: object) -> str:
+    text = str(value).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    return f'{name}="{text}"'
+
+
+def number(value: float) -> str:
+    """Exact: counts may be large."""
+    return str(int(value)) if value == int(value) else repr(float(value))
 
 
 def _head(name: str, kind: str, text: str) -> Iterable[str]:
@@ -167,4 +180,4 @@ def _head(name: str, kind: str, text: str) -> Iterable[str]:
 def _metric(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
     yield from _head(name, kind, text)
     for labels, value in values.items():
-        yield f"{_PREFIX}{name}{f'{{{labels}}}' if labels else ''} {value:g}"
+        yield f"{_PREFIX}{name}{f'{{{labels}}}' if labels else ''} {number(value)}"

@@ -140,6 +140,16 @@ def _responses(route: Route) -> dict[str, Any]:
 
 
 def _success(route: Route) -> dict[str, Any]:
+    described = _content(route)
+    if route.answers_with:
+        described["headers"] = {
+            name: {"description": text, "schema": {"type": "string"}}
+            for name, text in route.answers_with.items()
+        }
+    return described
+
+
+def _content(route: Route) -> dict[str, Any]:
     match route.result:
         case None:
             return {"description": "Done."}

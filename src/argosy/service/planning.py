@@ -32,6 +32,8 @@ from argosy.worlds.local.world import LocalWorld
 
 #: How far ahead a plan looks: some schedulers work in rounds of ten seconds.
 AHEAD: Final = 30_000_000
+#: Tasks that a plan may have.
+MOST_PLANNED: Final = 100_000
 #: Tasks that are explained one by one.
 MOST_EXPLAINED: Final = 1_000
 _SETTLED: Final = ("running", "queued")

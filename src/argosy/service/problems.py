@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final
 
@@ -66,6 +67,26 @@ class WrongMediaType(RequestError):
 class TooSlow(RequestError):
     code = "too-slow"
     status = HTTPStatus.REQUEST_TIMEOUT
+
+
+class WrongMethod(RequestError):
+    """`allowed` are those that the path has."""
+
+    code = "method"
+    status = HTTPStatus.METHOD_NOT_ALLOWED
+
+    def __init__(self, method: str, allowed: Iterable[str]) -> None:
+        self.allowed = sorted(allowed)
+        super().__init__(
+            f"{method} is not possible here", expected="one of " + ", ".join(self.allowed)
+        )
+
+
+class InternalError(RequestError):
+    """A mistake of the server's own."""
+
+    code = "internal"
+    status = HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 class PlainHttpError(RequestError):

@@ -6,20 +6,34 @@ is made from it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import (
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 from aiohttp import web
 
-from argosy.model.errors import ArgosyError, excerpt
-from argosy.service.problems import RequestError, TooLarge, WrongMediaType
-from argosy.workloads.tables import Misfit, path_text
+from argosy.model.errors import ArgosyError, did_you_mean, excerpt
+from argosy.model.units import shown
+from argosy.service.problems import RequestError, WrongMediaType
+from argosy.workloads.tables import Misfit, expectation, path_text
 
 JSON: Final = "application/json"
 #: The largest document that is accepted, in bytes.
 LARGEST_BODY: Final = 4 << 20
+_STEP: Final = re.compile(r"[^.\[\]`]+|\.\.\.")
+_MISSING: Final = re.compile(r"Object missing required field `(\w+)`")
 
 Document = TypeVar("Document")
 
@@ -46,6 +60,9 @@ class TableSchema(NamedTuple):
     kind: type[msgspec.Struct]
 
 
+VERSIONED: Final = {"ETag": "The version, for If-Match and If-None-Match."}
+PLACED: Final = {**VERSIONED, "Location": "The path of what was made."}
+
 Handler: TypeAlias = Callable[[web.Request], Awaitable[Reply | web.StreamResponse]]
 
 
@@ -63,6 +80,8 @@ class Route(NamedTuple):
     status: int = HTTPStatus.OK
     #: Headers that matter: name and meaning.
     headers: Mapping[str, str] = {}
+    #: Headers of the answer.
+    answers_with: Mapping[str, str] = {}
     #: Problems besides those that every route has.
     problems: tuple[int, ...] = ()
 
@@ -72,32 +91,18 @@ def read_query(request: web.Request, kind: type[Document]) -> Document:
     values: dict[str, str] = {}
     for name, text in request.query.items():
         if name in values:
-            raise RequestError(f"{name} is given twice", field=name, expected="one value")
+            raise RequestError("given twice", field=name, expected="one value")
         values[name] = text
-    known = [field.encode_name for field in msgspec.structs.fields(kind)]  # type: ignore[arg-type]
-    for name in values:
-        if name not in known:
-            raise RequestError(
-                f"unknown parameter {excerpt(name)}",
-                expected="one of " + ", ".join(known) if known else "none",
-            )
+    _check_names(values, kind, "parameter", RequestError)
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        problem, _, path = str(error).partition(" - at `$")
-        field = path.strip("`.")
-        raise RequestError(f"{excerpt(values.get(field, ''))}: {problem}", field=field) from None
+        raise _explained(error, values, kind, RequestError) from None
 
 
 async def read_body(request: web.Request, *, is_optional: bool = False) -> Any:
     """The JSON document that came with the request, as plain values."""
-    try:
-        data = await request.read()
-    except web.HTTPRequestEntityTooLarge:
-        raise TooLarge(
-            "the document is too large", expected=f"at most {LARGEST_BODY:,} bytes"
-        ) from None
-    # `can_read_body` is false for a body that has been read already.
+    data = await request.read()
     if not data and is_optional:
         return None
     if request.content_type != JSON:
@@ -117,12 +122,12 @@ async def read_document(
     plain = await read_body(request, is_optional=is_optional)
     if plain is None and is_optional:
         return kind()
-    _check_keys(plain, kind)
+    if isinstance(plain, dict):
+        _check_names(plain, kind, "key", UnfitDocument)
     try:
         return msgspec.convert(plain, kind)
     except msgspec.ValidationError as error:
-        problem, _, path = str(error).partition(" - at `$")
-        raise UnfitDocument(problem, field=path.strip("`.") or None) from None
+        raise _explained(error, plain, kind, UnfitDocument) from None
 
 
 class UnfitDocument(ArgosyError):
@@ -131,14 +136,50 @@ class UnfitDocument(ArgosyError):
     code = "document"
 
 
-def _check_keys(plain: Any, kind: type[Any]) -> None:
+def _check_names(
+    given: Iterable[str], kind: type[Any], what: str, error: type[ArgosyError]
+) -> None:
     known = [field.encode_name for field in msgspec.structs.fields(kind)]
-    if isinstance(plain, dict):
-        for key in plain:
-            if key not in known:
-                raise UnfitDocument(
-                    f"unknown key {excerpt(key)}", expected="one of " + ", ".join(known)
-                )
+    for name in given:
+        if name not in known:
+            raise error(
+                f"unknown {what} {excerpt(name)}",
+                expected="one of " + ", ".join(known),
+                hint=did_you_mean(name, known),
+            )
+
+
+def _explained(
+    error: msgspec.ValidationError, plain: Any, kind: type[Any], form_error: type[ArgosyError]
+) -> ArgosyError:
+    """What does not fit, where, and what was expected, in the words that tables are refused with."""
+    text = str(error).replace(" | null", "")
+    message, _, place = text.partition(" - at `$")
+    path = [int(step) if step.isdecimal() else step for step in _STEP.findall(place)]
+    field = path_text(tuple(path)) or None
+    if missing := _MISSING.match(message):
+        return form_error(f"missing key {missing[1]!r}", field=field, expected=f"{missing[1]}: ...")
+    value = plain
+    for step in path:
+        # The path of a value in a mapping ends with `[...]`, which names no key.
+        value = value[step] if isinstance(value, list | dict) and step != "..." else value
+    return form_error(
+        f"{shown(value)} does not fit",
+        field=field,
+        expected=_choices(kind, path[0]) if "enum" in message and path else expectation(message),
+    )
+
+
+def _choices(kind: type[Any], name: str | int) -> str:
+    hints = get_type_hints(kind)
+    field = next(each for each in msgspec.structs.fields(kind) if each.encode_name == name)
+    return "one of " + ", ".join(map(str, _literals(hints[field.name])))
+
+
+def _literals(hint: Any) -> list[Any]:
+    if get_origin(hint) is Literal:
+        return list(get_args(hint))
+    return [value for each in get_args(hint) for value in _literals(each)]
 
 
 def located(misfit: Misfit) -> ArgosyError:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
+import re
 import resource
 import secrets
 import signal
@@ -25,6 +27,7 @@ from argosy.host.protocols import Deliberator
 from argosy.model.errors import CommandError
 from argosy.service.backend import Backend
 from argosy.service.cluster_routes import ClusterRoutes
+from argosy.service.doors import MOST_CONNECTIONS, Door
 from argosy.service.event_log import EventLog
 from argosy.service.guard import HEAD_TIMEOUT, Guard
 from argosy.service.job_routes import JobRoutes
@@ -48,6 +51,9 @@ _GOODBYE: Final = 2.0
 #: Seconds between two looks whether stopped tasks have ended.
 _LOOK: Final = 0.05
 _MICRO: Final = 1_000_000
+_PARAMETER: Final = re.compile(r"\{(\w+)\}")
+_SILENT: Final = logging.getLogger("argosy.silent")
+_SILENT.disabled = True
 
 
 class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +105,7 @@ class Server:
         self.metrics = Metrics(self.cluster, self.events)
         self.cluster.listeners += [self.events.turn_ended, self.metrics.turn_ended]
         self.routes = self._routes()
+        self._sockets: list[asyncio.Server] = []
         #: Where it can be reached over the network; empty: nowhere.
         self.url = ""
 
@@ -156,6 +163,8 @@ class Server:
                 await self._stop_tasks()
         finally:
             self.cluster.stop()
+            for listening in self._sockets:
+                listening.close()
             await runner.cleanup()
             loop.remove_reader(self.runner.reports.fileno())
             try:
@@ -184,11 +193,7 @@ class Server:
             self.runner.sweep()
 
     def _web_runner(self) -> web.AppRunner:
-        def connections() -> int:
-            server = runner.server
-            return 0 if server is None else len(server.connections)
-
-        guard = Guard(self._token, connections, self.metrics.request_ended, self._log)
+        guard = Guard(self._token, self.metrics.request_ended, self._log)
         app = web.Application(
             middlewares=[guard.middleware],  # type: ignore[list-item]
             client_max_size=LARGEST_BODY,
@@ -196,36 +201,55 @@ class Server:
         for route in self.routes:
             app.router.add_route(
                 route.method,
-                route.path,
+                _PARAMETER.sub(r"{\1:[^/]+}", route.path),
                 route.handler,  # type: ignore[arg-type]
             )
-        runner = web.AppRunner(
+        app.on_response_prepare.append(_sign)
+        return web.AppRunner(
             app,
             access_log=None,
+            # The guard tells the operator what matters; what strangers send does not.
+            logger=_SILENT,
             handle_signals=False,
             keepalive_timeout=HEAD_TIMEOUT,
             shutdown_timeout=_GOODBYE,
             handler_cancellation=True,
         )
-        return runner
 
     async def _listen(self, runner: web.AppRunner) -> None:
-        options = self._options
-        await web.SockSite(runner, _unix_socket(options.directory)).start()
+        options, loop, answering = self._options, asyncio.get_running_loop(), runner.server
+        assert answering is not None
+        self.answering = answering
+        self._sockets.append(
+            await loop.create_unix_server(
+                Door(answering, MOST_CONNECTIONS), sock=_unix_socket(options.directory)
+            )
+        )
         if options.host is None:
             return
         context = _tls(options)
         try:
-            site = web.TCPSite(runner, options.host, options.port, ssl_context=context)
-            await site.start()
+            listening = await loop.create_server(
+                Door(answering, MOST_CONNECTIONS),
+                options.host,
+                options.port,
+                ssl=context,
+                ssl_handshake_timeout=None if context is None else HEAD_TIMEOUT,
+            )
         except OSError as error:
             raise CommandError(
                 f"cannot listen on {options.host}:{options.port}: {error.strerror}",
                 hint="name another address with --listen, or `--listen none` for none",
             ) from None
-        port = runner.addresses[-1][1]
+        self._sockets.append(listening)
+        port = listening.sockets[0].getsockname()[1]
         shown = f"[{options.host}]" if ":" in options.host else options.host
         self.url = f"{'http' if context is None else 'https'}://{shown}:{port}"
+
+
+async def _sign(request: web.Request, response: web.StreamResponse) -> None:
+    """Who answers, without the versions of what it is made of."""
+    response.headers["Server"] = "argosy"
 
 
 def _unix_socket(directory: Path) -> socket.socket:

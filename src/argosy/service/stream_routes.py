@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Iterable
 from typing import Annotated, Final
 
@@ -80,6 +81,10 @@ class StreamRoutes:
                 "What a task wrote.",
                 LogQuery,
                 result=Text("text/plain", "The bytes as they were written."),
+                answers_with={
+                    "Argosy-Offset": "The position of the first byte.",
+                    "Argosy-Try": "The number of the try that wrote it.",
+                },
                 problems=(404,),
             ),
             Route(
@@ -104,7 +109,7 @@ class StreamRoutes:
         query = read_query(request, EventQuery)
         # A browser that connects again repeats its first query, and says what it has seen since.
         start = request.headers.get("Last-Event-ID") or query.after or "now"
-        position = self._events.now if start == "now" else Position.parse(start)
+        position = self._events.position(start)
         response = _stream("text/event-stream", {"Cache-Control": "no-store"})
         await response.prepare(request)
         # An id alone is no event; who connects again before the first event misses nothing.
@@ -119,6 +124,9 @@ class StreamRoutes:
                     batch += line % (str(place).encode(), kind, _ENCODE(event))
             if batch:
                 await _send(response, bytes(batch))
+            else:
+                # Much may have happened that is not for this watcher.
+                await asyncio.sleep(0)
             if position.turn >= self._events.now.turn and not await self._news(position):
                 await _send(response, b":\nid: %b\n\n" % str(position).encode())
         return response
@@ -164,7 +172,7 @@ class StreamRoutes:
         await response.prepare(request)
         while True:
             # Looked at first, so that what is written before the end is not missed.
-            is_over = not query.follow or number not in self._backend.world.tries
+            is_over = not (query.follow and self._backend.runner.is_running(number))
             part = (
                 read_output(directory, query.stream, start, _CHUNK) if _exists(directory) else None
             )
@@ -197,18 +205,14 @@ def _first(directory: str, query: LogQuery) -> int:
 
 
 def _size(directory: str, stream: str, start: int) -> int:
-    from os import stat
-
     try:
-        return stat(f"{directory}/{stream}.{start}").st_size
+        return os.stat(f"{directory}/{stream}.{start}").st_size
     except FileNotFoundError:
         return 0
 
 
 def _exists(directory: str) -> bool:
-    from os.path import isdir
-
-    return isdir(directory)
+    return os.path.isdir(directory)
 
 
 def _stream(media_type: str, headers: dict[str, str]) -> web.StreamResponse:

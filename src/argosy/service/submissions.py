@@ -8,8 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from argosy.engines.registry import find_engines
-from argosy.model.errors import ModelError
-from argosy.model.jobs import Job
+from argosy.model.errors import EngineFault, FleetRefused, ModelError, excerpt
+from argosy.model.jobs import Job, is_name
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, FleetEntry, Scenario
@@ -21,7 +21,7 @@ from argosy.scenarios.loader import read_fleet
 from argosy.scenarios.missing_extras import missing, unmet
 from argosy.service.routes import UnfitDocument, located
 from argosy.workloads.live_jobs import read_live_job
-from argosy.workloads.tables import Converter, Misfit
+from argosy.workloads.tables import Converter, Misfit, TablePath
 from argosy.worlds.local.world import LocalWorld
 
 _CONVERTER: Final = Converter(UnfitDocument)
@@ -33,11 +33,13 @@ class Submissions:
     def __init__(self) -> None:
         self._checks: tuple[int, int, JobChecks] | None = None
 
-    def read(self, world: LocalWorld, table: Any, default_id: str) -> Job:
-        """The job that a document describes, if this cluster can run it."""
+    def read(self, world: LocalWorld, table: Any, default_id: str, path: TablePath = ()) -> Job:
+        """The job that a document describes, if this cluster can run it. `path` is its place in the
+        request's document."""
         try:
-            job = read_live_job(table, default_id=default_id)
-            self._job_checks(world).job(job, (), has_groups="groups" in table)
+            job = read_live_job(table, default_id=default_id, path=path)
+            self._job_checks(world).job(job, path, has_groups="groups" in table)
+            _check_addressable(job.id, (*path, "id"))
             check_engines(_scenario(world, (job,)), _engines(world.cluster.fleet))
         except Misfit as misfit:
             raise located(misfit) from None
@@ -64,6 +66,9 @@ class Submissions:
         try:
             fleet = read_fleet(tables, present_cell(world), jobs)
         except Misfit as misfit:
+            if isinstance(misfit.error, EngineFault):
+                # Nothing has failed yet: it is the document that names what is no engine.
+                raise located(Misfit(FleetRefused.by(misfit.error), misfit.path)) from None
             raise located(misfit) from None
         lack = missing(_scenario(world, (), fleet), _engines(fleet))
         if lack is not None:
@@ -75,6 +80,8 @@ class Submissions:
             read: MachineTable = _CONVERTER.convert(table, MachineTable)
             if read.count != 1:
                 raise Misfit(UnfitDocument(f"{read.count} machines", expected="one"), ("count",))
+            _check_addressable(read.name, ("name",))
+            _check_resources(read.capacity, ("capacity",))
             # Groups that the cell does not know yet come to be with the machine.
             make_cell(CellTable(machines=(msgspec.structs.replace(read, joins={}),)))
         except Misfit as misfit:
@@ -87,9 +94,26 @@ class Submissions:
     def capacity(self, table: Any) -> Resources:
         try:
             capacity: Resources = _CONVERTER.convert(table, Resources, ("capacity",))
+            _check_resources(capacity, ("capacity",))
         except Misfit as misfit:
             raise located(misfit) from None
         return capacity
+
+
+def _check_addressable(name: str, path: TablePath) -> None:
+    """Clients take `.` and `..` in a path for directories."""
+    if name in (".", ".."):
+        error = UnfitDocument(excerpt(name), expected="a name that can be part of a path")
+        raise Misfit(error, path)
+
+
+def _check_resources(capacity: Resources, path: TablePath) -> None:
+    for name in capacity.extras:
+        if not is_name(name):
+            error = UnfitDocument(
+                f"resource {excerpt(name)}", expected="a printable name without spaces"
+            )
+            raise Misfit(error, path)
 
 
 def digest_of(table: Any) -> bytes:
@@ -107,7 +131,10 @@ def scaled(job: Job, tasks: int) -> Job:
             field="tasks",
             expected=f"more than the {others} of the groups before the last" if others else "1",
         )
-    group = msgspec.structs.replace(last, count=tasks - others)
+    try:
+        group = msgspec.structs.replace(last, count=tasks - others)
+    except ModelError as error:
+        raise ModelError(error.problem, field="tasks", expected=error.expected) from None
     return msgspec.structs.replace(job, groups=(*first, group))
 
 

@@ -125,7 +125,7 @@ class Converter:
         try:
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            expected = described or _NAMES.get(kind) or _expectation(str(error))
+            expected = described or _NAMES.get(kind) or expectation(str(error))
             self.refuse(f"{shown(value)} does not fit", path, expected)
 
     def _time(self, value: Any, metadata: tuple[Any, ...], path: TablePath) -> Any:
@@ -266,7 +266,7 @@ def _as(kind: type[ArgosyError], error: ArgosyError) -> ArgosyError:
     return kind(error.problem, expected=error.expected, hint=error.hint)
 
 
-def _expectation(message: str) -> str:
+def expectation(message: str) -> str:
     """What `msgspec` expected, from "Expected `int` >= 1, got `str`", in the terms of the file."""
     text = message.removeprefix("Expected ").split(", got")[0]
     for kind, words in _NAMES.items():

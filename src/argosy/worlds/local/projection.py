@@ -305,6 +305,11 @@ class Projection:
         self._changed_jobs[row.seq] = row
         self._mentioned.add(row.seq)
 
+    def coming_version(self, name: str) -> int | None:
+        """The version of a job with what has changed since the last commit; none if it is over."""
+        row = self.by_id.get(name)
+        return None if row is None else row.version + (row.seq in self._changed_jobs)
+
     def write(self, turn: sqlite3.Cursor, number: int, at: int) -> None:
         """The rows of everything that has changed. May be called again, if the commit failed."""
         for row in self._changed_jobs.values():

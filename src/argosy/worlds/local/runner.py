@@ -196,6 +196,10 @@ class ProcessRunner:
         except SupervisorError:
             return None
 
+    def is_running(self, number: int) -> bool:
+        """Whether the try is not known to be over; it may have been told to stop."""
+        return number in self._tries
+
     @property
     def is_idle(self) -> bool:
         """Whether no try is known to run, stopped ones included."""

@@ -27,7 +27,7 @@ from argosy.host.host import Host
 from argosy.host.journal import Journal
 from argosy.host.protocols import Deliberator, DirectLinks
 from argosy.host.setup import HostSetup
-from argosy.model.errors import ModelError, UnknownName
+from argosy.model.errors import EngineFault, FleetRefused, ModelError, UnknownName
 from argosy.model.explanations import Why
 from argosy.model.jobs import Job, index_of, job_of, task_number
 from argosy.model.machines import Machine
@@ -318,6 +318,11 @@ class LocalWorld:
         rows = self.store.rows("SELECT seq FROM jobs WHERE id = ?", (name,))
         return int(rows[0][0]) if rows else None
 
+    def coming_version(self, name: str) -> int | None:
+        """The version that a job which is not over has as soon as this turn is on the disk."""
+        self._fold()
+        return self.projection.coming_version(name)
+
     def cancel(self, name: str, indices: Sequence[int] | None = None) -> int:
         """Returns how many tasks were cancelled."""
         row = self._open_row(name)
@@ -402,6 +407,9 @@ class LocalWorld:
 
         try:
             begin(replace(before, fleet=fleet))
+        except EngineFault as fault:
+            begin(before)
+            raise FleetRefused.by(fault) from fault
         except BaseException:
             begin(before)
             raise
@@ -585,11 +593,13 @@ class LocalWorld:
         self._turn += 1
 
 
-def replace_fleet(store: LocalStore, fleet: tuple[FleetEntry, ...]) -> None:
-    """Other schedulers for the next world on this database: for a fleet that cannot run."""
+def replace_fleet(store: LocalStore, fleet: tuple[FleetEntry, ...]) -> tuple[FleetEntry, ...]:
+    """Other schedulers for the next world on this database: for a fleet that cannot run. Returns those
+    there were."""
     cluster = msgspec.json.decode(store.meta(_CLUSTER) or "", type=LocalCluster)
     with store.turn() as turn:
         _store_cluster(turn, replace(cluster, fleet=fleet))
+    return cluster.fleet
 
 
 def _store_cluster(turn: sqlite3.Cursor, cluster: LocalCluster) -> None:
