@@ -70,7 +70,7 @@ def test_a_machine_comes_is_used_and_goes(make_live: Make) -> None:
     live.delete("/v1/machines/new%2F1").problem(404, "not-found")
     assert live.read(f"/v1/jobs/{name}")["tasks"]["pending"] == 1
     task = live.read(f"/v1/jobs/{name}/tasks/0")
-    assert task["tries"][0]["outcome"] == "lost"
+    assert task["tries"][0]["outcome"] == "evicted"
     assert task["failures"] == 0
 
 

@@ -192,7 +192,7 @@ class Fuzzer:
         with self._session.request(**options, stream=True, timeout=PATIENCE) as response:
             assert response.status_code in (200, 400, 403), response.text
             if response.status_code == 200:
-                assert response.raw.read(10) == b": argosy\n\n"
+                assert response.raw.read(13) == b": argosy\nid: "
             return response.status_code
 
 

@@ -37,6 +37,8 @@ from argosy.worlds.local.store import LocalStore
 _BATCH: Final = 100
 #: Turns that are kept in memory, for all who watch as things happen.
 _RECENT: Final = 1_000
+#: A place after all events of a turn.
+_LAST: Final = 1 << 40
 
 
 class Position(NamedTuple):
@@ -53,10 +55,10 @@ class Position(NamedTuple):
             raise RequestError(
                 f"event id {excerpt(text)}", expected="the id of an event, 0, or now"
             )
-        return Position(int(turn), int(index) if index else 1 << 40)
+        return Position(int(turn), int(index) if index else _LAST)
 
     def __str__(self) -> str:
-        return f"{self.turn}.{self.place}"
+        return str(self.turn) if self.place == _LAST else f"{self.turn}.{self.place}"
 
 
 class EventLog:
@@ -74,7 +76,7 @@ class EventLog:
     @property
     def now(self) -> Position:
         """After all that has happened."""
-        return Position(self._last, 1 << 40)
+        return Position(self._last, _LAST)
 
     def turn_ended(self, seconds: float = 0.0) -> None:
         """To be called after every turn."""
@@ -114,7 +116,7 @@ class EventLog:
             for index, change in enumerate(changes):
                 if (turn, index) > position and (job is None or getattr(change, "job", "") == job):
                     yield Position(turn, index), self._event(change)
-            yield Position(turn, 1 << 40), None
+            yield Position(turn, _LAST), None
 
     def changes_after(self, position: Position) -> Iterator[ChangeNote]:
         """What has changed since, if that is not long ago."""
