@@ -22,6 +22,6 @@ def test_random_requests_are_answered_as_described(tmp_path: Path) -> None:
         assert leftovers(server) == []
         assert "internal error" not in server.log()
         assert server.ask("GET", "/v1/health").json()["status"] == "ok"
-    assert sum(fuzzer.answers.values()) >= 250
+    assert sum(fuzzer.answers.values()) >= 200
     accepted = {route for route, status in fuzzer.answers if status < 300}
     assert {"POST /v1/jobs", "GET /v1/jobs/{job}", "GET /v1/events"} <= accepted
