@@ -194,9 +194,7 @@ class ClusterRoutes:
                     expected="what `next` of the page before said",
                 )
             last = max(at for at, name in enumerate(known) if name == query.after)
-            first = sum(
-                number <= last for number in self._backend.world.machine_numbers().values()
-            )
+            first = sum(number <= last for number in self._backend.world.machine_numbers().values())
         shown = infos[first : first + query.limit]
         has_more = first + query.limit < len(infos)
         return Reply(MachinePage(items=tuple(shown), next=shown[-1].name if has_more else None))
