@@ -8,6 +8,7 @@ import json
 import os
 import ssl
 import subprocess
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -193,9 +194,29 @@ def test_a_token_can_be_given_and_must_not_be_short(make_live: Make, tmp_path: P
 def test_https_with_a_certificate(make_live: Make, tmp_path: Path) -> None:
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
-        + ["-keyout", key, "-out", certificate, "-days", "2", "-nodes", "-subj", "/CN=localhost"]
-        + ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+        [
+            *(
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:prime256v1",
+            ),
+            *(
+                "-keyout",
+                key,
+                "-out",
+                certificate,
+                "-days",
+                "2",
+                "-nodes",
+                "-subj",
+                "/CN=localhost",
+            ),
+            *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
+        ],
         check=True,
         capture_output=True,
     )
@@ -206,9 +227,9 @@ def test_https_with_a_certificate(make_live: Make, tmp_path: Path) -> None:
     trusted = ssl.create_default_context(cafile=certificate)
 
     async def ask() -> Any:
-        async with aiohttp.ClientSession() as session:
-            async with session.get(f"{live.server.url}/v1/health", ssl=trusted) as response:
-                return await response.json()
+        url = f"{live.server.url}/v1/health"
+        async with aiohttp.ClientSession() as session, session.get(url, ssl=trusted) as response:
+            return await response.json()
 
     assert live.run(ask())["status"] == "ok"
     # Who does not speak TLS learns nothing.
@@ -218,7 +239,7 @@ def test_https_with_a_certificate(make_live: Make, tmp_path: Path) -> None:
 
 
 def test_an_address_in_use_is_an_error_with_a_hint(networked: LiveBench, make_live: Make) -> None:
-    with pytest.raises(CommandError, match="cannot listen on 127.0.0.1:.*name another address"):
+    with pytest.raises(CommandError, match=r"cannot listen on 127\.0\.0\.1:.*name another address"):
         make_live(host="127.0.0.1", port=port(networked))
 
 
@@ -253,8 +274,6 @@ def test_a_body_that_never_ends_is_refused_at_the_limit(networked: LiveBench) ->
 
 
 def test_a_bomb_is_not_unpacked(networked: LiveBench) -> None:
-    import zlib
-
     packer = zlib.compressobj(wbits=31)
     bomb = b"".join([packer.compress(bytes(1 << 20)) for _ in range(64)]) + packer.flush()
     lines = ("Content-Type: application/json", "Content-Encoding: gzip")

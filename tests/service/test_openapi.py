@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
 from live_bench import LiveBench, job
 
+from argosy.model.errors import EngineFault, error_tree
+from argosy.service.live import Unavailable
+from argosy.service.problems import RequestError
+from argosy.service.routes import UnfitDocument
+from argosy.worlds.local.store import StoreError
+
+PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 METHODS = {"get", "post", "put", "patch", "delete"}
 
 
@@ -118,3 +126,26 @@ def test_answers_are_what_is_described(
         "components": described["components"],
     }
     jsonschema_rs.validator_for(whole).validate(live.get(path).document)
+
+
+def test_the_documentation_lists_every_route_and_its_purpose(live: LiveBench) -> None:
+    listed = re.findall(r"^\| `([A-Z]+ /\S+)` \| (.+) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    routes = [(f"{route.method} {route.path}", route.summary) for route in live.server.routes]
+    assert sorted(listed) == sorted(routes)
+
+
+def test_the_documentation_lists_every_metric(live: LiveBench) -> None:
+    named = set(re.findall(r"^\| `(argosy_\w+)` \|", PAGE.read_text("utf-8"), re.MULTILINE))
+    served = re.findall(r"^# TYPE (\S+)", live.get("/metrics").body.decode(), re.MULTILINE)
+    assert named == set(served)
+
+
+def test_the_documentation_lists_the_errors_of_requests() -> None:
+    rows = re.findall(r"^\| (\d+) \| (`.*?) \|", PAGE.read_text("utf-8"), re.MULTILINE)
+    listed = {
+        (int(status), code) for status, codes in rows for code in re.findall("`(.+?)`", codes)
+    }
+    errors = [kind for kind in error_tree() if issubclass(kind, RequestError)]
+    assert {(int(kind.status), kind.code) for kind in errors} <= listed
+    assert (422, UnfitDocument.code) in listed
+    assert {(503, kind.code) for kind in (Unavailable, StoreError, EngineFault)} <= listed
