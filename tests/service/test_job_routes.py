@@ -398,3 +398,28 @@ def test_why_says_what_a_waiting_task_lacks(live: LiveBench) -> None:
     assert why["answer"]["state"] == "pending"
     assert "cpu" in " ".join(why["text"])
     live.cancel(name)
+
+
+def test_tasks_that_run_or_wait_are_listed_over_all_jobs_and_pages(live: LiveBench) -> None:
+    names = [live.submit(shell("sleep 60", count=2)) for _ in range(3)]
+    big = live.submit({**shell("sleep 60", count=2500), "request": {"cpu": 4000}})
+    for name in names:
+        live.running(name, 2)
+    seen: list[tuple[str, int]] = []
+    after = ""
+    while True:
+        page = live.read(f"/v1/tasks?limit=1000{after}")
+        seen += [(task["job"], task["index"]) for task in page["items"]]
+        if page["next"] is None:
+            break
+        after = f"&after={page['next']}"
+    mine = [task for task in seen if task[0] in (*names, big)]
+    newest_first = [(name, index) for name in reversed(names) for index in range(2)]
+    assert mine == [*((big, index) for index in range(2500)), *newest_first]
+    running = live.read("/v1/tasks?state=running&limit=1000")["items"]
+    assert {task["state"] for task in running} == {"running"}
+    assert [task["job"] for task in running if task["job"] in names] == [
+        name for name, _ in newest_first
+    ]
+    for name in (*names, big):
+        live.cancel(name)

@@ -51,9 +51,14 @@ def command(
 
     most = None if everything else limit
     with where.client() as client:
-        jobs = iter([client.job(job)]) if job is not None else client.jobs(is_open=True)
         tasks: list[TaskSummary] = []
-        for task in _tasks(client, jobs, (state,) if state else _STATES, most):
+        # One more than wanted shows that there are more.
+        wanted = None if most is None else most + 1
+        if job is None:
+            found = client.open_tasks(state=state, limit=wanted)
+        else:
+            found = _tasks_of(client, client.job(job), (state,) if state else _STATES, wanted)
+        for task in found:
             if most is not None and len(tasks) == most:
                 note(f"note: there are more than {most:,} tasks; --all lists them")
                 break
@@ -67,13 +72,9 @@ def command(
     )
 
 
-def _tasks(
-    client: Client, jobs: Iterator[JobSummary], states: tuple[str, ...], limit: int | None
+def _tasks_of(
+    client: Client, job: JobSummary, states: tuple[str, ...], limit: int | None
 ) -> Iterator[TaskSummary]:
-    for job in jobs:
-        for state in states:
-            if getattr(job.tasks, state):
-                # One more than wanted shows that there are more.
-                yield from client.tasks(
-                    job.id, state=state, limit=None if limit is None else limit + 1
-                )
+    for state in states:
+        if getattr(job.tasks, state):
+            yield from client.tasks(job.id, state=state, limit=limit)

@@ -160,6 +160,13 @@ class AsyncClient:
         page = partial(calls.tasks, job_id, state=state, limit=flows.page_size(limit))
         return self._drive(flows.all_pages(page, limit, self._patience))
 
+    def open_tasks(
+        self, *, state: str | None = None, limit: int | None = None
+    ) -> AsyncIterator[TaskSummary]:
+        """The tasks of all jobs that run or wait; those of the newest jobs first."""
+        page = partial(calls.open_tasks, state=state, limit=flows.page_size(limit))
+        return self._drive(flows.all_pages(page, limit, self._patience))
+
     async def task(self, job_id: str, index: int) -> TaskDetails:
         return await self._one(calls.task(job_id, index))
 

@@ -221,6 +221,12 @@ def tasks(
     return _get(_path("jobs", job_id, "tasks"), _TASKS, query)
 
 
+def open_tasks(
+    *, state: str | None = None, limit: int | None = None, after: str | None = None
+) -> ApiCall[TaskPage]:
+    return _get(_path("tasks"), _TASKS, {"state": state, "limit": limit, "after": after})
+
+
 def task(job_id: str, index: int) -> ApiCall[TaskDetails]:
     return _get(_path("jobs", job_id, "tasks", index), _TASK)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -63,6 +63,12 @@ class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
     state: TaskStateName | None = None
+    limit: Limit = PAGE
+    after: str | None = None
+
+
+class OpenTaskQuery(msgspec.Struct, frozen=True, kw_only=True):
+    state: Literal["running", "queued", "pending"] | None = None
     limit: Limit = PAGE
     after: str | None = None
 
@@ -132,6 +138,14 @@ class JobRoutes:
                 TaskQuery,
                 result=TaskPage,
                 problems=(404,),
+            ),
+            Route(
+                "GET",
+                "/v1/tasks",
+                self.open_tasks,
+                "The tasks of all jobs that run or wait; those of the newest jobs first.",
+                OpenTaskQuery,
+                result=TaskPage,
             ),
             Route("GET", task, self.task, "A task.", result=TaskDetails, problems=(404,)),
             Route(
@@ -257,6 +271,13 @@ class JobRoutes:
         name = request.match_info["job"]
         page = self._backend.reading.tasks(
             name, state=query.state, limit=query.limit, after=query.after
+        )
+        return Reply(page)
+
+    async def open_tasks(self, request: web.Request) -> Reply:
+        query = read_query(request, OpenTaskQuery)
+        page = self._backend.reading.open_tasks(
+            state=query.state, limit=query.limit, after=query.after
         )
         return Reply(page)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -33,6 +34,12 @@ _TASK_COLUMNS: Final = "idx, state, machine, try, failures, exit_status, reason,
 _JOB: Final = msgspec.json.Decoder(Job)
 #: What a shell adds to the number of the signal that ended a program.
 _BY_SIGNAL: Final = 128
+#: Tasks of a job that are looked at together.
+_STRETCH: Final = 1_000
+#: States of tasks that are not over.
+OPEN: Final = ("running", "queued", "pending")
+#: No job has so large a number.
+_NEWEST: Final = 1 << 60
 #: How many ids are looked through for one that is like a wrong one.
 _LIKE: Final = 1_000
 
@@ -153,23 +160,51 @@ class StoreReader:
         return rows[0]
 
     def tasks(self, name: str, *, state: str | None, limit: int, after: str | None) -> TaskPage:
-        """By index. Tasks that were never anything but pending have no row."""
+        """By index."""
         stored = self.job(name)
         first = 0 if after is None else _position(after) + 1
-        found: list[TaskSummary] = []
-        while first < stored.job.tasks and len(found) <= limit:
-            # Rows and gaps between them are looked at in stretches, since most may be of another state.
-            last = min(stored.job.tasks, first + max(4 * limit, 1_000))
-            known = self._task_rows(stored.seq, first, last)
-            for index in range(first, last):
-                task = self._task(name, known.get(index, (index, "pending", "", None, 0)))
-                if state is None or task.state == state:
-                    found.append(task)
-                    if len(found) > limit:
-                        break
-            first = last
+        states = None if state is None else (state,)
+        of_job = self._each_task(stored.seq, name, stored.job.tasks, first, states)
+        found = list(islice(of_job, limit + 1))
         items = tuple(found[:limit])
         return TaskPage(items=items, next=str(items[-1].index) if len(found) > limit else None)
+
+    def open_tasks(self, *, state: str | None, limit: int, after: str | None) -> TaskPage:
+        """Tasks of all jobs that run or wait: those of the newest job first."""
+        seq, _, index = (after or "").partition(".")
+        last, first = (_position(seq), _position(index) + 1) if after else (_NEWEST, 0)
+        jobs = self._store.rows(
+            "SELECT seq, id, pending + queued + running + finished + failed + cancelled + abandoned "
+            "FROM jobs WHERE ended IS NULL AND seq <= ? ORDER BY seq DESC",
+            (last,),
+        )
+        states = OPEN if state is None else (state,)
+        found: list[tuple[int, TaskSummary]] = []
+        for number, name, count in jobs:
+            of_job = self._each_task(number, name, count, first if number == last else 0, states)
+            found += [(number, task) for task in islice(of_job, limit + 1 - len(found))]
+            if len(found) > limit:
+                number, task = found[limit - 1]
+                items = tuple(task for _, task in found[:limit])
+                return TaskPage(items=items, next=f"{number}.{task.index}")
+        return TaskPage(items=tuple(task for _, task in found))
+
+    def _each_task(
+        self, seq: int, name: str, count: int, first: int, states: tuple[str, ...] | None
+    ) -> Iterator[TaskSummary]:
+        """The tasks of a job by index, from `first` on. Those that were never anything but pending have
+        no row."""
+        while first < count:
+            last = min(count, first + _STRETCH)
+            known = self._task_rows(seq, first, last)
+            if states is None or "pending" in states:
+                rows = [known.get(at, (at, "pending", "", None, 0)) for at in range(first, last)]
+            else:
+                rows = sorted(known.values())
+            for row in rows:
+                if states is None or row[1] in states:
+                    yield self._task(name, row)
+            first = last
 
     def _task_rows(self, seq: int, first: int, last: int) -> dict[int, tuple[Any, ...]]:
         rows = self._store.rows(
