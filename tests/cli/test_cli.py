@@ -116,10 +116,6 @@ class TestStart:
             assert f"Example: argosy {' '.join(called)}" in result.out
             assert "--output" in result.out
 
-    def test_help_promises_only_what_there_is(self, argosy: Call) -> None:
-        assert "for real" not in argosy("--help").out
-        assert "for real" not in (REPOSITORY / "pyproject.toml").read_text()
-
     def test_no_arguments_are_answered_with_help(self, argosy: Call) -> None:
         result = argosy()
         assert result.code == 2
