@@ -123,7 +123,9 @@ class TestStory:
             "95 failed for good",
         ]
         assert told.why().state == "failed"
-        assert told.why().sentence == "a/1 failed on m0: its scheduler chose it."
+        assert told.why().sentence == (
+            "a/1 failed 2 times, the last time: exit status 4. It ran on m0: its scheduler chose it."
+        )
 
     def test_a_line_keeps_its_record_without_what_the_line_itself_says(self, ask: Ask) -> None:
         told = ask(A, PlacedRecord(10, "a", [0, 1], [5, 6], "s-0"), EndedRecord(20, [1]))

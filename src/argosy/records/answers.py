@@ -90,7 +90,7 @@ class TaskAnswers:
     def why(self, later: str = "") -> WhyAnswer:
         """`later` is the state of the task by now, if that is known from elsewhere."""
         with self._consistent():
-            return self._why(later or self._state())
+            return self._with_failure(self._why(later or self._state()))
 
     @property
     def is_decided(self) -> bool:
@@ -124,6 +124,17 @@ class TaskAnswers:
                 machine = self._machine(decisive.indices, decisive.machines)
                 return self._why_here(decisive, machine, state)
         return self._why_not(decisive, state)
+
+    def _with_failure(self, answer: WhyAnswer) -> WhyAnswer:
+        """Of a task that failed for good, how it failed comes first."""
+        failures = [fact for fact in self._facts if isinstance(fact, FailedRecord)]
+        if answer.state != "failed" or not failures:
+            return answer
+        last = failures[-1]
+        how = last.reason or f"exit status {last.exit_status}"
+        often = "" if len(failures) == 1 else f" {len(failures)} times, the last time"
+        where = answer.sentence.replace(f"{self.task} {_PLACES['failed']}", "It ran on")
+        return structs.replace(answer, sentence=f"{self.task} failed{often}: {how}. {where}")
 
     def _state(self) -> str:
         state, count = "pending", 0
