@@ -214,6 +214,8 @@ inline void Cell::settle(const Settled& settled, std::int32_t scheduler, Judged&
 }
 
 inline Judged Cell::commit(const ClaimRows& rows, const Settled& settled, const Terms& terms) {
+  // Alone, a claim that is refused has changed nothing, unless it is a move.
+  is_logged_ = terms.atomic || terms.move || rows.gangs != nullptr;
   const Mark beginning = mark();
   Judged judged;
   judged.refusals.assign(rows.count, {});
@@ -236,6 +238,7 @@ inline Judged Cell::commit(const ClaimRows& rows, const Settled& settled, const 
         if (rows.width > 0) judged.machines[row] = machine;
         continue;
       }
+      judged.is_whole = false;
       undo(terms.atomic ? beginning : before);
       const auto at = static_cast<std::ptrdiff_t>(from);
       std::fill(judged.refusals.begin() + at,

@@ -19,8 +19,13 @@ class BusyTime:
     def think(self, now: int, duration: int, before: int = 0) -> None:
         """Adds a decision that takes `duration` from now, and `before` that was spent until now."""
         self._total += before + duration
-        self._until = now + duration
-        self._book(max(0, now - before), self._until, 1)
+        self._until = until = now + duration
+        begin = now - before if before < now else 0
+        day = begin // DAY
+        if until <= (day + 1) * DAY:
+            self._days[day] += until - begin
+        else:
+            self._book(begin, until, 1)
 
     def stop(self, now: int) -> None:
         """Aborts the current decision: only the time that has passed counts."""

@@ -22,7 +22,7 @@ from argosy.host.deliberation import Deliberations
 from argosy.host.effect_runner import EffectRunner
 from argosy.host.job_control import JobControl
 from argosy.host.job_state import JobState
-from argosy.host.job_table import JobEntry, JobTable
+from argosy.host.job_table import JobTable
 from argosy.host.journal import DecisionWriter, Journal
 from argosy.host.membership import Membership
 from argosy.host.protocols import Deliberator, Links, Machines
@@ -100,6 +100,7 @@ class Host:
         self._assumed_claims = AssumedClaims(self)
         self._tries = Tries(self.runtime, machines) if machines.acts else None
         self._calls: dict[int, Call] = {}
+        self._push = self.runtime.push
         self._token = 0
         #: Jobs with placement constraints.
         self.constrained: list[int] = []
@@ -216,15 +217,16 @@ class Host:
         engine = scheduler.engine
         if engine is None:
             return
-        if self.cell.applications() and scheduler.capabilities.constraints:
+        if scheduler.capabilities.constraints and self.cell.applications():
             self.retire_done()
-        began = self._stopwatch() if scheduler.is_measured else 0
+        is_measured = scheduler.is_measured
+        began = self._stopwatch() if is_measured else 0
         try:
             effects: Sequence[Effect] = engine.handle(event, self.view, now)
         except Exception as error:
             doing = f"on {type(event).__name__} at {now} µs"
             raise faults.failure(scheduler.label, doing, error, type(engine)) from error
-        if scheduler.is_measured:
+        if is_measured:
             scheduler.computed += self._stopwatch() - began
         if effects:
             self._effects.carry_out(scheduler, effects, now)
@@ -255,7 +257,9 @@ class Host:
 
     def post(self, at: int, scheduler: Scheduler, event: Event) -> None:
         """Delivers the event at time `at`: after everything due earlier, in order of posting."""
-        self.request(at, scheduler, self.handle, event)
+        self._token = token = self._token + 1
+        self._calls[token] = (scheduler, scheduler.epoch, self.handle, event)
+        self._push(at, CALL, 0, token)
 
     def request(
         self,
@@ -267,7 +271,7 @@ class Host:
         """Calls `action` at time `at`, unless the scheduler has crashed by then."""
         self._token = token = self._token + 1
         self._calls[token] = (scheduler, scheduler.epoch, action, what)
-        self.runtime.push(at, CALL, 0, token)
+        self._push(at, CALL, 0, token)
 
     def deliver(self, sender: str, receiver: Scheduler, event: Event, now: int) -> None:
         for delay in self.links.deliveries(sender, receiver.name, now):
@@ -292,16 +296,17 @@ class Host:
                 hint="add the kind to a fleet entry's `takes`",
             )
         number = self.add(job, scheduler, now)
-        self.decisions.input(records.SubmittedRecord(now, number, job, scheduler.name))
-        if scheduler.is_alive:
+        if self.decisions.journal is not None:
+            self.decisions.input(records.SubmittedRecord(now, number, job, scheduler.name))
+        if scheduler.engine is not None:
             tasks = first_tasks(number, job.tasks)
             self.post(now, scheduler, JobSubmitted(job, number, tasks))
         return number
 
     def add(self, job: Job, scheduler: Scheduler, submitted: int) -> int:
         """Puts a job of the scheduler's on the board; returns its number."""
-        number = self.board.add_job(submitted, job.tasks, scheduler.index)
-        self.jobs.add(JobEntry(job, self.cell))
+        number = self.runtime.add_job(submitted, scheduler.index, self.groups_of(job))
+        self.jobs.add(job)
         if number % _CLEAR_EVERY == 0:
             self.forget_done()
         if job.activities:
@@ -311,6 +316,14 @@ class Host:
             self.constrained.append(number)
         scheduler.jobs += 1
         return number
+
+    def groups_of(self, job: Job) -> list[tuple[int, int, int]]:
+        """The count, shape and estimate of each group of tasks."""
+        shape, precedence = self.cell.shape, job.precedence
+        return [
+            (group.count, shape(group.request, group.tags, precedence), group.estimate or 0)
+            for group in job.groups
+        ]
 
     def restore(self, job: Job, state: JobState) -> Restored:
         """Takes over a job of an earlier host. All are restored before the clock moves."""
@@ -324,7 +337,7 @@ class Host:
     def forget_done(self) -> None:
         self.retire_done()
         self.jobs.forget(self._done)
-        self.machines.forget(self._done)
+        self.runtime.forget_jobs(self._done)
         self._done = []
 
     def retire_done(self) -> None:

@@ -26,7 +26,7 @@ from argosy.model.errors import SettingError
 from argosy.model.jobs import Job
 from argosy.model.machines import Cluster
 from argosy.model.random import Random
-from argosy.model.scenario import FleetEntry, Measured
+from argosy.model.scenario import AsTold, FleetEntry, Measured
 
 
 class Scheduler:
@@ -89,6 +89,8 @@ class Scheduler:
         self.crashes = 0
         #: Whether decision time is measured; computing time since the last decision, in nanoseconds.
         self.is_measured = isinstance(entry.decision_time, Measured)
+        #: Whether decisions take as long as the engine says.
+        self.is_as_told = isinstance(entry.decision_time, AsTold)
         self.computed = 0
         #: Set by the operator.
         self._constraints = constraints
