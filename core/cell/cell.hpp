@@ -255,6 +255,14 @@ class Cell : public CellView {
     finish_claim(slot);
     return true;
   }
+  // The claim will end soon: first what it says of itself, then, some ends later, what its end changes.
+  void prefetch_claim(std::int32_t slot) const { claims_.prefetch(slot); }
+  void prefetch_end(std::int32_t slot) const {
+    const std::int32_t machine = claims_.at(slot).machine;
+    if (machine < 0) return;
+    columns_.prefetch(machine);
+    claims_.prefetch_neighbours(slot);
+  }
   void finish_claim(std::int32_t slot) {
     begin();
     is_logged_ = false;

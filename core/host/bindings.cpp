@@ -146,6 +146,7 @@ void bind_time(Type& type) {
             self.push(at, kind, a, b, at_once);
           },
           nb::arg("at"), nb::arg("kind"), nb::arg("a"), nb::arg("b"), nb::arg("at_once") = true)
+      .def("pass_turn", &TaskRuntime::pass_turn)
       .def(
           "next",
           [](TaskRuntime& self, std::int64_t limit) {
@@ -274,10 +275,13 @@ void bind_jobs(Type& type) {
 void bind_tasks(Type& type) {
   type.def(
           "attempt",
-          [](TaskRuntime& self, std::int64_t job, std::int64_t duration) {
-            self.board().attempt(known_job(self, job), self.now(), duration);
+          [](TaskRuntime& self, std::int64_t job, std::int32_t owner, std::int64_t duration) {
+            if (owner < 0) known_job(self, job);
+            if (!self.board().has_job(job) || (owner >= 0 && self.board().owner(job) != owner)) return false;
+            self.board().attempt(job, self.now(), duration);
+            return true;
           },
-          nb::arg("job"), nb::arg("duration"))
+          nb::arg("job"), nb::arg("owner"), nb::arg("duration"))
       .def(
           "set_pending",
           [](TaskRuntime& self, InArray<std::int64_t> tasks) {

@@ -106,6 +106,15 @@ class TaskRuntime {
     }
   }
 
+  // An event pushed now, for now, would be the very next one, and its pusher carries it out at once instead: it
+  // gets a ticket, and is recorded as due. False, and nothing has happened, if something else comes first, or if
+  // the run may be over, because no task is open.
+  bool pass_turn() {
+    if (is_replayed() || timers_.has_immediate() || !comes_next(now_) || board_.open() == 0) return false;
+    recorder_.due(now_, timers_.pass(), now_);
+    return true;
+  }
+
   // The next event of a Python kind, or a report, or that the journal's buffer should be written; false when
   // nothing is left up to `limit`.
   bool next(std::int64_t limit, Due& out) {

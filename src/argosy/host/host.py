@@ -46,6 +46,8 @@ from argosy.model.transactions import MachineChange, TaskArray
 #: The clock event of a deferred call; `_calls` holds its target and argument.
 CALL: Final = int(RuntimeEvent.CALL)
 _FULL: Final = int(RuntimeEvent.FULL)
+#: Kinds from here on are the world's own events.
+_WORLD: Final = int(RuntimeEvent.SUBMIT)
 #: Finished jobs are forgotten once per this many submissions.
 _CLEAR_EVERY: Final = 1_024
 
@@ -91,6 +93,8 @@ class Host:
         for cut in sorted(setup.partitions, key=lambda partition: partition.at):
             for name in cut.isolated:
                 self.runtime.cut_off(self._by_name[name].index, cut.at, cut.at + cut.lasts)
+        #: Whether somebody acts between any two events: real machines, or readers of the journal.
+        self.is_watched = machines.acts or (journal is not None and journal.is_timely)
         self.router = Router(self.schedulers, self.random.child("split"))
         self._effects = EffectRunner(self)
         self._deliberations = Deliberations(self, deliberator, self._effects.spend)
@@ -139,6 +143,7 @@ class Host:
                     budgets=budgets,
                     clusters=self.setup.clusters,
                     place=places.get(name, ""),
+                    keeps_explanations=self.decisions.journal is not None,
                 )
                 schedulers.append(scheduler)
                 self._listen(scheduler)
@@ -165,47 +170,56 @@ class Host:
         """Carries out everything due up to `limit`. Returns an event that the world itself pushed, or
         None when nothing is left."""
         next_event, calls, runtime = self.runtime.next, self._calls, self.runtime
-        journal = self.decisions.journal
+        journal, tries = self.decisions.journal, self._tries
         after_event = journal.after_event if journal is not None and journal.is_timely else None
         while True:
             item = next_event(limit)
             if after_event is not None:
                 after_event()
-            if self._tries is not None:
+            if tries is not None:
                 # Tasks may have left queues before this event.
-                self._tries.pass_on_starts()
+                tries.pass_on_starts()
             if item is None:
                 return None
             kind, now, _, token = item
             if kind == CALL:
-                self._call(calls.pop(token), now)
+                scheduler, epoch, action, what = calls.pop(token)
+                if scheduler.epoch == epoch:
+                    try:
+                        action(scheduler, what, now)
+                    except faults.EFFECT_ERRORS as error:
+                        self._blame(scheduler, what, error)
+                        raise
+            elif kind >= _WORLD:
+                return item
             elif kind == _FULL:
                 assert journal is not None
                 journal.flush()
-            elif not self._reports.pass_on(kind, now):
-                return item
-            if self._tries is not None:
-                self._tries.pass_on_starts()
+            else:
+                self._reports.pass_on(kind, now)
+            if tries is not None:
+                tries.pass_on_starts()
             if self.ends_when_idle and runtime.open_tasks == 0:
                 return None
 
     def carry_out(self, item: TimerItem) -> None:
         """Carries out one item returned by the clock."""
         kind, now, _, token = item
-        if kind == CALL:
-            self._call(self._calls.pop(token), now)
-        else:
+        if kind != CALL:
             self._reports.pass_on(kind, now)
-
-    def _call(self, call: Call, now: int) -> None:
-        scheduler, epoch, action, what = call
+            return
+        scheduler, epoch, action, what = self._calls.pop(token)
         if scheduler.epoch != epoch:
             return
         try:
             action(scheduler, what, now)
         except faults.EFFECT_ERRORS as error:
-            if not isinstance(what, Effect):
-                raise
+            self._blame(scheduler, what, error)
+            raise
+
+    def _blame(self, scheduler: Scheduler, what: Any, error: Exception) -> None:
+        """Raises a fault of the scheduler's if the error is about one of its effects."""
+        if isinstance(what, Effect):
             raise faults.malformed(scheduler.label, what, error) from error
 
     @property
@@ -309,7 +323,7 @@ class Host:
         self.jobs.add(job)
         if number % _CLEAR_EVERY == 0:
             self.forget_done()
-        if job.activities:
+        if job.groups[0].activities:
             self.runtime.share_work(number)
         if job.constraints:
             self.cell.admit(number, job)

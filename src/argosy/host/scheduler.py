@@ -53,6 +53,7 @@ class Scheduler:
         budgets: Budgets = UNTIMED,
         clusters: tuple[Cluster, ...] = (),
         place: str = "",
+        keeps_explanations: bool = True,
     ) -> None:
         self.index = index
         self.name = name
@@ -98,6 +99,7 @@ class Scheduler:
         self.budgets = budgets
         self._clusters = clusters
         self._place = place
+        self._keeps_explanations = keeps_explanations
         self.decision_random = random.child(f"decisions of {name}")
 
     @property
@@ -145,6 +147,7 @@ class Scheduler:
             self.budgets,
             self._clusters,
             self._place,
+            self._keeps_explanations,
         )
         engine = self.engine_type(self.settings, context)
         # Whether it is one takes longer to find out than a short decision.
@@ -191,7 +194,7 @@ class Router:
 
     def route(self, job: Job) -> Scheduler | None:
         """A live scheduler for the job if there is one, otherwise a dead one that may come back."""
-        takers = self.takers(job.kind)
+        takers = self._takers.get(job.kind) or self.takers(job.kind)
         if len(takers) == 1:
             return takers[0]
         candidates = [scheduler for scheduler in takers if scheduler.is_alive] or takers

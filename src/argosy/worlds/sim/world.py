@@ -140,7 +140,7 @@ class SimulatedWorld:
         assert made is not None
         number = self.host.submit(made.job)
         self.tell_times(number, made)
-        if made.job.activities:
+        if made.job.groups[0].activities:
             activities = np.array(made.job.activities, np.int64)
             durations = np.array(made.truth[0].phases, np.int64)
             self.runtime.add_pool(number, activities, durations)
