@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy._core import PlacementNews, ProbeTerms, TaskState
+from argosy._core import ProbeTerms, TaskState
 from argosy.engines import faults
 from argosy.host import effect_checks as checks
 from argosy.host import late_claims, records
 from argosy.host.agents import Agents
 from argosy.host.busy_time import DAY
+from argosy.host.mail import Mail
 from argosy.host.protocols import MACHINES, agent_of
 from argosy.host.requirements import QueueRequirements
 from argosy.host.room_watch import RoomWatch
@@ -39,13 +40,11 @@ from argosy.model.errors import EngineFault
 from argosy.model.events import (
     Committed,
     DecisionDue,
-    MessageReceived,
     SampleReturned,
     TimerFired,
 )
 from argosy.model.explanations import CONFLICTS, Refusal, Why
 from argosy.model.jobs import index_of, job_of, task_name
-from argosy.model.messages import WaitUpdate
 from argosy.model.scenario import Jittered, Measured, NotModelled, Scaled
 from argosy.model.transactions import Claims, MachineArray, Outcome, TaskArray, Transaction
 from argosy.model.units import LARGEST
@@ -79,8 +78,6 @@ class EffectRunner:
         #: somebody looks between events. Whether the current effect is all that its engine answered.
         self._detours_saved = _MOST_SAVED if host.is_watched else 0
         self._is_alone = False
-        #: Schedulers by the tuple of their names in a message.
-        self._receivers: dict[tuple[str, ...], list[Scheduler]] = {}
         self._agents = Agents(host.setup.clusters, host.view, host.random)
         self._methods: dict[type[Any], Callable[[Scheduler, Any, int], None]] = {
             Think: self._think,
@@ -90,7 +87,7 @@ class EffectRunner:
             AnswerProbe: self._answer,
             AskQueues: self.room_watch.ask,
             Sample: self._sample,
-            Send: self._send,
+            Send: Mail(host).send,
             WakeMe: self._wake_me,
             Explain: self._explain,
             Abandon: self._abandon,
@@ -516,54 +513,6 @@ class EffectRunner:
         delay = self._links.reliable_delay(agent_of(effect.cluster), scheduler.name, now)
         self._host.post(now + delay, scheduler, event)
 
-    def _send(self, scheduler: Scheduler, effect: Send, now: int) -> None:
-        if isinstance(effect.payload, WaitUpdate):
-            self._gossip(scheduler, effect.peers, effect.payload, now)
-            return
-        checks.check_message(scheduler, effect)
-        event = MessageReceived(scheduler.name, effect.payload)
-        for name in effect.peers:
-            peer = self._receiver(scheduler, name)
-            scheduler.messages_sent += 1
-            if self._decisions.has_details:
-                message = type(effect.payload).__name__
-                self._decisions.detail(records.SentRecord(now, scheduler.name, name, message))
-            self._host.deliver(scheduler.name, peer, event, now)
-
-    def _gossip(
-        self, scheduler: Scheduler, peers: tuple[str, ...], update: WaitUpdate, now: int
-    ) -> None:
-        """Feeds the update directly into the peers' wait views, where it takes effect on arrival."""
-        messages = len(peers) * update.messages
-        scheduler.messages_sent += messages
-        names = tuple(peers)
-        receivers = self._receivers.get(names)
-        if receivers is None:
-            receivers = [self._receiver(scheduler, name) for name in names]
-            self._receivers[names] = receivers
-        if self._decisions.has_details:
-            for name in peers:
-                self._decisions.detail(
-                    records.SentRecord(now, scheduler.name, name, WaitUpdate.__name__)
-                )
-        hop = self._hop
-        if hop >= 0:
-            self._links.counts["sent"] += messages
-            owners = [peer.index for peer in receivers]
-            self._runtime.gossip(owners, now + hop, _news(update))
-            return
-        rows = [slice(i, i + 1) for i in range(len(update.tasks))]
-        for peer in receivers:
-            for part in rows if update.is_per_task else [slice(None)]:
-                for delay in self._links.deliveries(scheduler.name, peer.name, now):
-                    self._runtime.gossip([peer.index], now + delay, _news(update, part))
-
-    def _receiver(self, scheduler: Scheduler, name: str) -> Scheduler:
-        peer = self._host.scheduler(name)
-        if peer is None:
-            raise EngineFault(f"{scheduler.name} sends to {name!r}, which is not a scheduler")
-        return peer
-
     def _wake_me(self, scheduler: Scheduler, effect: WakeMe, now: int) -> None:
         if self._decisions.has_details:
             self._decisions.detail(records.TimerRecord(now, scheduler.name, effect.name, effect.at))
@@ -600,15 +549,3 @@ class EffectRunner:
 
 def _foreign_job(scheduler: Scheduler, job: int, does: str) -> EngineFault:
     return EngineFault(f"{scheduler.name} {does} job {job}, which is not its own")
-
-
-def _news(update: WaitUpdate, part: slice = slice(None)) -> PlacementNews:
-    return PlacementNews(
-        update.tasks[part],
-        update.versions[part],
-        update.machines[part],
-        update.estimate,
-        update.shape,
-        update.total,
-        update.since,
-    )
