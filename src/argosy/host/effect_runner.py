@@ -235,7 +235,8 @@ class EffectRunner:
         if answer is True:
             outcome = self._host.cell.accepted(claims)
             self._count_success(scheduler, now)
-            self._placed(scheduler, effect, claims.tasks, claims.machines, now)
+            if self._decisions.journal is not None:
+                self._placed(scheduler, effect, claims.tasks, claims.machines, now)
             return outcome
         outcome = self._host.cell.outcome(claims, answer)
         self._host.membership.evict(outcome, Why.PREEMPTED, now)
@@ -356,11 +357,10 @@ class EffectRunner:
         machines: MachineArray,
         now: int,
     ) -> None:
-        if self._decisions.journal is not None:
-            assumed = effect.transaction.assume
-            self._decisions.placed(
-                now, tasks, machines, scheduler.name, effect.explanation, assumed=assumed
-            )
+        assumed = effect.transaction.assume
+        self._decisions.placed(
+            now, tasks, machines, scheduler.name, effect.explanation, assumed=assumed
+        )
 
     def _release(
         self, scheduler: Scheduler, releases: TaskArray, refusals: tuple[Refusal, ...], now: int

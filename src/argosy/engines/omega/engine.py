@@ -174,7 +174,7 @@ class Omega(SerialScheduler):
 
     def terms(self, work: PendingJob) -> CommitTerms:
         """A starving job is checked for room only: other changes must not make it lose again."""
-        is_starving = self._is_starving(work)
+        is_starving = bool(self._settings.patience) and self._is_starving(work)
         if not is_starving and not work.job.gang:
             return self._usual_terms
         return CommitTerms(
@@ -188,7 +188,7 @@ class Omega(SerialScheduler):
 
     def precedence(self, work: PendingJob, view: View) -> int:
         own = work.job.precedence
-        if not self._is_starving(work):
+        if not self._settings.patience or not self._is_starving(work):
             return own
         raised = own + self._settings.raise_by * (1 + work.lost - self._settings.patience)
         return max(own, min(raised, view.highest_precedence(self._context.name)))
