@@ -104,14 +104,14 @@ class Random {
 
   // Uniform on 0 .. n-1, without bias (Lemire's multiply and reject); n >= 1.
   std::uint64_t below(std::uint64_t n) {
-    const std::uint64_t threshold = (0 - n) % n;
     __extension__ using Wide = unsigned __int128;
-    for (;;) {
-      const Wide product = static_cast<Wide>(bits()) * n;
-      if (static_cast<std::uint64_t>(product) >= threshold) {
-        return static_cast<std::uint64_t>(product >> 64);
-      }
+    Wide product = static_cast<Wide>(bits()) * n;
+    // What is rejected is below the threshold (2^64 mod n), and so below n: most draws need no division.
+    if (static_cast<std::uint64_t>(product) < n) {
+      const std::uint64_t threshold = (0 - n) % n;
+      while (static_cast<std::uint64_t>(product) < threshold) product = static_cast<Wide>(bits()) * n;
     }
+    return static_cast<std::uint64_t>(product >> 64);
   }
 
   // Uniform on [0, 1).

@@ -3,6 +3,7 @@
 // The global interpreter lock is the live cell's lock: its operations are short and keep it. Everything
 // that comes from Python is checked here or in the cell; what is wrong becomes a ValueError or TypeError
 // and leaves the cell sound.
+#include "cell/answers.hpp"
 #include "cell/query.hpp"
 #include "cell/reading.hpp"
 #include "cell/snapshot.hpp"
@@ -58,73 +59,10 @@ struct Asked {
   ClaimRows rows;
 };
 
-// Accepted, whys, details and amounts by row, and the resources that details beyond the dimensions are
-// about, in their order; or nothing where every row was accepted.
-using Verdicts = std::tuple<nb::ndarray<nb::numpy, bool>, OutArray<std::uint8_t>,
-                            OutArray<std::int8_t>, OutArray<std::int64_t>, std::vector<std::int32_t>>;
-using Evictions = std::tuple<OutArray<std::int64_t>, OutArray<std::int32_t>>;
-using Refused = std::vector<std::tuple<std::int64_t, int>>;
-// The machines are there only where alternatives were given; the last are those that were not confirmed,
-// not forgotten and not released, where there are such.
-using OutcomeTuple =
-    std::tuple<std::optional<Verdicts>, std::optional<Evictions>,
-               std::optional<OutArray<std::int32_t>>, std::optional<std::tuple<Refused, Refused, Refused>>>;
-
-Verdicts verdicts(const std::vector<Refusal>& refusals, int dimensions) {
-  const std::size_t count = refusals.size();
-  auto* accepted = new bool[count];
-  nb::capsule owner(accepted, [](void* p) noexcept { delete[] static_cast<bool*>(p); });
-  std::vector<std::uint8_t> whys(count);
-  std::vector<std::int8_t> details(count);
-  std::vector<std::int64_t> amounts(count);
-  std::vector<std::int32_t> beyond;
-  // A detail has eight bits: of more than a hundred unknown resources in one transaction, the last stands
-  // for the rest.
-  const auto name = [&](std::int32_t resource) {
-    if (resource < most_dimensions) return resource;
-    resource -= most_dimensions;
-    auto at = std::find(beyond.begin(), beyond.end(), resource);
-    if (at == beyond.end() && beyond.size() < 100) at = beyond.insert(at, resource);
-    const auto last = static_cast<std::ptrdiff_t>(beyond.size()) - 1;
-    return dimensions + static_cast<std::int32_t>(std::min(at - beyond.begin(), last));
-  };
-  for (std::size_t row = 0; row < count; ++row) {
-    accepted[row] = refusals[row].why == Why::none;
-    whys[row] = static_cast<std::uint8_t>(refusals[row].why);
-    details[row] = static_cast<std::int8_t>(name(refusals[row].dimension));
-    amounts[row] = refusals[row].amount;
-  }
-  return {nb::ndarray<nb::numpy, bool>(accepted, {count}, owner), to_numpy(std::move(whys)),
-          to_numpy(std::move(details)), to_numpy(std::move(amounts)), std::move(beyond)};
-}
-
-Refused refused(const std::vector<Unsettled>& tasks) {
-  Refused out;
-  for (const auto& [task, why] : tasks) out.emplace_back(task, static_cast<int>(why));
-  return out;
-}
-
 OutcomeTuple commit(Cell& cell, const Asked& asked, const Terms& terms, bool is_begun) {
   cell.check(asked.rows, asked.settled, terms);
   if (!is_begun) cell.begin();
-  Judged judged = cell.commit(asked.rows, asked.settled, terms);
-
-  OutcomeTuple outcome;
-  auto& [rows, evictions, machines, unsettled] = outcome;
-  const bool is_whole =
-      std::all_of(judged.refusals.begin(), judged.refusals.end(),
-                  [](const Refusal& refusal) { return refusal.why == Why::none; });
-  if (!is_whole) rows = verdicts(judged.refusals, cell.dimensions());
-  if (!cell.evicted().empty()) {
-    evictions = {to_numpy(std::vector<std::int64_t>(cell.evicted())),
-                 to_numpy(std::vector<std::int32_t>(cell.evicted_from()))};
-  }
-  if (asked.rows.width > 0) machines = to_numpy(std::move(judged.machines));
-  if (!judged.unconfirmed.empty() || !judged.unforgotten.empty() || !judged.unreleased.empty()) {
-    unsettled = {refused(judged.unconfirmed), refused(judged.unforgotten),
-                 refused(judged.unreleased)};
-  }
-  return outcome;
+  return answer(cell, cell.commit(asked.rows, asked.settled, terms), asked.rows.width > 0);
 }
 
 void bind_changes(nb::class_<Cell, CellView>& type) {

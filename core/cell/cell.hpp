@@ -14,9 +14,9 @@
 //   tag counts, scheduler usage, admitted jobs, assumed claims and totals equal recounts over the claims.
 //
 // Every change consists of five kinds of reversible steps: a claim added, a claim removed, a claim
-// confirmed, a version incremented, an eviction noted. Each step is logged, and `undo` walks the log back
-// to a mark, which restores the state exactly, down to list order and sequence numbers. All-or-nothing
-// transactions, gangs and moves (commit.hpp) are built on that.
+// confirmed, a version incremented, an eviction noted. Where something may have to be undone (all-or-nothing
+// transactions, gangs and moves: commit.hpp), each step is logged, and `undo` walks the log back to a mark,
+// which restores the state exactly, down to list order and sequence numbers.
 //
 // Versions. A transaction increments a machine's version by one, however often it changes the machine.
 // `version_before` is the version before the transaction; coarse conflict detection compares with it, so
@@ -108,6 +108,7 @@ struct Unsettled {
 
 // The result of a transaction.
 struct Judged {
+  bool is_whole = true;                // whether every row was accepted
   std::vector<Refusal> refusals;       // one per row; Why::none: accepted
   std::vector<std::int32_t> machines;  // where each row was checked; empty without alternatives
   std::vector<Unsettled> unconfirmed;
@@ -241,6 +242,7 @@ class Cell : public CellView {
       return false;
     }
     begin();
+    is_logged_ = false;
     place(task, machine, shape, static_cast<std::uint16_t>(scheduler));
     close();
     return true;
@@ -253,8 +255,17 @@ class Cell : public CellView {
     finish_claim(slot);
     return true;
   }
+  // The claim will end soon: first what it says of itself, then, some ends later, what its end changes.
+  void prefetch_claim(std::int32_t slot) const { claims_.prefetch(slot); }
+  void prefetch_end(std::int32_t slot) const {
+    const std::int32_t machine = claims_.at(slot).machine;
+    if (machine < 0) return;
+    columns_.prefetch(machine);
+    claims_.prefetch_neighbours(slot);
+  }
   void finish_claim(std::int32_t slot) {
     begin();
+    is_logged_ = false;
     remove(slot);
     close();
   }
@@ -262,6 +273,7 @@ class Cell : public CellView {
   std::vector<std::int64_t> end(std::span<const std::int64_t> tasks) {
     std::vector<std::int64_t> unknown;
     begin();
+    is_logged_ = false;
     for (const std::int64_t task : tasks) {
       const std::int32_t slot = task < 0 ? -1 : claims_.slot(task);
       if (slot < 0) {
@@ -277,6 +289,7 @@ class Cell : public CellView {
   // A transaction is `begin`, machine changes, then one `commit` of releases and claims.
   void begin() {
     ++transaction_;
+    is_logged_ = true;
     log_.clear();
     evicted_.clear();
     evicted_from_.clear();
@@ -376,20 +389,20 @@ class Cell : public CellView {
     touch(machine);
     const std::int32_t slot = claims_.add(task, machine, shape, scheduler, assumed);
     account(claims_.at(slot), 1);
-    log_.push_back({Step::placed, slot, {}});
+    if (is_logged_) log_.push_back({Step::placed, slot, {}});
   }
 
   void confirm(std::int32_t slot) {
     claims_.set_assumed(slot, false);
     assumed_.erase(claims_.at(slot).task);
-    log_.push_back({Step::confirmed, slot, {}});
+    if (is_logged_) log_.push_back({Step::confirmed, slot, {}});
   }
 
   void remove(std::int32_t slot) {
     touch(claims_.at(slot).machine);
     const Claim claim = claims_.remove(slot);
     account(claim, -1);
-    log_.push_back({Step::removed, slot, claim});
+    if (is_logged_) log_.push_back({Step::removed, slot, claim});
   }
 
   void evict(std::int32_t slot) {
@@ -409,7 +422,7 @@ class Cell : public CellView {
     if (last == transaction_) return;
     last = transaction_;
     ++columns_.version_for_writing(machine);
-    log_.push_back({Step::versioned, machine, {}});
+    if (is_logged_) log_.push_back({Step::versioned, machine, {}});
   }
 
   std::uint32_t version_before(std::int32_t machine) const {
@@ -445,6 +458,8 @@ class Cell : public CellView {
   // The transaction that last changed each machine's version.
   std::vector<std::uint64_t> changed_in_;
   std::vector<Step> log_;
+  // Whether a step of this transaction may have to be undone.
+  bool is_logged_ = true;
   std::vector<std::int64_t> evicted_;
   std::vector<std::int32_t> evicted_from_;
   // The tasks of the claims being judged, sorted; empty until it matters.

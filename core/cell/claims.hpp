@@ -50,6 +50,18 @@ class Claims {
     return ends_[static_cast<std::size_t>(machine)].last;
   }
 
+  // The claim will be removed soon; its neighbours too will be written to.
+  void prefetch(std::int32_t slot) const { __builtin_prefetch(&at(slot), 1); }
+  void prefetch_neighbours(std::int32_t slot) const {
+    const Claim& claim = at(slot);
+    if (claim.previous >= 0) prefetch(claim.previous);
+    if (claim.next >= 0) prefetch(claim.next);
+  }
+  // A claim will be added to the machine soon.
+  void prefetch_last_on(std::int32_t machine) const {
+    if (last_on(machine) >= 0) prefetch(last_on(machine));
+  }
+
   void append_machine() { ends_.emplace_back(); }
 
   // `task` must hold no claim.

@@ -32,6 +32,9 @@
 
 namespace argosy {
 
+// How far ahead memory is fetched: claims are scattered over machines.
+inline constexpr std::size_t rows_ahead = 6;
+
 inline void Cell::check(const ClaimRows& rows, const Settled& settled, const Terms& terms) const {
   if (!knows_scheduler(terms.scheduler)) throw std::invalid_argument("unknown scheduler number");
   const auto require_tasks = [](std::span<const std::int64_t> tasks) {
@@ -214,6 +217,8 @@ inline void Cell::settle(const Settled& settled, std::int32_t scheduler, Judged&
 }
 
 inline Judged Cell::commit(const ClaimRows& rows, const Settled& settled, const Terms& terms) {
+  // Alone, a claim that is refused has changed nothing, unless it is a move.
+  is_logged_ = terms.atomic || terms.move || rows.gangs != nullptr;
   const Mark beginning = mark();
   Judged judged;
   judged.refusals.assign(rows.count, {});
@@ -222,6 +227,10 @@ inline Judged Cell::commit(const ClaimRows& rows, const Settled& settled, const 
   settle(settled, terms.scheduler, judged);
 
   for (std::size_t from = 0; from < rows.count;) {
+    if (const std::size_t ahead = from + rows_ahead; ahead < rows.count && knows(rows.machines[ahead])) {
+      columns_.prefetch(rows.machines[ahead]);
+      claims_.prefetch_last_on(rows.machines[ahead]);
+    }
     std::size_t to = from + 1;
     if (terms.atomic) {
       to = rows.count;
@@ -236,6 +245,7 @@ inline Judged Cell::commit(const ClaimRows& rows, const Settled& settled, const 
         if (rows.width > 0) judged.machines[row] = machine;
         continue;
       }
+      judged.is_whole = false;
       undo(terms.atomic ? beginning : before);
       const auto at = static_cast<std::ptrdiff_t>(from);
       std::fill(judged.refusals.begin() + at,

@@ -157,6 +157,8 @@ class Search {
 
   void first() {
     const std::int32_t machines = columns_.machines();
+    found_.machines.reserve(static_cast<std::size_t>(query_.count));
+    found_.versions.reserve(static_cast<std::size_t>(query_.count));
     for (std::int64_t task = 0; task < query_.count; ++task) {
       auto machine = static_cast<std::int32_t>(random_.below(static_cast<std::uint64_t>(machines)));
       std::int32_t looks = 0;

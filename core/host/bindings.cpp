@@ -4,13 +4,17 @@
 // Python is checked here; what is wrong becomes a ValueError and changes nothing.
 #include "bindings.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <tuple>
 
 #include "arrays.hpp"
+#include "cell/answers.hpp"
+#include "host/checks.hpp"
 #include "host/runtime.hpp"
 
 namespace nb = nanobind;
@@ -18,35 +22,23 @@ namespace nb = nanobind;
 namespace argosy {
 namespace {
 
-void check_lengths(std::size_t expected, std::initializer_list<std::size_t> lengths) {
-  for (const std::size_t length : lengths) {
-    if (length != expected) throw nb::value_error("the arrays differ in length");
+constexpr std::int64_t most_tasks = std::int64_t{1} << 32;
+// The number, shape and estimate of a group's tasks.
+using GroupTuple = std::tuple<std::int64_t, std::int32_t, std::int64_t>;
+
+std::vector<GroupFacts> checked_groups(const TaskRuntime& runtime,
+                                       const std::vector<GroupTuple>& groups) {
+  std::vector<GroupFacts> facts;
+  facts.reserve(groups.size());
+  std::int64_t tasks = 0;
+  for (const auto& [count, shape, estimate] : groups) {
+    require(runtime.cell().shapes().knows(shape), "unknown shape number");
+    require(count >= 1 && count <= most_tasks, "a group has 1 to 2^32 tasks");
+    tasks += count;
+    facts.push_back({count, shape, estimate});
   }
-}
-
-void require(bool holds, const char* otherwise) {
-  if (!holds) throw nb::value_error(otherwise);
-}
-
-template <typename T>
-std::span<const T> span_of(const InArray<T>& array) {
-  return {array.data(), array.size()};
-}
-
-std::int64_t known_job(const TaskRuntime& runtime, std::int64_t job) {
-  require(runtime.board().has_job(job), "unknown job number");
-  return job;
-}
-
-void require_machines(const TaskRuntime& runtime, std::span<const std::int32_t> machines) {
-  for (const std::int32_t machine : machines) {
-    require(runtime.cell().knows(machine), "unknown machine number");
-  }
-}
-
-void require_launchable(const TaskRuntime& runtime, const InArray<std::int64_t>& tasks) {
-  require(runtime.board().first_misplaced(span_of(tasks), -1, true, true) < 0,
-          "only pending or running tasks can be launched");
+  require(tasks >= 1 && tasks <= most_tasks, "a job has 1 to 2^32 tasks");
+  return facts;
 }
 
 nb::object event_of(bool is_any, const Due& due) {
@@ -89,17 +81,6 @@ TaskColumns task_columns(const std::vector<TaskRow>& rows) {
           to_numpy(std::move(started)), to_numpy(std::move(finished))};
 }
 
-// Tasks on their way to queues, as parallel arrays.
-struct QueueRows {
-  InArray<std::int64_t> tasks;
-  InArray<std::int32_t> machines;
-  InArray<std::int32_t> shapes;
-  InArray<std::int64_t> durations;
-  InArray<std::int64_t> estimates;
-  // Empty: none requires anything.
-  std::vector<std::int32_t> requirements;
-};
-
 // With the arrays that its spans look at.
 struct HeldNews {
   InArray<std::int64_t> tasks;
@@ -125,19 +106,6 @@ void bind_arguments(nb::module_& module) {
           nb::arg("limit") = 0, nb::arg("start_delay") = 0, nb::arg("long_above") = 0,
           nb::arg("steal_attempts") = 0, nb::arg("steal_from") = 0, nb::arg("steal_limit") = 0,
           nb::arg("steal_seed") = 0);
-  nb::class_<QueueRows>(module, "QueueRows")
-      .def(
-          "__init__",
-          [](QueueRows* self, InArray<std::int64_t> tasks, InArray<std::int32_t> machines,
-             InArray<std::int32_t> shapes, InArray<std::int64_t> durations,
-             InArray<std::int64_t> estimates, std::vector<std::int32_t> requirements) {
-            check_lengths(tasks.size(), {machines.size(), shapes.size(), durations.size(),
-                                         estimates.size()});
-            if (!requirements.empty()) check_lengths(tasks.size(), {requirements.size()});
-            new (self) QueueRows{tasks, machines, shapes, durations, estimates, std::move(requirements)};
-          },
-          nb::arg("tasks"), nb::arg("machines"), nb::arg("shapes"), nb::arg("durations"),
-          nb::arg("estimates"), nb::arg("requirements") = std::vector<std::int32_t>{});
   nb::class_<ProbeTerms>(module, "ProbeTerms")
       .def(
           "__init__",
@@ -147,20 +115,6 @@ void bind_arguments(nb::module_& module) {
           },
           nb::arg("job"), nb::arg("owner"), nb::arg("scheduler"), nb::arg("shape"),
           nb::arg("estimate"), nb::arg("requirement") = 0);
-  nb::class_<Hand>(module, "Hand")
-      .def(
-          "__init__",
-          [](Hand* self, InArray<std::int64_t> tasks, InArray<std::int64_t> durations, bool sticky,
-             bool cancel) {
-            check_lengths(tasks.size(), {durations.size()});
-            new (self) Hand;
-            self->tasks.assign(tasks.data(), tasks.data() + tasks.size());
-            self->durations.assign(durations.data(), durations.data() + durations.size());
-            self->is_sticky = sticky;
-            self->is_cancelled = cancel;
-          },
-          nb::arg("tasks"), nb::arg("durations"), nb::arg("sticky") = false,
-          nb::arg("cancel") = false);
   nb::class_<HeldNews>(module, "PlacementNews")
       .def(
           "__init__",
@@ -192,6 +146,7 @@ void bind_time(Type& type) {
             self.push(at, kind, a, b, at_once);
           },
           nb::arg("at"), nb::arg("kind"), nb::arg("a"), nb::arg("b"), nb::arg("at_once") = true)
+      .def("pass_turn", &TaskRuntime::pass_turn)
       .def(
           "next",
           [](TaskRuntime& self, std::int64_t limit) {
@@ -281,13 +236,52 @@ void bind_hearing(Type& type) {
       });
 }
 
+void bind_jobs(Type& type) {
+  type.def(
+          "add_job",
+          [](TaskRuntime& self, std::int64_t submit, std::int32_t owner,
+             const std::vector<GroupTuple>& groups) {
+            return self.add_job(submit, owner, checked_groups(self, groups));
+          },
+          nb::arg("submit"), nb::arg("owner"), nb::arg("groups"))
+      .def(
+          "set_groups",
+          [](TaskRuntime& self, std::int64_t job, const std::vector<GroupTuple>& groups) {
+            self.facts().set_groups(known_job(self, job), checked_groups(self, groups));
+          },
+          nb::arg("job"), nb::arg("groups"))
+      .def(
+          "set_times",
+          [](TaskRuntime& self, std::int64_t job, std::vector<std::int64_t> times) {
+            self.facts().set_times(known_job(self, job), std::move(times));
+          },
+          nb::arg("job"), nb::arg("times"))
+      .def(
+          "forget_jobs",
+          [](TaskRuntime& self, const std::vector<std::int64_t>& jobs) {
+            for (const std::int64_t job : jobs) self.facts().forget(known_job(self, job));
+          },
+          nb::arg("jobs"))
+      .def(
+          "facts",
+          [](TaskRuntime& self, std::int64_t task) {
+            known_job(self, job_of(task));
+            const TaskFact fact = self.facts().of(task);
+            return std::tuple(fact.shape, fact.estimate, fact.time);
+          },
+          nb::arg("task"));
+}
+
 void bind_tasks(Type& type) {
   type.def(
           "attempt",
-          [](TaskRuntime& self, std::int64_t job, std::int64_t duration) {
-            self.board().attempt(known_job(self, job), self.now(), duration);
+          [](TaskRuntime& self, std::int64_t job, std::int32_t owner, std::int64_t duration) {
+            if (owner < 0) known_job(self, job);
+            if (!self.board().has_job(job) || (owner >= 0 && self.board().owner(job) != owner)) return false;
+            self.board().attempt(job, self.now(), duration);
+            return true;
           },
-          nb::arg("job"), nb::arg("duration"))
+          nb::arg("job"), nb::arg("owner"), nb::arg("duration"))
       .def(
           "set_pending",
           [](TaskRuntime& self, InArray<std::int64_t> tasks) {
@@ -311,27 +305,29 @@ void bind_tasks(Type& type) {
           nb::arg("tasks"), nb::arg("state"))
       .def(
           "launch",
-          [](TaskRuntime& self, InArray<std::int64_t> tasks, InArray<std::int64_t> durations,
-             InArray<std::int64_t> estimates) {
-            check_lengths(tasks.size(), {durations.size(), estimates.size()});
-            require_launchable(self, tasks);
-            for (std::size_t i = 0; i < tasks.size(); ++i) {
-              self.launch(tasks.data()[i], durations.data()[i], estimates.data()[i], self.now());
-            }
+          [](TaskRuntime& self, InArray<std::int64_t> tasks) {
+            require(self.board().first_misplaced(span_of(tasks), -1, true, true) < 0,
+                    "only pending or running tasks can be launched");
+            self.launch(span_of(tasks));
           },
-          nb::arg("tasks"), nb::arg("durations"), nb::arg("estimates"))
+          nb::arg("tasks"))
       .def(
-          "launch_alike",
-          [](TaskRuntime& self, InArray<std::int64_t> tasks, std::int64_t duration,
-             std::int64_t estimate) {
-            for (std::size_t i = 1; i < tasks.size(); ++i) {
-              if (job_of(tasks.data()[i]) != job_of(tasks.data()[0])) return false;
+          "commit",
+          [](TaskRuntime& self, std::int32_t scheduler, std::int32_t owner, bool extras,
+             InArray<std::int64_t> tasks, InArray<std::int32_t> machines, InArray<std::int32_t> shapes,
+             InArray<std::uint32_t> versions, bool atomic, bool coarse, bool preempt) -> nb::object {
+            check_lengths(tasks.size(), {machines.size(), shapes.size(), versions.size()});
+            if (self.board().first_misplaced(span_of(tasks), owner, false, extras) >= 0) {
+              return nb::bool_(false);
             }
-            require_launchable(self, tasks);
-            self.launch_alike(span_of(tasks), duration, estimate);
-            return true;
+            const ClaimRows rows{tasks.size(), tasks.data(), machines.data(), shapes.data(), versions.data()};
+            Judged judged = self.commit(rows, {scheduler, atomic, coarse, preempt});
+            if (judged.is_whole && self.cell().evicted().empty()) return nb::bool_(true);
+            return nb::cast(answer(self.cell(), std::move(judged), false));
           },
-          nb::arg("tasks"), nb::arg("duration"), nb::arg("estimate"))
+          nb::arg("scheduler"), nb::arg("owner"), nb::arg("extras"), nb::arg("tasks").noconvert(),
+          nb::arg("machines").noconvert(), nb::arg("shapes").noconvert(),
+          nb::arg("versions").noconvert(), nb::arg("atomic"), nb::arg("coarse"), nb::arg("preempt"))
       .def(
           "incarnation",
           [](const TaskRuntime& self, std::int64_t task) { return self.incarnation(task); },
@@ -404,163 +400,6 @@ void bind_shared_work(Type& type) {
       });
 }
 
-void bind_queues(Type& type) {
-  type.def(
-          "enqueue",
-          [](TaskRuntime& self, std::int64_t at, std::int32_t scheduler, const QueueRows& rows,
-             std::int64_t first, std::int64_t spacing) {
-            require(first >= 0 && spacing >= 0, "tasks leave one after the other");
-            require(self.board().first_misplaced(span_of(rows.tasks), -1, false, false) < 0,
-                    "only pending tasks can be enqueued");
-            require_machines(self, span_of(rows.machines));
-            for (const std::int32_t requirement : rows.requirements) {
-              require(self.requirements().knows(requirement), "unknown requirement");
-            }
-            std::vector<Arrival> batch;
-            batch.reserve(rows.tasks.size());
-            for (std::size_t i = 0; i < rows.tasks.size(); ++i) {
-              const std::int64_t after = first + static_cast<std::int64_t>(i) * spacing;
-              batch.push_back({rows.tasks.data()[i], rows.durations.data()[i],
-                               rows.estimates.data()[i], self.now() + after, at + after,
-                               rows.machines.data()[i], rows.shapes.data()[i], scheduler,
-                               rows.requirements.empty() ? 0 : rows.requirements[i]});
-            }
-            self.enqueue(std::move(batch));
-          },
-          nb::arg("at"), nb::arg("scheduler"), nb::arg("rows"), nb::arg("first") = 0,
-          nb::arg("spacing") = 0)
-      .def(
-          "lose_queue",
-          [](TaskRuntime& self, std::int32_t machine) {
-            require(machine >= 0, "unknown machine number");
-            std::vector<std::int64_t> tasks;
-            self.lose_queue(machine, tasks);
-            if (self.cell().knows(machine)) self.recount(machine);
-            return to_numpy(std::move(tasks));
-          },
-          nb::arg("machine"))
-      .def(
-          "lose_probes",
-          [](TaskRuntime& self, std::int32_t machine) {
-            require(machine >= 0, "unknown machine number");
-            self.lose_probes(machine);
-          },
-          nb::arg("machine"))
-      .def(
-          "pump",
-          [](TaskRuntime& self, std::int32_t machine) {
-            require(machine >= 0, "unknown machine number");
-            self.recount(machine);
-            self.pump(machine);
-          },
-          nb::arg("machine"))
-      .def("keep_loads", &TaskRuntime::keep_loads)
-      .def(
-          "beat_every",
-          [](TaskRuntime& self, std::int64_t every, bool counts_sent) {
-            self.loads().beat_every(every);
-            if (counts_sent) self.loads().count_sent();
-          },
-          nb::arg("every"), nb::arg("counts_sent") = false)
-      .def(
-          "queue_state",
-          [](TaskRuntime& self, bool only_long, bool as_of_beat) {
-            std::vector<std::int64_t> lengths, waits;
-            self.queue_state(only_long, as_of_beat, lengths, waits);
-            return std::make_tuple(to_numpy(std::move(lengths)), to_numpy(std::move(waits)));
-          },
-          nb::arg("only_long") = false, nb::arg("as_of_beat") = false)
-      .def(
-          "add_requirement",
-          [](TaskRuntime& self, std::vector<std::int32_t> attributes) {
-            return self.requirements().add(std::move(attributes));
-          },
-          nb::arg("attributes"))
-      .def("queue_room",
-           [](const TaskRuntime& self) {
-             std::vector<std::int64_t> room(static_cast<std::size_t>(self.cell().machines()));
-             for (std::size_t i = 0; i < room.size(); ++i) {
-               room[i] = self.queue_room(static_cast<std::int32_t>(i));
-             }
-             return to_numpy(std::move(room));
-           })
-      .def(
-          "await_room",
-          [](TaskRuntime& self, InArray<std::int32_t> machines) {
-            require_machines(self, span_of(machines));
-            self.await_room(span_of(machines));
-          },
-          nb::arg("machines"))
-      .def("take_roomy", [](TaskRuntime& self) { return to_numpy(self.take_roomy()); })
-      .def_prop_ro("stolen", &TaskRuntime::stolen);
-}
-
-void bind_probes(Type& type) {
-  type.def("set_round_trip",
-           [](TaskRuntime& self, std::int64_t trip) { self.probes().set_round_trip(trip); },
-           nb::arg("round_trip"))
-      .def(
-          "cut_off",
-          [](TaskRuntime& self, std::int32_t owner, std::int64_t since, std::int64_t until) {
-            self.probes().cut_off(owner, since, until);
-          },
-          nb::arg("owner"), nb::arg("since"), nb::arg("until"))
-      .def(
-          "probe",
-          [](TaskRuntime& self, std::int64_t at, const ProbeTerms& terms,
-             InArray<std::int32_t> machines) {
-            known_job(self, terms.job);
-            require(self.requirements().knows(terms.requirement), "unknown requirement");
-            require_machines(self, span_of(machines));
-            self.probe(at, terms, span_of(machines));
-          },
-          nb::arg("at"), nb::arg("terms"), nb::arg("machines"))
-      .def(
-          "deal",
-          [](TaskRuntime& self, std::int64_t at, const ProbeTerms& terms,
-             InArray<std::int32_t> machines, const Hand& hand) {
-            known_job(self, terms.job);
-            require(self.requirements().knows(terms.requirement), "unknown requirement");
-            require_machines(self, span_of(machines));
-            require(self.board().first_misplaced(hand.tasks, terms.owner, false, false) < 0,
-                    "only pending tasks can be dealt");
-            require(hand.tasks.size() <= machines.size() || (hand.is_sticky && machines.size() > 0),
-                    "fewer probes than tasks");
-            self.deal(at, terms, span_of(machines), hand);
-          },
-          nb::arg("at"), nb::arg("terms"), nb::arg("machines"), nb::arg("hand"))
-      .def("is_held",
-           [](TaskRuntime& self, std::int64_t probe) { return self.probes().is_held(probe); },
-           nb::arg("probe"))
-      // Of a probe that holds a slot.
-      .def("probe_owner",
-           [](TaskRuntime& self, std::int64_t probe) {
-             require(self.probes().is_held(probe), "that probe holds no slot");
-             return self.probes()[probe].owner;
-           },
-           nb::arg("probe"))
-      .def(
-          "bind",
-          [](TaskRuntime& self, std::int64_t probe, std::int64_t task, std::int64_t duration,
-             std::int64_t estimate) {
-            require(self.probes().is_held(probe), "that probe holds no slot");
-            require(self.board().has_task(task) && self.board().state(task) == TaskState::pending,
-                    "only pending tasks can be bound");
-            return self.bind(probe, task, duration, estimate);
-          },
-          nb::arg("probe"), nb::arg("task"), nb::arg("duration"), nb::arg("estimate"))
-      .def(
-          "cancel",
-          [](TaskRuntime& self, std::int64_t probe) {
-            require(self.probes().is_held(probe), "that probe holds no slot");
-            self.cancel(probe);
-          },
-          nb::arg("probe"))
-      .def("cancel_all", &TaskRuntime::cancel_all, nb::arg("owner"))
-      .def("is_hold", [](const TaskRuntime&, std::int64_t task) { return Probe::is_hold(task); },
-           nb::arg("task"));
-}
-
 }  // namespace
 }  // namespace argosy
 
@@ -589,6 +428,7 @@ void bind_runtime(nb::module_& module) {
       });
   bind_time(type);
   bind_hearing(type);
+  bind_jobs(type);
   bind_tasks(type);
   bind_shared_work(type);
   bind_queues(type);

@@ -76,15 +76,6 @@ void bind_board(nb::module_& module) {
       .def_prop_ro("jobs", &Board::jobs)
       .def_prop_ro("open_tasks", &Board::open)
       .def(
-          "add_job",
-          [](Board& self, std::int64_t submit, std::int64_t tasks, std::int32_t owner) {
-            if (tasks < 1 || tasks > (std::int64_t{1} << 32)) {
-              throw nb::value_error("a job has 1 to 2^32 tasks");
-            }
-            return self.add(submit, tasks, owner);
-          },
-          nb::arg("submit"), nb::arg("tasks"), nb::arg("owner"))
-      .def(
           "grow_job",
           [](Board& self, std::int64_t job, std::int64_t tasks) {
             if (self.is_done(known(self, job))) throw nb::value_error("a job that is done cannot grow");

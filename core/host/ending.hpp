@@ -17,7 +17,17 @@ inline std::int32_t TaskRuntime::run_of(std::int64_t task, std::uint64_t incarna
 }
 
 inline void TaskRuntime::finish_all(std::int32_t first, std::int32_t count) {
-  for (std::int32_t i = 0; i < count; ++i) finish(first + i);
+  // The claims of a job are scattered over the machines: memory is fetched ahead, in two steps.
+  constexpr std::int32_t step = 6;
+  const auto is_running = [&](std::int32_t i) { return i < count && runs_[first + i].claim != 0; };
+  for (std::int32_t i = 0; i < std::min(count, 2 * step); ++i) {
+    if (is_running(i)) cell_.prefetch_claim(runs_[first + i].slot);
+  }
+  for (std::int32_t i = 0; i < count; ++i) {
+    if (is_running(i + 2 * step)) cell_.prefetch_claim(runs_[first + i + 2 * step].slot);
+    if (is_running(i + step)) cell_.prefetch_end(runs_[first + i + step].slot);
+    finish(first + i);
+  }
   recorder_.close_ended();
   runs_.give_back(first, count);
 }

@@ -240,13 +240,12 @@ inline void TaskRuntime::deal(std::int64_t at, const ProbeTerms& terms,
   probe(at, terms, machines, probes_.add_hand(std::move(hand)));
 }
 
-inline bool TaskRuntime::bind(std::int64_t probe, std::int64_t task, std::int64_t duration,
-                              std::int64_t estimate) {
+inline bool TaskRuntime::bind(std::int64_t probe, std::int64_t task) {
   Probe& held = probes_[probe];
   held.state = Probe::over;
   if (!cell_.finish(Probe::hold(probe))) return false;
   if (!cell_.start(task, held.machine, held.shape, held.scheduler)) return false;
-  launch(task, duration, estimate, now_);
+  launch(task);
   return true;
 }
 

@@ -45,6 +45,7 @@
 #include "host/queues.hpp"
 #include "host/requirements.hpp"
 #include "host/runs.hpp"
+#include "host/task_facts.hpp"
 #include "host/timers.hpp"
 #include "random.hpp"
 #include "sim/pools.hpp"
@@ -67,6 +68,7 @@ class TaskRuntime {
         usage_(cell) {
     loads_.cut_at(rules.long_above);
   }
+  TaskRuntime(const TaskRuntime&) = delete;
 
   const Cell& cell() const { return cell_; }
   Board& board() { return board_; }
@@ -75,6 +77,7 @@ class TaskRuntime {
   Probes& probes() { return probes_; }
   Loads& loads() { return loads_; }
   Requirements& requirements() { return requirements_; }
+  TaskFacts& facts() { return facts_; }
   const Pools& pools() const { return pools_; }
   const Usage& usage() const { return usage_; }
   InputRecorder& recorder() { return recorder_; }
@@ -101,6 +104,15 @@ class TaskRuntime {
     } else {
       timers_.push(std::max(at, now_), kind, a, b);
     }
+  }
+
+  // An event pushed now, for now, would be the very next one, and its pusher carries it out at once instead: it
+  // gets a ticket, and is recorded as due. False, and nothing has happened, if something else comes first, or if
+  // the run may be over, because no task is open.
+  bool pass_turn() {
+    if (is_replayed() || timers_.has_immediate() || !comes_next(now_) || board_.open() == 0) return false;
+    recorder_.due(now_, timers_.pass(), now_);
+    return true;
   }
 
   // The next event of a Python kind, or a report, or that the journal's buffer should be written; false when
@@ -143,27 +155,40 @@ class TaskRuntime {
     now_ = std::max(now_, at);
   }
 
-  // Starts.
+  // Jobs and starts.
 
-  // The task has just got a claim and runs for `duration`; negative: until its end is reported.
-  void launch(std::int64_t task, std::int64_t duration, std::int64_t estimate, std::int64_t placed) {
-    run_for(duration, task, add_run(task, estimate, placed, 0, duration), 0);
+  // Numbers a new job; its tasks are pending.
+  std::int64_t add_job(std::int64_t submit, std::int32_t owner, std::vector<GroupFacts> groups) {
+    std::int64_t tasks = 0;
+    for (const GroupFacts& group : groups) tasks += group.count;
+    const std::int64_t job = board_.add(submit, tasks, owner);
+    facts_.set_groups(job, std::move(groups));
+    return job;
   }
 
-  // The same for tasks of one job that were all placed now and run equally long.
-  void launch_alike(std::span<const std::int64_t> tasks, std::int64_t duration,
-                    std::int64_t estimate) {
+  // These tasks have just got their claims, and run from now on. Those that are alike end by one timer.
+  void launch(std::span<const std::int64_t> tasks) {
     if (tasks.empty()) return;
-    if (pools_.has(job_of(tasks.front())) || !has_timer(duration)) {
-      for (const std::int64_t task : tasks) launch(task, duration, estimate, now_);
+    const TaskFact fact = facts_.of(tasks.front());
+    if (pools_.has(job_of(tasks.front())) || !has_timer(fact.time) || !facts_.are_alike(tasks)) {
+      for (const std::int64_t task : tasks) launch(task);
       return;
     }
     const auto count = static_cast<std::int32_t>(tasks.size());
     const std::int32_t first = runs_.take_places(count);
     for (std::int32_t i = 0; i < count; ++i) {
-      write_run(first + i, tasks[static_cast<std::size_t>(i)], estimate, now_, 0, false);
+      write_run(first + i, tasks[static_cast<std::size_t>(i)], fact.estimate, now_, 0, false);
     }
-    timers_.push_end(now_ + duration, finish_kind, first, count);
+    timers_.push_end(now_ + fact.time, finish_kind, first, count);
+  }
+
+  // Commits claims, as `Cell::commit` does. If all are accepted and nobody had to leave, the tasks run.
+  Judged commit(const ClaimRows& rows, const Terms& terms) {
+    cell_.check(rows, {}, terms);
+    cell_.begin();
+    Judged judged = cell_.commit(rows, {}, terms);
+    if (judged.is_whole && cell_.evicted().empty()) launch({rows.tasks, rows.count});
+    return judged;
   }
 
   // The job's tasks share work from now on, as modelled by its phases, or as reported.
@@ -214,7 +239,7 @@ class TaskRuntime {
   // The same, with a hand of tasks.
   void deal(std::int64_t at, const ProbeTerms& terms, std::span<const std::int32_t> machines, Hand hand);
   // Gives the slot that a probe holds to a pending task; false if its machine is gone.
-  bool bind(std::int64_t probe, std::int64_t task, std::int64_t duration, std::int64_t estimate);
+  bool bind(std::int64_t probe, std::int64_t task);
   // Gives the slot back.
   void cancel(std::int64_t probe);
   // The owner stopped: its probes will not be answered.
@@ -313,6 +338,11 @@ class TaskRuntime {
     return true;
   }
 
+  void launch(std::int64_t task) {
+    const TaskFact fact = facts_.of(task);
+    run_for(fact.time, task, add_run(task, fact.estimate, now_, 0, fact.time), 0);
+  }
+
   bool has_timer(std::int64_t duration) const { return duration >= 0 && !is_replayed(); }
 
   std::int32_t add_run(std::int64_t task, std::int64_t estimate, std::int64_t placed,
@@ -396,6 +426,7 @@ class TaskRuntime {
   Listeners listeners_;
   Pools pools_;
   Requirements requirements_;
+  TaskFacts facts_;
   Random stealing_;
   std::int64_t stolen_ = 0;
   Usage usage_;

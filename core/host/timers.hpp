@@ -117,6 +117,11 @@ class Timers {
       immediate_.push_back({at, order(kind), b, a, next_ticket()});
     }
   }
+  // The ticket of an event that is due as soon as it is pushed.
+  std::uint32_t pass() {
+    ++next_order_;
+    return next_ticket();
+  }
   bool has_immediate() const { return taken_ < immediate_.size(); }
   Timer pop_immediate() {
     const Timer timer = immediate_[taken_++];

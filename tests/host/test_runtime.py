@@ -15,10 +15,8 @@ from runtime_bench import MACHINES, OTHER, SLOTS, SOME, Bench, ints, longs
 
 from argosy._core import (
     NEVER,
-    Hand,
     LineBuffer,
     QueueOrder,
-    QueueRows,
     QueueRules,
     Random,
     RuntimeEvent,
@@ -122,9 +120,7 @@ def test_a_task_is_cancelled_wherever_it_waits() -> None:
     bench.launch(others[:SLOTS])
     bench.enqueue(longs(others[SLOTS], queued))
     assert bench.runtime.next(NEVER) is None
-    bench.runtime.deal(
-        bench.runtime.now, bench.terms(int(in_hand)), ints(0), Hand(longs(in_hand), longs(-1))
-    )
+    bench.runtime.deal(bench.runtime.now, bench.terms(int(in_hand)), ints(0), longs(in_hand))
     assert bench.runtime.next(NEVER) is None
     bench.enqueue(longs(under_way))
     for task in (pending, queued, under_way, in_hand):
@@ -153,7 +149,8 @@ def test_every_start_is_reported_in_order() -> None:
     bench.runtime.probe(0, bench.terms(int(bound)), ints(3))
     assert bench.runtime.next(NEVER) == (RuntimeEvent.PROBES, 0, 0, 0)
     ((probe, *_),) = bench.runtime.take_ready()
-    assert bench.runtime.bind(probe, int(bound), -1, 5)
+    bench.know(longs(bound), [-1], [5])
+    assert bench.runtime.bind(probe, int(bound))
     tasks, machines, incarnations, estimates = bench.runtime.take_starts()
     assert tasks.tolist() == [launched, queued, bound]
     assert machines.tolist() == [1, 2, 3]
@@ -286,7 +283,8 @@ class Actor:
                 continue
             pending = self.board.tasks_in(job, TaskState.PENDING)
             if len(pending) and self.random.below(3):
-                self.heard.append(self.runtime.bind(probe, int(pending[0]), self.duration(), 9))
+                self.bench.know(pending[:1], [self.duration()], [9])
+                self.heard.append(self.runtime.bind(probe, int(pending[0])))
             else:
                 self.runtime.cancel(probe)
 
@@ -313,7 +311,7 @@ class Actor:
                 self.runtime.push(at, SOME, 0, self.left, at_once=self.random.below(3) > 0)
 
     def submit(self) -> None:
-        job = self.board.add_job(self.runtime.now, 1 + self.random.below(5), 0)
+        job = job_of(int(self.bench.job(1 + self.random.below(5))[0]))
         if self.random.below(4):
             return
         work = longs(3, 2), longs(self.random.below(9), 10)
@@ -328,28 +326,26 @@ class Actor:
 
     def launch(self) -> None:
         tasks = self.placed()
-        durations = longs(*(self.duration() for _ in tasks))
-        self.runtime.launch(tasks, durations, np.full(len(tasks), 11, np.int64))
+        self.bench.know(tasks, [self.duration() for _ in tasks], [11] * len(tasks))
+        self.runtime.launch(tasks)
 
     def launch_alike(self) -> None:
         tasks = self.placed()
         duration = self.duration()
-        if not self.runtime.launch_alike(tasks, duration, 12):
-            durations = np.full(len(tasks), duration, np.int64)
-            self.runtime.launch(tasks, durations, durations * 0 + 12)
+        self.bench.know(tasks, [duration] * len(tasks), [12] * len(tasks))
+        if len(jobs := {job_of(task) for task in tasks.tolist()}) == 1:
+            self.runtime.set_groups(*jobs, [(5, self.bench.shape, 12)])
+            self.runtime.set_times(*jobs, [duration])
+        self.runtime.launch(tasks)
 
     def enqueue(self) -> None:
         tasks = self.some(self.tasks_in(TaskState.PENDING), 5)
-        rows = QueueRows(
-            tasks,
-            ints(*(self.random.below(MACHINES) for _ in tasks)),
-            np.full(len(tasks), self.bench.shape, np.int32),
-            longs(*(self.duration() for _ in tasks)),
-            longs(*(1 + self.random.below(30) for _ in tasks)),
-        )
+        machines = ints(*(self.random.below(MACHINES) for _ in tasks))
+        durations = [self.duration() for _ in tasks]
+        self.bench.know(tasks, durations, [1 + self.random.below(30) for _ in tasks])
         at = self.runtime.now + self.random.below(3)
         spacing = self.random.below(3)
-        self.runtime.enqueue(at, self.bench.scheduler, rows, 0, spacing)
+        self.runtime.enqueue(at, self.bench.scheduler, tasks, machines, spacing=spacing)
 
     def machines(self, count: int) -> NDArray[np.int32]:
         return ints(*(self.random.below(MACHINES) for _ in range(count)))
@@ -365,15 +361,12 @@ class Actor:
         if not len(pending):
             return
         tasks = self.board.tasks_in(job_of(int(pending[0])), TaskState.PENDING)
-        hand = Hand(
-            tasks,
-            longs(*(self.duration() for _ in tasks)),
-            sticky=self.random.below(2) == 0,
-            cancel=self.random.below(2) == 0,
-        )
+        self.bench.know(tasks, [self.duration() for _ in tasks], [7] * len(tasks))
+        sticky, cancel = self.random.below(2) == 0, self.random.below(2) == 0
         at = self.runtime.now + self.random.below(3)
         terms = self.bench.terms(int(tasks[0]))
-        self.runtime.deal(at, terms, self.machines(len(tasks) + 1), hand)
+        machines = self.machines(len(tasks) + 1)
+        self.runtime.deal(at, terms, machines, tasks, sticky, cancel)
 
     def evict(self) -> None:
         tasks = self.some(self.tasks_in(TaskState.RUNNING))

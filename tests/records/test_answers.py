@@ -42,7 +42,7 @@ def scaled(count: int) -> Act:
     made = job("web", count, cpu=500, seconds=20)
 
     def act(world: SimulatedWorld) -> None:
-        world.machines.add(0, made)
+        world.tell_times(0, made)
         world.host.scale(0, made.job)
 
     return act

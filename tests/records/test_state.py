@@ -131,7 +131,7 @@ def test_the_fold_agrees_where_machines_act_and_users_change_their_minds(engine:
     world = ScriptedWorld(spec, ENGINES, journal)
 
     def scale(made: SimulatedJob) -> None:
-        world.machines.add(0, made)
+        world.tell_times(0, made)
         world.host.scale(0, made.job)
 
     world.inject(4 * SECOND, lambda: scale(large))

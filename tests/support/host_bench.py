@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from msgspec import structs
@@ -38,12 +38,6 @@ class RecordingMachines:
         self.running: dict[int, tuple[int, int]] = {}
         self.stopped: list[tuple[int, int, Why]] = []
 
-    def common_running_time(self, job: int) -> int | None:
-        return -1
-
-    def running_times(self, tasks: TaskArray) -> NDArray[np.int64]:
-        return np.full(len(tasks), -1, np.int64)
-
     def start(
         self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64]
     ) -> None:
@@ -56,8 +50,6 @@ class RecordingMachines:
         for task, incarnation in zip(tasks.tolist(), incarnations.tolist(), strict=True):
             assert self.running.pop(task)[1] == incarnation
             self.stopped.append((task, incarnation, why))
-
-    def forget(self, jobs: Iterable[int]) -> None: ...
 
 
 class Bench:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy._core import Cell, ProbeTerms, QueueRows, QueueRules, TaskRuntime, TaskState
-from argosy.model.jobs import job_of
+from argosy._core import Cell, ProbeTerms, QueueRules, TaskRuntime, TaskState
+from argosy.model.jobs import INDEX_MASK, job_of
 from argosy.model.tasks import first_tasks
 
 SOME = 16
@@ -36,12 +38,25 @@ class Bench:
             self.cell, rules or QueueRules(), record_tasks=True, replayed=replayed
         )
         self.board = self.runtime.board
+        self._facts: dict[int, tuple[int, int]] = {}
         self.runtime.keep_loads()
         self.runtime.hear_all()
 
     def job(self, tasks: int = 1) -> NDArray[np.int64]:
-        number = self.board.add_job(self.runtime.now, tasks, 0)
+        number = self.runtime.add_job(self.runtime.now, 0, [(tasks, self.shape, 7)])
         return first_tasks(number, tasks)
+
+    def know(
+        self, tasks: NDArray[np.int64], times: Sequence[int], estimates: Sequence[int]
+    ) -> None:
+        """From now on each of these tasks runs that long, and is expected to run as its estimate
+        says."""
+        self._facts.update(zip(tasks.tolist(), zip(times, estimates, strict=True), strict=True))
+        for job in {job_of(task) for task in tasks.tolist()}:
+            count = max(task & INDEX_MASK for task in self._facts if job_of(task) == job) + 1
+            facts = [self._facts.get(task, (-1, 7)) for task in first_tasks(job, count).tolist()]
+            self.runtime.set_groups(job, [(1, self.shape, estimate) for _, estimate in facts])
+            self.runtime.set_times(job, [time for time, _ in facts])
 
     def claim(self, tasks: NDArray[np.int64], machine: int) -> NDArray[np.int64]:
         """The tasks that got a place."""
@@ -62,19 +77,14 @@ class Bench:
 
     def launch(self, tasks: NDArray[np.int64], machine: int = 0, duration: int = -1) -> None:
         placed = self.claim(tasks, machine)
-        count = len(placed)
-        self.runtime.launch(placed, np.full(count, duration, np.int64), np.full(count, 7, np.int64))
+        self.know(placed, [duration] * len(placed), [7] * len(placed))
+        self.runtime.launch(placed)
 
     def enqueue(self, tasks: NDArray[np.int64], machine: int = 0, duration: int = -1) -> None:
         count = len(tasks)
-        rows = QueueRows(
-            tasks,
-            np.full(count, machine, np.int32),
-            np.full(count, self.shape, np.int32),
-            np.full(count, duration, np.int64),
-            np.full(count, 7, np.int64),
-        )
-        self.runtime.enqueue(self.runtime.now, self.scheduler, rows)
+        self.know(tasks, [duration] * count, [7] * count)
+        machines = np.full(count, machine, np.int32)
+        self.runtime.enqueue(self.runtime.now, self.scheduler, tasks, machines)
 
     def terms(self, task: int) -> ProbeTerms:
         return ProbeTerms(job_of(task), 0, self.scheduler, self.shape, 7)

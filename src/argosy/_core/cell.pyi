@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import IntEnum
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +108,22 @@ class CellSnapshot(CellView):
 
 class AuditFailure(AssertionError): ...
 
+#: Verdicts by claim, evictions, machines, and what was not confirmed, forgotten and released; each only
+#: if it says something.
+CommitAnswer: TypeAlias = tuple[
+    tuple[
+        NDArray[np.bool_],
+        NDArray[np.uint8],
+        NDArray[np.int8],
+        NDArray[np.int64],
+        list[int],
+    ]
+    | None,
+    tuple[NDArray[np.int64], NDArray[np.int32]] | None,
+    NDArray[np.int32] | None,
+    tuple[list[tuple[int, int]], list[tuple[int, int]], list[tuple[int, int]]] | None,
+]
+
 class Cell(CellView):
     def __init__(self, dimensions: int, sets: int) -> None: ...
     def evictable(self, precedence: int) -> NDArray[np.int64]: ...
@@ -157,19 +174,7 @@ class Cell(CellView):
         move: bool,
         assume: bool,
         is_begun: bool,
-    ) -> tuple[
-        tuple[
-            NDArray[np.bool_],
-            NDArray[np.uint8],
-            NDArray[np.int8],
-            NDArray[np.int64],
-            list[int],
-        ]
-        | None,
-        tuple[NDArray[np.int64], NDArray[np.int32]] | None,
-        NDArray[np.int32] | None,
-        tuple[list[tuple[int, int]], list[tuple[int, int]], list[tuple[int, int]]] | None,
-    ]: ...
+    ) -> CommitAnswer: ...
     def end(self, tasks: NDArray[np.int64]) -> list[int]: ...
     def add_scheduler(self) -> int: ...
     def set_limits(

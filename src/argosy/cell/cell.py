@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import inf
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from argosy.model.jobs import PRECEDENCE_RANGE, Job
 from argosy.model.machines import MACHINE_GROUP
 from argosy.model.resources import MOST_DIMENSIONS, Resources
 from argosy.model.transactions import OPERATOR, Claims, Outcome, TaskArray, Transaction, Wants
+
+if TYPE_CHECKING:
+    from argosy._core.cell import CommitAnswer
 
 #: More than any cell can hold.
 UNLIMITED: Final = 2**62
@@ -163,7 +166,7 @@ class Cell(View):
                 if growth.make():
                     self._widen()
                 added = make_changes(self._native, self._names, transaction.machines)
-            verdicts, evictions, machines, unsettled = self._native.commit(
+            answer = self._native.commit(
                 number,
                 *arrays,
                 transaction.atomic,
@@ -181,8 +184,31 @@ class Cell(View):
         if transaction.wants is not None:
             wants = _padded(transaction.wants, len(self.dimensions))
             self._names.change().wants[transaction.scheduler] = wants
+        return self.outcome(claims, answer, added)
+
+    def accepted(self, claims: Claims) -> Outcome:
+        """The outcome of claims that were all accepted, with nothing else to tell."""
         if self._audited:
             self.require_sound()
+        accepted, whys, details, amounts, _ = _all_accepted(len(claims.tasks))
+        return Outcome(
+            accepted,
+            whys,
+            details,
+            amounts,
+            *_NO_EVICTIONS,
+            (),
+            self._names.known.dimensions,
+            (),
+            True,
+            claims.machines,
+        )
+
+    def outcome(self, claims: Claims, answer: CommitAnswer, added: tuple[int, ...] = ()) -> Outcome:
+        """The outcome of a transaction that was committed, from the native answer."""
+        if self._audited:
+            self.require_sound()
+        verdicts, evictions, machines, unsettled = answer
         accepted, whys, details, amounts, beyond = verdicts or _all_accepted(len(claims.tasks))
         evicted, evicted_from = evictions or _NO_EVICTIONS
         dimensions = self.dimensions

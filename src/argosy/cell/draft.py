@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Final
 
 import numpy as np
 from msgspec import structs
@@ -12,7 +14,19 @@ from argosy.cell.bitmaps import Bitmap
 from argosy.cell.search import Found, Rule
 from argosy.cell.view import View
 from argosy.model.random import Random
-from argosy.model.transactions import Claims, TaskArray
+from argosy.model.transactions import Claims, ShapeArray, TaskArray
+
+_NO_TASKS: Final[TaskArray] = np.empty(0, np.int64)
+_NO_TASKS.flags.writeable = False
+
+
+@lru_cache(maxsize=4_096)
+def _alike(shape: int, count: int) -> ShapeArray:
+    """The shapes of identical tasks. Most decisions are about such, so those of one length share
+    them."""
+    shapes = np.full(count, shape, np.int32)
+    shapes.flags.writeable = False
+    return shapes
 
 
 class Draft:
@@ -57,11 +71,10 @@ class Draft:
             )
             left = self._add(left, shape, found)
         if len(left) or not len(tasks):
-            found = self._view.find(
-                shape, len(left), rule, random, within=within, adjust=self._taken()
-            )
+            adjust = self._taken() if self._parts else self._adjust
+            found = self._view.find(shape, len(left), rule, random, within=within, adjust=adjust)
             left = self._add(left, shape, found)
-        if len(left) and preempt_below is not None:
+        if preempt_below is not None and len(left):
             adjust = self._view.evictable(preempt_below)
             if (taken := self._taken()) is not None:
                 adjust += taken
@@ -74,13 +87,14 @@ class Draft:
 
     def _add(self, tasks: TaskArray, shape: int, found: Found) -> TaskArray:
         """Adds what was found for the first of `tasks`; returns the others."""
-        count = len(found)
-        if count:
-            shapes = np.empty(count, np.int32)
-            shapes.fill(shape)
-            self._parts.append(Claims(tasks[:count], found.machines, shapes, found.versions))
-            self.count += count
-        return tasks[count:]
+        count = len(found.machines)
+        if not count:
+            return tasks
+        is_all = count == len(tasks)
+        mine = tasks if is_all else tasks[:count]
+        self._parts.append(Claims(mine, found.machines, _alike(shape, count), found.versions))
+        self.count += count
+        return _NO_TASKS if is_all else tasks[count:]
 
     def _taken(self) -> NDArray[np.int64] | None:
         """The room taken by earlier placements, as a correction to the view."""

@@ -278,9 +278,11 @@ class View:
             ) from None
         known = self._known
         names = known.ruled_out
-        if len(ruled_out) > len(names):
-            names = (*names, self.unknown_resource(shape) or "")
-        reasons = {name: n for name, n in zip(names, ruled_out, strict=True) if n}
+        reasons: dict[str, int] = {}
+        if looked_at > feasible:
+            if len(ruled_out) > len(names):
+                names = (*names, self.unknown_resource(shape) or "")
+            reasons = {name: n for name, n in zip(names, ruled_out, strict=True) if n}
         found = machines, versions, count, rule, looked_at, feasible, reasons
         if nearest is None and scores is None:
             return Found(*found)

@@ -104,6 +104,9 @@ class Context(msgspec.Struct, frozen=True):
     #: scheduler's place (empty: none).
     clusters: tuple[Cluster, ...] = ()
     place: str = ""
+    #: Whether explanations of placements (`Commit.explanation`, `Enqueue.explanation`) are kept. If not,
+    #: an engine may leave them out; it still explains tasks that have no machine.
+    keeps_explanations: bool = True
 
 
 @runtime_checkable

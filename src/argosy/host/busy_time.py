@@ -19,9 +19,16 @@ class BusyTime:
     def think(self, now: int, duration: int, before: int = 0) -> None:
         """Adds a decision that takes `duration` from now, and `before` that was spent until now."""
         self._total += before + duration
-        # Further jobs that a decision is about take no time, but do not end it.
-        self._until = max(self._until, now + duration)
-        self._book(max(0, now - before), now + duration, 1)
+        until = now + duration
+        if until > self._until:
+            # Further jobs that a decision is about take no time, but do not end it.
+            self._until = until
+        begin = now - before if before < now else 0
+        day = begin // DAY
+        if until <= (day + 1) * DAY:
+            self._days[day] += until - begin
+        else:
+            self._book(begin, until, 1)
 
     def stop(self, now: int) -> None:
         """Aborts the current decision: only the time that has passed counts."""

@@ -126,7 +126,7 @@ class Deliberations:
         took = now - asked.at
         scheduler.lanes[effect.lane].think(now, 0, took)
         if effect.job >= 0:
-            self._host.runtime.attempt(effect.job, took)
+            self._host.runtime.attempt(effect.job, -1, took)
             self._host.decisions.attempt(asked.at, effect.job, scheduler.name, took, 0)
         self._host.post(now, scheduler, Deliberated(token, decision))
 

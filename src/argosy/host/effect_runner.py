@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy._core import Hand, PlacementNews, ProbeTerms, QueueRows, TaskState
+from argosy._core import ProbeTerms, TaskState
 from argosy.engines import faults
 from argosy.host import effect_checks as checks
 from argosy.host import late_claims, records
 from argosy.host.agents import Agents
 from argosy.host.busy_time import DAY
+from argosy.host.mail import Mail
 from argosy.host.protocols import MACHINES, agent_of
 from argosy.host.requirements import QueueRequirements
 from argosy.host.room_watch import RoomWatch
@@ -39,15 +40,13 @@ from argosy.model.errors import EngineFault
 from argosy.model.events import (
     Committed,
     DecisionDue,
-    MessageReceived,
     SampleReturned,
     TimerFired,
 )
 from argosy.model.explanations import CONFLICTS, Refusal, Why
 from argosy.model.jobs import index_of, job_of, task_name
-from argosy.model.messages import WaitUpdate
 from argosy.model.scenario import Jittered, Measured, NotModelled, Scaled
-from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
+from argosy.model.transactions import Claims, MachineArray, Outcome, TaskArray, Transaction
 from argosy.model.units import LARGEST
 
 if TYPE_CHECKING:
@@ -56,6 +55,8 @@ if TYPE_CHECKING:
 _CONFLICTS: Final = frozenset(map(int, CONFLICTS))
 _NO_TIME: Final = EarlierTime(0)
 _AT_ONCE: Final = Pace()
+#: A commit, and its answer.
+_MOST_SAVED: Final = 2
 
 
 class EffectRunner:
@@ -63,8 +64,9 @@ class EffectRunner:
         self._host = host
         self._runtime = host.runtime
         self._board = host.board
-        self._machines = host.machines
         self._links = host.links
+        #: The delay of every hop, if all are equal; otherwise -1.
+        self._hop = host.links.plain_hop
         self._jobs = host.jobs
         self._decisions = host.decisions
         #: Who steals must meet them; nobody asks otherwise.
@@ -72,6 +74,10 @@ class EffectRunner:
         if host.setup.machines.steal is not None:
             self._requirements = QueueRequirements(host.runtime, host.view, host.jobs)
         self.room_watch = RoomWatch(host)
+        #: How many events in a row were carried out without a detour over the clock; none may be where
+        #: somebody looks between events. Whether the current effect is all that its engine answered.
+        self._detours_saved = _MOST_SAVED if host.is_watched else 0
+        self._is_alone = False
         self._agents = Agents(host.setup.clusters, host.view, host.random)
         self._methods: dict[type[Any], Callable[[Scheduler, Any, int], None]] = {
             Think: self._think,
@@ -81,7 +87,7 @@ class EffectRunner:
             AnswerProbe: self._answer,
             AskQueues: self.room_watch.ask,
             Sample: self._sample,
-            Send: self._send,
+            Send: Mail(host).send,
             WakeMe: self._wake_me,
             Explain: self._explain,
             Abandon: self._abandon,
@@ -95,6 +101,7 @@ class EffectRunner:
                 f"{scheduler.label} returned {type(effects).__name__}",
                 expected="a list or tuple of effects",
             )
+        self._is_alone = type(effects) is tuple and len(effects) == 1
         for effect in effects:
             method = self._methods.get(type(effect))
             if method is None:
@@ -121,8 +128,21 @@ class EffectRunner:
             raise EngineFault(f"{scheduler.label} wants to think for {duration} µs")
         if effect.earlier is not None:
             checks.check_earlier(scheduler, effect, effect.earlier)
-        if effect.job >= 0:
-            self._check_own_job(scheduler, effect.job, "decides on")
+        if not scheduler.is_as_told:
+            duration = self._modelled(scheduler, duration, now)
+        if duration > LARGEST:
+            duration = LARGEST
+        scheduler.lanes[effect.lane].think(now, duration, earlier.total)
+        job = effect.job
+        if job >= 0:
+            if not self._runtime.attempt(job, scheduler.index, duration + earlier.on_job):
+                raise _foreign_job(scheduler, job, "decides on")
+            if self._decisions.journal is not None:
+                self._decisions.attempt(now, job, scheduler.name, duration, earlier.on_job)
+        return duration
+
+    def _modelled(self, scheduler: Scheduler, duration: int, now: int) -> int:
+        """The decision time by the scheduler's model, if its engine says `duration`."""
         match scheduler.entry.decision_time:
             case Scaled(factor=factor):
                 duration = int(duration * factor)
@@ -134,11 +154,6 @@ class EffectRunner:
             case Measured(factor=factor):
                 duration = self._host.measured(scheduler, factor)
                 self._decisions.input(records.MeasuredRecord(now, scheduler.name, duration))
-        duration = min(duration, LARGEST)
-        scheduler.lanes[effect.lane].think(now, duration, earlier.total)
-        if effect.job >= 0:
-            self._runtime.attempt(effect.job, duration + earlier.on_job)
-            self._decisions.attempt(now, effect.job, scheduler.name, duration, earlier.on_job)
         return duration
 
     def _commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
@@ -150,10 +165,86 @@ class EffectRunner:
             raise EngineFault(f"{scheduler.name} tries to change machines", expected="claims only")
         if effect.cluster:
             self._agents.check_claims(scheduler, effect.cluster, transaction.claims)
-        delay = self._links.reliable_delay(scheduler.name, agent_of(effect.cluster), now)
+        delay = self._hop
+        if delay < 0:
+            delay = self._links.reliable_delay(scheduler.name, agent_of(effect.cluster), now)
+        if delay == 0 and self._is_alone and self._may_go_on():
+            self._go_on(self._arrive_commit, scheduler, effect, now)
+            return
         self._host.request(now + delay, scheduler, self._arrive_commit, effect)
 
+    def _may_go_on(self) -> bool:
+        """Whether what is to happen now, and would come next anyway, may happen without a detour over
+        the clock. Only so often in a row, because each time is a call within a call."""
+        return self._detours_saved < _MOST_SAVED and self._runtime.pass_turn()
+
+    def _go_on(
+        self,
+        action: Callable[[Scheduler, Any, int], None],
+        scheduler: Scheduler,
+        what: Any,
+        now: int,
+    ) -> None:
+        self._detours_saved += 1
+        try:
+            action(scheduler, what, now)
+        finally:
+            self._detours_saved -= 1
+
     def _arrive_commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
+        outcome = self._commit_claims(scheduler, effect, now)
+        if outcome is None:
+            outcome = self._commit_all(scheduler, effect, now)
+        delay = self._hop
+        if delay < 0:
+            delay = self._links.reliable_delay(agent_of(effect.cluster), scheduler.name, now)
+        event = Committed(effect.token, outcome)
+        if delay == 0 and self._may_go_on():
+            self._go_on(self._host.handle, scheduler, event, now)
+        else:
+            self._host.post(now + delay, scheduler, event)
+
+    def _commit_claims(self, scheduler: Scheduler, effect: Commit, now: int) -> Outcome | None:
+        """Commits a transaction of nothing but claims, and launches their tasks, as most transactions
+        are. None, and nothing has changed, if it is not one of those."""
+        transaction = effect.transaction
+        claims = transaction.claims
+        if claims is None or not transaction.only_claims or not len(claims.tasks):
+            return None
+        if transaction.scheduler != scheduler.name:
+            return None
+        try:
+            answer = self._runtime.commit(
+                scheduler.number,
+                scheduler.index,
+                scheduler.capabilities.malleable,
+                claims.tasks,
+                claims.machines,
+                claims.shapes,
+                claims.versions,
+                transaction.atomic,
+                transaction.coarse,
+                transaction.preempt,
+            )
+        except faults.EFFECT_ERRORS:
+            # It is malformed; the longer way says how.
+            return None
+        if answer is False:
+            return None
+        scheduler.transactions += 1
+        if answer is True:
+            outcome = self._host.cell.accepted(claims)
+            self._count_success(scheduler, now)
+            if self._decisions.journal is not None:
+                self._placed(scheduler, effect, claims.tasks, claims.machines, now)
+            return outcome
+        outcome = self._host.cell.outcome(claims, answer)
+        self._host.membership.evict(outcome, Why.PREEMPTED, now)
+        self._launch(scheduler, claims, outcome, effect, now)
+        return outcome
+
+    def _commit_all(self, scheduler: Scheduler, effect: Commit, now: int) -> Outcome:
+        """Commits any transaction."""
         transaction, claims = effect.transaction, effect.transaction.claims
         late = None
         if claims is not None:
@@ -177,8 +268,7 @@ class EffectRunner:
             self._launch(scheduler, claims, outcome, effect, now)
         for machine in vacated:
             self._runtime.pump(machine)
-        delay = self._links.reliable_delay(agent_of(effect.cluster), scheduler.name, now)
-        self._host.post(now + delay, scheduler, Committed(effect.token, outcome))
+        return outcome
 
     def _late(
         self, scheduler: Scheduler, tasks: TaskArray, *, moves: bool
@@ -241,8 +331,7 @@ class EffectRunner:
     ) -> None:
         tasks, machines = claims.tasks, outcome.machines
         if outcome.all_accepted:
-            scheduler.successes += 1
-            scheduler.success_days[now // DAY] += 1
+            self._count_success(scheduler, now)
         else:
             rows = np.flatnonzero(~outcome.accepted)
             whys = outcome.whys[rows].tolist()
@@ -253,29 +342,25 @@ class EffectRunner:
             self._decisions.refused(now, claims, outcome, rows, scheduler.name)
             tasks, machines = tasks[outcome.accepted], machines[outcome.accepted]
         if len(tasks):
-            self._run(tasks)
-            self._decisions.placed(
-                now,
-                tasks,
-                machines,
-                scheduler.name,
-                effect.explanation,
-                assumed=effect.transaction.assume,
-            )
+            self._runtime.launch(tasks)
+            self._placed(scheduler, effect, tasks, machines, now)
 
-    def _run(self, tasks: TaskArray) -> None:
-        # Most transactions contain identical tasks of one job: one duration and one estimate cover them
-        # all.
-        number = job_of(int(tasks[0]))
-        estimate = self._jobs.common_estimate(number)
-        duration = None if estimate is None else self._machines.common_running_time(number)
-        if (
-            estimate is None
-            or duration is None
-            or not self._runtime.launch_alike(tasks, duration, estimate)
-        ):
-            _, estimates = self._jobs.rows(tasks)
-            self._runtime.launch(tasks, self._machines.running_times(tasks), estimates)
+    def _count_success(self, scheduler: Scheduler, now: int) -> None:
+        scheduler.successes += 1
+        scheduler.success_days[now // DAY] += 1
+
+    def _placed(
+        self,
+        scheduler: Scheduler,
+        effect: Commit,
+        tasks: TaskArray,
+        machines: MachineArray,
+        now: int,
+    ) -> None:
+        assumed = effect.transaction.assume
+        self._decisions.placed(
+            now, tasks, machines, scheduler.name, effect.explanation, assumed=assumed
+        )
 
     def _release(
         self, scheduler: Scheduler, releases: TaskArray, refusals: tuple[Refusal, ...], now: int
@@ -297,20 +382,24 @@ class EffectRunner:
         wanted = self._still_wanted(scheduler, tasks)
         if wanted is not None:
             tasks, machines = tasks[wanted], machines[wanted]
-        shapes, estimates = self._jobs.rows(tasks)
-        if effect.estimate is not None:
-            estimates = np.full(len(tasks), effect.estimate, np.int64)
-        at = now + self._links.reliable_delay(scheduler.name, MACHINES, now)
+        at = now + self._way_to_machines(scheduler, now)
         required = () if self._requirements is None else self._requirements.of(tasks)
-        times = self._machines.running_times(tasks)
         self._runtime.enqueue(
             at,
             scheduler.number,
-            QueueRows(tasks, machines, shapes, times, estimates, required),
+            tasks,
+            machines,
+            effect.estimate,
+            required,
             pace.first,
             pace.every,
         )
         self._decisions.enqueued(now, tasks, machines, scheduler.name, effect.explanation, pace)
+
+    def _way_to_machines(self, scheduler: Scheduler, now: int) -> int:
+        if self._hop >= 0:
+            return self._hop
+        return self._links.reliable_delay(scheduler.name, MACHINES, now)
 
     def _check_placeable(
         self,
@@ -335,15 +424,12 @@ class EffectRunner:
         is_known = 0 <= job_of(task) < len(self._jobs)
         return task_name(self._jobs.name(job_of(task)) if is_known else "unknown", index_of(task))
 
-    def _check_own_job(self, scheduler: Scheduler, job: int, does: str) -> None:
-        is_known = 0 <= job < len(self._jobs)
-        if not is_known or self._board.owner(job) != scheduler.index:
-            raise EngineFault(f"{scheduler.name} {does} job {job}, which is not its own")
-
     def _probe(self, scheduler: Scheduler, effect: Probe, now: int) -> None:
-        self._check_own_job(scheduler, effect.job, "probes for")
+        is_known = 0 <= effect.job < len(self._jobs)
+        if not is_known or self._board.owner(effect.job) != scheduler.index:
+            raise _foreign_job(scheduler, effect.job, "probes for")
         checks.check_probe(scheduler, effect)
-        at = now + self._links.reliable_delay(scheduler.name, MACHINES, now)
+        at = now + self._way_to_machines(scheduler, now)
         precedence = self._jobs.job(effect.job).precedence
         shape = self._host.view.shape(effect.request, (), precedence)
         if effect.tasks is not None:
@@ -367,7 +453,9 @@ class EffectRunner:
             at,
             self._terms(scheduler, effect, shape),
             effect.machines,
-            Hand(tasks, self._machines.running_times(tasks), effect.sticky, effect.cancel),
+            tasks,
+            effect.sticky,
+            effect.cancel,
         )
         self._decisions.tasks(
             now,
@@ -404,9 +492,7 @@ class EffectRunner:
             return
         tasks = np.array([effect.task], np.int64)
         self._check_placeable(scheduler, tasks, may_run=False)
-        estimate = int(self._jobs.rows(tasks)[1][0])
-        duration = int(self._machines.running_times(tasks)[0])
-        if self._runtime.bind(effect.probe, effect.task, duration, estimate):
+        if self._runtime.bind(effect.probe, effect.task):
             machine = self._host.cell.machine_of(effect.task)
             machines = np.array([machine], np.int32)
             self._decisions.placed(now, tasks, machines, scheduler.name, None)
@@ -427,49 +513,9 @@ class EffectRunner:
         delay = self._links.reliable_delay(agent_of(effect.cluster), scheduler.name, now)
         self._host.post(now + delay, scheduler, event)
 
-    def _send(self, scheduler: Scheduler, effect: Send, now: int) -> None:
-        if isinstance(effect.payload, WaitUpdate):
-            self._gossip(scheduler, effect.peers, effect.payload, now)
-            return
-        checks.check_message(scheduler, effect)
-        event = MessageReceived(scheduler.name, effect.payload)
-        for name in effect.peers:
-            peer = self._receiver(scheduler, name)
-            scheduler.messages_sent += 1
-            message = type(effect.payload).__name__
-            self._decisions.detail(records.SentRecord(now, scheduler.name, name, message))
-            self._host.deliver(scheduler.name, peer, event, now)
-
-    def _gossip(
-        self, scheduler: Scheduler, peers: tuple[str, ...], update: WaitUpdate, now: int
-    ) -> None:
-        """Feeds the update directly into the peers' wait views, where it takes effect on arrival."""
-        scheduler.messages_sent += len(peers) * update.messages
-        receivers = [self._receiver(scheduler, name) for name in peers]
-        for name in peers:
-            self._decisions.detail(
-                records.SentRecord(now, scheduler.name, name, WaitUpdate.__name__)
-            )
-        hop = self._links.plain_hop
-        if hop >= 0:
-            self._links.counts["sent"] += len(peers) * update.messages
-            owners = [peer.index for peer in receivers]
-            self._runtime.gossip(owners, now + hop, _news(update))
-            return
-        rows = [slice(i, i + 1) for i in range(len(update.tasks))]
-        for peer in receivers:
-            for part in rows if update.is_per_task else [slice(None)]:
-                for delay in self._links.deliveries(scheduler.name, peer.name, now):
-                    self._runtime.gossip([peer.index], now + delay, _news(update, part))
-
-    def _receiver(self, scheduler: Scheduler, name: str) -> Scheduler:
-        peer = self._host.scheduler(name)
-        if peer is None:
-            raise EngineFault(f"{scheduler.name} sends to {name!r}, which is not a scheduler")
-        return peer
-
     def _wake_me(self, scheduler: Scheduler, effect: WakeMe, now: int) -> None:
-        self._decisions.detail(records.TimerRecord(now, scheduler.name, effect.name, effect.at))
+        if self._decisions.has_details:
+            self._decisions.detail(records.TimerRecord(now, scheduler.name, effect.name, effect.at))
         if effect.at > LARGEST:
             raise checks.fault(scheduler, effect, f"at is {effect.at}", f"at most {LARGEST}")
         self._host.post(max(effect.at, now), scheduler, TimerFired(effect.name))
@@ -501,13 +547,5 @@ class EffectRunner:
         )
 
 
-def _news(update: WaitUpdate, part: slice = slice(None)) -> PlacementNews:
-    return PlacementNews(
-        update.tasks[part],
-        update.versions[part],
-        update.machines[part],
-        update.estimate,
-        update.shape,
-        update.total,
-        update.since,
-    )
+def _foreign_job(scheduler: Scheduler, job: int, does: str) -> EngineFault:
+    return EngineFault(f"{scheduler.name} {does} job {job}, which is not its own")

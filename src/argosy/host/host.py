@@ -22,7 +22,7 @@ from argosy.host.deliberation import Deliberations
 from argosy.host.effect_runner import EffectRunner
 from argosy.host.job_control import JobControl
 from argosy.host.job_state import JobState
-from argosy.host.job_table import JobEntry, JobTable
+from argosy.host.job_table import JobTable
 from argosy.host.journal import DecisionWriter, Journal
 from argosy.host.membership import Membership
 from argosy.host.protocols import Deliberator, Links, Machines
@@ -46,6 +46,8 @@ from argosy.model.transactions import MachineChange, TaskArray
 #: The clock event of a deferred call; `_calls` holds its target and argument.
 CALL: Final = int(RuntimeEvent.CALL)
 _FULL: Final = int(RuntimeEvent.FULL)
+#: Kinds from here on are the world's own events.
+_WORLD: Final = int(RuntimeEvent.SUBMIT)
 #: Finished jobs are forgotten once per this many submissions.
 _CLEAR_EVERY: Final = 1_024
 
@@ -91,6 +93,8 @@ class Host:
         for cut in sorted(setup.partitions, key=lambda partition: partition.at):
             for name in cut.isolated:
                 self.runtime.cut_off(self._by_name[name].index, cut.at, cut.at + cut.lasts)
+        #: Whether somebody acts between any two events: real machines, or readers of the journal.
+        self.is_watched = machines.acts or (journal is not None and journal.is_timely)
         self.router = Router(self.schedulers, self.random.child("split"))
         self._effects = EffectRunner(self)
         self._deliberations = Deliberations(self, deliberator, self._effects.spend)
@@ -100,6 +104,7 @@ class Host:
         self._assumed_claims = AssumedClaims(self)
         self._tries = Tries(self.runtime, machines) if machines.acts else None
         self._calls: dict[int, Call] = {}
+        self._push = self.runtime.push
         self._token = 0
         #: Jobs with placement constraints.
         self.constrained: list[int] = []
@@ -138,6 +143,7 @@ class Host:
                     budgets=budgets,
                     clusters=self.setup.clusters,
                     place=places.get(name, ""),
+                    keeps_explanations=self.decisions.journal is not None,
                 )
                 schedulers.append(scheduler)
                 self._listen(scheduler)
@@ -164,47 +170,56 @@ class Host:
         """Carries out everything due up to `limit`. Returns an event that the world itself pushed, or
         None when nothing is left."""
         next_event, calls, runtime = self.runtime.next, self._calls, self.runtime
-        journal = self.decisions.journal
+        journal, tries = self.decisions.journal, self._tries
         after_event = journal.after_event if journal is not None and journal.is_timely else None
         while True:
             item = next_event(limit)
             if after_event is not None:
                 after_event()
-            if self._tries is not None:
+            if tries is not None:
                 # Tasks may have left queues before this event.
-                self._tries.pass_on_starts()
+                tries.pass_on_starts()
             if item is None:
                 return None
             kind, now, _, token = item
             if kind == CALL:
-                self._call(calls.pop(token), now)
+                scheduler, epoch, action, what = calls.pop(token)
+                if scheduler.epoch == epoch:
+                    try:
+                        action(scheduler, what, now)
+                    except faults.EFFECT_ERRORS as error:
+                        self._blame(scheduler, what, error)
+                        raise
+            elif kind >= _WORLD:
+                return item
             elif kind == _FULL:
                 assert journal is not None
                 journal.flush()
-            elif not self._reports.pass_on(kind, now):
-                return item
-            if self._tries is not None:
-                self._tries.pass_on_starts()
+            else:
+                self._reports.pass_on(kind, now)
+            if tries is not None:
+                tries.pass_on_starts()
             if self.ends_when_idle and runtime.open_tasks == 0:
                 return None
 
     def carry_out(self, item: TimerItem) -> None:
         """Carries out one item returned by the clock."""
         kind, now, _, token = item
-        if kind == CALL:
-            self._call(self._calls.pop(token), now)
-        else:
+        if kind != CALL:
             self._reports.pass_on(kind, now)
-
-    def _call(self, call: Call, now: int) -> None:
-        scheduler, epoch, action, what = call
+            return
+        scheduler, epoch, action, what = self._calls.pop(token)
         if scheduler.epoch != epoch:
             return
         try:
             action(scheduler, what, now)
         except faults.EFFECT_ERRORS as error:
-            if not isinstance(what, Effect):
-                raise
+            self._blame(scheduler, what, error)
+            raise
+
+    def _blame(self, scheduler: Scheduler, what: Any, error: Exception) -> None:
+        """Raises a fault of the scheduler's if the error is about one of its effects."""
+        if isinstance(what, Effect):
             raise faults.malformed(scheduler.label, what, error) from error
 
     @property
@@ -216,15 +231,16 @@ class Host:
         engine = scheduler.engine
         if engine is None:
             return
-        if self.cell.applications() and scheduler.capabilities.constraints:
+        if scheduler.capabilities.constraints and self.cell.applications():
             self.retire_done()
-        began = self._stopwatch() if scheduler.is_measured else 0
+        is_measured = scheduler.is_measured
+        began = self._stopwatch() if is_measured else 0
         try:
             effects: Sequence[Effect] = engine.handle(event, self.view, now)
         except Exception as error:
             doing = f"on {type(event).__name__} at {now} µs"
             raise faults.failure(scheduler.label, doing, error, type(engine)) from error
-        if scheduler.is_measured:
+        if is_measured:
             scheduler.computed += self._stopwatch() - began
         if effects:
             self._effects.carry_out(scheduler, effects, now)
@@ -255,7 +271,9 @@ class Host:
 
     def post(self, at: int, scheduler: Scheduler, event: Event) -> None:
         """Delivers the event at time `at`: after everything due earlier, in order of posting."""
-        self.request(at, scheduler, self.handle, event)
+        self._token = token = self._token + 1
+        self._calls[token] = (scheduler, scheduler.epoch, self.handle, event)
+        self._push(at, CALL, 0, token)
 
     def request(
         self,
@@ -267,7 +285,7 @@ class Host:
         """Calls `action` at time `at`, unless the scheduler has crashed by then."""
         self._token = token = self._token + 1
         self._calls[token] = (scheduler, scheduler.epoch, action, what)
-        self.runtime.push(at, CALL, 0, token)
+        self._push(at, CALL, 0, token)
 
     def deliver(self, sender: str, receiver: Scheduler, event: Event, now: int) -> None:
         for delay in self.links.deliveries(sender, receiver.name, now):
@@ -292,25 +310,34 @@ class Host:
                 hint="add the kind to a fleet entry's `takes`",
             )
         number = self.add(job, scheduler, now)
-        self.decisions.input(records.SubmittedRecord(now, number, job, scheduler.name))
-        if scheduler.is_alive:
+        if self.decisions.journal is not None:
+            self.decisions.input(records.SubmittedRecord(now, number, job, scheduler.name))
+        if scheduler.engine is not None:
             tasks = first_tasks(number, job.tasks)
             self.post(now, scheduler, JobSubmitted(job, number, tasks))
         return number
 
     def add(self, job: Job, scheduler: Scheduler, submitted: int) -> int:
         """Puts a job of the scheduler's on the board; returns its number."""
-        number = self.board.add_job(submitted, job.tasks, scheduler.index)
-        self.jobs.add(JobEntry(job, self.cell))
+        number = self.runtime.add_job(submitted, scheduler.index, self.groups_of(job))
+        self.jobs.add(job)
         if number % _CLEAR_EVERY == 0:
             self.forget_done()
-        if job.activities:
+        if job.groups[0].activities:
             self.runtime.share_work(number)
         if job.constraints:
             self.cell.admit(number, job)
             self.constrained.append(number)
         scheduler.jobs += 1
         return number
+
+    def groups_of(self, job: Job) -> list[tuple[int, int, int]]:
+        """The count, shape and estimate of each group of tasks."""
+        shape, precedence = self.cell.shape, job.precedence
+        return [
+            (group.count, shape(group.request, group.tags, precedence), group.estimate or 0)
+            for group in job.groups
+        ]
 
     def restore(self, job: Job, state: JobState) -> Restored:
         """Takes over a job of an earlier host. All are restored before the clock moves."""
@@ -324,7 +351,7 @@ class Host:
     def forget_done(self) -> None:
         self.retire_done()
         self.jobs.forget(self._done)
-        self.machines.forget(self._done)
+        self.runtime.forget_jobs(self._done)
         self._done = []
 
     def retire_done(self) -> None:

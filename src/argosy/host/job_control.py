@@ -9,7 +9,6 @@ import numpy as np
 
 from argosy._core import TaskState
 from argosy.host import records
-from argosy.host.job_table import JobEntry
 from argosy.host.protocols import CELL, MACHINES
 from argosy.host.scheduler import Scheduler
 from argosy.model.errors import ModelError
@@ -56,7 +55,8 @@ class JobControl:
         before = self._job(number)
         self._check_scaled(before, job)
         host.decisions.input(records.ScaledRecord(now, number, job))
-        host.jobs.replace(number, JobEntry(job, host.cell))
+        host.jobs.replace(number, job)
+        self._runtime.set_groups(number, host.groups_of(job))
         added, removed = range(before.tasks, job.tasks), range(job.tasks, before.tasks)
         if job.tasks > self._board.tasks(number):
             self._board.grow_job(number, job.tasks)

@@ -81,6 +81,8 @@ class DecisionWriter:
 
     def __init__(self, journal: Journal | None, jobs: JobTable) -> None:
         self.journal = journal
+        #: Whether messages and timers are written: see `detail`.
+        self.has_details = journal is not None and journal.everything
         self._jobs = jobs
 
     def input(self, record: records.Input) -> None:
@@ -182,5 +184,5 @@ class DecisionWriter:
 
     def detail(self, record: records.SentRecord | records.TimerRecord) -> None:
         """Writes messages and timers, which only a journal of `everything` contains."""
-        if self.journal and self.journal.everything:
+        if self.journal and self.has_details:
             self.journal.write(record)

@@ -1,6 +1,6 @@
 """What a world provides to its host: machines, and links between the parties.
 
-    Machines  run tasks: how long each will run if that is known, and real starts and stops
+    Machines  run tasks: real starts and stops
     Links     how long messages take between schedulers, cell and machines
 
 A world may also provide a `Deliberator`, which runs long decisions in the background.
@@ -12,7 +12,7 @@ follows the journal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import numpy as np
@@ -34,16 +34,11 @@ def agent_of(cluster: str) -> str:
 
 class Machines(Protocol):
     """Runs tasks. Machine queues, probes and slots belong to the runtime in every world; this is what a
-    world adds. It reports back through `Host`: `end_task`, `fail_task`, `change_machine`."""
+    world adds. It reports back through `Host`: `end_task`, `fail_task`, `change_machine`. A world that
+    knows how long the tasks of a job will run tells the runtime instead (`TaskRuntime.set_times`)."""
 
     #: Whether `start` and `stop` are called. Simulated machines do not need them.
     acts: bool
-
-    def common_running_time(self, job: int) -> int | None:
-        """How long every task of the job runs, None if they differ; -1: until reported."""
-
-    def running_times(self, tasks: TaskArray) -> NDArray[np.int64]:
-        """How long each task will run; -1: until reported."""
 
     def start(
         self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64]
@@ -55,9 +50,6 @@ class Machines(Protocol):
         self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64], why: Why
     ) -> None:
         """Stops these incarnations, which have lost their machines. Their later reports are ignored."""
-
-    def forget(self, jobs: Iterable[int]) -> None:
-        """Drops finished jobs, which are not looked up again."""
 
 
 class Links(Protocol):

@@ -78,10 +78,10 @@ def _claim(host: Host, owner: Scheduler, number: int, state: JobState) -> list[i
         return []
     tasks = task_numbers(number, list(state.running))
     machines = np.array(state.machines, np.int32)
-    shapes, estimates = host.jobs.rows(tasks)
+    shapes = np.array([host.runtime.facts(task)[0] for task in tasks.tolist()], np.int32)
     claims = Claims(tasks, machines, shapes, host.view.versions(machines))
     outcome = host.cell.commit(Transaction(owner.name, claims))
     kept = outcome.accepted
-    host.runtime.launch(tasks[kept], host.machines.running_times(tasks[kept]), estimates[kept])
+    host.runtime.launch(tasks[kept])
     host.adopt_starts()
     return [int(task) for task in tasks[kept]]

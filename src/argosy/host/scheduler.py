@@ -26,7 +26,7 @@ from argosy.model.errors import SettingError
 from argosy.model.jobs import Job
 from argosy.model.machines import Cluster
 from argosy.model.random import Random
-from argosy.model.scenario import FleetEntry, Measured
+from argosy.model.scenario import AsTold, FleetEntry, Measured
 
 
 class Scheduler:
@@ -53,6 +53,7 @@ class Scheduler:
         budgets: Budgets = UNTIMED,
         clusters: tuple[Cluster, ...] = (),
         place: str = "",
+        keeps_explanations: bool = True,
     ) -> None:
         self.index = index
         self.name = name
@@ -89,6 +90,8 @@ class Scheduler:
         self.crashes = 0
         #: Whether decision time is measured; computing time since the last decision, in nanoseconds.
         self.is_measured = isinstance(entry.decision_time, Measured)
+        #: Whether decisions take as long as the engine says.
+        self.is_as_told = isinstance(entry.decision_time, AsTold)
         self.computed = 0
         #: Set by the operator.
         self._constraints = constraints
@@ -96,6 +99,7 @@ class Scheduler:
         self.budgets = budgets
         self._clusters = clusters
         self._place = place
+        self._keeps_explanations = keeps_explanations
         self.decision_random = random.child(f"decisions of {name}")
 
     @property
@@ -143,6 +147,7 @@ class Scheduler:
             self.budgets,
             self._clusters,
             self._place,
+            self._keeps_explanations,
         )
         engine = self.engine_type(self.settings, context)
         # Whether it is one takes longer to find out than a short decision.
@@ -189,7 +194,7 @@ class Router:
 
     def route(self, job: Job) -> Scheduler | None:
         """A live scheduler for the job if there is one, otherwise a dead one that may come back."""
-        takers = self.takers(job.kind)
+        takers = self._takers.get(job.kind) or self.takers(job.kind)
         if len(takers) == 1:
             return takers[0]
         candidates = [scheduler for scheduler in takers if scheduler.is_alive] or takers

@@ -249,9 +249,10 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     def tasks_by_group(self, tasks: TaskArray) -> Iterator[tuple[TaskGroup, TaskArray]]:
         """The tasks in each group; groups without any are skipped."""
         if len(self.groups) == 1:
-            if len(tasks):
-                yield self.groups[0], tasks
-            return
+            return iter(((self.groups[0], tasks),) if len(tasks) else ())
+        return self._tasks_by_groups(tasks)
+
+    def _tasks_by_groups(self, tasks: TaskArray) -> Iterator[tuple[TaskGroup, TaskArray]]:
         indices = tasks & INDEX_MASK
         for start, group in zip(self.group_starts(), self.groups, strict=True):
             mine = tasks[(indices >= start) & (indices < start + group.count)]

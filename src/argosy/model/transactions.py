@@ -147,6 +147,18 @@ class Transaction(msgspec.Struct, frozen=True, gc=False):
     confirms: TaskArray | None = None
     forgets: TaskArray | None = None
 
+    @property
+    def only_claims(self) -> bool:
+        """Whether it consists of claims, without gangs or alternatives, and of nothing else."""
+        claims = self.claims
+        return (
+            claims is not None
+            and claims.gangs is claims.alternatives is None
+            and self.releases is self.confirms is self.forgets is None
+            and self.wants is None
+            and not (self.machines or self.move or self.assume)
+        )
+
 
 _NOWHERE: Final[MachineArray] = np.empty(0, np.int32)
 _NOWHERE.flags.writeable = False

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -58,12 +58,6 @@ class ToldMachines:
 
     acts = False
 
-    def common_running_time(self, job: int) -> int | None:
-        return -1
-
-    def running_times(self, tasks: TaskArray) -> NDArray[np.int64]:
-        return np.full(len(tasks), -1, np.int64)
-
     def start(
         self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64]
     ) -> None: ...
@@ -71,8 +65,6 @@ class ToldMachines:
     def stop(
         self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64], why: Why
     ) -> None: ...
-
-    def forget(self, jobs: Iterable[int]) -> None: ...
 
 
 class ToldAnswers:

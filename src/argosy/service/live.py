@@ -24,8 +24,9 @@ from argosy.model.errors import ArgosyError, EngineFault, FleetRefused
 from argosy.model.events import Decision
 from argosy.model.scenario import FleetEntry
 from argosy.worlds.local.store import StoreError
+from argosy.worlds.local.stored_cluster import replace_fleet
 from argosy.worlds.local.turn import TryResult
-from argosy.worlds.local.world import LocalWorld, replace_fleet
+from argosy.worlds.local.world import LocalWorld
 
 T = TypeVar("T")
 

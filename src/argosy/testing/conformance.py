@@ -552,7 +552,7 @@ def jobs_grow_and_shrink(engine: type[Engine], run: Runs = SIMULATED) -> None:
 
 def _scale(world: World, made: SimulatedJob) -> None:
     number = world.host.jobs.names.index(made.job.id)
-    world.machines.add(number, made)
+    world.tell_times(number, made)
     retries = world.host.jobs.job(number).groups[0].retries
     groups = tuple(msgspec.structs.replace(group, retries=retries) for group in made.job.groups)
     world.host.scale(number, msgspec.structs.replace(made.job, groups=groups))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -36,7 +36,7 @@ from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.truth import SimulatedJob
 from argosy.worlds.clocks import ClockBudgets
 from argosy.worlds.sim.faults import FaultPlan
-from argosy.worlds.sim.ground_truth import GroundTruth
+from argosy.worlds.sim.ground_truth import running_times
 from argosy.worlds.sim.network import SimulatedNetwork
 
 FOREVER: Final = 2**62
@@ -85,26 +85,16 @@ class ScriptedMachines:
     def __init__(self, world: ScriptedWorld, seed: int) -> None:
         self._world = world
         self._random = Random(seed).child("script")
-        self._truths: dict[int, GroundTruth] = {}
+        self._times: dict[int, tuple[int, ...]] = {}
         self._shared: dict[int, SharedWork] = {}
         self._failures: Counter[int] = Counter()
         #: Running attempts, as the machines know them.
         self.running: dict[int, int] = {}
 
     def add(self, number: int, made: SimulatedJob) -> None:
-        self._truths[number] = GroundTruth(made)
+        self._times[number] = running_times(made)
         if made.job.activities:
             self._shared[number] = SharedWork(made)
-
-    def common_running_time(self, job: int) -> int | None:
-        return -1
-
-    def running_times(self, tasks: TaskArray) -> NDArray[np.int64]:
-        return np.full(len(tasks), -1, np.int64)
-
-    def forget(self, jobs: Iterable[int]) -> None:
-        for number in jobs:
-            self._truths.pop(number, None)
 
     def start(
         self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64]
@@ -135,9 +125,8 @@ class ScriptedMachines:
             self._report(partial(self._end, task, incarnation))
 
     def _run(self, task: int, incarnation: int) -> None:
-        time = np.empty(1, np.int64)
-        self._truths[job_of(task)].fill(np.array([task], np.int64), time)
-        duration = int(time[0])
+        times = self._times[job_of(task)] or (-1,)
+        duration = times[min(index_of(task), len(times) - 1)]
         may_fail = self._failures[task] < RETRIES and index_of(task) < 2**20
         if may_fail and duration > 0 and self._random.uniform() < FAILING:
             self._failures[task] += 1
@@ -263,6 +252,10 @@ class ScriptedWorld:
     def _submit(self, made: SimulatedJob) -> None:
         self._submissions -= 1
         number = self.host.submit(_with_retries(made.job))
+        self.tell_times(number, made)
+
+    def tell_times(self, number: int, made: SimulatedJob) -> None:
+        """Tells the machines how long the tasks of a submitted job will run."""
         self.machines.add(number, made)
 
 

@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from argosy.model.errors import ModelError, UnknownName
-from argosy.model.jobs import TaskGroup
+from argosy.model.jobs import Job, TaskGroup
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -95,10 +95,11 @@ def _arrivals(
     prefix, precedence = f"{name}-", kind.precedence
     at, number = gap * exponential(), 0
     while at < span:
-        group = group_with_truth(draw_count(), draw_request(), (draw_duration(),))
-        yield simulated_job(
-            f"{prefix}{number}", group, submit=int(at), kind=name, precedence=precedence
-        )
+        # As `group_with_truth` and `simulated_job` would make it: a week has a million jobs.
+        count, request, duration = draw_count(), draw_request(), draw_duration()
+        group = TaskGroup(count, request, duration)
+        job = Job(f"{prefix}{number}", (group,), name, precedence)
+        yield SimulatedJob(job, int(at), (GroupTruth((duration,)),))
         number += 1
         at += gap * exponential()
 

@@ -227,10 +227,11 @@ class Murmuration:
         effects: list[Effect],
     ) -> None:
         shape = view.shape(group.request, group.tags, work.job.precedence)
-        if view.unknown_resource(shape) is not None:
-            effects.extend(self._get_stuck(work, group, tasks, shape, view, now))
-            return
-        shape = self._shape(work.job, group, view)
+        if shape not in self._requests:
+            if view.unknown_resource(shape) is not None:
+                effects.extend(self._get_stuck(work, group, tasks, shape, view, now))
+                return
+            self._shape(work.job, group, view)
         estimate, total = self._estimate(work.job, work.number, group), work.job.tasks
         machines, versions, feasible, score, second, second_score = self._view.choose(
             tasks,
@@ -243,14 +244,16 @@ class Murmuration:
         )
         placed = tasks[: len(machines)]
         if len(placed):
-            explanation = Explanation(
-                looked_at=self._view.machines,
-                feasible=feasible,
-                rule=title_of(Rule.SMALLEST_KEY),
-                score=score,
-                second=second if second >= 0 else None,
-                second_score=second_score if second >= 0 else None,
-            )
+            explanation = None
+            if self._context.keeps_explanations:
+                explanation = Explanation(
+                    looked_at=self._view.machines,
+                    feasible=feasible,
+                    rule=title_of(Rule.SMALLEST_KEY),
+                    score=score,
+                    second=second if second >= 0 else None,
+                    second_score=second_score if second >= 0 else None,
+                )
             effects.append(self._enqueue(placed, machines, estimate, explanation))
             if self._context.peers:
                 update = WaitUpdate(
@@ -270,7 +273,11 @@ class Murmuration:
             effects.extend(self._get_stuck(work, group, left, shape, view, now))
 
     def _enqueue(
-        self, tasks: TaskArray, machines: MachineArray, estimate: int, explanation: Explanation
+        self,
+        tasks: TaskArray,
+        machines: MachineArray,
+        estimate: int,
+        explanation: Explanation | None,
     ) -> Enqueue:
         settings = self._settings
         told = None if self._learner is None else estimate

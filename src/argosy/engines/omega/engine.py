@@ -58,6 +58,12 @@ class Omega(SerialScheduler):
         assert isinstance(settings, OmegaSettings)
         super().__init__(settings, context)
         self._settings = settings
+        #: The terms of jobs that neither starve nor are gangs.
+        self._usual_terms = CommitTerms(
+            atomic=settings.transaction == "atomic",
+            coarse=settings.detection == "coarse",
+            preempt=settings.preempt,
+        )
         self._fair = FairShare(context.name, settings.weight) if settings.weight else None
         #: The machines of each region searched so far; the number of machines they were computed for.
         self._regions: dict[int, Bitmap] = {}
@@ -168,7 +174,9 @@ class Omega(SerialScheduler):
 
     def terms(self, work: PendingJob) -> CommitTerms:
         """A starving job is checked for room only: other changes must not make it lose again."""
-        is_starving = self._is_starving(work)
+        is_starving = bool(self._settings.patience) and self._is_starving(work)
+        if not is_starving and not work.job.gang:
+            return self._usual_terms
         return CommitTerms(
             atomic=work.job.gang or self._settings.transaction == "atomic",
             coarse=self._settings.detection == "coarse" and not is_starving,
@@ -180,7 +188,7 @@ class Omega(SerialScheduler):
 
     def precedence(self, work: PendingJob, view: View) -> int:
         own = work.job.precedence
-        if not self._is_starving(work):
+        if not self._settings.patience or not self._is_starving(work):
             return own
         raised = own + self._settings.raise_by * (1 + work.lost - self._settings.patience)
         return max(own, min(raised, view.highest_precedence(self._context.name)))

@@ -246,6 +246,7 @@ class SerialScheduler:
         precedence, part = self.precedence(work, view), self.part(work, view)
         seen: list[Found] = []
         self._explains = []
+        self._explanation = None
         for group, tasks in work.job.tasks_by_group(part):
             found, short = draft.place(
                 tasks,
@@ -261,9 +262,10 @@ class SerialScheduler:
             if len(short):
                 self._explains.append(Explain(short, found.explanation()))
         # A transaction has one explanation: that of its tasks, if they were searched for together.
-        self._explanation = seen[0].explanation() if len(seen) == 1 else None
+        if self._context.keeps_explanations and len(seen) == 1:
+            self._explanation = seen[0].explanation()
         self._unplaced = draft.unplaced()
-        if len(part) < len(work.tasks):
+        if part is not work.tasks and len(part) < len(work.tasks):
             self._unplaced = np.concatenate([self._unplaced, work.tasks[len(part) :]])
         if terms.atomic and draft.count and len(self._unplaced):
             self._explains = explain_gang(work.job, work.tasks, self._explains, draft.count)

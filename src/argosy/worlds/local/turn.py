@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
 from typing import Protocol
 
 import msgspec
@@ -72,12 +71,6 @@ class LocalMachines:
         orders, self._orders = self._orders, []
         return orders
 
-    def common_running_time(self, job: int) -> int | None:
-        return -1
-
-    def running_times(self, tasks: TaskArray) -> NDArray[np.int64]:
-        return np.full(len(tasks), -1, np.int64)
-
     def start(
         self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64]
     ) -> None:
@@ -89,9 +82,6 @@ class LocalMachines:
     ) -> None:
         rows = zip(tasks.tolist(), incarnations.tolist(), strict=True)
         self._orders.extend(StopOrder(*row, why) for row in rows)
-
-    def forget(self, jobs: Iterable[int]) -> None:
-        """Rows of jobs that are over are dropped when they are written."""
 
 
 class TurnStream(io.BytesIO):

@@ -12,7 +12,6 @@ which they are restored; so does a change of the fleet.
 from __future__ import annotations
 
 import heapq
-import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -47,6 +46,7 @@ from argosy.worlds.clocks import ClockBudgets
 from argosy.worlds.local.handover import Handover, StoppingTry
 from argosy.worlds.local.projection import STATES, JobRow, Projection, TaskRow
 from argosy.worlds.local.store import LocalStore
+from argosy.worlds.local.stored_cluster import known_cluster, store_cluster, stored_machines
 from argosy.worlds.local.turn import (
     LiveTry,
     LocalCluster,
@@ -66,10 +66,7 @@ LONGEST_RESTART: Final = 60_000_000
 #: A service that has run for so long is taken to be well.
 CALM: Final = 60_000_000
 
-_CLUSTER: Final = "cluster"
-_ENCODE: Final = msgspec.json.Encoder().encode
 _JOB: Final = msgspec.json.Decoder(Job)
-_MACHINE: Final = msgspec.json.Decoder(Machine)
 #: What became of a try whose task lost its place.
 _OUTCOMES: Final = {
     Why.CANCELLED: "cancelled",
@@ -100,7 +97,7 @@ class LocalWorld:
         self._engines = engines
         self._processes = processes
         self._deliberator = deliberator
-        self.cluster = self._known_cluster(cluster)
+        self.cluster = known_cluster(store, cluster)
         last = store.rows("SELECT at FROM turns ORDER BY turn DESC LIMIT 1")
         offset = max(last[0][0] + 1 if last else 0, began) - clock()
         self._clock: Callable[[], int] = lambda: clock() + offset
@@ -123,30 +120,12 @@ class LocalWorld:
         for row in self._stored_rows():
             self.projection.load(row)
         self._load_stops()
-        self._begin_life(self._stored_machines(), processes.adopt)
+        self._begin_life(stored_machines(store), processes.adopt)
         self.commit()
-
-    def _known_cluster(self, cluster: LocalCluster | None) -> LocalCluster:
-        stored = self.store.meta(_CLUSTER)
-        if stored is not None:
-            return msgspec.json.decode(stored, type=LocalCluster)
-        if cluster is None:
-            raise ModelError("a new cluster needs machines and a fleet")
-        with self.store.turn() as turn:
-            turn.execute("INSERT INTO meta VALUES (?, ?)", (_CLUSTER, _ENCODE(cluster).decode()))
-            turn.executemany(
-                "INSERT INTO machines (name, spec, is_draining) VALUES (?,?,0)",
-                [(machine.name, _ENCODE(machine)) for machine in cluster.cell.machines],
-            )
-        return cluster
 
     def _next(self, table: str, column: str) -> int:
         largest = self.store.rows(f"SELECT max({column}) FROM {table}")[0][0]
         return 1 if largest is None else int(largest) + 1
-
-    def _stored_machines(self) -> list[tuple[Machine, bool]]:
-        rows = self.store.rows("SELECT spec, is_draining FROM machines ORDER BY number")
-        return [(_MACHINE.decode(spec), bool(is_draining)) for spec, is_draining in rows]
 
     def _stored_rows(self) -> list[JobRow]:
         """The jobs that an earlier server left."""
@@ -589,18 +568,5 @@ class LocalWorld:
             turn.executemany("DELETE FROM stops WHERE try = ?", [(n,) for n in unsaved.gone])
             turn.executemany("INSERT INTO keys VALUES (?,?,?,?)", [(*k, at) for k in unsaved.keys])
             if unsaved.cluster is not None:
-                _store_cluster(turn, unsaved.cluster)
+                store_cluster(turn, unsaved.cluster)
         self._turn += 1
-
-
-def replace_fleet(store: LocalStore, fleet: tuple[FleetEntry, ...]) -> tuple[FleetEntry, ...]:
-    """Other schedulers for the next world on this database: for a fleet that cannot run. Returns those
-    there were."""
-    cluster = msgspec.json.decode(store.meta(_CLUSTER) or "", type=LocalCluster)
-    with store.turn() as turn:
-        _store_cluster(turn, replace(cluster, fleet=fleet))
-    return cluster.fleet
-
-
-def _store_cluster(turn: sqlite3.Cursor, cluster: LocalCluster) -> None:
-    turn.execute("UPDATE meta SET value = ? WHERE key = ?", (_ENCODE(cluster).decode(), _CLUSTER))

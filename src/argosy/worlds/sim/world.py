@@ -21,7 +21,7 @@ from argosy.model.scenario import Scenario
 from argosy.model.truth import SimulatedJob
 from argosy.worlds.clocks import ClockBudgets
 from argosy.worlds.sim.faults import FaultPlan
-from argosy.worlds.sim.ground_truth import SimulatedMachines
+from argosy.worlds.sim.ground_truth import SimulatedMachines, running_times
 from argosy.worlds.sim.network import SimulatedNetwork
 
 FOREVER: Final = 2**62
@@ -43,11 +43,10 @@ class SimulatedWorld:
     ) -> None:
         self.scenario = scenario
         setup = HostSetup.of(scenario)
-        self.machines = SimulatedMachines()
         self.host = self.host_type(
             setup,
             engines,
-            self.machines,
+            SimulatedMachines(),
             SimulatedNetwork.of(setup),
             journal,
             stopwatch=self.computing_time,
@@ -126,6 +125,10 @@ class SimulatedWorld:
         self._faults[self._posted] = what
         self.runtime.push(at, _FAULT, 0, self._posted)
 
+    def tell_times(self, number: int, made: SimulatedJob) -> None:
+        """Tells the runtime how long the tasks of a submitted job will run."""
+        self.runtime.set_times(number, running_times(made))
+
     def _schedule_next_job(self) -> None:
         self._next_job = next(self._jobs, None)
         self.host.ends_when_idle = self._next_job is None
@@ -136,8 +139,8 @@ class SimulatedWorld:
         made = self._next_job
         assert made is not None
         number = self.host.submit(made.job)
-        self.machines.add(number, made)
-        if made.job.activities:
+        self.tell_times(number, made)
+        if made.job.groups[0].activities:
             activities = np.array(made.job.activities, np.int64)
             durations = np.array(made.truth[0].phases, np.int64)
             self.runtime.add_pool(number, activities, durations)

@@ -1,0 +1,87 @@
+"""Messages between schedulers, and gossip into their wait views."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from argosy._core import PlacementNews
+from argosy.host import effect_checks as checks
+from argosy.host import records
+from argosy.host.scheduler import Scheduler
+from argosy.model.effects import Send
+from argosy.model.errors import EngineFault
+from argosy.model.events import MessageReceived
+from argosy.model.messages import WaitUpdate
+
+if TYPE_CHECKING:
+    from argosy.host.host import Host
+
+
+class Mail:
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._runtime = host.runtime
+        self._links = host.links
+        self._decisions = host.decisions
+        #: Schedulers by the tuple of their names in a message.
+        self._receivers: dict[tuple[str, ...], list[Scheduler]] = {}
+
+    def send(self, scheduler: Scheduler, effect: Send, now: int) -> None:
+        if isinstance(effect.payload, WaitUpdate):
+            self._gossip(scheduler, effect.peers, effect.payload, now)
+            return
+        checks.check_message(scheduler, effect)
+        event = MessageReceived(scheduler.name, effect.payload)
+        for name in effect.peers:
+            peer = self._receiver(scheduler, name)
+            scheduler.messages_sent += 1
+            if self._decisions.has_details:
+                message = type(effect.payload).__name__
+                self._decisions.detail(records.SentRecord(now, scheduler.name, name, message))
+            self._host.deliver(scheduler.name, peer, event, now)
+
+    def _gossip(
+        self, scheduler: Scheduler, peers: tuple[str, ...], update: WaitUpdate, now: int
+    ) -> None:
+        """Feeds the update directly into the peers' wait views, where it takes effect on arrival."""
+        messages = len(peers) * update.messages
+        scheduler.messages_sent += messages
+        names = tuple(peers)
+        receivers = self._receivers.get(names)
+        if receivers is None:
+            receivers = [self._receiver(scheduler, name) for name in names]
+            self._receivers[names] = receivers
+        if self._decisions.has_details:
+            for name in peers:
+                self._decisions.detail(
+                    records.SentRecord(now, scheduler.name, name, WaitUpdate.__name__)
+                )
+        hop = self._links.plain_hop
+        if hop >= 0:
+            self._links.counts["sent"] += messages
+            owners = [peer.index for peer in receivers]
+            self._runtime.gossip(owners, now + hop, _news(update))
+            return
+        rows = [slice(i, i + 1) for i in range(len(update.tasks))]
+        for peer in receivers:
+            for part in rows if update.is_per_task else [slice(None)]:
+                for delay in self._links.deliveries(scheduler.name, peer.name, now):
+                    self._runtime.gossip([peer.index], now + delay, _news(update, part))
+
+    def _receiver(self, scheduler: Scheduler, name: str) -> Scheduler:
+        peer = self._host.scheduler(name)
+        if peer is None:
+            raise EngineFault(f"{scheduler.name} sends to {name!r}, which is not a scheduler")
+        return peer
+
+
+def _news(update: WaitUpdate, part: slice = slice(None)) -> PlacementNews:
+    return PlacementNews(
+        update.tasks[part],
+        update.versions[part],
+        update.machines[part],
+        update.estimate,
+        update.shape,
+        update.total,
+        update.since,
+    )
