@@ -220,7 +220,7 @@ def test_a_line_buffer_gives_its_text_away() -> None:
 
 
 def test_reasons_are_the_cores_own_and_still_plain_numbers_in_json() -> None:
-    assert [why.value for why in Why] == list(range(25))
+    assert [why.value for why in Why] == list(range(26))
     assert Why.NO_ROOM.name.lower() == "no_room"
     line = msgspec.json.encode(Refusal(Why.QUEUE_FULL))
     assert line == b'{"why":18}'
