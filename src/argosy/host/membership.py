@@ -41,8 +41,9 @@ class Membership:
     def change(self, change: MachineChange) -> None:
         """Commits a change of one machine and notifies those concerned."""
         host, now = self._host, self._runtime.now
-        host.decisions.input(records.MachineRecord(now, change))
+        # A change that the cell refuses has not happened.
         outcome = host.cell.commit(Transaction(OPERATOR, machines=(change,)))
+        host.decisions.input(records.MachineRecord(now, change))
         machine = outcome.added[0] if isinstance(change, AddMachine) else change.machine
         is_resized, is_gone = isinstance(change, ResizeMachine), isinstance(change, RemoveMachine)
         why = Why.NO_ROOM if is_resized else Why.MACHINE_GONE
