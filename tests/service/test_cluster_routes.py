@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,11 +13,13 @@ import pytest
 from failing_engines import FailsWhenTold
 from live_server import SMALL, LiveBench, cluster, job
 
+from argosy.api.values import PlanResult
 from argosy.engines.registry import ENGINES
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
+from argosy.service import job_routes
 from argosy.service import live as live_module
 
 Make = Callable[..., LiveBench]
@@ -416,6 +420,35 @@ def test_a_plan_of_jobs_that_cannot_be_is_refused(
     live: LiveBench, document: Any, code: str, detail: str
 ) -> None:
     assert detail in live.post("/v1/plan", document).problem(422, code)["detail"]
+
+
+def test_clients_that_leave_do_not_make_plans_pile_up(
+    live: LiveBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_end, threads = threading.Event(), set[int]()
+
+    def plan(*ignored: Any) -> PlanResult:
+        threads.add(threading.get_ident())
+        assert may_end.wait(30)
+        return PlanResult(fits=True, tasks=())
+
+    monkeypatch.setattr(job_routes, "plan", plan)
+
+    async def leave_and_ask_again() -> Any:
+        for _ in range(3):
+            left = asyncio.create_task(live.ask("POST", "/v1/plan", json={"jobs": [job()]}))
+            while not threads:
+                await live.ask("GET", "/v1/health")
+            left.cancel()
+            await asyncio.wait({left})
+        last = asyncio.create_task(live.ask("POST", "/v1/plan", json={"jobs": [job()]}))
+        for _ in range(5):
+            await live.ask("GET", "/v1/health")
+        may_end.set()
+        return await last
+
+    assert live.run(leave_and_ask_again()).document["fits"]
+    assert len(threads) == 1
 
 
 def test_health_tells_what_there_is(live: LiveBench) -> None:
