@@ -17,11 +17,11 @@ def test_what_is_generated_executes_nothing_but_true() -> None:
 def test_random_requests_are_answered_as_described(tmp_path: Path) -> None:
     with fuzzed_server(tmp_path) as server:
         fuzzer = Fuzzer(server, 1)
-        fuzzer.run(300)
+        fuzzer.run(200)
         server.clean_up()
         assert leftovers(server) == []
         assert "internal error" not in server.log()
         assert server.ask("GET", "/v1/health").json()["status"] == "ok"
-    assert sum(fuzzer.answers.values()) >= 250
+    assert sum(fuzzer.answers.values()) >= 200
     accepted = {route for route, status in fuzzer.answers if status < 300}
     assert {"POST /v1/jobs", "GET /v1/jobs/{job}", "GET /v1/events"} <= accepted
