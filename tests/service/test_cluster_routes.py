@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,8 +13,13 @@ import pytest
 from failing_engines import FailsWhenTold
 from live_bench import SMALL, LiveBench, cluster, job
 
+from argosy.api.values import PlanResult
+from argosy.engines.registry import ENGINES
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
+from argosy.records.journal_file import JournalFile
+from argosy.records.replay import Replay
+from argosy.service import job_routes
 from argosy.service import live as live_module
 
 Make = Callable[..., LiveBench]
@@ -84,6 +91,18 @@ def test_a_machine_comes_is_used_and_goes(make_live: Make) -> None:
         ({"name": "..", "capacity": SMALL}, 422, "document", "name: '..'; expected"),
         ({"name": "x", "capacity": {"cpu": "much"}}, 422, "unit", "capacity.cpu"),
         ({"name": "x", "capacity": SMALL, "count": 2}, 422, "document", "count: 2 machines"),
+        (
+            {"name": "x", "capacity": SMALL, "joins": {"a b": ["c"]}},
+            422,
+            "document",
+            "joins: node group 'a b'",
+        ),
+        (
+            {"name": "x", "capacity": SMALL, "joins": {"rack": ["r\n"]}},
+            422,
+            "document",
+            "joins.rack: set 'r\\n'",
+        ),
         ({"name": "x", "capacity": {"a b": 1}}, 422, "document", "capacity: resource 'a b'"),
     ],
 )
@@ -92,6 +111,27 @@ def test_a_machine_that_makes_no_sense_is_refused(
 ) -> None:
     assert detail in live.post("/v1/machines", document).problem(status, code)["detail"]
     assert len(live.read("/v1/machines")["items"]) == 4
+
+
+def test_a_machine_that_the_cell_refuses_leaves_nothing_behind(make_live: Make) -> None:
+    live = make_live()
+    capacity = {"cpu": "1"}
+    many = {f"r{number}": 1 for number in range(100)}
+    for document in (
+        {"name": "a", "capacity": capacity, "joins": {"machine": ["m0"]}},
+        {"name": "a", "capacity": many},
+    ):
+        live.post("/v1/machines", document).problem(422, "model")
+    live.patch("/v1/machines/m0", {"capacity": many}).problem(422, "model")
+    rack = {"name": "b", "capacity": capacity, "joins": {"rack": ["r1"]}}
+    assert live.post("/v1/machines", rack).status == 201
+    assert names(live.read("/v1/machines")) == ["m0", "m1", "m2", "m3", "b"]
+    live.over(live.submit(job()))
+    journal = live.get("/v1/journal").body
+    Replay(JournalFile(journal, "journal"), ENGINES).run()
+    live.stop()
+    live.start()
+    assert names(live.read("/v1/machines")) == ["m0", "m1", "m2", "m3", "b"]
 
 
 def test_a_machine_is_drained_and_accepts_tasks_again(make_live: Make) -> None:
@@ -380,6 +420,35 @@ def test_a_plan_of_jobs_that_cannot_be_is_refused(
     live: LiveBench, document: Any, code: str, detail: str
 ) -> None:
     assert detail in live.post("/v1/plan", document).problem(422, code)["detail"]
+
+
+def test_clients_that_leave_do_not_make_plans_pile_up(
+    live: LiveBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_end, threads = threading.Event(), set[int]()
+
+    def plan(*ignored: Any) -> PlanResult:
+        threads.add(threading.get_ident())
+        assert may_end.wait(30)
+        return PlanResult(fits=True, tasks=())
+
+    monkeypatch.setattr(job_routes, "plan", plan)
+
+    async def leave_and_ask_again() -> Any:
+        for _ in range(3):
+            left = asyncio.create_task(live.ask("POST", "/v1/plan", json={"jobs": [job()]}))
+            while not threads:
+                await live.ask("GET", "/v1/health")
+            left.cancel()
+            await asyncio.wait({left})
+        last = asyncio.create_task(live.ask("POST", "/v1/plan", json={"jobs": [job()]}))
+        for _ in range(5):
+            await live.ask("GET", "/v1/health")
+        may_end.set()
+        return await last
+
+    assert live.run(leave_and_ask_again()).document["fits"]
+    assert len(threads) == 1
 
 
 def test_health_tells_what_there_is(live: LiveBench) -> None:

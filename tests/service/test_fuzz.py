@@ -17,7 +17,7 @@ def test_what_is_generated_executes_nothing_but_true() -> None:
 def test_random_requests_are_answered_as_described(tmp_path: Path) -> None:
     with fuzzed_server(tmp_path) as server:
         fuzzer = Fuzzer(server, 1)
-        fuzzer.run(300)
+        fuzzer.run(200)
         server.clean_up()
         assert leftovers(server) == []
         assert "internal error" not in server.log()

@@ -153,7 +153,9 @@ class Fuzzer:
         self._server.ask("POST", "/v1/machines", json=spare)
         service = {"command": "true", "endless": True, "count": 3}
         service["request"] = {"cpu": "100m", "memory": "64MiB"}
-        self._names["job"].append(self._server.ask("POST", "/v1/jobs", json=service).json()["id"])
+        answer = self._server.ask("POST", "/v1/jobs", json=service)
+        assert answer.status_code == 201, answer.text + self._server.log()
+        self._names["job"].append(answer.json()["id"])
 
     def _fuzz(self, operation: Any, mode: GenerationMode, count: int) -> None:
         @seed(self._number)

@@ -41,7 +41,7 @@ class Membership:
     def change(self, change: MachineChange) -> None:
         """Commits a change of one machine and notifies those concerned."""
         host, now = self._host, self._runtime.now
-        # A change that is refused has not happened.
+        # A change that the cell refuses has not happened.
         outcome = host.cell.commit(Transaction(OPERATOR, machines=(change,)))
         host.decisions.input(records.MachineRecord(now, change))
         machine = outcome.added[0] if isinstance(change, AddMachine) else change.machine

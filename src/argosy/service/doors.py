@@ -14,7 +14,7 @@ from argosy.service.problems import MEDIA_TYPE, RETRY_AFTER, PlainHttpError, enc
 MOST_CONNECTIONS: Final = 500
 
 
-class Refusal(asyncio.Protocol):
+class FullHouse(asyncio.Protocol):
     """Says that there are too many connections, whatever is asked."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -44,7 +44,7 @@ class Door:
         if len(self._made) >= self._most:
             self._made.intersection_update(self._server.connections)
         if len(self._made) >= self._most:
-            return Refusal()
+            return FullHouse()
         protocol = self._server()
         self._made.add(protocol)
         return protocol

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Annotated, Final, Literal
 from urllib.parse import quote
@@ -76,7 +77,9 @@ class OpenTaskQuery(msgspec.Struct, frozen=True, kw_only=True):
 class JobRoutes:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        #: One plan at a time, whether or not somebody still waits for it.
         self._planning = asyncio.Semaphore(1)
+        self._planner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planning")
 
     def routes(self) -> list[Route]:
         task = "/v1/jobs/{job}/tasks/{index}"
@@ -328,6 +331,8 @@ class JobRoutes:
             )
         async with self._planning:
             copied = copy_cluster(backend.world)
-            result = await asyncio.to_thread(plan, copied, backend.engines, jobs)
+            result = await asyncio.get_running_loop().run_in_executor(
+                self._planner, plan, copied, backend.engines, jobs
+            )
         notes = [note for job in jobs for note in backend.submissions.notes(backend.world, job)]
         return Reply(msgspec.structs.replace(result, notes=tuple(dict.fromkeys(notes))))

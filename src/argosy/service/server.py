@@ -48,6 +48,8 @@ TOKEN: Final = "token"
 _PASSED_ON: Final = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR")
 #: Seconds that requests in progress have to end when the server stops.
 _GOODBYE: Final = 2.0
+#: Seconds that the rest of a refused body is read for, so that the client sees the answer.
+_LINGER: Final = 1.0
 #: Seconds between two looks whether stopped tasks have ended.
 _LOOK: Final = 0.05
 _MICRO: Final = 1_000_000
@@ -213,6 +215,7 @@ class Server:
             handle_signals=False,
             keepalive_timeout=HEAD_TIMEOUT,
             shutdown_timeout=_GOODBYE,
+            lingering_time=_LINGER,
             handler_cancellation=True,
         )
 

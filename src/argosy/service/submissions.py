@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -82,6 +83,7 @@ class Submissions:
                 raise Misfit(UnfitDocument(f"{read.count} machines", expected="one"), ("count",))
             _check_addressable(read.name, ("name",))
             _check_resources(read.capacity, ("capacity",))
+            _check_joins(read.joins, ("joins",))
             # Groups that the cell does not know yet come to be with the machine.
             make_cell(CellTable(machines=(msgspec.structs.replace(read, joins={}),)))
         except Misfit as misfit:
@@ -109,11 +111,20 @@ def _check_addressable(name: str, path: TablePath) -> None:
 
 def _check_resources(capacity: Resources, path: TablePath) -> None:
     for name in capacity.extras:
-        if not is_name(name):
-            error = UnfitDocument(
-                f"resource {excerpt(name)}", expected="a printable name without spaces"
-            )
-            raise Misfit(error, path)
+        _check_name("resource", name, path)
+
+
+def _check_joins(joins: Mapping[str, tuple[str, ...]], path: TablePath) -> None:
+    for group, sets in joins.items():
+        _check_name("node group", group, path)
+        for each in sets:
+            _check_name("set", each, (*path, group))
+
+
+def _check_name(what: str, name: str, path: TablePath) -> None:
+    if not is_name(name):
+        error = UnfitDocument(f"{what} {excerpt(name)}", expected="a printable name without spaces")
+        raise Misfit(error, path)
 
 
 def digest_of(table: Any) -> bytes:
