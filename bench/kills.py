@@ -2,10 +2,10 @@
 
     python bench/kills.py [--kills N] [--seed N] [--engine NAME ...] [--keep]
 
-`--kills` is for all engines together (330 by default). Each engine has a cluster of its own; in one more,
-`changing`, the client replaces the engine by another now and then. The table has a row for each. What a
-check found wrong is listed below, and the exit code is 1. `--keep` keeps the directories of clusters with
-which something was wrong.
+`--kills` is for all engines together (330 by default). Each engine has a cluster of its own; in one
+more, `changing`, the client replaces the engine by another now and then. The table has a row for each.
+What a check found wrong is listed below, and the exit code is 1. `--keep` keeps the directories of
+clusters with which something was wrong.
 """
 
 from __future__ import annotations
