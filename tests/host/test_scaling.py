@@ -49,7 +49,7 @@ class Scaled:
 
     def _scale(self, count: int) -> None:
         made = web(count)
-        self.world.machines.add(0, made)
+        self.world.tell_times(0, made)
         self.world.host.scale(0, made.job)
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -56,9 +56,13 @@ class Downtime(msgspec.Struct, frozen=True):
 class Load(threading.Thread):
     """A client that submits, cancels and scales jobs, and drains and replaces machines."""
 
-    def __init__(self, server: KillableServer, recount: Path, rng: random.Random) -> None:
+    def __init__(
+        self, server: KillableServer, recount: Path, rng: random.Random, engines: Sequence[str]
+    ) -> None:
         super().__init__(name="load", daemon=True)
         self._server, self._recount, self._rng = server, recount, rng
+        #: Engines that it puts in place of each other.
+        self._engines = engines
         self._allowance = threading.Semaphore(0)
         self._ending = threading.Event()
         #: Set whenever a request is about to be sent.
@@ -90,6 +94,8 @@ class Load(threading.Thread):
                 for action in (self._cancel, self._scale, self._drain, self._replace):
                     if self._rng.random() < 0.25:
                         action()
+                if self._engines and self._rng.random() < 0.25:
+                    self._change_fleet()
             self._tidy_up()
         except BaseException as error:
             self.error = error
@@ -192,6 +198,11 @@ class Load(threading.Thread):
         self._send("DELETE", f"/v1/machines/{name}", None, (204, 404))
         self._send("POST", "/v1/machines", {"name": name, "capacity": capacity}, (201, 409))
 
+    def _change_fleet(self) -> None:
+        engine = self._rng.choice(self._engines)
+        fleet = [{"name": engine, "engine": engine}]
+        self._send("PUT", "/v1/fleet", {"fleet": fleet}, (200,))
+
     def _capacity(self) -> dict[str, int]:
         machines = self._send("GET", "/v1/machines", None, (200,)).json["items"]
         capacity: dict[str, int] = machines[0]["capacity"]
@@ -199,9 +210,12 @@ class Load(threading.Thread):
 
 
 class KillCampaign:
-    """`kills` kills of a server with one engine. `root` is a new directory."""
+    """`kills` kills of a server with one engine, which the client replaces now and then if there are
+    `others`. `root` is a new directory."""
 
-    def __init__(self, root: Path, engine: str, kills: int, seed: int) -> None:
+    def __init__(
+        self, root: Path, engine: str, kills: int, seed: int, others: Sequence[str] = ()
+    ) -> None:
         self.root, self.engine, self.kills = root, engine, kills
         self.rng = random.Random(f"{engine}/{seed}")
         self.recount = root / "recount"
@@ -209,7 +223,7 @@ class KillCampaign:
         self.server = KillableServer(
             root / "cluster", "--machines", str(MACHINES), "--engine", engine
         )
-        self.load = Load(self.server, self.recount, random.Random(f"load/{engine}/{seed}"))
+        self.load = Load(self.server, self.recount, random.Random(f"load/{engine}/{seed}"), others)
         self.downtimes: list[Downtime] = []
         #: Seconds that starts take; the first guess is too long rather than too short.
         self._start_seconds = 2.0

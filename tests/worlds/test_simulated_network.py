@@ -13,7 +13,6 @@ import pytest
 from argosy.engines.registry import ENGINES
 from argosy.host.journal import Journal
 from argosy.host.records import CrashedRecord, MachineRecord, RestartedRecord
-from argosy.model.jobs import task_number
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
@@ -28,11 +27,9 @@ from argosy.model.scenario import (
     SchedulerCrash,
     UniformLatency,
 )
-from argosy.model.truth import group_with_truth, simulated_job
 from argosy.records.journal_file import JournalFile
 from argosy.testing.builders import GIB, SECOND, job, scenario
 from argosy.worlds.sim import SimulatedWorld
-from argosy.worlds.sim.ground_truth import SimulatedMachines
 from argosy.worlds.sim.network import SimulatedNetwork
 
 CONSTANT = ConstantLatency(delay=100)
@@ -189,18 +186,3 @@ class TestFaults:
     def test_random_crashes_without_an_end_go_on(self) -> None:
         told = changes(RandomCrashes(what="machines", every=SECOND, down=SECOND))
         assert told[-1][0] > 50 * SECOND
-
-
-def test_running_times_are_each_jobs_own() -> None:
-    machines = SimulatedMachines()
-    room = Resources(1, 1)
-    machines.add(0, simulated_job("a", group_with_truth(3, room, (5,))))
-    machines.add(1, simulated_job("b", group_with_truth(2, room, (7, 8))))
-    machines.add(2, simulated_job("c", group_with_truth(2, room)))
-    tasks = [(2, 1), (1, 1), (0, 2), (1, 0)]
-    numbers = np.array([task_number(*task) for task in tasks], np.int64)
-    assert machines.running_times(numbers).tolist() == [-1, 8, 5, 7]
-    assert machines.running_times(numbers[1:2]).tolist() == [8]
-    assert [machines.common_running_time(number) for number in range(3)] == [5, None, -1]
-    machines.forget([0])
-    assert machines.common_running_time(0) == 0
