@@ -116,7 +116,7 @@ class TestEveryReader:
     ) -> None:
         run = Scaled("omega", counts, horizon)
         projection = Projection(1)
-        projection.begin_life(run.setup.cell.machines)
+        projection.begin_life(run.setup.cell.machines, 1, 0)
         projection.fold(run.lines)
         row = projection.by_id["web"]
         assert {state: count for state, count in row.counts.items() if count} == expected
