@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Final, NamedTuple, NewType, TypeAlias
+from functools import lru_cache
+from typing import Annotated, Final, NewType, TypeAlias
 
 from argosy.model.errors import LONGEST_ECHO, UnitError, excerpt
 
@@ -48,7 +50,8 @@ _SIZES: Final = {
 _NUMBER: Final = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
-class _Kind(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kind:
     """A kind of amount, as named in errors."""
 
     name: str
@@ -98,6 +101,7 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST_ECHO else f"{text[: LONGEST_ECHO - 3]}..."
 
 
+@lru_cache(maxsize=4_096)
 def _whole(text: str, kind: _Kind) -> int:
     match = _NUMBER.fullmatch(text)
     if match is None:

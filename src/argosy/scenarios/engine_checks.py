@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from argosy.engines.api import ChecksSettings, Engine, RunFacts
 from argosy.host.scheduler import make_settings
@@ -19,8 +20,9 @@ def check_engines(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> No
     for index, entry in enumerate(scenario.fleet):
         engine = engines[entry.engine]
         known: object = engine
-        if not isinstance(known, ChecksSettings):
+        if not _checks_settings(engine):
             continue
+        assert isinstance(known, ChecksSettings)
         facts = facts or _facts_of(scenario)
         found = known.mismatch(make_settings(engine, entry.settings), facts)
         if found is not None:
@@ -28,6 +30,13 @@ def check_engines(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> No
             raise Misfit(
                 SettingError(found.problem, expected=found.expected, hint=found.hint), place
             )
+
+
+@cache
+def _checks_settings(engine: type[Engine]) -> bool:
+    """Finding out takes longer than most checks."""
+    known: object = engine
+    return isinstance(known, ChecksSettings)
 
 
 def require_fitting(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> None:

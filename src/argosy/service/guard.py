@@ -178,6 +178,10 @@ class Guard:
         if not request.can_read_body:
             return
         try:
+            if request.content.is_eof():
+                # It came with the head; nobody has to be waited for.
+                await request.read()
+                return
             async with asyncio.timeout(BODY_TIMEOUT):
                 await request.read()
         except TimeoutError:

@@ -211,8 +211,10 @@ class JobRoutes:
             # It may be part of a turn that is not on the disk yet.
             await backend.cluster.do(lambda world: None)
             return self._details(known[1], HTTPStatus.OK)
-        job = backend.submissions.read(backend.world, table, backend.world.new_id())
-        if backend.world.job_seq(job.id) is not None:
+        has_id = isinstance(table, dict) and table.get("id") is not None
+        default_id = "" if has_id else backend.world.new_id()
+        job = backend.submissions.read(backend.world, table, default_id)
+        if has_id and backend.world.job_seq(job.id) is not None:
             raise Conflict(f"there is a job {job.id} already", field="id", expected="a new id")
         await backend.cluster.do(
             lambda world: world.submit(job, None if key is None else (key, digest))

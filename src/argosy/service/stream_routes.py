@@ -165,7 +165,7 @@ class StreamRoutes:
                 hint=f"`argosy why {name}/{task.index}` says why",
             )
         number = query.try_ or numbers[-1]
-        directory = str(self._backend.runner.directory_of(number))
+        directory = self._backend.runner.directory_of(number)
         start = _first(directory, query)
         response = _stream("text/plain", {"Argosy-Offset": str(start), "Argosy-Try": str(number)})
         response.charset = "utf-8"

@@ -77,7 +77,7 @@ class RealServer:
         return dict(self.store.rows("SELECT id, state FROM jobs ORDER BY seq"))
 
     def output(self, number: int) -> str:
-        return read_output(str(self.runner.directory_of(number)), "stdout").data.decode()
+        return read_output(self.runner.directory_of(number), "stdout").data.decode()
 
 
 def shell(name: str, script: str, count: int = 1, *, retries: int = 0, **how: object) -> Job:

@@ -56,7 +56,7 @@ class ProcessRunner:
         environment: dict[str, str] | None = None,
         isolation: Isolation | None = None,
     ) -> None:
-        self._directory = directory / "tries"
+        self._directory = directory.absolute() / "tries"
         self._directory.mkdir(mode=0o700, exist_ok=True)
         self._ended = ended
         #: What every try gets, besides what its job says.
@@ -73,7 +73,7 @@ class ProcessRunner:
         #: Tries that no supervisor has claimed yet, and when they were launched.
         self._unclaimed: dict[int, float] = {}
         #: The directory that the last try was put in.
-        self._shard: Path | None = None
+        self._shard = ""
         #: Tries that are not known to be over.
         self._tries: dict[int, SupervisedTry] = {}
         #: Tries that are over without a report to come, and how they ended.
@@ -84,17 +84,20 @@ class ProcessRunner:
         self.reports.close()
         self._helper.close()
 
-    def directory_of(self, number: int) -> Path:
-        return self._directory / f"{number // _SHARD:03d}" / f"{number:06d}"
+    def directory_of(self, number: int) -> str:
+        return f"{self._shard_of(number)}/{number:06d}"
+
+    def _shard_of(self, number: int) -> str:
+        return f"{self._directory}/{number // _SHARD:03d}"
 
     def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
         group = _group(job, index)
-        directory = self.directory_of(number)
+        directory, shard = self.directory_of(number), self._shard_of(number)
         try:
-            if directory.parent != self._shard:
-                directory.parent.mkdir(mode=0o700, exist_ok=True)
-                self._shard = directory.parent
-            directory.mkdir(mode=0o700)
+            if shard != self._shard:
+                Path(shard).mkdir(mode=0o700, exist_ok=True)
+                self._shard = shard
+            os.mkdir(directory, mode=0o700)
             spec = self._spec(number, job, group, index, machine, directory)
             self._tries[number] = self._launcher.launch(directory, spec)
             self._unclaimed[number] = time.monotonic()
@@ -111,7 +114,7 @@ class ProcessRunner:
         group: TaskGroup,
         index: int,
         machine: Machine,
-        directory: Path,
+        directory: str,
     ) -> TrySpec:
         execution = group.execution
         if execution is None or not execution.command:
@@ -120,7 +123,7 @@ class ProcessRunner:
             raise SupervisorError("container images cannot be run here", expected="a command")
         source = "/dev/null"
         if execution.stdin:
-            source = str(directory / "stdin")
+            source = f"{directory}/stdin"
             Path(source).write_text(execution.stdin, encoding="utf-8")
         environment = {
             **self._environment,
@@ -135,7 +138,7 @@ class ProcessRunner:
             name=str(number),
             command=execution.command,
             environment=environment,
-            directory=execution.working_directory or str(Path.cwd()),
+            directory=execution.working_directory or os.getcwd(),
             input=source,
             capture=_capture(execution),
             limits=self._limits(group.request),
@@ -215,7 +218,12 @@ class ProcessRunner:
         stillborn, self._stillborn = self._stillborn, []
         for number, result in stillborn:
             self._ended(number, result)
-        self._look(int(report.name) for report in self.reports.pending() if report.name.isdecimal())
+        # What has started is known to have been launched; only ends matter.
+        self._look(
+            int(report.name)
+            for report in self.reports.pending()
+            if report.state is TryState.ENDED and report.name.isdecimal()
+        )
 
     def sweep(self) -> None:
         """Looks at every try, since reports may be lost."""

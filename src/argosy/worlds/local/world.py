@@ -264,8 +264,6 @@ class LocalWorld:
 
     def submit(self, job: Job, key: tuple[str, bytes] | None = None) -> None:
         """A new job. `key` is the submission's idempotency key, and a digest of what it asked for."""
-        # What was submitted in this turn has no row yet.
-        self._fold()
         if self.job_seq(job.id) is not None:
             raise ModelError(f"there is a job {job.id} already", field="id", expected="a new id")
         self.settle()
@@ -291,6 +289,8 @@ class LocalWorld:
 
     def job_seq(self, name: str) -> int | None:
         """The number under which a job of any age is stored."""
+        # What was submitted in this turn has no row yet.
+        self._fold()
         row = self.projection.by_id.get(name)
         if row is not None:
             return row.seq
