@@ -1,6 +1,6 @@
 """How fast a live cluster runs real tasks, and how quickly it answers meanwhile. Run by hand:
 
-python bench/live.py [rate | latency | history] [--engine NAME]
+python bench/live.py [rate | latency | history] [--engine NAME] [--seconds N]
 
 rate     `true` as 2,000 jobs of one task, and as one job of 2,000: submitted, scheduled, started, ended,
          every step on the disk. Peer in the same run: `xargs -P`, which stores nothing.
@@ -153,7 +153,7 @@ async def rate(engine: str) -> None:
     print(f"{'xargs -P 16':<22}{peer:>8.0f} tasks/s  (stores nothing, keeps no output)")
 
 
-async def latency(engine: str, seconds: float = 60.0) -> None:
+async def latency(engine: str, seconds: float) -> None:
     async with live_server(engine) as server, server.session() as session:
         draw = random.Random(1)
         names: list[str] = [await submit(session)]
@@ -261,13 +261,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", nargs="?", choices=["rate", "latency", "history"])
     parser.add_argument("--engine", default="omega")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long `latency` takes")
     chosen = parser.parse_args()
     if shutil.which("xargs") is None:
         sys.exit("xargs is not installed")
-    for name, run in (("rate", rate), ("latency", latency), ("history", history)):
+    runs = {
+        "rate": lambda: rate(chosen.engine),
+        "latency": lambda: latency(chosen.engine, chosen.seconds),
+        "history": lambda: history(chosen.engine),
+    }
+    for name, run in runs.items():
         if chosen.what in (None, name):
             print(f"-- {name}")
-            asyncio.run(run(chosen.engine))
+            asyncio.run(run())
 
 
 if __name__ == "__main__":

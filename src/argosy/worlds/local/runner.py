@@ -22,7 +22,6 @@ from typing import Final
 from argosy.model.jobs import Execution, Job, TaskGroup
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
-from argosy.model.tasks import first_tasks
 from argosy.worlds.local.isolation import CgroupParent, Isolation
 from argosy.worlds.local.launcher import Launcher, LaunchHelper
 from argosy.worlds.local.records import EndCause, StartFailure, TryEnd, TryOutcome
@@ -253,7 +252,8 @@ class ProcessRunner:
             if not status.state.is_over:
                 continue
             del self._tries[number]
-            _clear(known)
+            if status.state is TryState.LOST:
+                _clear(known)
             self._ended(number, _result(status))
 
 
@@ -289,7 +289,12 @@ def _is_passing(error: OSError | SupervisorError) -> bool:
 
 
 def _group(job: Job, index: int) -> TaskGroup:
-    return next(group for group, _ in job.tasks_by_group(first_tasks(0, index + 1)[index:]))
+    end = 0
+    for group in job.groups:
+        end += group.count
+        if index < end:
+            return group
+    raise IndexError(f"job {job.id} has no task {index}")
 
 
 def _capture(execution: Execution) -> CaptureLimits:
