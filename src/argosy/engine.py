@@ -71,10 +71,11 @@ from argosy.model.events import (
     TimedDecision,
     TimerFired,
 )
-from argosy.model.explanations import CONFLICTS, Explanation, Price, Refusal, Why
+from argosy.model.explanations import CONFLICTS, Explanation, Refusal, Why
 from argosy.model.jobs import Execution, Job, TaskGroup, index_of, job_of, task_name, task_number
 from argosy.model.machines import CLUSTER_GROUP, Cluster
 from argosy.model.messages import EndsReported, Message, Note, WaitUpdate
+from argosy.model.prices import Price
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.tasks import by_job, first_tasks, indices_of, jobs_of, task_numbers

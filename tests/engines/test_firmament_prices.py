@@ -20,8 +20,8 @@ from argosy.engines.families.flow.pricing import FAR, entry_costs, price_of, sec
 from argosy.engines.families.flow.tasks import PENDING
 from argosy.engines.firmament import Firmament
 from argosy.host.records import ExplainedRecord
-from argosy.model.explanations import Price
 from argosy.model.jobs import job_of, task_number
+from argosy.model.prices import Price
 from argosy.solvers.flow import FlowNetwork, FlowProblem
 from argosy.testing.builders import cell, job, scenario
 from argosy.testing.conformance import ConformanceRun

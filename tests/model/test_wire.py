@@ -54,7 +54,7 @@ from argosy.model.events import (
     TasksLost,
     TimerFired,
 )
-from argosy.model.explanations import Explanation, Price, Refusal, Why
+from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.machines import Machine
 from argosy.model.messages import (
@@ -69,6 +69,7 @@ from argosy.model.messages import (
     Waits,
     WaitUpdate,
 )
+from argosy.model.prices import Price
 from argosy.model.resources import Resources
 from argosy.model.transactions import (
     AddMachine,

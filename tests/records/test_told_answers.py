@@ -37,9 +37,10 @@ from argosy.host.records import (
 )
 from argosy.host.setup import HostSetup
 from argosy.model.errors import CommandError, RunDirectoryError, UnknownName
-from argosy.model.explanations import Explanation, Price, Refusal, Why
+from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import task_number
 from argosy.model.machines import Machine
+from argosy.model.prices import Price
 from argosy.model.resources import Resources
 from argosy.model.transactions import AddMachine
 from argosy.records.answers import TaskAnswers, WhyAnswer

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from argosy.model.explanations import Price
+from argosy.model.prices import Price
 
 
 class StoryLine(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from argosy._core import Why as Why  # reason codes, numbered by the core
+from argosy.model.prices import Price
 from argosy.model.units import format_amount
 
 #: Reasons that come from other changes to the cell; reasons that come from a scheduler's limits.
@@ -94,23 +95,6 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             case Why.MACHINE_GONE | Why.MACHINE_DRAINING | Why.MACHINE_UNKNOWN:
                 return "another machine"
         return ""
-
-
-class Price(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What a place would have cost a task that has none, in the unit of its scheduler's policy."""
-
-    #: The cost of waiting, and of the cheapest place, including what other tasks would have to do.
-    waiting: int
-    place: int
-    #: The machine of that place (-1: unknown), and the task that holds it (-1: nobody has to leave).
-    machine: int
-    holder: int = -1
-    #: The task that would end up without a machine; others may only move.
-    loser: int = -1
-    #: How much the cost of waiting, or the precedence, would have to rise for the task to win the
-    #: place.
-    rise: int = 0
-    precedence: int | None = None
 
 
 class Explanation(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -38,8 +38,9 @@ from argosy.host.records import (
 )
 from argosy.model.answers import StoryLine, WhyAnswer
 from argosy.model.errors import CommandError, UnknownName
-from argosy.model.explanations import Explanation, Price, Refusal, Why
+from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import index_of, job_of, task_name, task_number
+from argosy.model.prices import Price
 from argosy.model.units import format_count, format_duration
 from argosy.records.journal_checks import contradiction
 from argosy.records.journal_file import Fact, JournalFile

@@ -16,7 +16,8 @@ import numpy as np
 
 from argosy.engines.families.flow.graph import Graph
 from argosy.engines.families.flow.pools import NO_ARC
-from argosy.model.explanations import Explanation, Price
+from argosy.model.explanations import Explanation
+from argosy.model.prices import Price
 from argosy.solvers.flow.arrays import Numbers
 
 #: Unreachable.
