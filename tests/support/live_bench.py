@@ -17,10 +17,11 @@ import aiohttp
 from supervised import processes_with
 from yarl import URL
 
+from argosy.api.sockets import SOCKET
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, FleetEntry
-from argosy.service.server import SOCKET, Server, ServerOptions
+from argosy.service.server import Server, ServerOptions
 from argosy.worlds.local.turn import LocalCluster
 
 T = TypeVar("T")

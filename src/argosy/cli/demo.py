@@ -112,8 +112,10 @@ def _take_down(client: Client, folder: Path) -> None:
     """Nothing is left: neither tasks nor the server nor its files."""
     import time
 
+    from argosy.api.sockets import SOCKET
+
     client.shutdown(stop_tasks=True)
-    while (folder / "argosy.sock").exists():
+    while (folder / SOCKET).exists():
         time.sleep(0.02)
 
 

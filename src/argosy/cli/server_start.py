@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import socket
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from argosy.api.sockets import SOCKET, short_path
 from argosy.cli.output import note, write
 from argosy.model.errors import CommandError, MissingExtra
 
@@ -72,12 +72,12 @@ def _tail(log: Path, began: int) -> str:
 
 
 def _answers(directory: Path) -> bool:
-    descriptor = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-            probe.connect(f"/proc/self/fd/{descriptor}/argosy.sock")
+        with (
+            short_path(str(directory / SOCKET)) as path,
+            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe,
+        ):
+            probe.connect(path)
     except OSError:
         return False
-    finally:
-        os.close(descriptor)
     return True

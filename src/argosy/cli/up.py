@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from argosy.api.sockets import PORT
 from argosy.cli.output import flush, write
 from argosy.model.errors import CommandError
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from argosy.service.server import Server
     from argosy.worlds.local.turn import LocalCluster
 
-DEFAULT_LISTEN: Final = "127.0.0.1:7464"
+DEFAULT_LISTEN: Final = f"127.0.0.1:{PORT}"
 DEFAULT_ENGINE: Final = "omega"
 
 
@@ -172,7 +173,7 @@ def _address(listen: str) -> tuple[str | None, int]:
     host = host.removeprefix("[").removesuffix("]")
     if not host or not (port.isascii() and port.isdecimal() and int(port) < 65_536):
         raise CommandError(
-            f"--listen {listen!r}", expected="HOST:PORT such as 127.0.0.1:7464, or none"
+            f"--listen {listen!r}", expected=f"HOST:PORT such as {DEFAULT_LISTEN}, or none"
         )
     return host, int(port)
 

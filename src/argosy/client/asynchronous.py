@@ -12,6 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from argosy.api.sockets import short_path
 from argosy.api.values import (
     LARGEST_PAGE,
     CancelResult,
@@ -43,7 +44,6 @@ from argosy.client.flows import (
     Sleep,
 )
 from argosy.client.server_sent import StreamedEvent
-from argosy.client.sockets import short_path
 from argosy.client.unreachable import broken_off, no_connection
 from argosy.model.errors import MissingExtra
 

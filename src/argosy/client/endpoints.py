@@ -10,11 +10,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from argosy.api.sockets import PORT, SOCKET
 from argosy.model.errors import CommandError, excerpt
 
-#: The port of a server that is told none.
-PORT: Final = 7464
-SOCKET: Final = "argosy.sock"
 _FORMS: Final = "http://HOST:PORT, https://HOST:PORT or unix:/PATH/TO/argosy.sock"
 
 

@@ -13,13 +13,14 @@ import signal
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from aiohttp import web
 
+from argosy.api.sockets import PORT, SOCKET, short_path
 from argosy.api.values import StopRequest
 from argosy.engines.api import Engine
 from argosy.engines.registry import find_engine
@@ -42,7 +43,6 @@ from argosy.worlds.local.store import LocalStore
 from argosy.worlds.local.turn import LocalCluster, TryResult
 from argosy.worlds.local.world import LocalWorld
 
-SOCKET: Final = "argosy.sock"
 TOKEN: Final = "token"
 #: Variables of the server's environment that tasks get as well.
 _PASSED_ON: Final = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR")
@@ -64,7 +64,7 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     cluster: LocalCluster | None = None
     #: None: only the socket in the directory.
     host: str | None = "127.0.0.1"
-    port: int = 7464
+    port: int = PORT
     token_file: Path | None = None
     #: The certificate and its key, for TLS.
     certificate: Path | None = None
@@ -261,21 +261,11 @@ def _unix_socket(directory: Path) -> socket.socket:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    with _short_name(directory) as folder:
-        listening.bind(f"{folder}/{SOCKET}")
+    with short_path(str(path)) as short:
+        listening.bind(short)
     os.chmod(path, 0o600)
     listening.setblocking(False)
     return listening
-
-
-@contextlib.contextmanager
-def _short_name(directory: Path) -> Iterator[str]:
-    """Addresses of sockets have room for 107 bytes only."""
-    descriptor = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{descriptor}"
-    finally:
-        os.close(descriptor)
 
 
 def _is_local(host: str | None) -> bool:

@@ -1,4 +1,5 @@
-"""Paths of Unix sockets, which the system limits to some hundred bytes."""
+"""Where servers listen: the port, and the Unix socket in a cluster's directory, whose path the system
+limits to some hundred bytes."""
 
 from __future__ import annotations
 
@@ -7,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+#: The port of a server that is told none.
+PORT: Final = 7464
+SOCKET: Final = "argosy.sock"
 #: Linux has room for 108 bytes, with a null at the end.
 _LONGEST: Final = 107
 
