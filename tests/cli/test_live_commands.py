@@ -138,6 +138,11 @@ class TestSubmit:
         assert document(argosy, "jobs", job)["kind"] == "service"
         assert argosy("cancel", job).out == f"{job}: 1 task cancelled\n"
 
+    def test_a_service_may_be_of_another_kind(self, argosy: Call) -> None:
+        job = submitted(argosy, "--service", "--kind", "web", "--", "sleep", "600")
+        assert document(argosy, "jobs", job)["kind"] == "web"
+        argosy("cancel", job)
+
     def test_jobs_come_from_files_and_standard_input(
         self, argosy: Call, server: LiveServer, tmp_path: Path
     ) -> None:

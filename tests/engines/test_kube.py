@@ -6,6 +6,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from msgspec import structs
 from argosy.engines.api import Context, Settings
 from argosy.engines.kube import Kube, KubeSettings
 from argosy.engines.kube.engine import looks_at
-from argosy.engines.kube.queues import TaskKind
+from argosy.engines.kube.queues import Batch, ReadyQueue, TaskKind
 from argosy.engines.kube.room import Room
 from argosy.engines.omega import Omega
 from argosy.host.records import (
@@ -237,6 +238,18 @@ def test_a_task_beyond_the_limit_of_jobs_waits_before_it_is_tried_again() -> Non
     assert len(attempts) == 3
     assert all(later - earlier >= 5 * SECOND for earlier, later in pairwise(attempts))
     assert len(trial.of(AbandonedRecord, "more")) == 1
+
+
+def test_withdrawn_tasks_no_longer_stand_before_a_batch_that_was_never_tried() -> None:
+    ready, kind = ReadyQueue(), TaskKind(0, 0, {})
+    ready.add(Batch(0, kind, np.arange(4), 0))
+    ready.add(Batch(1, kind, np.arange(4, 7), 0))
+    first = ready.pop()
+    assert first.batch is not None
+    ready.explained(first.batch)
+    assert ready.ahead_of_fresh == 3
+    ready.keep(lambda task: task not in (2, 5))
+    assert ready.ahead_of_fresh == 2
 
 
 #: Nothing comes from outside at the very microsecond at which an attempt ends.

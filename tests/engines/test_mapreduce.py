@@ -179,6 +179,17 @@ def test_extra_workers_make_way_for_workers_that_were_asked_for() -> None:
     assert min(index for line in lost for index in line.indices) >= 2
 
 
+def test_a_job_that_lost_extra_workers_gets_others_when_there_is_room_again() -> None:
+    long = shared_job("j", 2, (400, 2), (10, 5), program="count")
+    first, second = history_of(long, long)
+    second = msgspec.structs.replace(second, submit=2_200 * SECOND)
+    other = shared_job("other", 32, (32,), (10,), submit=2_210)
+    trial = run(first, second, other)
+    trial.require_all_finished()
+    assert trial.of(LostRecord, "j-1")
+    assert trial.of(PlacedRecord, "j-1")[-1].at > pools(trial)["other"][1]
+
+
 def test_idle_resources_are_shared_evenly_by_the_jobs_that_want_more_workers() -> None:
     """Two jobs wait for extra workers while those of a third are decided on."""
     jobs = [

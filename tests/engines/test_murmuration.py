@@ -301,6 +301,14 @@ def test_schedulers_that_agree_exchange_one_message() -> None:
     assert a_murmuration().handle(MessageReceived("s-0", digest), cell, SECOND) == []
 
 
+def test_comparisons_end_when_nothing_has_changed_since_the_last_one() -> None:
+    engine, cell = a_murmuration(), a_cell(2)
+    place(engine, cell, whole("a", 1, 50), 0)
+    first, second = (engine.handle(TimerFired("compare"), cell, n * SECOND) for n in (1, 2))
+    only(first, WakeMe)
+    assert [type(effect) for effect in second] == [Send]
+
+
 def test_a_machine_whose_queue_was_full_is_left_alone_until_something_ends_there() -> None:
     engine, cell = a_murmuration(), a_cell(2)
     first = whole("a", 2, 50)

@@ -10,7 +10,9 @@ import pytest
 
 from argosy.engines.api import Context, Deliberates, DeliberatesInPlace, Engine, wait_view_for
 from argosy.engines.families.lra.plans import BatchQuestion
+from argosy.engines.medea import Medea
 from argosy.engines.mesos import Mesos
+from argosy.engines.omega import Omega
 from argosy.engines.registry import ENGINES
 from argosy.engines.shared.withdrawal import added, claims_left, failed
 from argosy.host.runtime import build_cell
@@ -366,6 +368,31 @@ def test_waiting_tasks_that_are_removed_are_dropped(
     driver.run(1_000)
     assert driver.tasks(0) == [0, 1]
     driver.still_works()
+
+
+def test_tasks_without_room_that_are_removed_during_the_decision_do_not_come_back() -> None:
+    # Four machines with room for one task each.
+    driver, made = Driver(Omega), job("a", 6, cpu=3_000).job
+    driver.tell(submitted(made, 0))
+    driver.tell(JobChanged(resized(made, 5), 0, numbers(0), numbers(0, 5)))
+    driver.run(1)
+    assert driver.tasks(0) == [0, 1, 2, 3]
+    driver.give_room()
+    driver.run(1_000)
+    assert driver.tasks(0) == [0, 1, 2, 3, 4]
+
+
+def test_tasks_that_are_added_while_their_application_is_decided_on_wait_with_it() -> None:
+    intervals = {"interval": SECOND, "t_lra": SECOND, "algorithm": "tag-popularity"}
+    driver, made = Driver(Medea, **intervals), of("service", 1, cpu=10_000)
+    driver.tell(submitted(made, 0))
+    driver.run(1.5)
+    driver.tell(JobChanged(resized(made, 2), 0, numbers(0, 1), numbers(0)))
+    driver.run(1)
+    assert driver.tasks(0) == []
+    driver.give_room()
+    driver.run()
+    assert driver.tasks(0) == [0, 1]
 
 
 @EVERY_ENGINE

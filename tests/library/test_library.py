@@ -250,6 +250,12 @@ class TestCompare:
         digests = [run["log_digest"] for run in shown["runs"]]
         assert compared.columns()["log_digest"].tolist() == digests
 
+    def test_a_published_form_stays_as_published_under_other_seeds(self, drawn: Path) -> None:
+        loaded = argosy.load(drawn, published=True)
+        compared = argosy.compare(loaded, "sparrow", seeds=[1, 2]).runs["sparrow"]
+        alone = [argosy.run(loaded, "sparrow", seed=seed).summary for seed in (1, 2)]
+        assert [run.log_digest for run in compared] == [run.log_digest for run in alone]
+
     def test_processes_change_nothing(self, drawn: Path) -> None:
         alone = argosy.compare(drawn, ["omega"], 2)
         assert argosy.compare(drawn, ["omega"], 2, processes=2) == alone

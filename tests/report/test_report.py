@@ -379,6 +379,11 @@ class TestComparison:
         assert rows["starving"]["note"] == "not best: finished fewer"
         assert rows["honest"]["note"] is None
 
+    def test_an_engine_can_be_best_although_no_engine_finishes_nearly_all_jobs(self) -> None:
+        jcts = {"slow": 20e6, "fast": 10e6}
+        runs = {name: [summary(name, jct=jct, finished=60)] for name, jct in jcts.items()}
+        assert compare(runs, JCT).best == "fast"
+
     def test_an_engine_that_finishes_nothing_stands_last(self) -> None:
         runs = runs_of(works=[20e6])
         runs["stuck"] = [summary("stuck", seed=0, finished=0)]

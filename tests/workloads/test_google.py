@@ -218,6 +218,17 @@ def test_machines_of_2011_are_those_of_the_asked_time(tmp_path):
     assert len(google2011.machines(tmp_path, most=1)) == 1
 
 
+def test_attributes_that_machines_get_later_are_not_there_yet(tmp_path):
+    later = 650 * SECOND
+    attributes = ["0,5,arch,x,0", f"{later},5,arch,y,0", f"{later},5,disk,9,0"]
+    write(tmp_path / "machine_events" / "part-00000-of-00001.csv", ["0,5,0,p1,0.5,0.25"])
+    write(tmp_path / "machine_attributes" / "part-00000-of-00001.csv", attributes)
+    (at_start,) = google2011.machines(tmp_path)
+    assert at_start.attributes == {"arch": "x", "platform": "p1"}
+    (afterwards,) = google2011.machines(tmp_path, at=later)
+    assert afterwards.attributes == {"arch": "y", "disk": "9", "platform": "p1"}
+
+
 def test_requests_are_rounded_up_and_capacities_down():
     assert scaled(0.00001, 0.3, whole=Resources(100, 101), up=True) == Resources(1, 31)
     assert scaled(0.99999, 0.3, whole=Resources(100, 101), up=False) == Resources(99, 30)

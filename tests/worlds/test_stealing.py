@@ -11,8 +11,8 @@ from scripted_engine import NO_LATENCY, Scripted, to_machine, world_of
 
 from argosy.cell import View
 from argosy.engines.registry import ENGINES
-from argosy.model.effects import Effect, Enqueue, Probe
-from argosy.model.events import Event, JobSubmitted, TasksLost
+from argosy.model.effects import AnswerProbe, Effect, Enqueue, Probe
+from argosy.model.events import Event, JobSubmitted, ProbeReady, TasksLost
 from argosy.model.explanations import Why
 from argosy.model.jobs import job_of
 from argosy.model.machine_model import MachineModel, Steal
@@ -115,6 +115,27 @@ def test_a_stolen_probe_keeps_what_its_tasks_require() -> None:
     world, _ = world_of(script, jobs, cell=mixed("arm", "plain", "arm"), machines=STEALING)
     assert world.host.runtime.stolen > 0
     assert places(world, "picky") == {0, 2}
+
+
+def test_a_stolen_probe_that_is_turned_down_lets_the_queue_of_the_thief_go_on() -> None:
+    """Behind a long task at the first machine wait a task, a probe and another task; the second machine
+    steals the last two."""
+
+    def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
+        match event:
+            case JobSubmitted(made, number) if made.id == "probing":
+                return [Probe(number, np.zeros(1, np.int32), SIZE, 0)]
+            case JobSubmitted(made, _, tasks):
+                return [Enqueue(tasks, np.full(1, made.id == "short", np.int32))]
+            case ProbeReady(probe):
+                return [AnswerProbe(probe, None)]
+        return ()
+
+    jobs = [whole("long", 1, 100), whole("short", 1, 1), whole("stays", 1, 1)]
+    jobs += [whole("probing", 1, 1), whole("behind", 1, 1)]
+    world, heard = world_of(script, jobs, cell=cell(2), machines=STEALING)
+    assert [event.machine for *_, event in heard if isinstance(event, ProbeReady)] == [1]
+    assert places(world, "behind") == {1}
 
 
 def stolen_by(seed: int) -> list[tuple[str, int, int]]:

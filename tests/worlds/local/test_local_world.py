@@ -405,6 +405,23 @@ def test_a_service_that_dies_starts_again_where_it_is_later_each_time(bench: Loc
     assert bench.states() == {"web": "running"}
 
 
+def test_a_service_that_dies_soon_after_a_restart_waits_longer_however_old_it_is(
+    bench: LocalBench,
+) -> None:
+    bench.world.submit(sleeper("web", endless=True))
+    bench.go(100)
+    for number, wait in ((1, 1), (2, 2)):
+        bench.end(number)
+        bench.go(wait - 0.01)
+        assert bench.processes.running == {}
+        bench.go(0.02)
+        assert list(bench.processes.running) == [number + 1]
+    bench.go(100)
+    bench.end(3)
+    bench.go(1.01)
+    assert list(bench.processes.running) == [4], "it was well for long enough"
+
+
 def test_a_cancelled_job_is_stopped(bench: LocalBench) -> None:
     bench.world.submit(sleeper("a", 2))
     bench.go(1)
@@ -416,6 +433,18 @@ def test_a_cancelled_job_is_stopped(bench: LocalBench) -> None:
         bench.world.cancel("a")
     with pytest.raises(UnknownName, match="unknown job 'b'"):
         bench.world.cancel("b")
+
+
+def test_a_task_that_is_removed_and_added_again_has_not_ended(bench: LocalBench) -> None:
+    ended = "SELECT state, ended IS NULL FROM tasks WHERE idx = 1"
+    bench.world.submit(sleeper("a", 2))
+    bench.go(1)
+    bench.world.scale("a", sleeper("a", 1))
+    bench.go(1)
+    assert bench.store.rows(ended) == [("cancelled", False)]
+    bench.world.scale("a", sleeper("a", 2))
+    bench.go(1)
+    assert bench.store.rows(ended) == [("running", True)]
 
 
 def test_an_id_is_used_once(bench: LocalBench) -> None:
