@@ -14,7 +14,7 @@ no state. A strategy may: each agent has its own, and several requests share it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -28,8 +28,6 @@ from argosy.model.transactions import MachineArray, Transaction
 
 #: The range of a score.
 LEAST, MOST = 0, 100
-#: The reason under which machines count that lack what a task `requires`.
-REQUIRED: Final = "filtered"
 
 
 class Requirements(msgspec.Struct, frozen=True, gc=False):
@@ -136,6 +134,13 @@ class Filter(Protocol):
 
     def keeps(self, task: Requirements, nodes: Nodes) -> NDArray[np.bool_]:
         """Per machine, whether it may take the task."""
+
+
+@runtime_checkable
+class NamesReasons(Protocol):
+    """Optional, for a filter: its reasons, as in `Explanation.ruled_out`. Otherwise its name is one."""
+
+    def reasons(self, task: Requirements, dropped: Nodes) -> dict[str, int]: ...
 
 
 @runtime_checkable

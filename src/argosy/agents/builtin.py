@@ -100,8 +100,18 @@ class ResourcesFit:
         amounts = nodes.amounts(task.request)
         if amounts is None:
             return np.zeros(len(nodes), np.bool_)
-        kept: NDArray[np.bool_] = (nodes.free >= amounts).all(axis=1)
-        return kept
+        return np.asarray((nodes.free >= amounts).all(axis=1), np.bool_)
+
+    def reasons(self, task: Requirements, dropped: Nodes) -> dict[str, int]:
+        """The first resource that each lacks."""
+        amounts = dropped.amounts(task.request)
+        if amounts is None:
+            return {_unknown_resource(task, dropped): len(dropped)}
+        first = np.argmax(dropped.free < amounts, axis=1)
+        counts = np.bincount(first, minlength=len(amounts)).tolist()
+        return {
+            name: count for name, count in zip(dropped.dimensions, counts, strict=True) if count
+        }
 
     def score(self, task: Requirements, nodes: Nodes) -> NDArray[np.int64]:
         amounts = nodes.amounts(task.request)
@@ -117,8 +127,7 @@ class ResourcesFit:
         machine = int(node.machines[0])
         amounts = node.amounts(task.request)
         if amounts is None:
-            unknown = (n for n, much in task.request.items() if much and n not in node.dimensions)
-            name = next(unknown)
+            name = _unknown_resource(task, node)
             lacking = dict(task.request.items())[name]
             return Refusal(Why.NO_ROOM, machine=machine, dimension=name, lacking=lacking)
         lacks = amounts - node.free[0]
@@ -132,6 +141,11 @@ class ResourcesFit:
             dimension=node.dimensions[first],
             lacking=int(lacks[first]),
         )
+
+
+def _unknown_resource(task: Requirements, nodes: Nodes) -> str:
+    wanted = (name for name, amount in task.request.items() if amount)
+    return next(name for name in wanted if name not in nodes.dimensions)
 
 
 class GeoLocation:

@@ -9,7 +9,7 @@ import numpy as np
 
 from argosy.agents.api import Binding, Check, Requirements
 from argosy.agents.cache import NodesCache, Reservation
-from argosy.agents.registry import make
+from argosy.agents.registry import make_binding, make_checks
 from argosy.model.effects import CommitPipeline
 from argosy.model.explanations import Refusal
 from argosy.model.transactions import Outcome, Transaction
@@ -31,14 +31,14 @@ class ConflictCheck:
         before = own.number if pipeline.reservations == "earlier" else None
         node = self._cache.fresh(own.machine, before, own)
         if (checks := self._checks.get(pipeline.checks)) is None:
-            checks = [make(name, Check) for name in pipeline.checks]
+            checks = make_checks(pipeline.checks)
             self._checks[pipeline.checks] = checks
         refusals = (plugin.conflict(task, node) for plugin in checks)
         return next((refusal for refusal in refusals if refusal is not None), None)
 
     def bound(self, transaction: Transaction, pipeline: CommitPipeline) -> Transaction:
         if (binding := self._bindings.get(pipeline.commit)) is None:
-            binding = self._bindings[pipeline.commit] = make(pipeline.commit, Binding)
+            binding = self._bindings[pipeline.commit] = make_binding(pipeline.commit)
         return binding.bind(transaction)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import metadata
-from typing import Any, Final, TypeVar
+from typing import Any, Final, cast
 
 from argosy.agents.api import Binding, Check, Filter, Score, Sorting, Strategy
 from argosy.agents.builtin import (
@@ -24,7 +24,6 @@ from argosy.agents.builtin import (
 )
 from argosy.model.errors import ArgosyError, SettingError, did_you_mean
 
-_Role = TypeVar("_Role")
 ENTRY_POINTS: Final = "argosy.agent_plugins"
 
 PLUGINS: Final[Mapping[str, type[Any]]] = {
@@ -51,11 +50,35 @@ ROLES: Final[Mapping[type[Any], str]] = {
 }
 
 
-def make(name: str, role: type[_Role]) -> _Role:
+def make_sorting(name: str) -> Sorting:
+    return cast(Sorting, make(name, Sorting))
+
+
+def make_strategy(name: str) -> Strategy:
+    return cast(Strategy, make(name, Strategy))
+
+
+def make_filters(wanted: Iterable[str]) -> list[Filter]:
+    return [cast(Filter, make(name, Filter)) for name in wanted]
+
+
+def make_scores(wanted: Iterable[str]) -> list[Score]:
+    return [cast(Score, make(name, Score)) for name in wanted]
+
+
+def make_checks(wanted: Iterable[str]) -> list[Check]:
+    return [cast(Check, make(name, Check)) for name in wanted]
+
+
+def make_binding(name: str) -> Binding:
+    return cast(Binding, make(name, Binding))
+
+
+def make(name: str, role: type[Any]) -> object:
     """A new plug-in of this name; an error says what is wrong with it."""
     kind = _find(name, role)
     try:
-        plugin = kind()
+        plugin: object = kind()
     except Exception as error:
         raise SettingError(f"plug-in {name!r} cannot be made: {error}") from error
     if not isinstance(plugin, role):

@@ -8,12 +8,23 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.agents.api import LEAST, MOST, REQUIRED, Filter, Nodes, Requirements, Score, Strategy
+from argosy.agents.api import (
+    LEAST,
+    MOST,
+    Filter,
+    NamesReasons,
+    Nodes,
+    Requirements,
+    Score,
+    Strategy,
+)
 from argosy.agents.cache import NodesCache
-from argosy.agents.registry import make
+from argosy.agents.registry import make_filters, make_scores, make_strategy
 from argosy.cell import View, to_mask
+from argosy.cell.search import DOWN, FILTERED
 from argosy.model.effects import Sample, SamplingPipeline
 from argosy.model.errors import EngineFault
+from argosy.model.explanations import EXCLUDED_BY
 from argosy.model.random import Random
 
 
@@ -91,14 +102,17 @@ class Sampler:
         having: NDArray[np.bool_] | None,
         ruled_out: dict[str, int],
     ) -> NDArray[np.bool_]:
-        fits = np.ones(len(nodes), np.bool_) if having is None else having[nodes.machines]
-        dropped = len(fits) - int(fits.sum())
-        if dropped:
-            ruled_out[REQUIRED] = ruled_out.get(REQUIRED, 0) + dropped
+        fits = np.asarray((nodes.free >= 0).any(axis=1), np.bool_)
+        _count(ruled_out, DOWN, len(fits) - int(fits.sum()))
+        if having is not None:
+            kept = fits & having[nodes.machines]
+            _count(ruled_out, FILTERED, int(fits.sum()) - int(kept.sum()))
+            fits = kept
         for plugin in filters:
             kept = fits & plugin.keeps(task, nodes)
-            if dropped := int(fits.sum()) - int(kept.sum()):
-                ruled_out[plugin.name] = ruled_out.get(plugin.name, 0) + dropped
+            if (kept != fits).any():
+                for reason, count in _reasons(plugin, task, nodes.only(fits & ~kept)).items():
+                    _count(ruled_out, reason, count)
             fits = kept
         return fits
 
@@ -106,7 +120,7 @@ class Sampler:
         self, task: Requirements, nodes: Nodes, names: tuple[str, ...]
     ) -> NDArray[np.int64]:
         if (plugins := self._scores.get(names)) is None:
-            plugins = self._scores[names] = [make(name, Score) for name in names]
+            plugins = self._scores[names] = make_scores(names)
         table = np.zeros((len(nodes), len(plugins)), np.int64)
         for column, plugin in enumerate(plugins):
             table[:, column] = score_column(plugin, task, nodes)
@@ -114,13 +128,24 @@ class Sampler:
 
     def _strategy(self, name: str) -> Strategy:
         if (strategy := self._strategies.get(name)) is None:
-            strategy = self._strategies[name] = make(name, Strategy)
+            strategy = self._strategies[name] = make_strategy(name)
         return strategy
 
     def _filters_named(self, names: tuple[str, ...]) -> list[Filter]:
         if (filters := self._filters.get(names)) is None:
-            filters = self._filters[names] = [make(name, Filter) for name in names]
+            filters = self._filters[names] = make_filters(names)
         return filters
+
+
+def _count(ruled_out: dict[str, int], reason: str, count: int) -> None:
+    if count:
+        ruled_out[reason] = ruled_out.get(reason, 0) + count
+
+
+def _reasons(plugin: Filter, task: Requirements, dropped: Nodes) -> dict[str, int]:
+    if isinstance(plugin, NamesReasons):
+        return plugin.reasons(task, dropped)
+    return {f"{EXCLUDED_BY}{plugin.name}": len(dropped)}
 
 
 def _each_once(nodes: Nodes) -> Nodes:
