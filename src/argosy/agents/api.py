@@ -68,6 +68,8 @@ class Nodes(msgspec.Struct, frozen=True, gc=False):
     def amounts(self, request: Resources) -> NDArray[np.int64] | None:
         """The request in the order of the dimensions; None if it names a resource that no machine
         has."""
+        if not request.extras:
+            return np.array(request.vector(self.dimensions), np.int64)
         if any(amount and name not in self.dimensions for name, amount in request.items()):
             return None
         return np.array(request.within(self.dimensions), np.int64)

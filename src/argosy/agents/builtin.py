@@ -59,12 +59,10 @@ def positions(total: int, count: int, random: Random) -> NDArray[np.int64]:
     if 3 * count >= total:
         return np.argsort(random.integers(total, 2**62), kind="stable")[:count]
     # Few of many: repetitions are rare, and cheaper to draw again than all are to shuffle.
-    chosen = np.empty(0, np.int64)
+    chosen: dict[int, None] = {}
     while len(chosen) < count:
-        chosen = np.concatenate([chosen, random.integers(count + 8, total)])
-        _, first = np.unique(chosen, return_index=True)
-        chosen = chosen[np.sort(first)]
-    return chosen[:count]
+        chosen.update(dict.fromkeys(random.integers(count + 8, total).tolist()))
+    return np.fromiter(chosen, np.int64, len(chosen))[:count]
 
 
 class RoundRobinStrategy:

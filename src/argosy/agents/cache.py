@@ -7,7 +7,7 @@ than that. Its own commits it knows at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,16 @@ class Reservation:
 class NodesCache:
     """The machines of one cluster as its agent knows them."""
 
-    def __init__(self, cluster: Cluster, view: View, labels: Labels, refresh: int) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        view: View,
+        labels: Labels,
+        refresh: int,
+        changes: Callable[[], int] | None = None,
+    ) -> None:
+        """`changes` counts changes of machines: while it stays the same, so does which of them take
+        claims."""
         self._cluster = cluster
         self._view = view
         self._labels = labels
@@ -70,6 +79,8 @@ class NodesCache:
         #: The picture of all machines of the cell when it was last read, if it may be old.
         self._free: NDArray[np.int64] | None = None
         self._takes: NDArray[np.bool_] = np.empty(0, np.bool_)
+        self._changes = changes
+        self._changes_seen = -1
         self._read_at = 0
         #: Room kept for commits under way, by machine, in order of arrival. No empty lists.
         self._reserved: dict[int, list[Reservation]] = {}
@@ -104,16 +115,25 @@ class NodesCache:
         else:
             self._free = None
             rows = self._view.free(machines)
-            is_open = self._view.takes_claims()[machines].view(np.bool_)
+            is_open = self._open()[machines]
         self._subtract(machines, rows)
         rows[~is_open] = -1
         return self._nodes(machines, rows)
+
+    def _open(self) -> NDArray[np.bool_]:
+        """Which machines of the cell take claims now."""
+        seen = -1 if self._changes is None else self._changes()
+        if seen < 0 or seen != self._changes_seen or len(self._takes) != self._view.machines:
+            self._changes_seen = seen
+            self._takes = self._view.takes_claims().view(np.bool_)
+        return self._takes
 
     def _kept(self, now: int, *, is_cut_off: bool) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         free = self._free
         if free is None or (not is_cut_off and now - self._read_at >= self._refresh):
             free = self._free = self._view.free()
             self._takes = self._view.takes_claims().view(np.bool_)
+            self._changes_seen = -1
             self._read_at = now
         return free, self._takes
 

@@ -51,7 +51,7 @@ class Sampler:
         self._view = view
         self._random = random
         self._strategies: dict[str, Strategy] = {}
-        self._filters: dict[tuple[str, ...], list[Filter]] = {}
+        self._filters: dict[tuple[str, ...], list[tuple[Filter, NamesReasons]]] = {}
         self._scores: dict[tuple[str, ...], list[Score]] = {}
 
     def sample(
@@ -68,6 +68,7 @@ class Sampler:
             having = to_mask(self._view.where(asked.requires), self._view.machines)
         eligible: list[Nodes] = []
         ruled_out: dict[str, int] = {}
+        is_seen = np.zeros(len(members), np.bool_)
         left, count, drawn, rounds = members, 0, 0, 0
         while count < size and len(left) and not (most and drawn >= most):
             batch = strategy.draw(task, left, size, self._random)
@@ -83,7 +84,8 @@ class Sampler:
             count += len(eligible[-1])
             rounds += 1
             if not pipeline.rounds:
-                left = left[~np.isin(left, batch, kind="table")] if count < size else left
+                is_seen[np.searchsorted(members, batch)] = True
+                left = members[~is_seen]
             elif rounds >= pipeline.rounds:
                 break
         if not eligible:
@@ -98,7 +100,7 @@ class Sampler:
         self,
         task: Requirements,
         nodes: Nodes,
-        filters: list[Filter],
+        filters: list[tuple[Filter, NamesReasons]],
         having: NDArray[np.bool_] | None,
         ruled_out: dict[str, int],
     ) -> NDArray[np.bool_]:
@@ -108,10 +110,11 @@ class Sampler:
             kept = fits & having[nodes.machines]
             _count(ruled_out, FILTERED, int(fits.sum()) - int(kept.sum()))
             fits = kept
-        for plugin in filters:
+        for plugin, naming in filters:
             kept = fits & plugin.keeps(task, nodes)
-            if (kept != fits).any():
-                for reason, count in _reasons(plugin, task, nodes.only(fits & ~kept)).items():
+            is_dropped = fits & ~kept
+            if is_dropped.any():
+                for reason, count in naming.reasons(task, nodes.only(is_dropped)).items():
                     _count(ruled_out, reason, count)
             fits = kept
         return fits
@@ -131,9 +134,13 @@ class Sampler:
             strategy = self._strategies[name] = make_strategy(name)
         return strategy
 
-    def _filters_named(self, names: tuple[str, ...]) -> list[Filter]:
+    def _filters_named(self, names: tuple[str, ...]) -> list[tuple[Filter, NamesReasons]]:
         if (filters := self._filters.get(names)) is None:
-            filters = self._filters[names] = make_filters(names)
+            made = make_filters(names)
+            filters = self._filters[names] = [
+                (plugin, plugin if isinstance(plugin, NamesReasons) else _OwnName(plugin.name))
+                for plugin in made
+            ]
         return filters
 
 
@@ -142,10 +149,14 @@ def _count(ruled_out: dict[str, int], reason: str, count: int) -> None:
         ruled_out[reason] = ruled_out.get(reason, 0) + count
 
 
-def _reasons(plugin: Filter, task: Requirements, dropped: Nodes) -> dict[str, int]:
-    if isinstance(plugin, NamesReasons):
-        return plugin.reasons(task, dropped)
-    return {f"{EXCLUDED_BY}{plugin.name}": len(dropped)}
+class _OwnName:
+    """The reason of a filter that names none."""
+
+    def __init__(self, name: str) -> None:
+        self._reason = f"{EXCLUDED_BY}{name}"
+
+    def reasons(self, task: Requirements, dropped: Nodes) -> dict[str, int]:
+        return {self._reason: len(dropped)}
 
 
 def _each_once(nodes: Nodes) -> Nodes:

@@ -142,7 +142,9 @@ class AgentDesk:
         self._cluster = cluster.name
         self._model = model
         self._health = AgentHealth(faults)
-        self.cache = NodesCache(cluster, host.view, labels, model.refresh)
+        self.cache = NodesCache(
+            cluster, host.view, labels, model.refresh, lambda: host.membership.changes
+        )
         self._sampler = Sampler(self.cache, host.view, random)
         self._check = ConflictCheck(self.cache)
         self._sampling = Turns(model.samplers, host.later)

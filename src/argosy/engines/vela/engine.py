@@ -426,7 +426,9 @@ class Vela:
         item.phase = Phase.WAITING
         timer = f"retry {self._next_token()}"
         self._waiting[timer] = item
-        delay = self._settings.backoff << min(item.waits, _MOST_DOUBLINGS)
+        mean = self._settings.backoff << min(item.waits, _MOST_DOUBLINGS)
+        # Tasks that failed together would otherwise come back together, and fail again.
+        delay = mean // 2 + self._context.random.below(mean + 1)
         item.waits += 1
         self._effects.append(WakeMe(now + delay, timer))
 

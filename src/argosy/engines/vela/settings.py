@@ -26,8 +26,9 @@ class VelaSettings(Settings, frozen=True):
     candidates: Annotated[int, Meta(ge=1, le=1_000)] = 3
     #: How often a task is rescheduled before it is abandoned.
     reschedules: Annotated[int, Meta(ge=0, le=1_000_000)] = 10
-    #: How long a task waits before it is rescheduled. Doubles each time, up to 64 times this. A task's
-    #: first conflict does not make it wait. 0: nothing does, as in the paper.
+    #: How long a task waits on average before it is rescheduled; between half as long and one and a half
+    #: times as long, at random. Doubles each time, up to 64 times this. A task's first conflict does not
+    #: make it wait. 0: nothing does, as in the paper.
     backoff: Micros = Micros(1_000_000)
     #: Tasks that are sampled, decided on and committed at once.
     samplers: PoolSize = 80
