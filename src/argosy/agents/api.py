@@ -39,11 +39,14 @@ class Requirements(msgspec.Struct, frozen=True, gc=False):
     demands: dict[str, str] = {}
 
 
-class LabelSource(Protocol):
-    """Attributes of machines."""
+class SiteFacts(Protocol):
+    """Attributes of machines, and distances between places."""
 
     def labels(self, key: str, machines: MachineArray) -> Sequence[str]:
         """The value of the attribute on each machine; empty where it has none."""
+
+    def delay(self, one: str, other: str) -> int | None:
+        """How long a message takes from one place to another, in microseconds; None if unknown."""
 
 
 class Nodes(msgspec.Struct, frozen=True, gc=False):
@@ -54,7 +57,7 @@ class Nodes(msgspec.Struct, frozen=True, gc=False):
     capacity: NDArray[np.int64]
     free: NDArray[np.int64]
     dimensions: tuple[str, ...]
-    source: LabelSource
+    source: SiteFacts
     #: Where each machine is: the place of its cluster. One place stands for all.
     places: tuple[str, ...] = ("",)
 

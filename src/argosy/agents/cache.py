@@ -18,11 +18,15 @@ from argosy.model.machines import CLUSTER_GROUP, Cluster
 from argosy.model.transactions import MachineArray, VersionArray
 
 
-class Labels:
-    """Attributes of all machines, read once per key and change of labels."""
+class CellFacts:
+    """Attributes of all machines, read once per key and change of labels, and distances between
+    places."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(
+        self, view: View, delay: Callable[[str, str], int | None] = lambda one, other: None
+    ) -> None:
         self._view = view
+        self._delay = delay
         self._state = (-1, -1)
         self._columns: dict[str, NDArray[np.object_]] = {}
 
@@ -35,6 +39,9 @@ class Labels:
             column = self._columns[key] = self._read(key)
         found: list[str] = column[machines].tolist()
         return found
+
+    def delay(self, one: str, other: str) -> int | None:
+        return self._delay(one, other)
 
     def _read(self, key: str) -> NDArray[np.object_]:
         count = self._view.machines
@@ -63,7 +70,7 @@ class NodesCache:
         self,
         cluster: Cluster,
         view: View,
-        labels: Labels,
+        facts: CellFacts,
         refresh: int,
         changes: Callable[[], int] | None = None,
     ) -> None:
@@ -71,7 +78,7 @@ class NodesCache:
         claims."""
         self._cluster = cluster
         self._view = view
-        self._labels = labels
+        self._facts = facts
         self._refresh = refresh
         #: What `_members` was computed for.
         self._state = (-1, -1)
@@ -163,7 +170,7 @@ class NodesCache:
             view.capacity(machines),
             free,
             view.dimensions,
-            self._labels,
+            self._facts,
             (self._cluster.place,),
         )
 

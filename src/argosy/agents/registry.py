@@ -22,6 +22,7 @@ from argosy.agents.builtin import (
     ResourcesFit,
     RoundRobinStrategy,
 )
+from argosy.agents.learned import LearnedStrategy, NetworkLatency
 from argosy.model.errors import ArgosyError, SettingError, did_you_mean
 
 ENTRY_POINTS: Final = "argosy.agent_plugins"
@@ -33,9 +34,11 @@ PLUGINS: Final[Mapping[str, type[Any]]] = {
         ArrivalSort,
         RandomStrategy,
         RoundRobinStrategy,
+        LearnedStrategy,
         ResourcesFit,
         GeoLocation,
         BatteryLevel,
+        NetworkLatency,
         Bind,
     )
 }

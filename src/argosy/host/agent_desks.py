@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import structs
 
 from argosy.agents.api import Requirements
-from argosy.agents.cache import Labels, NodesCache, Reservation
+from argosy.agents.cache import CellFacts, NodesCache, Reservation
 from argosy.agents.committing import ConflictCheck, refused
 from argosy.agents.sampling import DrawnSample, Sampler
 from argosy.host.protocols import agent_of
@@ -28,7 +28,15 @@ from argosy.model.explanations import CONFLICTS, Refusal, Why
 from argosy.model.jobs import index_of, job_of
 from argosy.model.machines import Cluster
 from argosy.model.random import Random
-from argosy.model.scenario import AgentDown, AgentFault, AgentModel, AgentSlow, AgentStale
+from argosy.model.scenario import (
+    BOTH_WAYS,
+    AgentDown,
+    AgentFault,
+    AgentModel,
+    AgentSlow,
+    AgentStale,
+    Places,
+)
 from argosy.model.transactions import Claims, Outcome, Transaction
 
 if TYPE_CHECKING:
@@ -132,7 +140,7 @@ class AgentDesk:
         effects: EffectRunner,
         host: Host,
         cluster: Cluster,
-        labels: Labels,
+        facts: CellFacts,
         random: Random,
     ) -> None:
         model = host.setup.agents or AgentModel()
@@ -143,7 +151,7 @@ class AgentDesk:
         self._model = model
         self._health = AgentHealth(faults)
         self.cache = NodesCache(
-            cluster, host.view, labels, model.refresh, lambda: host.membership.changes
+            cluster, host.view, facts, model.refresh, lambda: host.membership.changes
         )
         self._sampler = Sampler(self.cache, host.view, random)
         self._check = ConflictCheck(self.cache)
@@ -333,15 +341,27 @@ def _most(pipeline: SamplingPipeline, model: AgentModel) -> int:
     return max(1, pipeline.limit // model.t_machine)
 
 
+def _delay(places: Places | None, one: str, other: str) -> int | None:
+    if places is None or not one:
+        return None
+    if one == other:
+        return places.within
+    pairs = (f"{one}{BOTH_WAYS}{other}", f"{other}{BOTH_WAYS}{one}")
+    known = (places.delays[pair] for pair in pairs if pair in places.delays)
+    return next(known, places.default)
+
+
 class AgentDesks:
     """All agents of a cell."""
 
     def __init__(self, effects: EffectRunner, host: Host) -> None:
         clusters = host.setup.clusters or (Cluster("", ""),)
-        labels = Labels(host.view)
+        federation = host.setup.federation
+        places = None if federation is None else federation.places
+        facts = CellFacts(host.view, partial(_delay, places))
         self._desks = {
             cluster.name: AgentDesk(
-                effects, host, cluster, labels, host.random.child(f"pipelines of {cluster.name}")
+                effects, host, cluster, facts, host.random.child(f"pipelines of {cluster.name}")
             )
             for cluster in clusters
         }

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.agents.api import Nodes, Requirements
-from argosy.agents.cache import Labels
+from argosy.agents.cache import CellFacts
 from argosy.agents.registry import make_filters, make_scores
 from argosy.agents.sampling import score_column
 from argosy.cell import View
@@ -29,7 +29,7 @@ class DecisionPipeline:
         self._weights = np.array(
             [*settings.scores.values(), *settings.decision_scores.values()], np.float64
         )
-        self._labels: Labels | None = None
+        self._facts: CellFacts | None = None
 
     def decide(
         self, task: Requirements, samples: Sequence[SampleReturned], view: View
@@ -98,15 +98,15 @@ class DecisionPipeline:
         )
 
     def _nodes(self, answers: Sequence[SampleReturned], view: View) -> Nodes:
-        if self._labels is None:
-            self._labels = Labels(view)
+        if self._facts is None:
+            self._facts = CellFacts(view)
         parts = [
             Nodes(
                 sample.machines,
                 view.capacity(sample.machines),
                 sample.free,
                 view.dimensions,
-                self._labels,
+                self._facts,
                 (self._places.get(sample.cluster, ""),),
             )
             for sample in answers

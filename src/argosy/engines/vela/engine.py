@@ -401,7 +401,9 @@ class Vela:
         self._figures.unplaced += 1
         self._shares.found_none(len(self._queue))
         if not seen.remedy:
-            remedy = "sample more clusters or machines, or free room on those that fit"
+            remedy = "free room, or ask for less"
+            if self._shares.clusters < 1 and len(self._clusters) > 1:
+                remedy = f"{remedy}, or ask more of the clusters (`clusters`)"
             if not seen.looked_at:
                 remedy = "bring back the agents that were asked: none of them answered"
             seen = structs.replace(seen, remedy=remedy)
