@@ -7,7 +7,6 @@ Built-in ones come first; then those that installed packages declare as entry po
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
 from importlib import metadata
 from typing import Any, Final, cast
 
@@ -112,7 +111,6 @@ def _find(name: str, role: type[Any]) -> type[Any]:
     return _installed(name) or _unknown(name, role)
 
 
-@cache
 def _installed(name: str) -> type[Any] | None:
     entries = [entry for entry in metadata.entry_points(group=ENTRY_POINTS) if entry.name == name]
     if not entries:

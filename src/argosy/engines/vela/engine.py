@@ -10,7 +10,7 @@ from msgspec import structs
 from argosy.agents import api, registry
 from argosy.agents.builtin import positions
 from argosy.agents.sampling import sample_size
-from argosy.cell import View
+from argosy.cell import View, to_mask
 from argosy.engines.api import Capabilities, Context, RunFacts, SettingMismatch, Settings
 from argosy.engines.shared.withdrawal import Withdrawal, added, failed, withdrawn
 from argosy.engines.vela.decision import DecisionPipeline, sampled
@@ -47,8 +47,16 @@ from argosy.model.events import (
     TasksLost,
     TimerFired,
 )
-from argosy.model.explanations import CONFLICTS, LIMITS, Explanation, Refusal, Why
+from argosy.model.explanations import (
+    CONFLICTS,
+    LIMITS,
+    UNANSWERED,
+    Explanation,
+    Refusal,
+    Why,
+)
 from argosy.model.jobs import Job
+from argosy.model.machines import CLUSTER_GROUP
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 
 _CONFLICTS: Final = frozenset(map(int, CONFLICTS))
@@ -130,7 +138,7 @@ class Vela:
         self._effects = []
         match event:
             case SampleReturned():
-                self._sampled(event, now)
+                self._sampled(event, view, now)
             case DecisionDue(token):
                 self._due(token, view, now)
             case Committed(token, outcome, reached):
@@ -138,7 +146,7 @@ class Vela:
             case JobSubmitted(job, number, tasks) | TasksLost(job, number, tasks):
                 self._accept(job, number, tasks, now)
             case TimerFired(name):
-                self._woken(name, now)
+                self._woken(name, view, now)
             case JobCancelled() | JobChanged():
                 self._withdraw(event, now)
                 if (more := added(event)) is not None:
@@ -212,7 +220,8 @@ class Vela:
     def _choose_clusters(self, item: ScheduledTask, now: int) -> None:
         count = sample_size(self._shares.clusters, len(self._clusters))
         chosen = positions(len(self._clusters), count, self._context.random)
-        item.agents_left = [self._clusters[at] for at in chosen.tolist()]
+        item.chosen = [self._clusters[at] for at in chosen.tolist()]
+        item.agents_left = item.chosen
         item.samples = []
         self._ask(item, now)
 
@@ -234,7 +243,7 @@ class Vela:
             self._timeouts[timer] = item, frozenset(item.asked)
             self._effects.append(WakeMe(now + self._settings.timeout, timer))
 
-    def _sampled(self, sample: SampleReturned, now: int) -> None:
+    def _sampled(self, sample: SampleReturned, view: View, now: int) -> None:
         item = self._asked.pop(sample.token, None)
         if item is None:
             self._figures.overdue += 1
@@ -244,9 +253,9 @@ class Vela:
         self._figures.drawn += sample.drawn
         self._figures.eligible += len(sample.machines)
         self._figures.unreached += not sample.reached
-        self._go_on_sampling(item, now)
+        self._go_on_sampling(item, view, now)
 
-    def _go_on_sampling(self, item: ScheduledTask, now: int) -> None:
+    def _go_on_sampling(self, item: ScheduledTask, view: View, now: int) -> None:
         if item.asked:
             return
         if item.agents_left:
@@ -260,10 +269,20 @@ class Vela:
             self._undecided.append(item)
             self._start_deciders()
         else:
-            self._found_none(item, sampled(item.samples), now)
+            self._found_none(item, self._seen(item, view), now)
         self._start_samplers(now)
 
-    def _woken(self, name: str, now: int) -> None:
+    def _seen(self, item: ScheduledTask, view: View) -> Explanation:
+        """What the agents saw, and how many machines belong to those that did not answer."""
+        seen = sampled(item.samples)
+        answered = {sample.cluster for sample in item.samples if sample.reached}
+        silent = [cluster for cluster in item.chosen if cluster not in answered]
+        if not silent:
+            return seen
+        count = sum(_machines_in(cluster, view) for cluster in silent)
+        return structs.replace(seen, ruled_out={**seen.ruled_out, UNANSWERED: count})
+
+    def _woken(self, name: str, view: View, now: int) -> None:
         if (item := self._waiting.pop(name, None)) is not None:
             if self._is_current(item):
                 self._requeue(item, now)
@@ -277,7 +296,7 @@ class Vela:
             del self._asked[token]
         item.asked -= overdue
         if overdue:
-            self._go_on_sampling(item, now)
+            self._go_on_sampling(item, view, now)
 
     def _start_deciders(self) -> None:
         while self._undecided and self._deciders.has_free:
@@ -404,8 +423,8 @@ class Vela:
             remedy = "free room, or ask for less"
             if self._shares.clusters < 1 and len(self._clusters) > 1:
                 remedy = f"{remedy}, or ask more of the clusters (`clusters`)"
-            if not seen.looked_at:
-                remedy = "bring back the agents that were asked: none of them answered"
+            if UNANSWERED in seen.ruled_out:
+                remedy = f"bring back the agents that do not answer; {remedy}"
             seen = structs.replace(seen, remedy=remedy)
         self._effects.append(Explain(item.tasks, seen))
         self._reschedule(item, seen, now, should_wait=True)
@@ -437,3 +456,9 @@ class Vela:
     def _requeue(self, item: ScheduledTask, now: int) -> None:
         item.phase, item.queued, item.candidates = Phase.QUEUED, now, []
         self._queue.push(item)
+
+
+def _machines_in(cluster: str, view: View) -> int:
+    if not cluster:
+        return view.machines
+    return int(to_mask(view.members(CLUSTER_GROUP, cluster), view.machines).sum())

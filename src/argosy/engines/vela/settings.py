@@ -64,8 +64,8 @@ class VelaSettings(Settings, frozen=True):
     #: How agents check for conflicts, and commit.
     checks: tuple[str, ...] = ("ResourcesFit",)
     commit: str = "Bind"
-    #: Which reservations of others count in that check: those that arrived before, or all, as in the
-    #: paper's algorithm, where two tasks may refuse each other the last room.
+    #: Which reservations of others count in that check: those that arrived before, so that the first
+    #: wins, as the paper says, or all, as in its algorithm, by which the last wins.
     reservations: Literal["earlier", "all"] = "earlier"
     #: Widen samples while tasks find no machine, up to all clusters and `most_machines` of each; narrow
     #: them again while tasks wait for a sampler.

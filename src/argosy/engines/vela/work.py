@@ -36,8 +36,9 @@ class ScheduledTask:
     commit is under way comes back as another one."""
 
     __slots__ = (
-        "agents_left", "asked", "began", "candidates", "explanation", "first", "group", "job",
-        "number", "phase", "queued", "reschedules", "samples", "slot", "submitted", "task", "waits",
+        "agents_left", "asked", "began", "candidates", "chosen", "explanation", "first", "group",
+        "job", "number", "phase", "queued", "reschedules", "samples", "slot", "submitted", "task",
+        "waits",
     )  # fmt: skip
 
     def __init__(self, job: Job, number: int, group: TaskGroup, task: int, now: int) -> None:
@@ -51,7 +52,8 @@ class ScheduledTask:
         #: How often it waited to be rescheduled.
         self.waits = 0
         self.slot = -1
-        #: Open requests for samples, agents not asked yet, and answers.
+        #: Clusters of this attempt, open requests for samples, agents not asked yet, and answers.
+        self.chosen: list[str] = []
         self.asked: set[int] = set()
         self.agents_left: list[str] = []
         self.samples: list[SampleReturned] = []
