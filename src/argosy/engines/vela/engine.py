@@ -381,6 +381,8 @@ class Vela:
         self._shares.placed()
         figures = self._figures
         figures.placed += 1
+        figures.first = now if figures.first < 0 else figures.first
+        figures.last = now
         figures.retried += machine != item.first
         figures.commits += 1
         figures.committing += now - item.queued

@@ -29,6 +29,8 @@ class VelaFigures:
         self.samplings = 0
         self.committing = 0
         self.commits = 0
+        #: When the first and the last task was placed, as the scheduler heard.
+        self.first = self.last = -1
         self.end_to_end = 0
         self.without_queue = 0
 
@@ -48,6 +50,7 @@ class VelaFigures:
             "machines drawn": self.drawn,
             "machines eligible": self.eligible,
             "samples asked": self.requests,
+            "placing s": (self.last - self.first) / 1_000_000,
             "mean queueing ms": _mean(self.queueing, self.samplings),
             "mean sampling ms": _mean(self.sampling, self.samplings),
             "mean commit ms": _mean(self.committing, self.commits),
