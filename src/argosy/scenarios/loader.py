@@ -94,7 +94,9 @@ Seed: TypeAlias = Annotated[
 
 _CONVERTER: Final = Converter(ScenarioError)
 _SETTINGS: Final = Converter(SettingError)
-_SIMULATED_KEYS: Final = ("workload", "faults", "network", "horizon", "failover", "output")
+_SIMULATED_KEYS: Final = (
+    "workload", "faults", "network", "agents", "horizon", "failover", "output"
+)  # fmt: skip
 _EXPECTED: Final = "a scenario in TOML"
 
 
