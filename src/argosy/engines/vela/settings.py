@@ -7,9 +7,7 @@ from msgspec import Meta, field
 from argosy.engines.api import Settings
 from argosy.model.units import Micros
 
-PositiveShare: TypeAlias = Annotated[
-    float, Meta(gt=0, le=1, description="a share above 0, at most 1")
-]
+PositiveShare: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
 ScoreWeight: TypeAlias = Annotated[float, Meta(ge=0, le=1e6)]
 PoolSize: TypeAlias = Annotated[int, Meta(ge=1, le=100_000)]
 
@@ -67,7 +65,7 @@ class VelaSettings(Settings, frozen=True):
     #: Which reservations of others count in that check: those that arrived before, so that the first
     #: wins, as the paper says, or all, as in its algorithm, by which the last wins.
     reservations: Literal["earlier", "all"] = "earlier"
-    #: Widen samples while tasks find no machine, up to all clusters and `most_machines` of each; narrow
-    #: them again while tasks wait for a sampler.
+    #: Widen samples as tasks find no machine, up to all clusters and `most_machines` of each, and narrow
+    #: them again as tasks are placed.
     adapt: bool = False
     most_machines: PositiveShare = 0.16
