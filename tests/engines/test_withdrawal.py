@@ -8,6 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
+from argosy.agents.cache import CellFacts, NodesCache
+from argosy.agents.sampling import Sampler
 from argosy.engines.api import Context, Deliberates, DeliberatesInPlace, Engine, wait_view_for
 from argosy.engines.families.lra.plans import BatchQuestion
 from argosy.engines.medea import Medea
@@ -26,6 +28,7 @@ from argosy.model.effects import (
     Effect,
     Enqueue,
     Probe,
+    Sample,
     Think,
     WakeMe,
 )
@@ -40,6 +43,7 @@ from argosy.model.events import (
     JobSubmitted,
     MachineJoined,
     QueuesReported,
+    SampleReturned,
     Started,
     TaskFailed,
     TaskFinished,
@@ -47,7 +51,7 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.jobs import Job, index_of, job_of
-from argosy.model.machines import Machine
+from argosy.model.machines import Cluster, Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.tasks import task_numbers
@@ -77,6 +81,8 @@ class Driver:
             settings["budget"] = 600 * SECOND
         made = make_settings(engine, settings)
         self.engine = engine(made, Context("s", (), Random(1), waits=wait_view_for(engine, made)))
+        cache = NodesCache(Cluster("", ""), self.view, CellFacts(self.view), 0)
+        self._sampler = Sampler(cache, self.view, Random(2))
         self.is_crowded = False
         self.now = 0
         self._due: list[tuple[int, int, Event]] = []
@@ -132,8 +138,20 @@ class Driver:
                     self.where.update(dict.fromkeys(tasks.tolist(), int(machines[0])))
                 case Commit(token, transaction):
                     self._commit(token, transaction)
+                case Sample():
+                    self._sample(effect)
                 case Deliberate():
                     self._deliberate(effect)
+
+    def _sample(self, asked: Sample) -> None:
+        assert asked.pipeline is not None
+        found = self._sampler.sample(asked, asked.pipeline, self.now, most=0, is_cut_off=False)
+        nodes = found.nodes
+        versions = self.view.versions(nodes.machines)
+        answer = SampleReturned(
+            asked.token, nodes.machines, nodes.free, versions, "", found.scores, found.drawn
+        )
+        self._post(self.now + 1_000, answer)
 
     def _deliberate(self, effect: Deliberate) -> None:
         decision: Decision

@@ -7,6 +7,8 @@ from argosy.model.errors import ModelError, ScenarioError, TraceError, UnknownNa
 from argosy.model.machine_model import MachineModel, Steal
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
+    AgentDown,
+    AgentModel,
     ConstantLatency,
     FleetEntry,
     GroupSpec,
@@ -104,6 +106,22 @@ isolated = ["s-1"]
     assert scenario.faults == (Partition(at=1_000_000, lasts=2_000_000, isolated=("s-1",)),)
 
 
+@pytest.mark.parametrize(
+    ("cluster", "says"),
+    [
+        ('cluster = "north"\n', r"faults\[0\]\.cluster: cluster 'north'; expected no cluster"),
+        ("", None),
+    ],
+)
+def test_the_agent_of_a_plain_cell_has_no_name(read, cluster, says):
+    text = f'{SMALL}\n[[faults]]\nkind = "agent-down"\nat = "1s"\n{cluster}'
+    if says is None:
+        assert read(text).faults == (AgentDown(at=1_000_000),)
+        return
+    with pytest.raises(ScenarioError, match=says):
+        read(text)
+
+
 def test_a_scenario_that_says_everything_keeps_everything(read):
     text = (
         'failover = "7s"\nseed = 3\naudit = true\n'
@@ -129,6 +147,14 @@ long_above = "5s"
 heartbeat = "2s"
 heartbeat_counts_sent = true
 steal = { attempts = 3, most = 2, after = 0.5 }
+[agents]
+samplers = 2
+committers = 3
+t_sample = "1ms"
+t_machine = "2us"
+t_fetch = "3ms"
+t_bind = "4ms"
+refresh = "5s"
 [output]
 log = "decisions"
 tasks = false
@@ -153,6 +179,15 @@ lasts = "2s"
             reordering=0.3,
             extra_delay=4_000,
             latency=UniformLatency(low=1_000, high=1_000),
+        ),
+        "agents": AgentModel(
+            samplers=2,
+            committers=3,
+            t_sample=1_000,
+            t_machine=2,
+            t_fetch=3_000,
+            t_bind=4_000,
+            refresh=5_000_000,
         ),
         "machines": MachineModel(
             queue="shortest-first",

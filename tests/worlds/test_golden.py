@@ -82,6 +82,7 @@ EVENTFUL: dict[str, tuple[str, dict[str, Any]]] = {
     "kube-modern": ("kube-modern", {"interval": 2 * SECOND}),
     "yarn": ("yarn", {"interval": 2 * SECOND}),
     "ilp-all": ("ilp-all", {"interval": 2 * SECOND}),
+    "vela": ("vela", {"machines": 0.5, "timeout": SECOND, "reschedules": 5, "adapt": True}),
 }
 
 

@@ -40,6 +40,7 @@ FEATURES: Final = {
     "resizes": "machines whose capacity changes",
     "scheduler-crashes": "schedulers that crash",
     "partitions": "schedulers that are cut off",
+    "agent-faults": "agents of clusters that are down, slow or stale",
     "latency": "delays that vary",
     "message-faults": "messages that are lost, doubled or late",
     "queue-orders": "machine queues other than first come, first served",

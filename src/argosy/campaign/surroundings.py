@@ -23,7 +23,22 @@ def draw_faults(dice: Dice, cell: DrawnCell, schedulers: Sequence[str]) -> list[
         fault = _fault(part, at, machines, schedulers, cell)
         if fault is not None:
             faults.append(fault)
+    agent = dice.part("agent fault")
+    if agent.has("agent-faults", 0.3):
+        faults.append(_agent_fault(agent, cell))
     return faults
+
+
+def _agent_fault(dice: Dice, cell: DrawnCell) -> dict[str, Any]:
+    """Engines that ask no agents do not notice."""
+    table: dict[str, Any] = {"kind": dice.one_of(("agent-down", "agent-slow", "agent-stale"))}
+    table["at"] = dice.time(0, SECOND, 10 * SECOND)
+    table["lasts"] = dice.time(MS, 5 * SECOND, 30 * SECOND)
+    if table["kind"] == "agent-slow":
+        table["extra"] = dice.time(MS, SECOND, 3 * SECOND)
+    if clusters := [cluster["name"] for cluster in cell.tables.get("clusters", [])]:
+        table["cluster"] = dice.one_of(clusters)
+    return table
 
 
 def _fault(

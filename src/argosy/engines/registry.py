@@ -27,6 +27,7 @@ from argosy.engines.partitioned import Partitioned
 from argosy.engines.quincy import Quincy
 from argosy.engines.sparrow import Sparrow
 from argosy.engines.spread import Spread
+from argosy.engines.vela import Vela
 from argosy.engines.yaq_c import YaqC
 from argosy.engines.yaq_d import YaqD
 from argosy.engines.yarn import Yarn
@@ -54,6 +55,7 @@ ENGINES: Final[dict[str, type[Engine]]] = {
     KubeModern.name: KubeModern,
     Yarn.name: Yarn,
     IlpAll.name: IlpAll,
+    Vela.name: Vela,
 }
 
 

@@ -10,7 +10,17 @@ from typing import Any, Final, get_args
 
 from argosy.engines.faults import shown
 from argosy.host.scheduler import Scheduler
-from argosy.model.effects import AskQueues, EarlierTime, Effect, Enqueue, Pace, Probe, Sample, Send
+from argosy.model.effects import (
+    AskQueues,
+    Commit,
+    EarlierTime,
+    Effect,
+    Enqueue,
+    Pace,
+    Probe,
+    Sample,
+    Send,
+)
 from argosy.model.errors import EngineFault
 from argosy.model.messages import Message, Note
 
@@ -52,6 +62,27 @@ def check_probe(scheduler: Scheduler, effect: Probe) -> None:
 
 def check_sample(scheduler: Scheduler, effect: Sample) -> None:
     require_not_negative(scheduler, effect, "count", effect.count)
+    if (pipeline := effect.pipeline) is None:
+        return
+    require_not_negative(scheduler, effect, "pipeline.rounds", pipeline.rounds)
+    require_not_negative(scheduler, effect, "pipeline.limit", pipeline.limit)
+    if not 0 <= pipeline.share <= 1:
+        problem = f"pipeline.share is {pipeline.share}"
+        raise fault(scheduler, effect, problem, "a share from 0 to 1")
+
+
+def check_pipeline(scheduler: Scheduler, effect: Commit, *, has_agent: bool) -> None:
+    if not has_agent:
+        raise no_agent(scheduler, effect)
+    claims, transaction = effect.transaction.claims, effect.transaction
+    count = 0 if claims is None else len(claims)
+    if count != 1 or transaction.releases is not None or transaction.move:
+        problem = f"a pipeline for {count} claims" if count != 1 else "releases or moves"
+        raise fault(scheduler, effect, problem, "a single claim, and nothing else")
+
+
+def no_agent(scheduler: Scheduler, effect: Effect) -> EngineFault:
+    return fault(scheduler, effect, "a pipeline without a cluster", "the name of a cluster")
 
 
 def check_questions(scheduler: Scheduler, effect: AskQueues, machines: int) -> None:

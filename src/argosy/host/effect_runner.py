@@ -12,6 +12,7 @@ from argosy._core import ProbeTerms, TaskState
 from argosy.engines import faults
 from argosy.host import effect_checks as checks
 from argosy.host import late_claims, records
+from argosy.host.agent_desks import AgentDesks
 from argosy.host.agents import Agents
 from argosy.host.busy_time import DAY
 from argosy.host.mail import Mail
@@ -79,6 +80,7 @@ class EffectRunner:
         self._detours_saved = _MOST_SAVED if host.is_watched else 0
         self._is_alone = False
         self._agents = Agents(host.setup.clusters, host.view, host.random)
+        self.desks = AgentDesks(self, host)
         self._methods: dict[type[Any], Callable[[Scheduler, Any, int], None]] = {
             Think: self._think,
             Commit: self._commit,
@@ -165,6 +167,8 @@ class EffectRunner:
             raise EngineFault(f"{scheduler.name} tries to change machines", expected="claims only")
         if effect.cluster:
             self._agents.check_claims(scheduler, effect.cluster, transaction.claims)
+        if effect.pipeline is not None:
+            checks.check_pipeline(scheduler, effect, has_agent=effect.cluster in self.desks)
         delay = self._hop
         if delay < 0:
             delay = self._links.reliable_delay(scheduler.name, agent_of(effect.cluster), now)
@@ -192,6 +196,9 @@ class EffectRunner:
             self._detours_saved -= 1
 
     def _arrive_commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
+        if effect.pipeline is not None:
+            self.desks[effect.cluster].commit(scheduler, effect, now)
+            return
         outcome = self._commit_claims(scheduler, effect, now)
         if outcome is None:
             outcome = self._commit_all(scheduler, effect, now)
@@ -245,16 +252,34 @@ class EffectRunner:
 
     def _commit_all(self, scheduler: Scheduler, effect: Commit, now: int) -> Outcome:
         """Commits any transaction."""
-        transaction, claims = effect.transaction, effect.transaction.claims
-        late = None
+        transaction = effect.transaction
+        vacated = self._machines_left(transaction)
+        outcome = self.judge(scheduler, transaction)
+        self.conclude(scheduler, effect, transaction, outcome, now)
+        for machine in vacated:
+            self._runtime.pump(machine)
+        return outcome
+
+    def judge(self, scheduler: Scheduler, transaction: Transaction) -> Outcome:
+        """The cell's answer, now."""
+        claims, late = transaction.claims, None
         if claims is not None:
             late = self._late(scheduler, claims.tasks, moves=transaction.move)
-        vacated = self._machines_left(transaction)
         if late is None:
-            outcome = self._host.cell.commit(transaction)
-        else:
-            outcome = self._host.cell.commit(late_claims.drop_late_claims(transaction, late))
-            outcome = late_claims.with_refusals(transaction, late, outcome)
+            return self._host.cell.commit(transaction)
+        outcome = self._host.cell.commit(late_claims.drop_late_claims(transaction, late))
+        return late_claims.with_refusals(transaction, late, outcome)
+
+    def conclude(
+        self,
+        scheduler: Scheduler,
+        effect: Commit,
+        transaction: Transaction,
+        outcome: Outcome,
+        now: int,
+    ) -> None:
+        """Counts and records the outcome, and starts the tasks that were accepted."""
+        claims = transaction.claims
         # A transaction that only announces wants cannot conflict, so it is not counted.
         releases, forgets = transaction.releases, transaction.forgets
         if claims is not None or releases is not None or forgets is not None:
@@ -266,9 +291,6 @@ class EffectRunner:
         if claims is not None and len(claims.tasks):
             self._host.membership.evict(outcome, Why.PREEMPTED, now)
             self._launch(scheduler, claims, outcome, effect, now)
-        for machine in vacated:
-            self._runtime.pump(machine)
-        return outcome
 
     def _late(
         self, scheduler: Scheduler, tasks: TaskArray, *, moves: bool
@@ -503,10 +525,15 @@ class EffectRunner:
         checks.check_sample(scheduler, effect)
         if effect.cluster:
             self._agents.check_known(scheduler, effect.cluster, "samples")
+        if effect.pipeline is not None and effect.cluster not in self.desks:
+            raise checks.no_agent(scheduler, effect)
         delay = self._links.reliable_delay(scheduler.name, agent_of(effect.cluster), now)
         self._host.request(now + delay, scheduler, self._arrive_sample, effect)
 
     def _arrive_sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
+        if effect.pipeline is not None:
+            self.desks[effect.cluster].sample(scheduler, effect, now)
+            return
         found = self._agents.sample(effect)
         free = self._host.view.free(found.machines)
         event = SampleReturned(effect.token, found.machines, free, found.versions, effect.cluster)

@@ -51,8 +51,15 @@ _WORLD: Final = int(RuntimeEvent.SUBMIT)
 #: Finished jobs are forgotten once per this many submissions.
 _CLEAR_EVERY: Final = 1_024
 
+#: The epoch of calls that are not for a scheduler.
+_ANY_EPOCH: Final = -1
+
 Call: TypeAlias = tuple[Scheduler, int, Callable[[Scheduler, Any, int], None], Any]
 TimerItem: TypeAlias = tuple[int, int, int, int]
+
+
+def _called(scheduler: Scheduler, action: Callable[[int], None], now: int) -> None:
+    action(now)
 
 
 class Host:
@@ -184,7 +191,7 @@ class Host:
             kind, now, _, token = item
             if kind == CALL:
                 scheduler, epoch, action, what = calls.pop(token)
-                if scheduler.epoch == epoch:
+                if epoch in (scheduler.epoch, _ANY_EPOCH):
                     try:
                         action(scheduler, what, now)
                     except faults.EFFECT_ERRORS as error:
@@ -209,7 +216,7 @@ class Host:
             self._reports.pass_on(kind, now)
             return
         scheduler, epoch, action, what = self._calls.pop(token)
-        if scheduler.epoch != epoch:
+        if epoch not in (scheduler.epoch, _ANY_EPOCH):
             return
         try:
             action(scheduler, what, now)
@@ -286,6 +293,17 @@ class Host:
         self._token = token = self._token + 1
         self._calls[token] = (scheduler, scheduler.epoch, action, what)
         self._push(at, CALL, 0, token)
+
+    def later(self, at: int, action: Callable[[int], None]) -> None:
+        """Calls `action` at time `at`, whatever becomes of any scheduler."""
+        self._token = token = self._token + 1
+        self._calls[token] = (self.schedulers[0], _ANY_EPOCH, _called, action)
+        self.runtime.push(at, CALL, 0, token)
+
+    @property
+    def open_reservations(self) -> int:
+        """Room that agents keep for commits under way; 0 if none is."""
+        return self._effects.desks.reservations
 
     def deliver(self, sender: str, receiver: Scheduler, event: Event, now: int) -> None:
         for delay in self.links.deliveries(sender, receiver.name, now):

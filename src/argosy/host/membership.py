@@ -37,12 +37,15 @@ class Membership:
         #: Number of tasks that were preempted, and that lost their machines for other reasons.
         self.preemptions = 0
         self.losses = 0
+        #: Number of changes of machines so far.
+        self.changes = 0
 
     def change(self, change: MachineChange) -> None:
         """Commits a change of one machine and notifies those concerned."""
         host, now = self._host, self._runtime.now
         # A change that the cell refuses has not happened.
         outcome = host.cell.commit(Transaction(OPERATOR, machines=(change,)))
+        self.changes += 1
         host.decisions.input(records.MachineRecord(now, change))
         machine = outcome.added[0] if isinstance(change, AddMachine) else change.machine
         is_resized, is_gone = isinstance(change, ResizeMachine), isinstance(change, RemoveMachine)

@@ -7,6 +7,8 @@ import msgspec
 from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Cluster
 from argosy.model.scenario import (
+    AgentFault,
+    AgentModel,
     CellSpec,
     Federation,
     FleetEntry,
@@ -36,6 +38,9 @@ class HostSetup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_resumed: bool = False
     #: None: the cell is a single cluster without a name.
     federation: Federation | None = None
+    #: None: agents take no time.
+    agents: AgentModel | None = None
+    agent_faults: tuple[AgentFault, ...] = ()
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:
@@ -55,4 +60,6 @@ class HostSetup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             audit=scenario.audit,
             output=scenario.output,
             federation=scenario.federation,
+            agents=scenario.agents,
+            agent_faults=tuple(f for f in scenario.faults if isinstance(f, AgentFault)),
         )

@@ -40,16 +40,30 @@ class Think(msgspec.Struct, frozen=True, gc=False, tag=True):
     earlier: EarlierTime | None = None
 
 
+class CommitPipeline(msgspec.Struct, frozen=True, gc=False):
+    """How an agent commits: its plug-ins by name (`argosy.agents`)."""
+
+    checks: tuple[str, ...] = ("ResourcesFit",)
+    commit: str = "Bind"
+    #: Which reservations of other commits count against one: those that arrived before it, so that the
+    #: first to arrive wins, or all.
+    reservations: Literal["earlier", "all"] = "earlier"
+
+
 class Commit(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Submit a transaction to the cell; `Committed(token)` answers. `explanation` says what the
     scheduler saw. In a federation, a commit to one `cluster` may claim only machines of that cluster,
     and takes as long as the way to its agent; without a name it may claim machines of all clusters, and
-    takes as long as the way to the farthest."""
+    takes as long as the way to the farthest.
+
+    With a `pipeline`, the agent commits a single claim in the steps of Vela: it reserves the room, waits
+    for its turn at the machine, and checks the machine as it is then."""
 
     token: int
     transaction: Transaction
     explanation: Explanation | None = None
     cluster: str = ""
+    pipeline: CommitPipeline | None = None
 
 
 class Pace(msgspec.Struct, frozen=True, gc=False):
@@ -115,16 +129,35 @@ class AskQueues(msgspec.Struct, frozen=True, gc=False, tag=True):
     until_room: MachineArray | None = None
 
 
+class SamplingPipeline(msgspec.Struct, frozen=True, gc=False):
+    """How an agent samples: its plug-ins by name, in order (`argosy.agents`), and when it stops."""
+
+    strategy: str = "Random"
+    filters: tuple[str, ...] = ("ResourcesFit",)
+    scores: tuple[str, ...] = ("ResourcesFit",)
+    #: Machines to find, as a share of the cluster's; 0: `Sample.count`.
+    share: float = 0.0
+    #: 0: draw until enough machines were found or all were seen, each once. Otherwise at most so many
+    #: rounds, each independent of the others.
+    rounds: int = 0
+    #: Stop drawing after this time, in microseconds; 0: no limit.
+    limit: int = 0
+
+
 class Sample(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Ask a cluster's agent for up to `count` random machines that fit and have the attributes in
     `requires`; `SampleReturned(token)` answers. A cell that is not a federation is a cluster without a
-    name; in a federation, the empty name means all clusters."""
+    name; in a federation, the empty name means all clusters.
+
+    With a `pipeline`, the agent draws, filters and scores as it says, and considers `demands`."""
 
     request: Resources
     count: int
     token: int
     requires: dict[str, str] = {}
     cluster: str = ""
+    demands: dict[str, str] = {}
+    pipeline: SamplingPipeline | None = None
 
 
 class Send(msgspec.Struct, frozen=True, gc=False, tag=True):

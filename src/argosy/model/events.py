@@ -6,7 +6,7 @@ carries only the token of its question: an engine keeps what it asked by token.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -85,21 +85,34 @@ class MachineChanged(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class Committed(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """The answer to the `Commit` with this token."""
+    """The answer to the `Commit` with this token. If the agent was not `reached`, nothing was
+    committed."""
 
     token: int
     outcome: Outcome
+    reached: bool = True
+
+
+_NO_SCORES: Final[NDArray[np.int64]] = np.empty((0, 0), np.int64)
+_NO_SCORES.flags.writeable = False
 
 
 class SampleReturned(msgspec.Struct, frozen=True, gc=False, tag=True):
     """The answer to a `Sample`: machines of the cluster that fit, their free resources and their
-    versions."""
+    versions. If the agent was not `reached`, there are none.
+
+    A sampling pipeline adds the scores, one row per machine and one column per plug-in, how many
+    machines it drew, and for which reasons it dropped how many of them."""
 
     token: int
     machines: MachineArray
     free: NDArray[np.int64]
     versions: VersionArray
     cluster: str = ""
+    scores: NDArray[np.int64] = msgspec.field(default_factory=lambda: _NO_SCORES)
+    drawn: int = 0
+    ruled_out: dict[str, int] = {}
+    reached: bool = True
 
 
 class ProbeReady(msgspec.Struct, frozen=True, gc=False, tag=True):

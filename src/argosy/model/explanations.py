@@ -12,6 +12,10 @@ from argosy.model.units import format_amount
 
 #: Reasons that come from other changes to the cell; reasons that come from a scheduler's limits.
 CONFLICTS: Final = (Why.NO_ROOM, Why.STALE, Why.MACHINE_GONE, Why.MACHINE_DRAINING)
+#: Reasons of `Explanation.ruled_out` that name a plug-in begin with this.
+EXCLUDED_BY: Final = "by "
+#: The reason of machines whose cluster did not answer.
+UNANSWERED: Final = "unanswered"
 LIMITS: Final = (Why.RESOURCE_LIMIT, Why.JOB_LIMIT, Why.PRECEDENCE_LIMIT)
 
 

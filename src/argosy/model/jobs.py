@@ -140,6 +140,9 @@ class TaskGroup(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     requires: dict[str, str] = {}
     #: Attributes of machines near the tasks' data; engines with locality weigh them against waiting.
     prefers: dict[str, str] = {}
+    #: Demands that plug-ins of cluster agents interpret, such as ``{"battery": "30"}``. Engines that do
+    #: not sample through agents ignore them.
+    demands: dict[str, str] = {}
     #: Number of activities in each phase.
     activities: tuple[int, ...] = ()
     #: Whether tasks run until stopped.

@@ -181,6 +181,53 @@ class Federation(msgspec.Struct, frozen=True, kw_only=True):
     schedulers: dict[str, str] = {}
 
 
+class AgentModel(msgspec.Struct, frozen=True, kw_only=True):
+    """How long cluster agents take for the requests of engines that use their pipelines (`vela`)."""
+
+    #: Requests that an agent handles at once, the others wait in order of arrival; 0: any number.
+    samplers: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
+    committers: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
+    #: Sampling takes t_sample + t_machine x machines drawn.
+    t_sample: Time = 0
+    t_machine: Time = 0
+    #: A commit takes t_fetch until the machine is checked, and if it succeeds t_bind after that. Its
+    #: machine is locked against other commits all the while.
+    t_fetch: Time = 0
+    t_bind: Time = 0
+    #: How old an agent's picture of its machines may be; it always knows of its own commits.
+    refresh: Time = 0
+
+
+class AgentDown(msgspec.Struct, frozen=True, kw_only=True, tag="agent-down", tag_field="kind"):
+    """The agent of a cluster cannot be reached from `at` on, for `lasts` (None: for good). Its machines
+    go on. Requests under way are lost, and their senders learn it."""
+
+    at: Time
+    cluster: str = ""
+    lasts: Time | None = None
+
+
+class AgentSlow(msgspec.Struct, frozen=True, kw_only=True, tag="agent-slow", tag_field="kind"):
+    """Every request to the agent takes `extra` longer, from `at` on, for `lasts` (None: for good)."""
+
+    at: Time
+    extra: Time
+    cluster: str = ""
+    lasts: Time | None = None
+
+
+class AgentStale(msgspec.Struct, frozen=True, kw_only=True, tag="agent-stale", tag_field="kind"):
+    """The agent hears nothing of its machines from `at` on, for `lasts` (None: for good): it samples
+    from what it knew, less its own commits."""
+
+    at: Time
+    cluster: str = ""
+    lasts: Time | None = None
+
+
+AgentFault: TypeAlias = AgentDown | AgentSlow | AgentStale
+
+
 class MachineCrash(
     msgspec.Struct, frozen=True, kw_only=True, tag="machine-crash", tag_field="kind"
 ):
@@ -242,7 +289,15 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, tag="partition", tag_
 
 
 Fault: TypeAlias = (
-    MachineCrash | MachineDrain | MachineResize | SchedulerCrash | RandomCrashes | Partition
+    MachineCrash
+    | MachineDrain
+    | MachineResize
+    | SchedulerCrash
+    | RandomCrashes
+    | Partition
+    | AgentDown
+    | AgentSlow
+    | AgentStale
 )
 
 
@@ -277,6 +332,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...] = ()
     #: None: the cell is a single cluster without a name.
     federation: Federation | None = None
+    #: None: agents take no time.
+    agents: AgentModel | None = None
 
     def engine_names(self) -> list[str]:
         """The engines named in the fleet, without duplicates."""

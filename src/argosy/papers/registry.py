@@ -10,12 +10,14 @@ from argosy.papers.medea import MEDEA
 from argosy.papers.murmuration import MURMURATION
 from argosy.papers.omega import OMEGA
 from argosy.papers.paper import Paper
+from argosy.papers.vela import VELA
 
 PAPERS: Final[dict[str, Paper]] = {
     FIRMAMENT.name: FIRMAMENT,
     MEDEA.name: MEDEA,
     MURMURATION.name: MURMURATION,
     OMEGA.name: OMEGA,
+    VELA.name: VELA,
 }
 
 

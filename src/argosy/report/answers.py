@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argosy.model.answers import WhyAnswer
+from argosy.model.explanations import EXCLUDED_BY
 from argosy.model.units import format_count
 
 
@@ -56,6 +57,10 @@ def _excluded(reason: str, count: int) -> str:
             return f"{count:,} {'does' if one else 'do'} not pass its framework's filters"
         case "queue full":
             return f"{count:,} {'has' if one else 'have'} a full queue"
+        case "unanswered":
+            return f"{count:,} {'is' if one else 'are'} in clusters whose agents did not answer"
+        case _ if reason.startswith(EXCLUDED_BY):
+            return f"{count:,} {'is' if one else 'are'} excluded {reason}"
     return f"{count:,} {'lacks' if one else 'lack'} {reason}"
 
 

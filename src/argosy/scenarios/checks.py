@@ -17,6 +17,9 @@ from argosy.model.machines import GROUP_NAME, MACHINE_GROUP, Machine
 from argosy.model.resources import dimensions_of
 from argosy.model.scenario import (
     MOST_SCHEDULERS,
+    AgentDown,
+    AgentSlow,
+    AgentStale,
     CellSpec,
     Fault,
     Federation,
@@ -196,8 +199,12 @@ def check_network(
 
 
 def check_faults(
-    faults: tuple[Fault, ...], machines: Sequence[Machine], schedulers: tuple[str, ...]
+    faults: tuple[Fault, ...],
+    machines: Sequence[Machine],
+    schedulers: tuple[str, ...],
+    federation: Federation | None = None,
 ) -> None:
+    clusters = [] if federation is None else [cluster.name for cluster in federation.clusters]
     known = frozenset(machine.name for machine in machines)
     dimensions = dimensions_of([machine.capacity for machine in machines])
     for index, fault in enumerate(faults):
@@ -211,6 +218,8 @@ def check_faults(
                     check_known("resource", extra, dimensions, (*path, "capacity", extra))
             case SchedulerCrash(scheduler=name):
                 check_known("scheduler", name, schedulers, (*path, "scheduler"))
+            case AgentDown(cluster=name) | AgentSlow(cluster=name) | AgentStale(cluster=name):
+                _check_cluster(name, clusters, (*path, "cluster"))
             case Partition(isolated=isolated):
                 if not isolated:
                     raise Misfit(
@@ -232,6 +241,19 @@ def check_faults(
                     )
                 if end is not None:
                     _check_order(start, end, (*path, "end"))
+
+
+def _check_cluster(name: str, clusters: Sequence[str], path: TablePath) -> None:
+    if clusters:
+        check_known("cluster", name, clusters, path)
+    elif name:
+        raise Misfit(
+            ScenarioError(
+                f"cluster {name!r}",
+                expected="no cluster: a cell that is not a federation has one agent without a name",
+            ),
+            path,
+        )
 
 
 def check_group_settings(

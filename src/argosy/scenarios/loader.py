@@ -33,6 +33,7 @@ from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.scenario import (
+    AgentModel,
     CellSpec,
     Fault,
     FleetEntry,
@@ -93,7 +94,9 @@ Seed: TypeAlias = Annotated[
 
 _CONVERTER: Final = Converter(ScenarioError)
 _SETTINGS: Final = Converter(SettingError)
-_SIMULATED_KEYS: Final = ("workload", "faults", "network", "horizon", "failover", "output")
+_SIMULATED_KEYS: Final = (
+    "workload", "faults", "network", "agents", "horizon", "failover", "output"
+)  # fmt: skip
 _EXPECTED: Final = "a scenario in TOML"
 
 
@@ -130,6 +133,7 @@ class ScenarioTable(msgspec.Struct, frozen=True, kw_only=True):
     seed: Seed = 1
     network: NetworkTable = NetworkTable()
     machines: MachineModel = MachineModel()
+    agents: AgentModel | None = None
     faults: tuple[Fault, ...] = ()
     as_published: bool = False
     horizon: Time | None = None
@@ -218,7 +222,7 @@ def _scenario(
     ends = checks.network_ends(federation)
     schedulers = checks.check_fleet(fleet, checks.cell_dimensions(cell), ends)
     checks.check_network(table.network, schedulers, ends)
-    checks.check_faults(table.faults, cell.machines, schedulers)
+    checks.check_faults(table.faults, cell.machines, schedulers, federation)
     jobs = _jobs(path, table.workload, cell, seed, notes)
     checks.check_kinds(fleet, jobs)
     checks.check_horizon(table.horizon, jobs, table.faults)
@@ -238,6 +242,7 @@ def _scenario(
         as_published=published,
         left_out=tuple(notes.sentences()),
         federation=federation,
+        agents=table.agents,
     )
     _check_engines(scenario, also)
     if not table.as_published:

@@ -18,7 +18,9 @@ from argosy.model.truth import (
 
 GIB = 2**30
 SECOND = 1_000_000
-_GROUP_FIELDS = ("estimate", "tags", "requires", "prefers", "retries", "backoff", "execution")
+_GROUP_FIELDS = (
+    "estimate", "tags", "requires", "prefers", "demands", "retries", "backoff", "execution"
+)  # fmt: skip
 
 
 def machines(

@@ -47,6 +47,7 @@ class GroupKeys(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     requires: dict[str, str] = {}
     prefers: dict[str, str] = {}
+    demands: dict[str, str] = {}
     retries: int = 0
     backoff: Time = 0
     command: CommandLine | None = None
@@ -62,12 +63,14 @@ class GroupKeys(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         check_labels(self.tags, self.requires)
         check_labels((), self.prefers)
+        check_labels((), self.demands, "demands")
 
     def group_fields(self) -> dict[str, Any]:
         return {
             "tags": self.tags,
             "requires": self.requires,
             "prefers": self.prefers,
+            "demands": self.demands,
             "retries": self.retries,
             "backoff": self.backoff,
             "execution": self.execution(),
@@ -211,7 +214,7 @@ def check_group_keys(
         )
 
 
-def check_labels(tags: Iterable[str], requires: Mapping[str, str]) -> None:
+def check_labels(tags: Iterable[str], requires: Mapping[str, str], field: str = "requires") -> None:
     """Tags must be valid in constraints, and everything must be printable."""
     for tag in tags:
         if tag in RESERVED or NAME.fullmatch(tag) is None:
@@ -224,7 +227,7 @@ def check_labels(tags: Iterable[str], requires: Mapping[str, str]) -> None:
     for text in (*requires, *requires.values()):
         if not text.isprintable():
             raise ModelError(
-                f"attribute {excerpt(text)}", field="requires", expected="printable characters"
+                f"attribute {excerpt(text)}", field=field, expected="printable characters"
             )
 
 
@@ -288,6 +291,8 @@ def group_entries(group: TaskGroup) -> dict[str, Any]:
         table["requires"] = group.requires
     if group.prefers:
         table["prefers"] = group.prefers
+    if group.demands:
+        table["demands"] = group.demands
     if group.retries:
         table["retries"] = group.retries
     if group.backoff:

@@ -1,0 +1,8 @@
+"""What a cluster agent does, as pure functions: its pipelines and their plug-ins.
+
+    sampling   strategy, filter, score (Algorithm 1 of the Vela paper)
+    commit     reserve, lock, check conflicts, commit (Algorithm 2)
+
+`argosy.host` runs the pipelines for every cluster of its cell. A plug-in is a class with a name and one
+method; `argosy.agents.api` has the interfaces, `argosy.agents.registry` finds plug-ins by name.
+"""

@@ -1,0 +1,196 @@
+"""What an agent knows of its machines.
+
+Reading takes no lock and never waits for a commit: arrays are replaced or copied, never lent. If
+`refresh` is 0, the cache is always up to date; otherwise it is read again from the cell when it is older
+than that. Its own commits it knows at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.agents.api import Nodes
+from argosy.cell import View, to_mask
+from argosy.model.machines import CLUSTER_GROUP, Cluster
+from argosy.model.transactions import MachineArray, VersionArray
+
+
+class CellFacts:
+    """Attributes of all machines, read once per key and change of labels, and distances between
+    places."""
+
+    def __init__(
+        self, view: View, delay: Callable[[str, str], int | None] = lambda one, other: None
+    ) -> None:
+        self._view = view
+        self._delay = delay
+        self._state = (-1, -1)
+        self._columns: dict[str, NDArray[np.object_]] = {}
+
+    def labels(self, key: str, machines: MachineArray) -> Sequence[str]:
+        state = self._view.machines, self._view.labels_version
+        if state != self._state:
+            self._state = state
+            self._columns.clear()
+        if (column := self._columns.get(key)) is None:
+            column = self._columns[key] = self._read(key)
+        found: list[str] = column[machines].tolist()
+        return found
+
+    def delay(self, one: str, other: str) -> int | None:
+        return self._delay(one, other)
+
+    def _read(self, key: str) -> NDArray[np.object_]:
+        count = self._view.machines
+        column = np.full(count, "", np.object_)
+        for name, value in self._view.attributes:
+            if name == key:
+                column[to_mask(self._view.where({key: value}), count)] = value
+        return column
+
+
+class Reservation:
+    """Room kept for a commit that is under way. `number` grows with arrival."""
+
+    __slots__ = ("amounts", "machine", "number")
+
+    def __init__(self, number: int, machine: int, amounts: NDArray[np.int64]) -> None:
+        self.number = number
+        self.machine = machine
+        self.amounts = amounts
+
+
+class NodesCache:
+    """The machines of one cluster as its agent knows them."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        view: View,
+        facts: CellFacts,
+        refresh: int,
+        changes: Callable[[], int] | None = None,
+    ) -> None:
+        """`changes` counts changes of machines: while it stays the same, so does which of them take
+        claims."""
+        self._cluster = cluster
+        self._view = view
+        self._facts = facts
+        self._refresh = refresh
+        #: What `_members` was computed for.
+        self._state = (-1, -1)
+        self._members: MachineArray = np.empty(0, np.int32)
+        #: The picture of all machines of the cell when it was last read, if it may be old.
+        self._free: NDArray[np.int64] | None = None
+        self._takes: NDArray[np.bool_] = np.empty(0, np.bool_)
+        self._changes = changes
+        self._changes_seen = -1
+        self._read_at = 0
+        #: Room kept for commits under way, by machine, in order of arrival. No empty lists.
+        self._reserved: dict[int, list[Reservation]] = {}
+
+    @property
+    def reservations(self) -> int:
+        return sum(map(len, self._reserved.values()))
+
+    def members(self) -> MachineArray:
+        """The cluster's machines, whether up or not, in ascending order."""
+        view = self._view
+        state = view.machines, view.labels_version
+        if state != self._state:
+            self._state = state
+            self._members = np.arange(view.machines, dtype=np.int32)
+            if self._cluster.name:
+                within = to_mask(view.members(CLUSTER_GROUP, self._cluster.name), view.machines)
+                self._members = np.flatnonzero(within).astype(np.int32)
+        return self._members
+
+    def sample(self, machines: MachineArray, now: int, *, is_cut_off: bool) -> Nodes:
+        """What the agent believes of these machines; those that take no claims have no room. With
+        `is_cut_off`, no news reach the cache."""
+        if self._refresh or is_cut_off:
+            free, takes = self._kept(now, is_cut_off=is_cut_off)
+            # Machines that joined since are not known yet.
+            known = machines < len(takes)
+            rows = np.full((len(machines), free.shape[1]), -1, np.int64)
+            rows[known] = free[machines[known]]
+            is_open = np.zeros(len(machines), np.bool_)
+            is_open[known] = takes[machines[known]]
+        else:
+            self._free = None
+            rows = self._view.free(machines)
+            is_open = self._open()[machines]
+        self._subtract(machines, rows)
+        rows[~is_open] = -1
+        return self._nodes(machines, rows)
+
+    def _open(self) -> NDArray[np.bool_]:
+        """Which machines of the cell take claims now."""
+        seen = -1 if self._changes is None else self._changes()
+        if seen < 0 or seen != self._changes_seen or len(self._takes) != self._view.machines:
+            self._changes_seen = seen
+            self._takes = self._view.takes_claims().view(np.bool_)
+        return self._takes
+
+    def _kept(self, now: int, *, is_cut_off: bool) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        free = self._free
+        if free is None or (not is_cut_off and now - self._read_at >= self._refresh):
+            free = self._free = self._view.free()
+            self._takes = self._view.takes_claims().view(np.bool_)
+            self._changes_seen = -1
+            self._read_at = now
+        return free, self._takes
+
+    def _subtract(self, machines: MachineArray, rows: NDArray[np.int64]) -> None:
+        if not self._reserved:
+            return
+        for row, machine in enumerate(machines.tolist()):
+            for reservation in self._reserved.get(machine, ()):
+                rows[row] -= reservation.amounts
+        # Room that is promised twice must not look like a debt to a filter of a third.
+        np.maximum(rows, 0, out=rows)
+
+    def fresh(self, machine: int, before: int | None, own: Reservation | None) -> Nodes:
+        """The machine as it is now, less what is reserved there by others; `before` leaves out
+        reservations from that number on."""
+        machines = np.array([machine], np.int32)
+        rows = self._view.free(machines)
+        for reservation in self._reserved.get(machine, ()):
+            if reservation is not own and (before is None or reservation.number < before):
+                rows[0] -= reservation.amounts
+        return self._nodes(machines, rows)
+
+    def _nodes(self, machines: MachineArray, free: NDArray[np.int64]) -> Nodes:
+        view = self._view
+        return Nodes(
+            machines,
+            view.capacity(machines),
+            free,
+            view.dimensions,
+            self._facts,
+            (self._cluster.place,),
+        )
+
+    def versions(self, machines: MachineArray) -> VersionArray:
+        return self._view.versions(machines)
+
+    def reserve(self, number: int, machine: int, amounts: NDArray[np.int64]) -> Reservation:
+        made = Reservation(number, machine, amounts)
+        self._reserved.setdefault(machine, []).append(made)
+        return made
+
+    def unreserve(self, reservation: Reservation) -> None:
+        left = self._reserved[reservation.machine]
+        left.remove(reservation)
+        if not left:
+            del self._reserved[reservation.machine]
+
+    def commit(self, reservation: Reservation) -> None:
+        """The room is taken for good."""
+        self.unreserve(reservation)
+        if self._free is not None and reservation.machine < len(self._free):
+            width = min(self._free.shape[1], len(reservation.amounts))
+            self._free[reservation.machine, :width] -= reservation.amounts[:width]
