@@ -5,4 +5,6 @@
 
 `argosy.host` runs the pipelines for every cluster of its cell. A plug-in is a class with a name and one
 method; `argosy.agents.api` has the interfaces, `argosy.agents.registry` finds plug-ins by name.
+
+Charter: what agents decide. Owns no state of a cluster, and knows no time but what it is told.
 """

@@ -20,7 +20,7 @@ MOST_KINDS: Final = 256
 #: One in so many draws is of machines that are not known to fit: room appears where nobody looked.
 EXPLORE: Final = 4
 
-TaskKind: TypeAlias = tuple[tuple[tuple[str, object], ...], ...]
+LearnedKind: TypeAlias = tuple[tuple[tuple[str, object], ...], ...]
 
 
 class LearnedStrategy:
@@ -31,7 +31,7 @@ class LearnedStrategy:
 
     def __init__(self) -> None:
         #: Per kind of task, in order of last use: which machines fitted when last drawn.
-        self._fitted: dict[TaskKind, NDArray[np.bool_]] = {}
+        self._fitted: dict[LearnedKind, NDArray[np.bool_]] = {}
 
     def draw(
         self, task: Requirements, machines: MachineArray, count: int, random: Random

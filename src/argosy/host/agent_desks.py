@@ -45,18 +45,18 @@ if TYPE_CHECKING:
 
 _CONFLICTS: Final = frozenset(map(int, CONFLICTS))
 _FOREVER: Final = 2**62
-Start: TypeAlias = Callable[[int], None]
+DueAction: TypeAlias = Callable[[int], None]
 
 
 class Turns:
     """At most `size` requests at once (0: any number); the others wait in order."""
 
-    def __init__(self, size: int, later: Callable[[int, Start], None]) -> None:
+    def __init__(self, size: int, later: Callable[[int, DueAction], None]) -> None:
         self._free = size or _FOREVER
         self._later = later
-        self._waiting: deque[Start] = deque()
+        self._waiting: deque[DueAction] = deque()
 
-    def enter(self, start: Start, now: int) -> None:
+    def enter(self, start: DueAction, now: int) -> None:
         if self._free:
             self._free -= 1
             start(now)
@@ -326,7 +326,7 @@ class AgentDesk:
         answer = Committed(request.effect.token, outcome, reached)
         self._host.post(now + delay, scheduler, answer)
 
-    def _after(self, took: int, action: Start, now: int) -> None:
+    def _after(self, took: int, action: DueAction, now: int) -> None:
         """Calls `action` when that time has passed, whatever becomes of the scheduler."""
         if took:
             self._host.later(now + took, action)
