@@ -10,7 +10,7 @@ import pytest
 from argosy.agents import registry
 from argosy.agents.api import (
     Binding,
-    ConflictCheck,
+    ClaimCheck,
     Filter,
     Nodes,
     Requirements,
@@ -208,7 +208,7 @@ def test_learned_sampling_prefers_what_fitted_similar_tasks_and_goes_on_explorin
 
 
 def test_every_plug_in_has_a_role_and_is_found_by_its_name() -> None:
-    roles = (Sorting, Strategy, Filter, Score, ConflictCheck, Binding)
+    roles = (Sorting, Strategy, Filter, Score, ClaimCheck, Binding)
     for name, kind in registry.PLUGINS.items():
         has = [role for role in roles if isinstance(kind(), role)]
         assert has, name

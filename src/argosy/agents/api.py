@@ -4,7 +4,7 @@
     Strategy     which machines an agent draws next
     Filter       which of them may take the task
     Score        how suitable each of them is, from 0 to 100
-    ConflictCheck  whether a machine, as it is now, still takes the task
+    ClaimCheck   whether a machine, as it is now, still takes the task
     Binding      how a claim is written to the cell
 
 Plug-ins see many machines at once, as columns, and answer with columns. Filters, scores and checks keep
@@ -157,7 +157,7 @@ class Score(Protocol):
 
 
 @runtime_checkable
-class ConflictCheck(Protocol):
+class ClaimCheck(Protocol):
     name: ClassVar[str]
 
     def conflict(self, task: Requirements, node: Nodes) -> Refusal | None:

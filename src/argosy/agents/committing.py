@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from argosy.agents.api import Binding, ConflictCheck, Requirements
+from argosy.agents.api import Binding, ClaimCheck, Requirements
 from argosy.agents.cache import NodesCache, Reservation
 from argosy.agents.registry import make_binding, make_checks
 from argosy.model.effects import CommitPipeline
@@ -20,7 +20,7 @@ class ConflictCheck:
 
     def __init__(self, cache: NodesCache) -> None:
         self._cache = cache
-        self._checks: dict[tuple[str, ...], list[ConflictCheck]] = {}
+        self._checks: dict[tuple[str, ...], list[ClaimCheck]] = {}
         self._bindings: dict[str, Binding] = {}
 
     def conflict(

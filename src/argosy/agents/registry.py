@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from importlib import metadata
 from typing import Any, Final, cast
 
-from argosy.agents.api import Binding, ConflictCheck, Filter, Score, Sorting, Strategy
+from argosy.agents.api import Binding, ClaimCheck, Filter, Score, Sorting, Strategy
 from argosy.agents.builtin import (
     ArrivalSort,
     BatteryLevel,
@@ -47,7 +47,7 @@ ROLES: Final[Mapping[type[Any], str]] = {
     Strategy: "strategy",
     Filter: "filter",
     Score: "score",
-    ConflictCheck: "check",
+    ClaimCheck: "check",
     Binding: "commit",
 }
 
@@ -68,8 +68,8 @@ def make_scores(wanted: Iterable[str]) -> list[Score]:
     return [cast(Score, make(name, Score)) for name in wanted]
 
 
-def make_checks(wanted: Iterable[str]) -> list[ConflictCheck]:
-    return [cast(ConflictCheck, make(name, ConflictCheck)) for name in wanted]
+def make_checks(wanted: Iterable[str]) -> list[ClaimCheck]:
+    return [cast(ClaimCheck, make(name, ClaimCheck)) for name in wanted]
 
 
 def make_binding(name: str) -> Binding:

@@ -123,7 +123,7 @@ class Vela:
             ("scores", list(settings.scores), api.Score),
             ("decision_filters", settings.decision_filters, api.Filter),
             ("decision_scores", list(settings.decision_scores), api.Score),
-            ("checks", settings.checks, api.ConflictCheck),
+            ("checks", settings.checks, api.ClaimCheck),
             ("commit", [settings.commit], api.Binding),
         ]
         for setting, names, role in named:
