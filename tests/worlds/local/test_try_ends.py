@@ -78,7 +78,9 @@ EXITED, SIGNALLED, NOT_STARTED = TryOutcome.EXITED, TryOutcome.SIGNALLED, TryOut
 def test_an_end_has_a_status_and_a_reason_unless_all_is_well(
     ended: TryEnd, status: int, reason: str
 ) -> None:
-    assert _result(TryStatus(state=TryState.ENDED, end=ended)) == TryResult(status, reason)
+    was_stopped = ended.cause in (EndCause.STOP, EndCause.KILL)
+    result = _result(TryStatus(state=TryState.ENDED, end=ended))
+    assert result == TryResult(status, reason, was_stopped)
 
 
 def test_a_try_without_an_end_has_no_result_but_a_sentence() -> None:
