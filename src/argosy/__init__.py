@@ -28,6 +28,7 @@ what was `expected` and a `hint`.
         UnknownForm           no published configuration has this name
       EngineNotFound          an engine's class cannot be imported
       EngineFault             an engine broke its contract, or failed
+      FleetRefused            a live cluster cannot start this fleet, and goes on with the one it has
       MissingExtra            an optional part of Argosy is not installed
       MissingLibrary          an optional library is not installed
       CommandError            arguments do not make sense together
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
         ConstraintSyntaxError,
         EngineFault,
         EngineNotFound,
+        FleetRefused,
         JobError,
         MissingExtra,
         MissingLibrary,
@@ -97,6 +99,7 @@ __all__ = [
     "ConstraintSyntaxError",
     "EngineFault",
     "EngineNotFound",
+    "FleetRefused",
     "JobError",
     "MissingExtra",
     "MissingLibrary",

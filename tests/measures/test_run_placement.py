@@ -211,7 +211,9 @@ def test_why_tells_what_a_placement_breaks_and_for_whom(
     told = " ".join(capsys.readouterr().out.split())
     assert "decided by tag-popularity, proven best, over 1 machine." in told
     # Three tasks that run already and saw two others each see four now, as the two new ones do.
-    assert "'w -> {w, 0, 0} in machine' is broken for 3 containers and 2 containers of s" in told
+    assert (
+        "'w -> {w, 0, 0} in machine' is broken for 3 containers of a and 2 containers of s" in told
+    )
     assert "by 14 in all." in told
     with pytest.raises(SystemExit):
         cli.main(["why", "never/0"])

@@ -41,6 +41,7 @@ SENTENCES = {
     Why.CANCELLED: ("a user cancelled it", ""),
     Why.FAILED: ("it failed on m7", ""),
     Why.NOT_OFFERED: ("its framework is offered nothing", ""),
+    Why.BEHIND: ("another task goes first, and has no machine yet", ""),
 }
 
 
