@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import ssl
-import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
@@ -103,7 +102,7 @@ class AsyncClient:
     async def submit(self, document: Mapping[str, Any], *, key: str | None = None) -> JobDetails:
         """Submits a job: `document` has the keys of a job file. A server accepts one job per `key`, so
         that a repeated submission has no effect; by default, each submission is a new job."""
-        return await self._one(calls.submit(document, key or uuid.uuid4().hex))
+        return await self._one(calls.submit(document, key or calls.new_key()))
 
     def jobs(
         self,

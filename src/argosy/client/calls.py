@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote, urlencode
@@ -172,6 +173,11 @@ def _send(
         # The first request changes the version, so a second one would be refused.
         is_repeatable=is_repeatable and version is None,
     )
+
+
+def new_key() -> str:
+    """An idempotency key that nobody else has."""
+    return os.urandom(16).hex()
 
 
 def submit(document: Mapping[str, Any], key: str) -> ApiCall[JobDetails]:

@@ -7,7 +7,6 @@ import http.client
 import os
 import socket
 import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
@@ -104,7 +103,7 @@ class Client:
     def submit(self, document: Mapping[str, Any], *, key: str | None = None) -> JobDetails:
         """Submits a job: `document` has the keys of a job file. A server accepts one job per `key`, so
         that a repeated submission has no effect; by default, each submission is a new job."""
-        return self._one(calls.submit(document, key or uuid.uuid4().hex))
+        return self._one(calls.submit(document, key or calls.new_key()))
 
     def jobs(
         self,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Final, NewType, TypeAlias
 
@@ -118,6 +117,9 @@ def _whole(text: str, kind: _Kind) -> int:
         )
     if len(match[1]) > MOST_DIGITS:
         raise UnitError(f"{shown(text)} has {len(match[1])} digits", expected=kind.example)
+    # Imported here because commands that read no amounts start sooner without it.
+    from fractions import Fraction
+
     value = Fraction(match[1]) * kind.units[match[2]]
     if value < 0:
         raise UnitError(f"{shown(text)} is negative", expected=f"zero or more: {kind.example}")
