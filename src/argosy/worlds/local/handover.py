@@ -68,7 +68,8 @@ class Handover:
         busy = {(stopping.seq, stopping.index) for stopping in self._stopping.values()}
         for number, planned in list(self._waiting.items()):
             key = (planned.seq, planned.index)
-            if key in busy:
+            # Whoever is told of one may ask for the others before this goes on.
+            if key in busy or number not in self._waiting:
                 continue
             del self._waiting[number]
             former, end = self._results.pop(key, (0, None))
