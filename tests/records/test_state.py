@@ -86,7 +86,10 @@ def require_agreement(world: SimulatedWorld | ScriptedWorld, state: RunState) ->
     for scheduler in world.host.schedulers:
         tally = state.steps.schedulers[scheduler.name]
         assert (tally.jobs, tally.crashes) == (scheduler.jobs, scheduler.crashes)
-        assert (tally.refused, tally.conflicts) == (scheduler.refused, scheduler.conflicts)
+        assert tally.refused == scheduler.refused
+        # The journal does not tell transactions of one instant apart, of which only Vela has several.
+        assert tally.conflicts <= scheduler.conflicts
+        assert tally.conflicts == scheduler.conflicts or scheduler.entry.engine == "vela"
     samples, first = runtime.samples(), 1 + 2 * len(world.host.view.dimensions)
     series = state.over_time(samples[:, 0])
     for at, name in enumerate(("pending", "queued", "running")):
