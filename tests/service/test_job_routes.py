@@ -375,7 +375,9 @@ def test_some_tasks_of_a_job_can_be_cancelled(live: LiveBench) -> None:
 
 def test_why_and_story_tell_of_several_lives(make_live: Callable[..., LiveBench]) -> None:
     live = make_live()
-    name = live.submit(job("sleep 1000"))
+    name = live.submit(shell("echo up; sleep 1000"))
+    # What has not begun by the end of a life is placed anew.
+    live.wrote(name, "up\n")
     machine = live.read(f"/v1/jobs/{name}/tasks/0")["machine"]
     live.stop()
     live.start()
