@@ -15,7 +15,7 @@ import click
 from argosy.cli.live import ServerChoice, elapsed, live_options
 from argosy.cli.output import emit, output_option, speaks_unicode
 from argosy.model.errors import ArgosyError
-from argosy.model.units import format_amount, format_duration
+from argosy.model.units import format_amount, format_count, format_duration
 from argosy.report.tables import format_share, plain
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ class Picture:
         state = "" if health.status == "ok" else f", {health.status}: {health.detail}"
         return (
             f"{health.cluster} at {self.server}, up {format_duration(up or 0)}{state}; "
-            f"{health.open_jobs:,} open jobs, {health.running_tasks:,} running tasks"
+            f"{format_count(health.open_jobs, 'open job')}, "
+            f"{format_count(health.running_tasks, 'running task')}"
         )
 
     def _machines(self, room: int | None) -> RenderableType:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from argosy.api.sockets import PORT
-from argosy.cli.output import flush, write
+from argosy.cli.output import flush, note, write
 from argosy.model.errors import CommandError
 
 if TYPE_CHECKING:
@@ -132,22 +132,20 @@ def command(
         key=tls_key,
     )
     announce = _announce_json if output == "json" else _announce
-    serve(options, announce, lambda line: click.echo(f"argosy: {line}", err=True))
-    click.echo("argosy: down; tasks that run go on, and `argosy up` adopts them", err=True)
+    has_tasks = serve(options, announce, lambda line: note(f"argosy: {line}"))
+    note("argosy: down" + ("; its tasks go on, and `argosy up` adopts them" if has_tasks else ""))
 
 
 def _announce(server: Server) -> None:
+    from argosy.model.units import format_count
+
     world = server.cluster.world
-    count = len(world.machine_numbers())
+    machines = format_count(len(world.machine_numbers()), "machine")
     fleet = ", ".join(dict.fromkeys(entry.engine for entry in world.cluster.fleet))
     where = f"{server.url}, " if server.url else ""
     jobs = len(world.projection.by_id)
-    going_on = f"; going on with {jobs:,} {'job' if jobs == 1 else 'jobs'}" if jobs else ""
-    click.echo(
-        f"argosy: up: {count} {'machine' if count == 1 else 'machines'}, {fleet}; "
-        f"{where}{server.store.path.parent}{going_on}",
-        err=True,
-    )
+    going_on = f"; going on with {format_count(jobs, 'job')}" if jobs else ""
+    note(f"argosy: up: {machines}, {fleet}; {where}{server.store.path.parent}{going_on}")
 
 
 def _announce_json(server: Server) -> None:

@@ -205,7 +205,11 @@ class LiveCluster:
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP)
-            self._reporter.sweep()
+            try:
+                self._reporter.sweep()
+            except OSError as error:
+                # Descriptors may have run out; the next look may do better.
+                self._log(f"cannot look at the tasks' processes: {error.strerror}")
 
     async def _rest(self) -> None:
         """Until something comes in or is due."""

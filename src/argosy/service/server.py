@@ -26,6 +26,7 @@ from argosy.engines.api import Engine
 from argosy.engines.registry import find_engine
 from argosy.host.protocols import Deliberator
 from argosy.model.errors import CommandError
+from argosy.model.units import format_count
 from argosy.service.backend import Backend
 from argosy.service.cluster_routes import ClusterRoutes
 from argosy.service.doors import MOST_CONNECTIONS, Door
@@ -183,7 +184,7 @@ class Server:
     async def _stop_tasks(self) -> None:
         """Cancels every job, and waits until their processes are gone."""
         names = list(self.cluster.world.projection.by_id)
-        self._log(f"cancelling {len(names)} jobs" if len(names) != 1 else "cancelling 1 job")
+        self._log(f"cancelling {format_count(len(names), 'job')}")
 
         def cancel(world: LocalWorld) -> None:
             for name in names:
@@ -314,14 +315,15 @@ def _tls(options: ServerOptions) -> ssl.SSLContext | None:
 
 def serve(
     options: ServerOptions, ready: Callable[[Server], None], log: Callable[[str], None]
-) -> None:
-    """Runs a server until it is told to stop."""
+) -> bool:
+    """Runs a server until it is told to stop. Returns whether tasks were left running."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
-    async def main() -> None:
+    async def main() -> bool:
         server = Server(options, log)
         await server.run(lambda: ready(server))
+        return not server.runner.is_idle
 
-    asyncio.run(main())
+    return asyncio.run(main())
