@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .PHONY: demo test lint bench docs sanitize clean
 
-demo: $(VENV)/.serve
+demo: $(VENV)/.installed
 	@$(BIN)/argosy demo scenarios/demo.toml
 	@printf '%s\n' '' 'Try next:' \
 	  '  $(BIN)/argosy up                                 a live cluster on this computer; then, beside it:' \
@@ -51,11 +51,7 @@ $(VENV)/.build-tools: requirements.lock | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.installed: $(SOURCES) | $(VENV)/.build-tools
-	$(PIP) install -c requirements.lock --no-build-isolation -e .
-	@touch $@
-
-$(VENV)/.serve: $(VENV)/.installed pyproject.toml requirements.lock
-	$(PIP) install -c requirements.lock -e '.[serve]' --no-build-isolation
+	$(PIP) install -c requirements.lock --no-build-isolation -e '.[serve]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.installed pyproject.toml requirements.lock

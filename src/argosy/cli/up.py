@@ -95,7 +95,8 @@ def command(
 
     Machines and fleet come from SCENARIO (its jobs and faults are left out), or from --machines and
     --engine. They are remembered: a directory that holds a cluster goes on with it, and with its jobs.
-    Tasks are real processes and outlive the server.
+    Tasks are real processes and outlive the server. Everybody on this computer can reach the default
+    address and so run commands as you; if others use it too, choose --listen none or a token.
     """
     from argosy.cli.server_start import detached, require_serve
     from argosy.client.endpoints import state_directory
