@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
+import pkgutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import get_args
 
@@ -79,8 +82,11 @@ def test_the_error_tree_in_the_documentation_is_the_real_one() -> None:
 
 
 def test_error_codes_are_their_own() -> None:
-    codes = [kind.code for kind in error_tree()]
-    assert len(codes) == len(set(codes))
+    for module in pkgutil.walk_packages(argosy.__path__, "argosy."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    codes = Counter(kind.code for kind in error_tree())
+    assert [code for code, count in codes.items() if count > 1] == []
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:

@@ -247,7 +247,10 @@ def test_a_quiet_stream_shows_signs_of_life(
 
     first, *others = live.run(listen())
     assert re.fullmatch(rb": argosy\nid: \d+\n\n", first)
-    assert others == [first.replace(b" argosy", b"")] * 2
+    assert all(re.fullmatch(rb":\nid: \d+\n\n", other) for other in others)
+    # The cluster may still be busy with its own start, which is no event.
+    places = [int(re.findall(rb"\d+", each)[0]) for each in (first, *others)]
+    assert places == sorted(places)
 
 
 def test_a_watcher_of_long_ago_does_not_keep_others_waiting(

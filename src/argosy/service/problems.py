@@ -92,6 +92,8 @@ class InternalError(RequestError):
 class PlainHttpError(RequestError):
     """What the HTTP library refuses by itself."""
 
+    code = "http"
+
     def __init__(self, status: int, problem: str) -> None:
         super().__init__(problem)
         self.status = status
