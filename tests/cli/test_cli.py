@@ -350,6 +350,18 @@ class TestRun:
         assert {scheduler["engine"] for scheduler in schedulers} == {engine}
 
 
+BROKEN_ENGINE = """
+from argosy.engines.omega.engine import Omega
+
+
+class Broken(Omega):
+    name = "broken"
+
+    def handle(self, event, view, now):
+        raise RuntimeError("out of fuel")
+"""
+
+
 class TestCompare:
     def test_it_says_which_engine_is_best_by_how_much_and_why(self, argosy: Call) -> None:
         result = argosy("compare", QUICKSTART, "--seeds", "2", "--jobs", "1")
@@ -373,49 +385,93 @@ class TestCompare:
         rows = list(csv.DictReader(io.StringIO(argosy("compare", QUICKSTART, *arguments).out)))
         assert [(row["engine"], row["seed"]) for row in rows] == [("omega", "1"), ("omega", "2")]
 
-    def test_a_failure_in_a_process_is_still_one_line(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("processes", [1, 2])
+    def test_if_every_engine_fails_the_first_error_is_the_command_s(
+        self, tmp_path: Path, processes: int
     ) -> None:
-        from argosy.experiments import sweep
+        from argosy.experiments.contest import hold_contest
         from argosy.model.errors import ArgosyError
 
-        points = [sweep.SweepPoint(tmp_path / "gone.toml", "omega", seed) for seed in (1, 2)]
+        gone = tmp_path / "gone.toml"
         with pytest.raises(ArgosyError, match=r"omega, seed 1: .*gone\.toml") as caught:
-            sweep.run_all(points, 2, lambda share: None)
+            hold_contest(
+                gone,
+                {"omega": (), "kube": ()},
+                [1, 2],
+                processes=processes,
+                tell=lambda share: None,
+            )
         assert caught.value.code == "scenario"
 
-    def test_the_failure_shown_is_the_first_in_order_whichever_came_first(self) -> None:
-        from concurrent.futures import Future
+    @pytest.mark.parametrize("processes", ["1", "2"])
+    def test_an_engine_that_fails_does_not_lose_the_comparison(
+        self, argosy: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: str
+    ) -> None:
+        (tmp_path / "broken_engine.py").write_text(BROKEN_ENGINE)
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        arguments = ("--engine", "broken_engine:Broken", "--engine", "omega", "--seeds", "2")
+        result = argosy("compare", QUICKSTART, *arguments, "--jobs", processes)
+        assert result.code == 1
+        assert "omega is best by median JCT." in result.out
+        assert "broken_engine:Broken failed: with seed 1: " in result.out
+        assert "out of fuel" in result.out
+        done = argosy("compare", QUICKSTART, *arguments, "--jobs", processes, "-o", "json")
+        document = json.loads(done.out)
+        assert "out of fuel" in document["failures"]["broken_engine:Broken"]
+        assert {row["engine"] for row in document["runs"]} == {"omega"}
 
-        from argosy.experiments import sweep
+    def test_an_engine_that_takes_too_long_is_given_up(self, argosy: Call) -> None:
+        arguments = ("--engine", "omega", "--seeds", "1", "--time-limit", "1us")
+        result = argosy("compare", QUICKSTART, *arguments)
+        assert result.code == 2
+        assert "after the time limit of 1 µs" in result.complaint
+        wrong = argosy("compare", QUICKSTART, "--time-limit", "5")
+        assert wrong.code == 2
+        assert "--time-limit" in wrong.complaint
 
-        early: Future[Any] = Future()
-        late: Future[Any] = Future()
-        last: Future[Any] = Future()
-        late.set_result(sweep.Failure("scenario", "the later"))
-        # Told that one is still missing, it fails as well.
-        sweep._await(
-            [early, late, last], lambda _: early.set_result(sweep.Failure("scenario", "earlier"))
+    def test_objectives_are_told_together(self, argosy: Call) -> None:
+        some = ("--engine", "omega", "--engine", "medea", "--seeds", "1", "--rank-all")
+        result = argosy(
+            "compare", QUICKSTART, *some, "--objective", "violations", "--objective", "jct.p99"
         )
-        assert early.done()
-        assert last.cancelled()
+        assert result.code == 0, result.err
+        assert "all objectives together" in result.out
+        assert "in this order of objectives." in result.out
+        both = argosy("compare", QUICKSTART, "--objective", "jct", "--metric", "jct")
+        assert (both.code, "one of them" in both.complaint) == (2, True)
+
+    def test_only_five_engines_are_shown_in_detail_unless_all_are_asked_for(
+        self, argosy: Call
+    ) -> None:
+        some = ("--seeds", "1", "--jobs", "1", "--rank-all")
+        few, every = (argosy("compare", QUICKSTART, *some, *more).out for more in ((), ("--all",)))
+        assert "more engines in detail: --all" in few
+        assert "--all" not in every
+        assert every.count("kube-modern") > few.count("kube-modern")
 
     @pytest.mark.parametrize("command", ["run", "compare"])
     def test_what_an_engine_passes_over_is_noted_once(self, argosy: Call, command: str) -> None:
         some = ("--no-save",) if command == "run" else ("--seeds", "2", "--jobs", "1")
         result = argosy(command, QUICKSTART, "--engine", "murmuration", *some)
         assert result.code == 0, result.err
-        note = "murmuration ignores gangs; 1 job asks for one"
-        assert result.err.splitlines().count(f"note: {note}") == 1
-        if command == "compare":
-            assert f"  {note}" in result.out.splitlines()
+        if command == "run":
+            note = "note: murmuration ignores gangs; 1 job asks for one"
+            assert result.err.splitlines().count(note) == 1
+        else:
+            note = "  murmuration ignores gangs (1 job asks for one)"
+            assert result.out.splitlines().count(note) == 1
+            assert "gangs" not in result.err
 
-    def test_json_carries_the_notes_of_each_engine(self, argosy: Call) -> None:
+    def test_json_carries_what_each_engine_ignores(self, argosy: Call) -> None:
         done = argosy("compare", QUICKSTART, "--seeds", "1", "--jobs", "1", "-o", "json")
         (compared,) = json.loads(done.out)["comparisons"]
-        notes = {standing["engine"]: standing["notes"] for standing in compared["standings"]}
-        assert any("ignores gangs" in note for note in notes["murmuration"])
-        assert not any("ignores gangs" in note for note in notes["omega"])
+        ignores = {
+            standing["engine"]: {demand["what"] for demand in standing["ignores"]}
+            for standing in compared["standings"]
+        }
+        assert "gangs" in ignores["murmuration"]
+        assert "gangs" not in ignores["omega"]
 
     def test_seeds_beyond_the_largest_are_refused(self, argosy: Call, tmp_path: Path) -> None:
         scenario = tmp_path / "last.toml"

@@ -30,7 +30,7 @@ from argosy.model.scenario import (
     SchedulerLimits,
 )
 from argosy.model.truth import SimulatedJob
-from argosy.scenarios.missing_extras import unmet
+from argosy.scenarios.ignored_demands import ignored_demands
 from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
 
@@ -175,5 +175,5 @@ def test_an_application_that_asks_for_nothing_keeps_off_draining_machines(engine
 def test_engines_say_which_constraints_they_follow(engine: str, text: str, follows: bool) -> None:
     made = service("a", tags=("web",), constraints=(parse_constraint(text),))
     assert supports_constraint(ENGINES[engine], made.job.constraints[0]) is follows
-    notes = unmet(scenario(engine, [made]), ENGINES)
-    assert any("constraints" in note for note in notes) is not follows
+    notes = ignored_demands(scenario(engine, [made]), ENGINES)
+    assert any("constraints" in note.what for note in notes) is not follows

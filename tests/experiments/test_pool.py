@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -46,3 +47,32 @@ def test_a_command_ends_even_if_a_thread_waits_forever() -> None:
     ended = subprocess.run([sys.executable, "-c", code], timeout=60, capture_output=True, text=True)
     assert ended.returncode == 0
     assert "argosy" in ended.stdout
+
+
+def test_workers_end_when_their_parent_is_killed() -> None:
+    code = (
+        "import os, signal, threading\n"
+        "from argosy.experiments.pool import worker_pool\n"
+        "from test_pool import wait_for_ever\n"
+        "if __name__ == '__main__':\n"
+        "    with worker_pool(1) as pool:\n"
+        "        pool.submit(wait_for_ever)\n"
+        "        threading.Event().wait()\n"
+    )
+    here = os.path.dirname(__file__)
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": here},
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"waiting\n"
+        parent.kill()
+        # The worker has the other end of this pipe: it is closed when the worker is gone.
+        assert parent.stdout.read() == b""
+
+
+def wait_for_ever() -> None:
+    print("waiting", flush=True)
+    threading.Event().wait()

@@ -267,7 +267,7 @@ class TestCompare:
         assert columns["seed"].tolist() == [5, 3, 5, 3]
         assert columns["jct_p50"].dtype == np.float64
         assert compared.verdict()
-        assert "murmuration ignores gangs" in compared.notes["murmuration"][0]
+        assert "murmuration ignores gangs" in str(compared.ignores["murmuration"][0])
 
     def test_nothing_to_compare_is_refused(self) -> None:
         with pytest.raises(argosy.CommandError, match="no engines to compare"):

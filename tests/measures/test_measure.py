@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from argosy.experiments.execute import execute
 from argosy.host.busy_time import DAY, BusyTime
 from argosy.measures.from_journal import sample_times
-from argosy.measures.measure import breakdown, by_kind, daily, since, speed_up
+from argosy.measures.measure import breakdown, by_label, daily, since, speed_up
 from argosy.measures.timeline import task_times, timeline
 from argosy.model.jobs import task_number
 from argosy.model.scenario import FleetEntry, MachineCrash, Takes
@@ -70,8 +70,9 @@ def test_every_part_of_a_timeline_is_counted_by_hand() -> None:
 def test_milestones_count_for_jobs_that_reached_them() -> None:
     submit = column(0, 5, 7, 9)
     assert since(column(0, 15, -1, 10), submit).tolist() == [0, 10, 1]
-    kinds = by_kind(
+    kinds = by_label(
         ["batch", "service", "batch", "service"],
+        np.array([False, False, False, True]),
         submit,
         column(3, 6, 7, -1),
         column(4, 9, -1, -1),
@@ -83,6 +84,7 @@ def test_milestones_count_for_jobs_that_reached_them() -> None:
     assert (batch.jobs, batch.jobs_finished, batch.jobs_abandoned) == (2, 1, 1)
     assert (batch.wait_time, batch.placement_latency, batch.jct) == (of(3, 0), of(4), of(0))
     assert (service.jobs, service.jobs_finished, service.jobs_abandoned) == (2, 1, 1)
+    assert (batch.jobs_endless, service.jobs_endless) == (0, 1)
     assert (service.wait_time, service.placement_latency, service.jct) == (of(1), of(4), of(10))
 
 

@@ -18,6 +18,7 @@ from argosy.model.units import Micros, Time
 from argosy.records.summary import (
     Counts,
     Distribution,
+    KindSummary,
     Placement,
     SchedulerSummary,
     Summary,
@@ -27,10 +28,12 @@ from argosy.records.summary import (
 from argosy.report import comparison, plots, summaries
 from argosy.report.answers import sentences
 from argosy.report.catalogue import capabilities, settings
-from argosy.report.comparison import compare
+from argosy.report.comparison import RankingRule, compare
 from argosy.report.metrics import METRICS, find_metric
+from argosy.report.overall import overall, overall_lines, overall_table
 from argosy.report.tables import Column, Table, Unit, plain
 from argosy.report.verdicts import reasons, verdict
+from argosy.scenarios.ignored_demands import IgnoredDemand
 
 
 def spread(mean: float) -> Distribution:
@@ -226,7 +229,7 @@ class TestSummaries:
     def test_messages_are_counted_alike_in_every_form(self) -> None:
         row, document = summaries.flat(summary()), summaries.document(summary())
         compared = compare({"omega": [summary()]}, JCT)
-        (cause,) = comparison.causes(compared).records()
+        (cause,) = comparison.causes(compared.standings).records()
         for counted in (row, document, cause):
             assert (counted["messages"], counted["notices"]) == (1200, 300)
         assert row["network_lost"] == document["network"]["lost"] == 7
@@ -287,16 +290,30 @@ class TestComparison:
     def test_an_engine_that_comes_close_leaves_the_best_clearly_ahead_of_others(self) -> None:
         close = {"a": [10e6, 14e6, 12e6], "b": [14e6, 10e6, 12.1e6]}
         compared = compare(runs_of(**close, slow=[30e6, 31e6, 29e6]), JCT)
-        first, second, third = verdict(compared, JCT)
-        assert first == "a is best by median JCT:"
-        assert "no clear difference" in second
-        assert third.endswith(" times faster than slow")
+        first, second = verdict(compared, JCT)
+        assert first.startswith("a and b tie for the best place by median JCT (less than 2 % apart")
+        assert second.endswith(" times faster than slow")
+        assert [s.place for s in compared.standings] == [1, 1, 2]
 
     def test_a_difference_within_the_noise_is_called_so(self) -> None:
         compared = compare(runs_of(a=[10e6, 14e6, 12e6], b=[14e6, 10e6, 12.1e6]), JCT)
-        first, second = verdict(compared, JCT)
-        assert first == "No engine is clearly best by median JCT; a has the lowest:"
-        assert "no clear difference" in second
+        assert verdict(compared, JCT) == [
+            "All engines tie by median JCT (less than 2 % apart, or no further than chance explains)."
+        ]
+        assert compared.leaders == ("a", "b")
+
+    def test_a_difference_that_is_sure_but_small_is_a_tie(self) -> None:
+        runs = runs_of(a=[10e6, 11e6, 12e6], b=[10.1e6, 11.1e6, 12.1e6])
+        assert compare(runs, JCT).leaders == ("a", "b")
+        assert compare(runs, JCT, rule=RankingRule(threshold=0.005)).leaders == ("a",)
+
+    def test_what_two_engines_would_decide_may_be_chance_among_many(self) -> None:
+        # In one of eight seeds `b` is better: sure enough for two engines, not for dozens.
+        base = [10e6] * 8
+        pair = {"a": base, "b": [*[11e6] * 7, 9e6]}
+        crowd = {f"c{n}": [30e6 + n] * 8 for n in range(40)}
+        assert compare(runs_of(**pair), JCT).leaders == ("a",)
+        assert compare(runs_of(**pair, **crowd), JCT).leaders == ("a", "b")
 
     def test_equal_engines_are_called_equal(self) -> None:
         compared = compare(runs_of(a=[10e6, 14e6], b=[10e6, 14e6]), JCT)
@@ -309,22 +326,25 @@ class TestComparison:
         slower = msgspec.structs.replace(spread(10e6), mean=12e6)
         runs["b"] = [msgspec.structs.replace(s, jct=slower) for s in runs["b"]]
         assert verdict(compare(runs, JCT), JCT) == [
-            "All engines are equal by median JCT. The mean JCT differs: a 10 s, b 12 s."
+            "All engines are equal by median JCT; their mean JCT differs, from a 10 s to b 12 s.",
         ]
 
     def test_some_equal_engines_are_best_together(self) -> None:
         runs = runs_of(a=[10e6, 14e6], b=[10e6, 14e6], c=[30e6, 42e6])
         first, second = verdict(compare(runs, JCT), JCT)
-        assert first == "a and b are equal by median JCT, and best."
+        assert first == "a and b are equal by median JCT, and best:"
         assert second.endswith("times faster than c")
 
-    def test_what_every_engine_ignores_is_noted_only_for_the_best(self) -> None:
-        notes = {name: [f"{name} ignores limits"] for name in ("slow", "fast")}
-        notes["slow"].append("slow ignores gangs")
-        lines = verdict(compare(runs_of(slow=[30e6, 31e6], fast=[10e6, 11e6]), JCT, notes), JCT)
-        assert [line for line in lines if "ignores" in line] == [
-            "  fast ignores limits",
-            "  slow ignores gangs",
+    def test_if_every_engine_ignores_something_all_are_ranked_and_it_is_said(self) -> None:
+        ignores = {
+            "slow": [IgnoredDemand("slow", "gangs", "1 job asks for one")],
+            "fast": [IgnoredDemand("fast", "placement constraints", "2 jobs have some")],
+        }
+        compared = compare(runs_of(slow=[30e6, 31e6], fast=[10e6, 11e6]), JCT, ignores)
+        assert compared.best == "fast"
+        assert [line for line in verdict(compared, JCT) if "ignores" in line] == [
+            "  fast ignores placement constraints (2 jobs have some)",
+            "  slow ignores gangs (1 job asks for one)",
         ]
 
     def test_a_skewed_ratio_shows_its_interval(self) -> None:
@@ -349,15 +369,104 @@ class TestComparison:
         runs = runs_of(a=[10e6, 14e6, 12e6], b=[14e6, 10e6, 12.1e6])
         runs["starving"] = [summary("starving", seed=s, jct=1e6, finished=60) for s in range(3)]
         lines = verdict(compare(runs, JCT), JCT)
-        assert lines[0] == "No engine is clearly best by median JCT; a has the lowest:"
+        assert lines[0].startswith("All ranked engines tie by median JCT")
 
-    def test_an_engine_that_passes_over_demands_is_not_best_in_silence(self) -> None:
-        notes = {"fast": ["fast ignores gangs; 1 job asks for one"]}
-        compared = compare(runs_of(slow=[30e6, 31e6], fast=[10e6, 11e6]), JCT, notes)
-        assert compared.standing("fast").notes == tuple(notes["fast"])
+    def test_an_engine_that_ignores_demands_never_wins_unless_asked_to(self) -> None:
+        ignores = {"fast": [IgnoredDemand("fast", "gangs", "1 job asks for one")]}
+        runs = runs_of(slow=[30e6, 31e6], fast=[10e6, 11e6])
+        compared = compare(runs, JCT, ignores)
+        assert compared.best == "slow"
+        apart = compared.standing("fast")
+        assert (apart.place, apart.apart) == (None, "ignores gangs")
+        first, second = verdict(compared, JCT)
+        assert first == "slow is best by median JCT."
+        assert second == (
+            "  1 engine is not ranked for ignoring what the scenario asks for:"
+            " gangs (1 job asks for one)"
+        )
+        (row,) = comparison.apart_table(compared, JCT).records()
+        assert (row["engine"], row["apart"]) == ("fast", "ignores gangs")
+        everyone = compare(runs, JCT, ignores, rule=RankingRule(everyone=True))
+        assert everyone.best == "fast"
+        assert "  fast ignores gangs (1 job asks for one)" in verdict(everyone, JCT)
+
+    def test_how_often_gangs_were_split_is_shown(self) -> None:
+        made = runs_of(a=[10e6], b=[20e6])
+        made["b"] = [
+            msgspec.structs.replace(
+                s, counts=msgspec.structs.replace(s.counts, gangs=4, gangs_split=3)
+            )
+            for s in made["b"]
+        ]
+        ignores = {"b": [IgnoredDemand("b", "gangs", "4 jobs ask for one")]}
+        (row,) = comparison.apart_table(compare(made, JCT, ignores), JCT).records()
+        assert row["split_gangs"] == 0.75
+
+    def test_an_engine_that_failed_is_told_with_its_error(self) -> None:
+        compared = compare(runs_of(a=[10e6]), JCT, failures={"b": "with seed 1: no memory"})
+        assert "  b failed: with seed 1: no memory" in verdict(compared, JCT)
+        (row,) = comparison.apart_table(compared, JCT).records()
+        assert (row["engine"], row["apart"]) == ("b", "failed: with seed 1: no memory")
+
+    def test_where_mean_and_tail_name_another_engine_is_told(self) -> None:
+        runs = runs_of(a=[10e6, 10e6], b=[20e6, 20e6])
+        heavy = Distribution(100, 90e6, 8e6, 100e6, 400e6, 500e6)
+        runs["a"] = [msgspec.structs.replace(s, jct=heavy) for s in runs["a"]]
+        lines = verdict(compare(runs, JCT), JCT)
+        assert lines[0] == "a is best by median JCT:"
+        assert lines[2:] == ["  by mean JCT, b is best", "  by p99 JCT, b is best"]
+
+    def test_a_kind_of_job_that_the_best_engine_neglects_is_told(self) -> None:
+        def with_kinds(made: Summary, **kinds: tuple[float, int]) -> Summary:
+            return msgspec.structs.replace(
+                made,
+                kinds={
+                    kind: KindSummary(
+                        jobs=10,
+                        jobs_finished=finished,
+                        jobs_abandoned=0,
+                        wait_time=Distribution(),
+                        placement_latency=Distribution(),
+                        jct=spread(jct),
+                    )
+                    for kind, (jct, finished) in kinds.items()
+                },
+            )
+
+        runs = {
+            "a": [
+                with_kinds(summary("a", jct=10e6), batch=(10e6, 10), gpu=(5e6, 3), web=(9e6, 10))
+            ],
+            "b": [
+                with_kinds(summary("b", jct=20e6), batch=(20e6, 10), gpu=(5e6, 9), web=(3e6, 10))
+            ],
+        }
+        compared = compare(runs, JCT)
         lines = verdict(compared, JCT)
-        assert lines[0] == "fast is best by median JCT:"
-        assert f"  {notes['fast'][0]}" in lines
+        assert "  of jobs of kind gpu, a finishes only 30 %, b 90 %" in lines
+        assert "  for jobs of kind web, b is 3.00 times faster than a" in lines
+        assert not any("batch" in line for line in lines)
+        table = comparison.kinds_table(compared.standings, "kinds")
+        assert table is not None
+        assert table.records()[0]["gpu_finished"] == 0.3
+
+    def test_objectives_decide_in_their_order_and_show_who_is_beaten(self) -> None:
+        runs = {
+            "quick": [summary("quick", jct=10e6, wait=3e6)],
+            "prompt": [summary("prompt", jct=20e6, wait=1e6)],
+            "poor": [summary("poor", jct=20e6, wait=3e6)],
+        }
+        found = overall([compare(runs, JCT), compare(runs, find_metric("wait"))])
+        assert [(r.engine, r.place, r.beaten_by) for r in found.ranks] == [
+            ("quick", 1, ""),
+            ("prompt", 2, ""),
+            ("poor", 3, "quick"),
+        ]
+        assert overall_lines(found) == [
+            "quick is best in this order of objectives.",
+            "With another order, one of these may be: prompt.",
+        ]
+        assert overall_table(found).records()[2]["beaten_by"] == "quick"
 
     def test_one_seed_claims_no_certainty(self) -> None:
         lines = verdict(compare(runs_of(a=[10e6], b=[20e6]), JCT), JCT)
@@ -371,13 +480,10 @@ class TestComparison:
         assert compared.best == "honest"
         text = "\n".join(verdict(compared, JCT))
         assert "starving finished 60 % of all jobs" in text
-        assert (
-            "starving has only 0.05 times the median JCT, but is not best because it finished fewer jobs"
-            in text
-        )
-        rows = {row["engine"]: row for row in comparison.table(compared, JCT).records()}
-        assert rows["starving"]["note"] == "not best: finished fewer"
-        assert rows["honest"]["note"] is None
+        (row,) = comparison.apart_table(compared, JCT).records()
+        assert (row["engine"], row["apart"]) == ("starving", "finished fewer jobs")
+        (ranked,) = comparison.table(compared, JCT).records()
+        assert ranked["engines"] == "honest"
 
     def test_an_engine_can_be_best_although_no_engine_finishes_nearly_all_jobs(self) -> None:
         jcts = {"slow": 20e6, "fast": 10e6}
@@ -390,7 +496,8 @@ class TestComparison:
         compared = compare(runs, JCT)
         assert compared.standings[-1].estimate is None
         assert "stuck has no median JCT" in "\n".join(verdict(compared, JCT))
-        assert comparison.table(compared, JCT).records()[-1]["median"] is None
+        (row,) = comparison.apart_table(compared, JCT).records()
+        assert (row["engine"], row["apart"]) == ("stuck", "no job finished")
 
     def test_a_comparison_in_which_no_engine_finishes_says_so(self) -> None:
         compared = compare({"stuck": [summary(finished=0)]}, JCT)
@@ -421,8 +528,8 @@ class TestComparison:
 
     def test_without_finished_jobs_there_is_no_split(self) -> None:
         compared = compare({"stuck": [summary(finished=0)]}, JCT)
-        assert comparison.breakdown(compared, 80) == []
-        assert comparison.causes(compared).records()[0]["placing"] is None
+        assert comparison.breakdown(compared.standings, 80) == []
+        assert comparison.causes(compared.standings).records()[0]["placing"] is None
 
     def test_a_result_does_not_depend_on_who_else_took_part(self) -> None:
         runs = runs_of(a=[10e6, 12e6, 11e6], b=[20e6, 18e6, 25e6], c=[30e6, 33e6, 31e6])
@@ -446,9 +553,9 @@ class TestComparison:
         compared = compare(runs_of(a=[10e6, 12e6], a_long_name=[500e6, 400e6]), JCT)
         for width in (80, 120):
             for lines in (
-                comparison.bars(compared, JCT, width),
-                comparison.breakdown(compared, width),
-                comparison.spread(compared, width),
+                comparison.bars(compared.standings, JCT, width),
+                comparison.breakdown(compared.standings, width),
+                comparison.spread(compared.standings, width),
             ):
                 assert max(map(len, lines)) <= width
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,19 +13,24 @@ import click
 from argosy.cli.output import emit, engines_option, output_option, tell_unmet
 from argosy.cli.progress import progress
 from argosy.cli.run import LARGEST_SEED
-from argosy.model.errors import ArgosyError, CommandError
+from argosy.model.errors import ArgosyError, CommandError, MissingExtra
 
 if TYPE_CHECKING:
-    from argosy.experiments.sweep import SweepPoint
     from argosy.model.scenario import Scenario
     from argosy.records.summary import Summary
     from argosy.report.comparison import Ranking
+    from argosy.report.overall import Overall
+    from argosy.scenarios.ignored_demands import IgnoredDemand
 
 DEFAULT_SEEDS: Final = 5
 #: Every run's summary is kept until the end.
 MOST_SEEDS: Final = 10_000
 #: Wider bars show nothing more.
 WIDEST_PLOT: Final = 100
+#: How many places and engines are shown in detail, unless all are asked for.
+SHOWN: Final = 5
+#: In percent; the same as the report's own, which is not imported only to print help.
+DEFAULT_THRESHOLD: Final = 0.02
 
 
 @click.command(
@@ -62,6 +68,33 @@ WIDEST_PLOT: Final = 100
     "conflicts, violations, extent, fragmented, imbalance or machines; repeatable.  [default: jct]",
 )
 @click.option(
+    "--objective",
+    "objectives",
+    multiple=True,
+    metavar="NAME",
+    help="A metric that matters, the most important first; repeatable. Engines that tie by one are "
+    "ordered by the next.",
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1_000),
+    default=100 * DEFAULT_THRESHOLD,
+    show_default=True,
+    metavar="PERCENT",
+    help="Engines that differ by less are a tie.",
+)
+@click.option(
+    "--rank-all",
+    is_flag=True,
+    help="Rank engines that ignore demands of the scenario like the others.",
+)
+@click.option("--all", "everything", is_flag=True, help=f"Show more than {SHOWN} engines.")
+@click.option(
+    "--time-limit",
+    metavar="TIME",
+    help="Give up an engine when one of its runs takes longer, such as 30s or 5min.",
+)
+@click.option(
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
@@ -75,72 +108,118 @@ def command(
     seeds: int | None,
     chosen: tuple[int, ...],
     metrics: tuple[str, ...],
+    objectives: tuple[str, ...],
+    threshold: float,
+    rank_all: bool,
+    everything: bool,
+    time_limit: str | None,
     jobs: int | None,
     output: str,
 ) -> None:
     """Run SCENARIO with each engine and the same seeds, and say which engine is best and why.
 
     A metric is one number per run; less is better. Medians over the seeds have a 95 % bootstrap
-    interval, ratios of medians a standard error. Nothing is saved.
+    interval, ratios of medians a standard error. Engines tie if their medians differ by less than the
+    threshold, or by no more than chance explains. Engines that ignore what the scenario asks for are
+    shown, but not ranked. Nothing is saved.
+
+    The exit code is 1 if an engine fails; the others are compared all the same.
     """
     if seeds is not None and seeds > MOST_SEEDS:
         raise CommandError(f"--seeds {seeds}", expected=f"at most {MOST_SEEDS:,}")
     if seeds is not None and chosen:
         raise CommandError("both --seeds and --seed", expected="one of them")
+    if metrics and objectives:
+        raise CommandError("both --metric and --objective", expected="one of them")
 
-    from argosy.engines.registry import find_engine, find_engines, find_published
-    from argosy.experiments.sweep import SweepPoint
-    from argosy.report.comparison import compare
+    from argosy.engines.registry import find_engine, find_published
+    from argosy.experiments.contest import demands_ignored, hold_contest
+    from argosy.report.comparison import RankingRule, compare
     from argosy.report.metrics import find_metric
-    from argosy.scenarios.loader import load, with_engine
-    from argosy.scenarios.missing_extras import missing, unmet
+    from argosy.report.overall import overall
+    from argosy.scenarios.loader import load
 
-    wanted = [find_metric(name) for name in dict.fromkeys(metrics or ("jct",))]
+    limit = None if time_limit is None else _seconds(time_limit)
+    wanted = [find_metric(name) for name in dict.fromkeys(metrics or objectives or ("jct",))]
     # Loaded even if the seeds are given, so that a mistake in the file is not reported by a worker
     # process.
     loaded = load(scenario, seed=chosen[0] if chosen else None, published=published)
     for name in engines:
         find_published(name) if loaded.as_published else find_engine(name)
-    names, broken = (list(dict.fromkeys(engines)), {}) if engines else _all_names(loaded)
+    skipped: dict[str, ArgosyError] = {}
+    if engines:
+        ignores = demands_ignored(loaded, list(dict.fromkeys(engines)))
+    else:
+        ignores, skipped = _able(loaded)
     numbers = list(dict.fromkeys(chosen)) or _seeds(loaded, seeds or DEFAULT_SEEDS)
-    skipped: dict[str, ArgosyError] = dict(broken)
-    notes: dict[str, list[str]] = {}
-    for name in names:
-        changed = with_engine(loaded, name)
-        known = find_engines(changed.engine_names())
-        notes[name] = unmet(changed, known)
-        if (lack := missing(changed, known)) is not None:
-            # Without names, all engines that can run are compared; engines that were named must run.
-            if engines:
-                raise lack
-            skipped[name] = lack
-    names = [name for name in names if name not in skipped]
-    points = [SweepPoint(scenario, name, seed, published) for name in names for seed in numbers]
-    runs = _runs(points, names, jobs or os.cpu_count() or 1)
-    comparisons = [compare(runs, metric, notes) for metric in wanted]
+    with progress(f"comparing {len(ignores)} engines x {len(numbers)} seeds") as tell:
+        contest = hold_contest(
+            scenario,
+            ignores,
+            numbers,
+            published=published,
+            processes=jobs or os.cpu_count() or 1,
+            time_limit=limit,
+            tell=tell,
+        )
+    rule = RankingRule(threshold=threshold / 100, everyone=rank_all)
+    comparisons = [
+        compare(contest.runs, metric, ignores, failures=contest.failures, rule=rule)
+        for metric in wanted
+    ]
+    by_all = overall(comparisons) if objectives else None
 
     def document() -> dict[str, Any]:
         import msgspec
-
-        from argosy.report.summaries import flat
 
         return {
             "scenario": str(scenario),
             "seeds": numbers,
             "left_out": loaded.left_out,
             "skipped": {name: str(error) for name, error in skipped.items()},
+            "failures": contest.failures,
             "comparisons": msgspec.to_builtins(comparisons),
-            "runs": [{"engine": name, **flat(s)} for name, ran in runs.items() for s in ran],
+            "overall": msgspec.to_builtins(by_all),
+            "runs": rows_of(contest.runs),
         }
 
+    most = None if engines or everything else SHOWN
     told = [f"skipped: {error}" for error in skipped.values()]
-    tell_unmet([*loaded.left_out, *told, *(text for name in names for text in notes[name])])
+    tell_unmet([*loaded.left_out, *told])
     emit(
         output,
-        sections=lambda width: sections(comparisons, width),
+        sections=lambda width: sections(comparisons, width, overall=by_all, most=most),
         document=document,
-        csv=lambda: csv(runs),
+        csv=lambda: csv(contest.runs),
     )
+    if contest.failures:
+        raise click.exceptions.Exit(1)
+
+
+def _seconds(duration: str) -> float:
+    from argosy.model.errors import UnitError
+    from argosy.model.units import parse_duration
+
+    try:
+        return parse_duration(duration) / 1e6
+    except UnitError as error:
+        raise CommandError(f"--time-limit: {error.problem}", expected=error.expected) from None
+
+
+def _able(
+    scenario: Scenario,
+) -> tuple[dict[str, tuple[IgnoredDemand, ...]], dict[str, ArgosyError]]:
+    """What each engine ignores, and the error of each that cannot run."""
+    from argosy.experiments.contest import demands_ignored
+
+    names, skipped = _all_names(scenario)
+    ignores: dict[str, tuple[IgnoredDemand, ...]] = {}
+    for name in names:
+        try:
+            ignores |= demands_ignored(scenario, [name])
+        except MissingExtra as lack:
+            skipped[name] = lack
+    return ignores, skipped
 
 
 def _seeds(scenario: Scenario, count: int) -> list[int]:
@@ -165,51 +244,70 @@ def _all_names(scenario: Scenario) -> tuple[list[str], dict[str, ArgosyError]]:
     return list(engines), {name: error for name, error in broken.items() if name not in engines}
 
 
-def _runs(points: list[SweepPoint], engines: list[str], processes: int) -> dict[str, list[Summary]]:
-    from argosy.experiments.sweep import run_all
-
-    seeds = len(points) // max(1, len(engines))
-    with progress(f"comparing {len(engines)} engines x {seeds} seeds") as tell:
-        summaries = run_all(points, processes, tell)
-    return {engine: summaries[at * seeds : (at + 1) * seeds] for at, engine in enumerate(engines)}
-
-
-def csv(runs: dict[str, list[Summary]]) -> str:
+def rows_of(runs: Mapping[str, Sequence[Summary]]) -> list[dict[str, Any]]:
     """One row per run."""
     from argosy.report.summaries import flat
+
+    return [{"engine": name, **flat(s)} for name, ran in runs.items() for s in ran]
+
+
+def csv(runs: Mapping[str, Sequence[Summary]]) -> str:
     from argosy.report.tables import csv_text
 
-    rows = [{"engine": name, **flat(s)} for name, ran in runs.items() for s in ran]
+    rows = rows_of(runs)
     # Engines may send different kinds of messages: the header is the union, in order of appearance.
     return csv_text(rows, list(dict.fromkeys(name for row in rows for name in row)))
 
 
 def sections(
-    comparisons: list[Ranking], width: int | None, *, has_seeds: bool = True
+    comparisons: list[Ranking],
+    width: int | None,
+    *,
+    overall: Overall | None = None,
+    has_seeds: bool = True,
+    most: int | None = None,
 ) -> list[list[str]]:
-    """Comparisons of the same runs as readable text."""
+    """Comparisons of the same runs as readable text; at most so many engines in detail."""
     from argosy.report import comparison as report
     from argosy.report import verdicts
     from argosy.report.metrics import find_metric
+    from argosy.report.overall import overall_lines, overall_table
 
     room = min(width or 80, WIDEST_PLOT)
     first = comparisons[0]
     shown = [[f"{first.scenario}, {_seed_words(first.seeds)}"]]
     for compared in comparisons:
         metric = find_metric(compared.metric)
-        lines = report.table(compared, metric).lines(width)
-        shown.append([metric.title, *lines, "", *report.bars(compared, metric, room)])
-        shown.append(_wrapped(verdicts.verdict(compared, metric, has_seeds=has_seeds), width))
-    shown.append(["spread of JCT", *report.spread(first, room)])
-    if parts := report.breakdown(first, room):
-        shown.append(["where a finished job's time goes, on average", *parts])
-    reasons = [line for reason in verdicts.reasons(first) for line in textwrap.wrap(reason, room)]
+        if ranked := compared.ranked():
+            lines = report.table(compared, metric, most).wrapped(width)
+            shown.append([metric.title, *lines, "", *report.bars(ranked[:most], metric, room)])
+        told = verdicts.verdict(compared, metric, has_seeds=has_seeds, most=most)
+        shown.append(_wrapped(told, width))
+    apart = report.apart_table(first, find_metric(first.metric))
+    if apart.rows:
+        shown.append(["not ranked", *apart.wrapped(width)])
+    if overall is not None:
+        lines = [*overall_table(overall).wrapped(width), *overall_lines(overall)]
+        shown.append(["all objectives together", *_wrapped(lines, width)])
+    details = first.standings if most is None else (first.ranked() or first.standings)[:most]
+    for parts, words in (("kinds", "kind of job"), ("owners", "owner")):
+        if (table := report.kinds_table(details, parts)) is not None:
+            shown.append([f"median JCT and finished jobs by {words}", *table.lines(width)])
+    shown.append(["spread of JCT", *report.spread(details, room)])
+    if bars := report.breakdown(details, room):
+        shown.append(["where a finished job's time goes, on average", *bars])
+    reasons = [
+        line for reason in verdicts.reasons(first, most) for line in textwrap.wrap(reason, room)
+    ]
     heading = "why: parts of the mean JCT, conflicts, messages, share of resources in use"
-    causes = report.causes(first)
+    causes = report.causes(details)
     lines = causes.lines(width)
     if width is not None and max(map(len, lines)) > width:
         lines = causes.without(["notices"]).lines(width)
     shown.append([heading, *lines, *reasons])
+    hidden = len(first.standings) - len(details)
+    if hidden:
+        shown[-1].append(f"{hidden} more engines in detail: --all")
     return shown
 
 

@@ -115,7 +115,7 @@ def _under(run: RunRecord, names: tuple[str, ...], metrics: tuple[str, ...], out
     """The recorded jobs under each engine, compared with the recording."""
     from argosy.cli import compare as comparing
     from argosy.engines.registry import find_engine
-    from argosy.experiments.on_recorded import RECORDED, try_engine
+    from argosy.experiments.on_recorded import RECORDED, recorded_ignores, try_engine
     from argosy.records.observed import observed_scenario
     from argosy.report.comparison import compare
     from argosy.report.metrics import find_metric
@@ -127,26 +127,24 @@ def _under(run: RunRecord, names: tuple[str, ...], metrics: tuple[str, ...], out
         find_engine(name)
     scenario = observed_scenario(run.state)
     runs: dict[str, list[Summary]] = {RECORDED: [summary_of(run)]}
-    notes = {}
+    ignores = {RECORDED: recorded_ignores(scenario)}
     for number, name in enumerate(chosen):
         with progress(f"{name}, {number + 1} of {len(chosen)}") as tell:
             tried = try_engine(scenario, name, progress=tell)
-        runs[name], notes[name] = [tried.summary], tried.notes
-    comparisons = [compare(runs, metric, notes) for metric in wanted]
+        runs[name], ignores[name] = [tried.summary], tried.ignores
+    comparisons = [compare(runs, metric, ignores) for metric in wanted]
 
     def document() -> dict[str, Any]:
         import msgspec
-
-        from argosy.report.summaries import flat
 
         return {
             "journal": run.journal.name,
             "left_out": scenario.left_out,
             "comparisons": msgspec.to_builtins(comparisons),
-            "runs": [{"engine": name, **flat(s)} for name, ran in runs.items() for s in ran],
+            "runs": comparing.rows_of(runs),
         }
 
-    tell_unmet([*scenario.left_out, *(text for name in chosen for text in notes[name])])
+    tell_unmet(scenario.left_out)
     emit(
         output,
         sections=lambda width: comparing.sections(comparisons, width, has_seeds=False),

@@ -67,8 +67,8 @@ def command(
     from argosy.experiments.execute import execute
     from argosy.records.directory import default_directory
     from argosy.report import summaries
+    from argosy.scenarios.ignored_demands import ignored_demands
     from argosy.scenarios.loader import as_published, load, with_engine
-    from argosy.scenarios.missing_extras import unmet
 
     loaded = load(scenario, seed=seed, published=published)
     if engine is not None:
@@ -85,7 +85,8 @@ def command(
             hint="name another directory with --out, or save nothing with --no-save",
         ) from None
 
-    notes = [*loaded.left_out, *unmet(loaded, find_engines(loaded.engine_names()))]
+    ignored = ignored_demands(loaded, find_engines(loaded.engine_names()))
+    notes = [*loaded.left_out, *map(str, ignored)]
 
     def document() -> dict[str, Any]:
         kept = None if directory is None else str(directory)

@@ -8,9 +8,10 @@ from typing import Final, NamedTuple
 from argosy.engines.api import Engine
 from argosy.engines.registry import find_engines
 from argosy.experiments.execute import execute
+from argosy.model.errors import ArgosyError
 from argosy.model.scenario import Scenario
 from argosy.records.summary import Summary
-from argosy.scenarios.missing_extras import unmet
+from argosy.scenarios.ignored_demands import IgnoredDemand, ignored_demands
 from argosy.scenarios.variants import with_engine
 
 #: The label of the recorded run among the engines.
@@ -18,10 +19,10 @@ RECORDED: Final = "recorded"
 
 
 class RecordedTrial(NamedTuple):
-    """One engine's run on recorded jobs, and the demands that it ignores, one sentence each."""
+    """One engine's run on recorded jobs, and the demands that it ignores."""
 
     summary: Summary
-    notes: tuple[str, ...]
+    ignores: tuple[IgnoredDemand, ...]
 
 
 def try_engine(
@@ -33,5 +34,13 @@ def try_engine(
 ) -> RecordedTrial:
     """Runs `engine` on a scenario made by `observed_scenario`. Nothing is saved."""
     changed = with_engine(scenario, engine, also)
-    notes = unmet(changed, find_engines(changed.engine_names(), also))
-    return RecordedTrial(execute(changed, None, progress=progress, also=also), tuple(notes))
+    ignores = ignored_demands(changed, find_engines(changed.engine_names(), also))
+    return RecordedTrial(execute(changed, None, progress=progress, also=also), tuple(ignores))
+
+
+def recorded_ignores(scenario: Scenario) -> tuple[IgnoredDemand, ...]:
+    """What the recorded fleet ignored; nothing is known of engines that are not installed here."""
+    try:
+        return tuple(ignored_demands(scenario, find_engines(scenario.engine_names())))
+    except ArgosyError:
+        return ()

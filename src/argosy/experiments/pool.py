@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import NamedTuple, TypeVar
+from multiprocessing.connection import wait as wait_for_any
+from typing import Final, NamedTuple, TypeVar
 
 from argosy.model.errors import ArgosyError, CommandError, error_tree
 
 ResultT = TypeVar("ResultT")
+
+
+#: The code of errors that are nobody's mistake but ours.
+BUG: Final = "bug"
 
 
 class Failure(NamedTuple):
@@ -26,31 +33,42 @@ class Failure(NamedTuple):
     trace: str = ""
 
     @classmethod
-    def of(cls, error: ArgosyError) -> Failure:
+    def of(cls, error: Exception) -> Failure:
         """From the error being handled."""
-        return cls(error.code, str(error), traceback.format_exc())
+        if isinstance(error, ArgosyError):
+            return cls(error.code, str(error), traceback.format_exc())
+        return cls(BUG, f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
 def unwrap(what: object, future: Future[ResultT | Failure]) -> ResultT:
     """The result; or raises the error that `what` ended with."""
+    result = result_of(what, future)
+    if isinstance(result, Failure):
+        raise raised_again(what, result)
+    return result
+
+
+def result_of(what: object, future: Future[ResultT]) -> ResultT:
     try:
-        result = future.result()
+        return future.result()
     except BrokenProcessPool:
         raise CommandError(
             f"{what}: the process was killed", hint="use fewer --jobs to need less memory"
         ) from None
-    if isinstance(result, Failure):
-        raise _raised_again(what, result)
-    return result
 
 
-def _raised_again(what: object, failure: Failure) -> ArgosyError:
+def raised_again(what: object, failure: Failure) -> Exception:
     """An error of the same class, so that callers can distinguish it."""
-    kind = next((kind for kind in error_tree() if kind.code == failure.code), ArgosyError)
-    error = kind.__new__(kind)
-    # Each class has its own constructor, but the text is already complete.
-    ArgosyError.__init__(error, f"{what}: {failure.text}")
-    error.code = failure.code
+    text = f"{what}: {failure.text}"
+    error: Exception
+    if failure.code == BUG:
+        error = RuntimeError(text)
+    else:
+        kind = next((kind for kind in error_tree() if kind.code == failure.code), ArgosyError)
+        # Each class has its own constructor, but the text is already complete.
+        error = kind.__new__(kind)
+        ArgosyError.__init__(error, text)
+        error.code = failure.code
     if failure.trace:
         error.add_note(f"In the process that ran it:\n{failure.trace}")
     return error
@@ -59,7 +77,8 @@ def _raised_again(what: object, failure: Failure) -> ArgosyError:
 @contextmanager
 def worker_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
     """Spawned, not forked: the same on every platform, and no copied locks."""
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"))
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, context, initializer=_end_with_parent)
     others = set(multiprocessing.active_children())
     try:
         yield pool
@@ -70,6 +89,18 @@ def worker_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
             child.terminate()
         raise
     pool.shutdown()
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would finish its run for nobody."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait_for_any([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from pathlib import Path
@@ -11,9 +12,10 @@ import msgspec
 
 from argosy.engines.api import Engine
 from argosy.experiments.execute import execute
-from argosy.experiments.pool import Failure, uninterrupted, unwrap, worker_pool
+from argosy.experiments.pool import Failure, result_of, uninterrupted, worker_pool
 from argosy.model.errors import ArgosyError
 from argosy.model.scenario import Scenario
+from argosy.model.units import format_duration
 from argosy.records.summary import Summary
 from argosy.scenarios.loader import load, with_engine
 
@@ -29,68 +31,124 @@ class SweepPoint(NamedTuple):
     published: bool = False
     #: Engines in addition to the registered ones, by name.
     also: tuple[tuple[str, type[Engine]], ...] = ()
+    #: Seconds after which the run is given up; None: never.
+    time_limit: float | None = None
 
     def __str__(self) -> str:
         return f"{self.engine}, seed {self.seed}"
 
 
+class TookTooLong(ArgosyError):
+    """A run was given up at its time limit."""
+
+    code = "time-limit"
+
+
 def run_all(
     points: Sequence[SweepPoint], processes: int, tell: Callable[[float], None]
-) -> list[Summary]:
-    """The summaries in the order of `points`. A failure ends the sweep; if there are several, the first
-    in the order of `points` is shown, regardless of when it happened."""
+) -> list[Summary | Failure]:
+    """What each of the points ended with, in their order. When an engine fails, its other runs are not
+    needed: they fail with it."""
     if processes == 1 or len(points) == 1:
         return _one_by_one(points, tell)
     with worker_pool(min(processes, len(points))) as pool:
         with uninterrupted():
             futures = [pool.submit(_attempt, point) for point in points]
-        _await(futures, tell)
-        return [unwrap(point, future) for point, future in zip(points, futures, strict=True)]
+        _await(points, futures, tell)
+        return _settled(points, futures)
 
 
-def _one_by_one(points: Sequence[SweepPoint], tell: Callable[[float], None]) -> list[Summary]:
-    done: list[Summary] = []
+def _one_by_one(
+    points: Sequence[SweepPoint], tell: Callable[[float], None]
+) -> list[Summary | Failure]:
+    done: list[Summary | Failure] = []
+    failed: dict[str, Failure] = {}
     for number, point in enumerate(points):
 
         def share(part: float, number: int = number) -> None:
             tell((number + part) / len(points))
 
-        done.append(_run(point, share))
+        ended = failed.get(point.engine) or _attempt(point, share)
+        if isinstance(ended, Failure):
+            failed[point.engine] = ended
+        done.append(ended)
     return done
 
 
-def _run(point: SweepPoint, tell: Callable[[float], None] | None = None) -> Summary:
+def _run(point: SweepPoint, tell: Callable[[float], None] | None) -> Summary:
     also = dict(point.also)
     if isinstance(point.scenario, Path):
         scenario = load(point.scenario, seed=point.seed, published=point.published, also=also)
     else:
         scenario = msgspec.structs.replace(point.scenario, seed=point.seed)
     scenario = with_engine(scenario, point.engine, also)
-    return execute(scenario, None, progress=tell, also=also)
+    return execute(scenario, None, progress=_limited(point.time_limit, tell), also=also)
 
 
-def _attempt(point: SweepPoint) -> Summary | Failure:
+def _limited(
+    seconds: float | None, tell: Callable[[float], None] | None
+) -> Callable[[float], None] | None:
+    """A listener to progress that gives up after some time."""
+    if seconds is None:
+        return tell
+    end = time.monotonic() + seconds
+
+    def listen(share: float) -> None:
+        if tell is not None:
+            tell(share)
+        if time.monotonic() > end:
+            limit = format_duration(seconds * 1e6)
+            raise TookTooLong(f"{share:.0%} of the run was done after the time limit of {limit}")
+
+    return listen
+
+
+def _attempt(point: SweepPoint, tell: Callable[[float], None] | None = None) -> Summary | Failure:
     try:
-        return _run(point)
-    except ArgosyError as error:
+        return _run(point, tell)
+    except Exception as error:
         return Failure.of(error)
 
 
-def _await(futures: Sequence[Future[Summary | Failure]], tell: Callable[[float], None]) -> None:
-    """Waits until all are done, or until the first failure and everything before it."""
-    awaited = list(futures)
-    while True:
-        done, pending = wait(awaited, timeout=_TICK_SECONDS)
-        failed = next((n for n, f in enumerate(awaited) if f in done and _has_failed(f)), None)
-        if failed is not None:
-            # Later results are no longer needed; earlier ones may fail as well.
-            for future in awaited[failed + 1 :]:
-                future.cancel()
-            del awaited[failed + 1 :]
-        if not pending.intersection(awaited):
-            return
+def _await(
+    points: Sequence[SweepPoint],
+    futures: Sequence[Future[Summary | Failure]],
+    tell: Callable[[float], None],
+) -> None:
+    """Waits until every run has ended or is not needed."""
+    pending = set(futures)
+    by_engine: dict[str, list[Future[Summary | Failure]]] = {}
+    for point, future in zip(points, futures, strict=True):
+        by_engine.setdefault(point.engine, []).append(future)
+    while pending:
+        done, pending = wait(pending, timeout=_TICK_SECONDS)
+        for mine in by_engine.values():
+            if any(future in done and _has_failed(future) for future in mine):
+                for future in mine:
+                    future.cancel()
+        pending = {future for future in pending if not future.cancelled()}
         tell(1 - len(pending) / len(futures))
 
 
+def _settled(
+    points: Sequence[SweepPoint], futures: Sequence[Future[Summary | Failure]]
+) -> list[Summary | Failure]:
+    """Of several failures of an engine, the one of its first point counts, whichever came first."""
+    results = [
+        None if future.cancelled() else result_of(point, future)
+        for point, future in zip(points, futures, strict=True)
+    ]
+    failed: dict[str, Failure] = {}
+    for point, result in zip(points, results, strict=True):
+        if isinstance(result, Failure):
+            failed.setdefault(point.engine, result)
+    return [
+        failed[point.engine] if point.engine in failed or result is None else result
+        for point, result in zip(points, results, strict=True)
+    ]
+
+
 def _has_failed(future: Future[Summary | Failure]) -> bool:
-    return future.exception() is not None or isinstance(future.result(), Failure)
+    return not future.cancelled() and (
+        future.exception() is not None or isinstance(future.result(), Failure)
+    )

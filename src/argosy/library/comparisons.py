@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from argosy.engines.registry import find_engines
-from argosy.experiments.on_recorded import RECORDED, try_engine
-from argosy.experiments.sweep import SweepPoint, run_all
+from argosy.experiments.contest import demands_ignored, hold_contest
+from argosy.experiments.on_recorded import RECORDED, recorded_ignores, try_engine
 from argosy.library.arguments import (
     PathLike,
     Progress,
@@ -35,13 +35,12 @@ from argosy.model.errors import CommandError
 from argosy.model.scenario import Scenario
 from argosy.records.record import Columns
 from argosy.records.summary import Summary
-from argosy.report.comparison import Ranking
+from argosy.report.comparison import DEFAULT_THRESHOLD, Ranking, RankingRule
 from argosy.report.comparison import compare as rank
 from argosy.report.metrics import find_metric
 from argosy.report.summaries import flat
 from argosy.report.verdicts import reasons, verdict
-from argosy.scenarios.loader import with_engine
-from argosy.scenarios.missing_extras import missing, unmet
+from argosy.scenarios.ignored_demands import IgnoredDemand
 
 #: Every run's summary is kept until the end.
 MOST_SEEDS: Final = 10_000
@@ -54,19 +53,27 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     seeds: tuple[int, ...]
     #: By engine, one summary per seed, in the order of `seeds`.
     runs: dict[str, tuple[Summary, ...]]
-    #: Demands of the scenario that an engine ignores, one sentence each.
-    notes: dict[str, tuple[str, ...]] = {}
+    #: Demands of the scenario that an engine ignores.
+    ignores: dict[str, tuple[IgnoredDemand, ...]] = {}
+    #: The errors of engines that failed; they have no runs.
+    failures: dict[str, str] = {}
     #: What the scenario cannot express of its trace, or of the recorded run, one sentence each.
     left_out: tuple[str, ...] = ()
 
-    def ranking(self, metric: str = "jct") -> Ranking:
+    def ranking(
+        self, metric: str = "jct", *, threshold: float = DEFAULT_THRESHOLD, everyone: bool = False
+    ) -> Ranking:
         """The engines by a metric, best first, with intervals and ratios. Metrics are those of ``argosy
-        compare --metric``; less is better."""
+        compare --metric``; less is better. Medians closer than `threshold` are a tie. Engines that
+        ignore demands of the scenario are not ranked, unless `everyone` is."""
         check_text("metric", metric, "the name of a metric")
-        return rank(self.runs, find_metric(metric), self.notes)
+        rule = RankingRule(threshold=threshold, everyone=everyone)
+        found = find_metric(metric)
+        return rank(self.runs, found, self.ignores, failures=self.failures, rule=rule)
 
     def best(self, metric: str = "jct") -> str | None:
-        """The engine with the lowest value of a metric; None if no engine finished anything."""
+        """The engine with the lowest value of a metric, of those that meet all demands of the scenario;
+        None if no engine finished anything. `ranking` tells which others tie with it."""
         return self.ranking(metric).best
 
     def verdict(self, metric: str = "jct") -> list[str]:
@@ -108,24 +115,21 @@ def compare(
         _check_importable(also.values())
     numbers = _seeds(loaded, seeds)
     source, published = _source(loaded, numbers)
-    notes = {}
-    for name in chosen:
-        changed = with_engine(plain(loaded), name, also)
-        known = find_engines(changed.engine_names(), also)
-        if (lack := missing(changed, known)) is not None:
-            raise lack
-        notes[name] = tuple(unmet(changed, known))
-    classes = tuple(also.items())
-    points = [SweepPoint(source, e, s, published, classes) for e in chosen for s in numbers]
-    summaries = run_all(points, processes, progress or (lambda share: None))
-    count = len(numbers)
+    contest = hold_contest(
+        source,
+        demands_ignored(plain(loaded), chosen, also),
+        numbers,
+        published=published,
+        also=also,
+        processes=processes,
+        tell=progress or (lambda share: None),
+    )
     return Comparison(
         scenario=loaded.name,
         seeds=tuple(numbers),
-        runs={
-            name: tuple(summaries[at * count : (at + 1) * count]) for at, name in enumerate(chosen)
-        },
-        notes=notes,
+        runs=contest.runs,
+        ignores=contest.ignores,
+        failures=contest.failures,
         left_out=loaded.left_out,
     )
 
@@ -148,7 +152,7 @@ def replay_with(
     find_engines(chosen, also)
     scenario = result.observed()
     runs: dict[str, tuple[Summary, ...]] = {RECORDED: (result.summary,)}
-    notes = {}
+    ignores = {RECORDED: recorded_ignores(scenario)}
     for number, name in enumerate(chosen):
 
         def tell(share: float, number: int = number) -> None:
@@ -156,12 +160,12 @@ def replay_with(
                 progress((number + share) / len(chosen))
 
         tried = try_engine(scenario, name, progress=tell, also=also)
-        runs[name], notes[name] = (tried.summary,), tried.notes
+        runs[name], ignores[name] = (tried.summary,), tried.ignores
     return Comparison(
         scenario=scenario.name,
         seeds=(scenario.seed,),
         runs=runs,
-        notes=notes,
+        ignores=ignores,
         left_out=scenario.left_out,
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.host import TaskState
-from argosy.measures.measure import breakdown, by_kind, fleet_label, since, speed_up
+from argosy.measures.measure import breakdown, by_label, fleet_label, since, speed_up
 from argosy.measures.statistics import distribution
 from argosy.measures.timeline import task_times, timeline
 from argosy.model.explanations import Why
@@ -45,6 +45,9 @@ def summarise_state(state: RunState) -> Summary:
     tallies = state.steps.schedulers
     at = sample_times(state.until)
     usage = _Usage(state)
+    is_endless = np.array(
+        [any(group.endless for group in job.groups) for job in state.steps.jobs], bool
+    )
     milestones = (jobs.submitted, jobs.first_attempt, jobs.all_placed, jobs.done)
     return Summary(
         scenario=setup.name,
@@ -52,7 +55,7 @@ def summarise_state(state: RunState) -> Summary:
         fleet=fleet_label(setup),
         ended_at=state.until,
         left_out=[NOT_TOLD],
-        counts=_counts(state),
+        counts=_counts(state, int(is_endless.sum())),
         wait_time=distribution(since(jobs.first_attempt, jobs.submitted)),
         placement_latency=distribution(since(jobs.all_placed, jobs.submitted)),
         jct=distribution(since(jobs.done, jobs.submitted)),
@@ -69,7 +72,12 @@ def summarise_state(state: RunState) -> Summary:
                 jobs.thought,
             )
         ),
-        kinds=by_kind([job.kind for job in state.steps.jobs], *milestones, jobs.abandoned),
+        kinds=by_label(
+            [job.kind for job in state.steps.jobs], is_endless, *milestones, jobs.abandoned
+        ),
+        owners=by_label(
+            [job.owner for job in state.steps.jobs], is_endless, *milestones, jobs.abandoned
+        ),
         speed_up=_speed_up(state),
         utilisation=usage.utilisation(),
         conflict_fraction=sum(tally.conflicts for tally in tallies.values())
@@ -94,12 +102,12 @@ def sample_times(until: int) -> NDArray[np.int64]:
     return np.arange(0, until + 1, spacing, dtype=np.int64)
 
 
-def _counts(state: RunState) -> Counts:
+def _counts(state: RunState, endless: int) -> Counts:
     counts, jobs = state.counts, state.jobs
     return Counts(
         jobs=len(jobs.done),
         jobs_finished=int((jobs.done >= 0).sum()),
-        jobs_endless=sum(any(group.endless for group in job.groups) for job in state.steps.jobs),
+        jobs_endless=endless,
         jobs_abandoned=int((jobs.abandoned > 0).sum()),
         tasks=sum(counts.values()),
         tasks_finished=counts[TaskState.FINISHED],

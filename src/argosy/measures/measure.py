@@ -31,12 +31,14 @@ from argosy.worlds.sim import SimulatedWorld
 def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None) -> Summary:
     simulator, scenario = world.host.runtime, world.scenario
     submit, first_attempt, all_placed, done = simulator.board.job_columns()
-    abandoned_tasks = simulator.board.abandoned_by_job()
+    abandoned = simulator.board.abandoned_by_job()
+    is_endless = np.array(world.host.jobs.is_endless, bool)
     tasks, _, placed, started, finished = simulator.task_columns()
     states = simulator.board.counts().tolist()
-    pending, queued, running, ended, abandoned, failed, cancelled = states
+    pending, queued, running, ended, given_up, failed, cancelled = states
     successes = sum(scheduler.successes for scheduler in world.host.schedulers)
     conflicts = sum(scheduler.conflicts for scheduler in world.host.schedulers)
+    gangs, gangs_split = _gangs(world)
     used, capacity = simulator.integrals()
     dimensions = world.host.view.dimensions
     return Summary(
@@ -48,18 +50,20 @@ def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None
         counts=Counts(
             jobs=len(submit),
             jobs_finished=int((done >= 0).sum()),
-            jobs_endless=world.host.jobs.endless_jobs,
-            jobs_abandoned=int((abandoned_tasks > 0).sum()),
+            jobs_endless=int(is_endless.sum()),
+            jobs_abandoned=int((abandoned > 0).sum()),
             tasks=sum(states),
             tasks_finished=ended,
             tasks_running=running,
             tasks_queued=queued,
             tasks_pending=pending,
-            tasks_abandoned=abandoned,
+            tasks_abandoned=given_up,
             tasks_failed=failed,
             tasks_cancelled=cancelled,
             preemptions=world.host.membership.preemptions,
             losses=world.host.membership.losses,
+            gangs=gangs,
+            gangs_split=gangs_split,
         ),
         wait_time=distribution(since(first_attempt, submit)),
         placement_latency=distribution(since(all_placed, submit)),
@@ -77,8 +81,11 @@ def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None
                 simulator.board.thought_by_job(),
             )
         ),
-        kinds=by_kind(
-            world.host.jobs.kinds, submit, first_attempt, all_placed, done, abandoned_tasks
+        kinds=by_label(
+            world.host.jobs.kinds, is_endless, submit, first_attempt, all_placed, done, abandoned
+        ),
+        owners=by_label(
+            world.host.jobs.owners, is_endless, submit, first_attempt, all_placed, done, abandoned
         ),
         speed_up=speed_up(speed_ups(world)),
         utilisation={
@@ -112,32 +119,53 @@ def since(milestone: NDArray[np.int64], submit: NDArray[np.int64]) -> NDArray[np
     return (milestone - submit)[milestone >= 0]
 
 
-def by_kind(
-    kinds_of_jobs: Sequence[str],
+def by_label(
+    labels_of_jobs: Sequence[str],
+    is_endless: NDArray[np.bool_],
     submit: NDArray[np.int64],
     first_attempt: NDArray[np.int64],
     all_placed: NDArray[np.int64],
     done: NDArray[np.int64],
     abandoned: NDArray[np.int64],
 ) -> dict[str, KindSummary]:
-    """Summaries by kind, from columns of all jobs."""
-    kinds = np.array(kinds_of_jobs)
+    """Summaries by kind or owner, from columns of all jobs."""
+    labels = np.array(labels_of_jobs)
     summaries = {}
-    for kind in sorted(set(kinds.tolist())):
-        mine = kinds == kind
+    for label in sorted(set(labels_of_jobs)):
+        mine = labels == label
         times = [
             distribution(since(milestone[mine], submit[mine]))
             for milestone in (first_attempt, all_placed, done)
         ]
-        summaries[kind] = KindSummary(
+        summaries[label] = KindSummary(
             jobs=int(mine.sum()),
             jobs_finished=int((done[mine] >= 0).sum()),
+            jobs_endless=int(is_endless[mine].sum()),
             jobs_abandoned=int((abandoned[mine] > 0).sum()),
             wait_time=times[0],
             placement_latency=times[1],
             jct=times[2],
         )
     return summaries
+
+
+def _gangs(world: SimulatedWorld) -> tuple[int, int]:
+    """How many gangs had a task that ran, and how many of them did not start as a whole."""
+    numbers, counts = world.host.jobs.gangs, world.host.jobs.counts
+    if not numbers:
+        return 0, 0
+    runtime = world.host.runtime
+    ended, running = runtime.task_columns(), runtime.running_columns()
+    tasks, started = (np.concatenate([ended[at], running[at]]) for at in (0, 3))
+    jobs = jobs_of(tasks)
+    ran = split = 0
+    for number in numbers:
+        mine = started[jobs == number]
+        mine = mine[mine >= 0]
+        if len(mine):
+            ran += 1
+            split += len(mine) < counts[number] or bool(mine.min() < mine.max())
+    return ran, split
 
 
 #: A job counts as faster from this speed-up on.

@@ -76,7 +76,12 @@ def median(values: Observations, random: Random) -> Estimate:
     return Estimate(middle, low, high)
 
 
-def ratio_of_medians(numerator: Observations, denominator: Observations, random: Random) -> Ratio:
+def ratio_of_medians(
+    numerator: Observations,
+    denominator: Observations,
+    random: Random,
+    confidence: float = CONFIDENCE,
+) -> Ratio:
     """`median(numerator) / median(denominator)` of paired observations, with its uncertainty.
 
     Pairs (the same seed under two engines) are drawn together, so that effects of a seed on both
@@ -90,7 +95,7 @@ def ratio_of_medians(numerator: Observations, denominator: Observations, random:
         return Ratio(value, 0.0, value, value)
     draws = _draws(len(above), random)
     ratios = _divide(np.median(above[draws], axis=1), np.median(below[draws], axis=1))
-    low, high = _interval(ratios)
+    low, high = _interval(ratios, confidence)
     finite = ratios[np.isfinite(ratios)]
     return Ratio(value, float(finite.std()) if len(finite) else 0.0, low, high)
 
@@ -108,9 +113,11 @@ def _draws(count: int, random: Random) -> NDArray[np.int64]:
     return np.array(drawn, dtype=np.int64).reshape(RESAMPLES, count)
 
 
-def _interval(statistics: NDArray[np.float64]) -> tuple[float, float]:
+def _interval(
+    statistics: NDArray[np.float64], confidence: float = CONFIDENCE
+) -> tuple[float, float]:
     """The ends are sorted values themselves, because infinities cannot be interpolated."""
-    tail = (1.0 - CONFIDENCE) / 2.0
+    tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(statistics, (tail, 1.0 - tail), method="nearest")
     return float(low), float(high)
 

@@ -50,10 +50,11 @@ class SchedulerSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KindSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The jobs of one kind."""
+    """The jobs of one kind or owner."""
 
     jobs: int
     jobs_finished: int
+    jobs_endless: int = 0
     jobs_abandoned: int
     wait_time: Distribution
     placement_latency: Distribution
@@ -97,6 +98,9 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     #: Events during the run: a task can be preempted or lost more than once.
     preemptions: int
     losses: int
+    #: Gangs of which a task ran, and those whose tasks did not start together.
+    gangs: int = 0
+    gangs_split: int = 0
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,8 +174,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     response_time: Distribution
     #: The parts of that. Empty if timelines of tasks were not kept.
     timeline: Timeline = Timeline()
-    #: The same times for the jobs of each kind.
+    #: The same times for the jobs of each kind and of each owner.
     kinds: dict[str, KindSummary] = {}
+    owners: dict[str, KindSummary] = {}
     #: None if no job's tasks share work.
     speed_up: SpeedUp | None = None
     #: Mean share of each resource in use over the run.

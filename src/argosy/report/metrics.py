@@ -98,3 +98,11 @@ def find_metric(name: str) -> Metric:
     if name not in METRICS:
         raise UnknownName("metric", name, METRICS)
     return METRICS[name]
+
+
+def related_metrics(metric: Metric) -> list[Metric]:
+    """The mean, the median and the tail of the times that a metric is a statistic of, if it is one."""
+    family = metric.name.partition(".")[0]
+    if family not in {name for name, *_ in _TIMES}:
+        return []
+    return [METRICS[f"{family}.{statistic}"] for statistic in ("mean", "p50", "p99")]

@@ -3,13 +3,13 @@ lose."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from argosy.measures.statistics import Ratio
 from argosy.model.units import format_duration
-from argosy.report.comparison import EngineRank, Ranking
-from argosy.report.metrics import Metric
+from argosy.report.comparison import NEARLY_ALL, EngineRank, KindRank, Ranking
+from argosy.report.metrics import Metric, find_metric
 from argosy.report.tables import format_share
 
 _PLACES: Final = ("waiting for an attempt", "being placed", "placed and not yet done")
@@ -17,93 +17,156 @@ _PLACES: Final = ("waiting for an attempt", "being placed", "placed and not yet 
 _SKEWED: Final = 2.0
 
 
-def verdict(comparison: Ranking, metric: Metric, *, has_seeds: bool = True) -> list[str]:
+def verdict(
+    comparison: Ranking, metric: Metric, *, has_seeds: bool = True, most: int | None = None
+) -> list[str]:
     """Which engine is best and by how much, in the style of hyperfine. `has_seeds`: whether more than
-    one seed is possible."""
+    one seed is possible; `most`: how many of the slower engines to list."""
     if comparison.best is None:
-        return [f"No engine has a {metric.title}: no job finished."]
-    best = comparison.standing(comparison.best)
-    others = [s for s in comparison.standings if s.ratio is not None]
-    equals = [s for s in others if s.ratio is not None and s.ratio.value == 1]
-    if equals:
-        lines = _equal(comparison, [best, *equals], metric)
-    else:
-        lines = [_winner(comparison, metric) + (":" if others else ".")]
-    lines += [f"  {_times(comparison, s, metric)}" for s in others if s not in equals]
+        lines = [f"No engine has a {metric.title}: no job finished."]
+        return lines + _failures(comparison)
+    slower = [s for s in comparison.ranked() if s.place != 1]
+    lines = [_first(comparison, metric, is_last=not slower)]
+    lines += [f"  {_times(comparison, s, metric)}" for s in slower[:most]]
+    if most is not None and len(slower) > most:
+        lines.append(f"  ... and {len(slower) - most} more")
+    lines += _other_statistics(comparison, metric)
+    lines += _parts(comparison, "kinds", "jobs of kind {}")
+    lines += _parts(comparison, "owners", "jobs of {}")
     lines += [
         f"  {s.engine} has no {metric.title}: with some seed, no job finished"
         for s in comparison.standings
         if s.estimate is None
     ]
-    most = max(s.finished for s in comparison.standings)
-    lines += [
-        f"  {s.engine} finished {format_share(s.finished)} of all jobs; its times omit the rest"
-        for s in comparison.standings
-        # A difference too small to show is not worth a line.
-        if format_share(s.finished) != format_share(most)
-    ]
-    lines += [
-        f"  {note}" for note in _notes(comparison, {best.engine, *(s.engine for s in equals)})
-    ]
+    lines += _unfinished(comparison)
+    lines += _ignored(comparison)
+    lines += _failures(comparison)
     if len(comparison.seeds) == 1 and has_seeds:
         lines.append("  one seed says nothing about uncertainty; try --seeds 5")
     return lines
 
 
-def _notes(comparison: Ranking, best: set[str]) -> list[str]:
-    """What the best engines ignore, and what only some of the others do."""
-    passed_over = [
-        (s.engine, note, note.removeprefix(s.engine))
-        for s in comparison.standings
-        for note in s.notes
-    ]
-    times = Counter(what for _, _, what in passed_over)
-    return [
-        note
-        for engine, note, what in passed_over
-        if engine in best or times[what] < len(comparison.standings)
-    ]
-
-
-def _equal(comparison: Ranking, equals: list[EngineRank], metric: Metric) -> list[str]:
-    """For engines equal by the metric: what else could distinguish them."""
-    if len(equals) == len(comparison.standings):
-        first = f"All engines are equal by {metric.title}."
+def _first(comparison: Ranking, metric: Metric, *, is_last: bool) -> str:
+    """Who leads."""
+    leaders = [comparison.standing(engine) for engine in comparison.leaders]
+    end = "." if is_last else ":"
+    if len(leaders) == 1:
+        return f"{comparison.best} is best by {metric.title}{end}"
+    if is_last:
+        who = "All ranked engines" if len(leaders) < len(comparison.standings) else "All engines"
     else:
-        *names, last = (s.engine for s in equals)
-        first = f"{', '.join(names)} and {last} are equal by {metric.title}, and best."
-    if len({s.mean_jct for s in equals}) == 1:
-        return [first]
-    means = ", ".join(f"{s.engine} {format_duration(s.mean_jct)}" for s in equals)
-    return [f"{first} The mean JCT differs: {means}."]
+        who = _listed(s.engine for s in leaders)
+    means = _means(comparison, leaders)
+    if len({s.estimate.value for s in leaders if s.estimate}) == 1:
+        best = "" if is_last else ", and best"
+        return f"{who} are equal by {metric.title}{best}{means}{end}"
+    best = "" if is_last else " for the best place"
+    chance = ", or no further than chance explains" if len(comparison.seeds) > 1 else ""
+    why = f"less than {format_share(comparison.threshold)} apart{chance}"
+    return f"{who} tie{best} by {metric.title} ({why}){means}{end}"
 
 
-def _winner(comparison: Ranking, metric: Metric) -> str:
-    # An engine that finished fewer jobs does not count, however fast it was.
-    ratios = [s.ratio for s in comparison.standings if s.ratio is not None and s.ratio.value >= 1]
-    if len(comparison.seeds) > 1 and ratios and not any(ratio.is_clear for ratio in ratios):
-        return f"No engine is clearly best by {metric.title}; {comparison.best} has the lowest"
-    return f"{comparison.best} is best by {metric.title}"
+def _means(comparison: Ranking, leaders: Sequence[EngineRank]) -> str:
+    """What else distinguishes engines that tie: the extremes of their mean JCT, if far enough apart."""
+    ordered = sorted(leaders, key=lambda s: (s.mean_jct, s.engine))
+    low, high = ordered[0], ordered[-1]
+    if high.mean_jct < (1 + comparison.threshold) * low.mean_jct or low.mean_jct == high.mean_jct:
+        return ""
+    means = [f"{s.engine} {format_duration(s.mean_jct)}" for s in (low, high)]
+    return f"; their mean JCT differs, from {means[0]} to {means[1]}"
+
+
+def _other_statistics(comparison: Ranking, metric: Metric) -> list[str]:
+    """Where the mean or the tail of the same times has other leaders."""
+    lines = []
+    for name, engines in comparison.elsewhere.items():
+        title = find_metric(name).title
+        if title != metric.title and not set(engines) & set(comparison.leaders):
+            are = "is" if len(engines) == 1 else "are"
+            lines.append(f"  by {title}, {_listed(engines)} {are} best")
+    return lines
+
+
+def _parts(comparison: Ranking, parts: str, title: str) -> list[str]:
+    """The kinds of jobs, or owners, for which the best engine is not the best."""
+    assert comparison.best is not None
+    best: dict[str, KindRank] = getattr(comparison.standing(comparison.best), parts)
+    lines = []
+    for name, mine in best.items():
+        ranks: dict[str, KindRank] = {
+            s.engine: getattr(s, parts)[name]
+            for s in comparison.ranked()
+            if name in getattr(s, parts)
+        }
+        who = title.format(name or "nobody")
+        shares = {engine: rank.finished or 0.0 for engine, rank in ranks.items()}
+        finisher = max(shares, key=lambda engine: shares[engine])
+        enough = NEARLY_ALL * shares[finisher]
+        if shares[comparison.best] < enough:
+            lines.append(
+                f"  of {who}, {comparison.best} finishes only"
+                f" {format_share(shares[comparison.best])}, {finisher}"
+                f" {format_share(shares[finisher])}"
+            )
+            continue
+        times = {e: rank.jct for e, rank in ranks.items() if rank.jct and shares[e] >= enough}
+        fastest = min(times, key=lambda engine: times[engine], default=comparison.best)
+        if mine.jct and mine.jct >= (1 + comparison.threshold) * times[fastest]:
+            ratio = mine.jct / times[fastest]
+            lines.append(
+                f"  for {who}, {fastest} is {ratio:.2f} times faster than {comparison.best}"
+            )
+    return lines
+
+
+def _unfinished(comparison: Ranking) -> list[str]:
+    most = max(s.finished for s in comparison.standings)
+    return [
+        f"  {s.engine} finished {format_share(s.finished)} of all jobs; its times omit the rest"
+        for s in comparison.standings
+        # A difference too small to show is not worth a line.
+        if format_share(s.finished) != format_share(most)
+    ]
+
+
+def _ignored(comparison: Ranking) -> list[str]:
+    """What engines ignore, once for all of them."""
+    asked = {demand.what: demand.asked for s in comparison.standings for demand in s.ignores}
+    if not asked:
+        return []
+    demands = ", ".join(f"{what} ({who})" for what, who in asked.items())
+    apart = [s for s in comparison.standings if s.place is None and s.ignores]
+    if apart:
+        are = "engine is" if len(apart) == 1 else "engines are"
+        return [
+            f"  {len(apart)} {are} not ranked for ignoring what the scenario asks for: {demands}"
+        ]
+    return [
+        f"  {standing.engine} ignores {demand.what} ({demand.asked})"
+        for standing in comparison.standings
+        for demand in standing.ignores
+    ]
+
+
+def _failures(comparison: Ranking) -> list[str]:
+    return [f"  {engine} failed: {error}" for engine, error in comparison.failures.items()]
+
+
+def _listed(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _times(comparison: Ranking, standing: EngineRank, metric: Metric) -> str:
     ratio, engine = standing.ratio, standing.engine
     assert ratio is not None
     seeds = len(comparison.seeds)
-    if ratio.value < 1:
-        return (
-            f"{engine} has only {ratio.value:.3g} times the {metric.title}, but is not best because it"
-            " finished fewer jobs"
-        )
     if ratio.value == float("inf"):
         return f"{metric.better} than {engine}: {comparison.best} is at zero"
     uncertainty = f" ± {ratio.uncertainty:.2f}" if seeds > 1 else ""
     line = f"{ratio.value:.2f}{uncertainty} times {metric.better} than {engine}"
-    interval = f"95 % from {ratio.low:.2f} to {ratio.high:.2f}"
-    if seeds > 1 and not ratio.is_clear:
-        line += f" (no clear difference: {interval})"
-    elif seeds > 1 and _is_skewed(ratio):
-        line += f" ({interval})"
+    if seeds > 1 and _is_skewed(ratio):
+        line += f" (95 % from {ratio.low:.2f} to {ratio.high:.2f})"
     return line
 
 
@@ -113,13 +176,14 @@ def _is_skewed(ratio: Ratio) -> bool:
     return abs(above - below) >= 0.01 and max(below, above) > _SKEWED * min(below, above)
 
 
-def reasons(comparison: Ranking) -> list[str]:
-    """Where each engine loses (or regains) time against the best, in one sentence each."""
+def reasons(comparison: Ranking, most: int | None = None) -> list[str]:
+    """Where each engine loses (or regains) time against the best, in one sentence each; only for the
+    first `most` engines."""
     if comparison.best is None:
         return []
     best = comparison.standing(comparison.best)
     lines = []
-    for other in comparison.standings:
+    for other in comparison.standings[:most]:
         if other.engine == best.engine or best.breakdown is None or other.breakdown is None:
             continue
         pairs = zip(best.breakdown.parts(), other.breakdown.parts(), _PLACES, strict=True)

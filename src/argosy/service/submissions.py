@@ -17,9 +17,10 @@ from argosy.model.scenario import CellSpec, FleetEntry, Scenario
 from argosy.model.truth import untimed
 from argosy.scenarios.cell_tables import CellTable, MachineTable, make_cell
 from argosy.scenarios.engine_checks import check_engines
+from argosy.scenarios.ignored_demands import ignored_demands
 from argosy.scenarios.job_checks import JobChecks
 from argosy.scenarios.loader import read_fleet
-from argosy.scenarios.missing_extras import missing, unmet
+from argosy.scenarios.missing_extras import missing
 from argosy.service.routes import UnfitDocument, located
 from argosy.workloads.live_jobs import read_live_job
 from argosy.workloads.tables import Converter, Misfit, TablePath
@@ -48,7 +49,8 @@ class Submissions:
 
     def notes(self, world: LocalWorld, job: Job) -> tuple[str, ...]:
         """Demands of the job that its schedulers ignore."""
-        return tuple(unmet(_scenario(world, (job,)), _engines(world.cluster.fleet)))
+        ignored = ignored_demands(_scenario(world, (job,)), _engines(world.cluster.fleet))
+        return tuple(map(str, ignored))
 
     def _job_checks(self, world: LocalWorld) -> JobChecks:
         life, version = world.life, world.projection.machine_version

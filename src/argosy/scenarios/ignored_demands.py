@@ -1,0 +1,64 @@
+"""What a scenario asks for that its engines ignore, reported before a result could mislead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from argosy.engines.api import Engine, supports_constraint
+from argosy.model.jobs import Job
+from argosy.model.scenario import Scenario, SchedulerLimits
+
+
+class IgnoredDemand(msgspec.Struct, frozen=True):
+    """Something that a scenario asks for and an engine ignores."""
+
+    engine: str
+    #: Such as "gangs".
+    what: str
+    #: Who asks for it, such as "1 job asks for one".
+    asked: str
+
+    def __str__(self) -> str:
+        return f"{self.engine} ignores {self.what}; {self.asked}"
+
+
+GANGS = "gangs"
+CONSTRAINTS = "placement constraints"
+SOME_CONSTRAINTS = "some placement constraints"
+
+
+def ignored_demands(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> list[IgnoredDemand]:
+    """Each demand of a job, or limit of a fleet entry, that an engine ignores, once."""
+    found = []
+    for entry in scenario.fleet:
+        name = entry.engine
+        can = engines[name].capabilities
+        kinds = entry.takes.kinds
+        mine = [made.job for made in scenario.jobs if not kinds or made.kind in kinds]
+        gangs = sum(job.gang for job in mine)
+        if gangs and not can.gang:
+            asks = "1 job asks" if gangs == 1 else f"{gangs:,} jobs ask"
+            found.append(IgnoredDemand(name, GANGS, f"{asks} for one"))
+        constrained = sum(bool(job.constraints) for job in mine)
+        if constrained and not can.constraints:
+            found.append(IgnoredDemand(name, CONSTRAINTS, f"{_have(constrained)} some"))
+        if can.constraints and (odd := _unsupported(engines[name], mine)):
+            found.append(IgnoredDemand(name, SOME_CONSTRAINTS, f"{_have(odd)} such"))
+        if not can.transactions and entry.limits != SchedulerLimits():
+            why = "it makes no transactions"
+            found.append(IgnoredDemand(name, f"the limits of {entry.name}", why))
+    return list(dict.fromkeys(found))
+
+
+def _have(jobs: int) -> str:
+    return "1 job has" if jobs == 1 else f"{jobs:,} jobs have"
+
+
+def _unsupported(engine: type[Engine], jobs: Iterable[Job]) -> int:
+    """How many jobs have a constraint that the engine does not follow."""
+    return sum(
+        not all(supports_constraint(engine, constraint) for constraint in job.constraints)
+        for job in jobs
+    )
