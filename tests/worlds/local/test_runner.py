@@ -228,7 +228,7 @@ def test_a_try_that_no_supervisor_comes_for_is_given_up(
     server: RealServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "LONGEST_START", 0.0)
-    monkeypatch.setattr(LaunchHelper, "start", lambda helper, path: None)
+    monkeypatch.setattr(LaunchHelper, "start", lambda helper, path, spec=b"": None)
     server.world.submit(shell("orphan", "exit 0"))
     server.run_until({"orphan": "failed"})
     rows = server.store.rows("SELECT exit_status, outcome FROM tries")
