@@ -116,7 +116,7 @@ class Execution(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         }
         for field, values in texts.items():
             # No operating system accepts null characters.
-            if any("\0" in value for value in values):
+            if "\0" in "".join(values):
                 raise ModelError(
                     f"a null character in the {field.replace('_', ' ')}",
                     field=field,
