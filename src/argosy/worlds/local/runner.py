@@ -234,8 +234,8 @@ class ProcessRunner:
     def sweep(self) -> None:
         """Looks at every try, since reports may be lost."""
         self.hear()
-        self._give_up_unclaimed()
         self._look(list(self._tries))
+        self._give_up_unclaimed()
 
     def _give_up_unclaimed(self) -> None:
         """A try whose supervisor never came is over: if it comes now, it does nothing."""
@@ -245,8 +245,10 @@ class ProcessRunner:
             if known is None or known.identity() is not None:
                 del self._unclaimed[number]
             elif now - since > LONGEST_START:
+                # If the disk has no room for that, it is tried again with the next sweep.
+                is_withdrawn = known.withdraw()
                 del self._unclaimed[number]
-                if known.withdraw():
+                if is_withdrawn:
                     del self._tries[number]
                     self._ended(number, TryResult(NOT_EXECUTABLE, "its supervisor did not start"))
 
