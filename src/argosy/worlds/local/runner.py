@@ -96,7 +96,7 @@ class ProcessRunner:
         return f"{self._directory}/{number // _SHARD:03d}"
 
     def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
-        group = _group(job, index)
+        group = job.group_of(index)
         directory, shard = self.directory_of(number), self._shard_of(number)
         try:
             if shard != self._shard:
@@ -323,15 +323,6 @@ def _is_passing(error: OSError | SupervisorError) -> bool:
     """Whether the system lacks something that it may have again later."""
     reason = error if isinstance(error, OSError) else error.__cause__
     return isinstance(reason, OSError) and reason.errno in _PASSING
-
-
-def _group(job: Job, index: int) -> TaskGroup:
-    end = 0
-    for group in job.groups:
-        end += group.count
-        if index < end:
-            return group
-    raise IndexError(f"job {job.id} has no task {index}")
 
 
 def _capture(execution: Execution) -> CaptureLimits:

@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
-import numpy as np
 from msgspec.structs import replace
 
 from argosy.engines.api import Engine
@@ -429,8 +428,9 @@ class LocalWorld:
             self.host.fail_task(live.task, live.incarnation, end.status, end.reason)
 
     def _is_service(self, task: int) -> bool:
-        job = self.host.jobs.job(job_of(task))
-        return any(group.endless for group, _ in job.tasks_by_group(np.array([task], np.int64)))
+        job, index = self.host.jobs.job(job_of(task)), index_of(task)
+        # Extra workers are in no group.
+        return index < job.tasks and job.group_of(index).endless
 
     def _restart_later(self, number: int, live: LiveTry) -> None:
         """The more often it dies soon after its start, the longer it waits."""
