@@ -202,6 +202,7 @@ void bind_hearing(Type& type) {
           },
           nb::arg("owners"), nb::arg("due"), nb::arg("news"))
       .def("tell_starts", &TaskRuntime::tell_starts, nb::arg("tells"))
+      .def_prop_ro("has_starts", &TaskRuntime::has_starts)
       .def("take_starts",
            [](TaskRuntime& self) {
              std::vector<std::int64_t> tasks, incarnations, estimates;

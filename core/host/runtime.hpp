@@ -289,6 +289,7 @@ class TaskRuntime {
   std::vector<Notice> take_refused() { return std::exchange(refused_, {}); }
   // Machines that were waited for.
   std::vector<std::int32_t> take_roomy() { return std::exchange(roomy_, {}); }
+  bool has_starts() const { return !starts_.empty(); }
   std::vector<StartNotice> take_starts() { return std::exchange(starts_, {}); }
   const std::vector<TaskRow>& rows() const { return rows_; }
 

@@ -24,8 +24,9 @@ class Reporter {
     socket_ = Descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   }
 
-  void send(const char* state) {
+  void send(const char* state, int error = 0) {
     pending_ = "format=1\ntry=" + name_ + "\nstate=" + state + "\n";
+    if (error != 0) pending_ += "errno=" + std::to_string(error) + "\n";
     resend();
   }
 

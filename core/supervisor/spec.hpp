@@ -22,6 +22,8 @@ struct Spec {
   std::string input = "/dev/null";
   // Where reports go: a Unix datagram socket. Empty: nowhere.
   std::string reports;
+  // Whether the start is reported too, and not only the end.
+  bool reports_start = true;
   // One file for both streams.
   bool is_merged = false;
   std::int64_t segment_bytes = 0;
@@ -103,11 +105,14 @@ class SpecReader {
     if (key == "open_files") return number(value, spec_.open_files);
     if (key == "nice") return number(value, spec_.nice);
     if (key == "umask") return number(value, spec_.umask);
-    if (key == "merged") {
-      spec_.is_merged = value == "1";
-      return value == "0" || value == "1";
-    }
+    if (key == "merged") return truth(value, spec_.is_merged);
+    if (key == "reports_start") return truth(value, spec_.reports_start);
     return false;
+  }
+
+  static bool truth(std::string_view value, bool& into) {
+    into = value == "1";
+    return value == "0" || value == "1";
   }
 
   static bool text(std::string_view value, std::string& into) {

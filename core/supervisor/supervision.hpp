@@ -137,7 +137,7 @@ class Supervision {
         .text("cpu_by", cgroup_.limits_cpu() ? "cgroup" : "none")
         .text("processes_by", cgroup_.limits_processes() ? "cgroup" : "none");
     records_.write("started", record);
-    reporter_.send("started");
+    if (spec_.reports_start) reporter_.send("started");
   }
 
   void take_signals() {

@@ -92,11 +92,10 @@ def problem(reply: ServerReply) -> ServerError:
 
 
 def _document(kind: type[Document]) -> Callable[[ServerReply], Document]:
-    decode = msgspec.json.Decoder(kind).decode
-
     def read(reply: ServerReply) -> Document:
         try:
-            return decode(reply.body)
+            # A decoder is made when it is needed: a command needs one or two of them.
+            return msgspec.json.decode(reply.body, type=kind)
         except msgspec.MsgspecError as error:
             raise ServerError(
                 f"the server's answer is not understood: {error}; its version may be another",

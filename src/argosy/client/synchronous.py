@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import os
-import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from argosy.api.sockets import short_path
 from argosy.api.values import (
     LARGEST_PAGE,
     CancelResult,
@@ -31,6 +28,7 @@ from argosy.api.values import (
 )
 from argosy.client import calls, flows
 from argosy.client.calls import ApiCall, ServerReply
+from argosy.client.connections import BrokenResponse, HttpConnection, HttpResponse
 from argosy.client.endpoints import Endpoint, find_endpoint, find_token
 from argosy.client.flows import (
     CloseStream,
@@ -48,7 +46,6 @@ from argosy.client.unreachable import broken_off, no_connection
 
 Yielded = TypeVar("Yielded")
 
-_PIECE: Final = 65_536
 #: Connections kept for later calls.
 _MOST_IDLE: Final = 4
 
@@ -81,7 +78,7 @@ class Client:
         self._token = find_token(token, token_file)
         self._timeout = timeout
         self._patience = Patience(patience)
-        self._idle: list[http.client.HTTPConnection] = []
+        self._idle: list[HttpConnection] = []
 
     def __enter__(self) -> Self:
         return self
@@ -308,18 +305,15 @@ class Client:
                 return self._exchange_on(kept, call)
             except Lost:
                 pass
-        connection = _connection(self.endpoint, self._timeout)
+        connection = HttpConnection(self.endpoint, self._timeout)
         _connect(connection, self.endpoint)
         return self._exchange_on(connection, call)
 
-    def _exchange_on(
-        self, connection: http.client.HTTPConnection, call: ApiCall[Any]
-    ) -> ServerReply:
+    def _exchange_on(self, connection: HttpConnection, call: ApiCall[Any]) -> ServerReply:
         try:
-            connection.request(call.method, call.target, call.body, self._headers(call))
-            response = connection.getresponse()
-            reply = ServerReply(response.status, _lowered(response), response.read())
-        except (OSError, http.client.HTTPException) as error:
+            response = connection.request(call.method, call.target, call.body, self._headers(call))
+            reply = ServerReply(response.status, response.headers, response.read())
+        except (OSError, BrokenResponse) as error:
             connection.close()
             raise Lost(broken_off(self.endpoint, error), is_sent=True) from None
         except BaseException:
@@ -337,68 +331,37 @@ class _Stream:
 
     def __init__(self, endpoint: Endpoint, timeout: float) -> None:
         self._endpoint = endpoint
-        self._timeout = timeout
-        self._connection = _connection(endpoint, timeout)
-        self._response: http.client.HTTPResponse | None = None
-        #: Closing the connection leaves it to the response.
-        self._socket: socket.socket | None = None
+        self._connection = HttpConnection(endpoint, timeout)
+        self._response: HttpResponse | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._response is not None:
-            self._response.close()
         self._connection.close()
 
     def open(self, call: ApiCall[Any], headers: dict[str, str]) -> ServerReply:
         _connect(self._connection, self._endpoint)
-        self._socket = self._connection.sock
         try:
-            self._connection.request(call.method, call.target, call.body, headers)
-            self._response = self._connection.getresponse()
-            body = self._response.read() if self._response.status >= 400 else b""
-        except (OSError, http.client.HTTPException) as error:
+            response = self._connection.request(call.method, call.target, call.body, headers)
+            body = response.read() if response.status >= 400 else b""
+        except (OSError, BrokenResponse) as error:
             raise Lost(broken_off(self._endpoint, error), is_sent=True) from None
-        return ServerReply(self._response.status, _lowered(self._response), body)
+        self._response = response
+        return ServerReply(response.status, response.headers, body)
 
     def read(self, seconds: float | None) -> bytes | None:
         assert self._response is not None
-        assert self._socket is not None
         try:
-            self._socket.settimeout(seconds)
-            return self._response.read1(_PIECE)
+            self._connection.set_timeout(seconds)
+            return self._response.read_some()
         except TimeoutError:
             return None
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, BrokenResponse) as error:
             raise Lost(broken_off(self._endpoint, error), is_sent=True) from None
 
 
-def _lowered(response: http.client.HTTPResponse) -> dict[str, str]:
-    return {name.lower(): value for name, value in response.getheaders()}
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str, timeout: float) -> None:
-        super().__init__("localhost", timeout=timeout)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        with short_path(self._path) as path:
-            self.sock.connect(path)
-
-
-def _connection(endpoint: Endpoint, timeout: float) -> http.client.HTTPConnection:
-    if endpoint.socket:
-        return _UnixConnection(endpoint.socket, timeout)
-    if endpoint.is_secure:
-        return http.client.HTTPSConnection(endpoint.host, endpoint.port, timeout=timeout)
-    return http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=timeout)
-
-
-def _connect(connection: http.client.HTTPConnection, endpoint: Endpoint) -> None:
+def _connect(connection: HttpConnection, endpoint: Endpoint) -> None:
     try:
         connection.connect()
     except OSError as error:

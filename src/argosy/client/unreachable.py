@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import ssl
 from typing import Final
 
 from argosy.client.endpoints import Endpoint
@@ -14,17 +13,20 @@ _START: Final = "start one with `argosy up`, or name another with --server or AR
 
 def no_connection(endpoint: Endpoint, error: BaseException) -> ServerUnreachable:
     """Nothing could be sent."""
+    if endpoint.is_secure:
+        import ssl
+
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return ServerUnreachable(
+                f"the certificate of {endpoint} is not trusted: {error.verify_message}",
+                hint="SSL_CERT_FILE names a file of certificates to trust",
+            )
     hint = _START
     match error:
         case FileNotFoundError() | ConnectionRefusedError():
             return ServerUnreachable(f"no server answers at {endpoint}", hint=hint)
         case PermissionError():
             hint = "it belongs to another user"
-        case ssl.SSLCertVerificationError():
-            return ServerUnreachable(
-                f"the certificate of {endpoint} is not trusted: {error.verify_message}",
-                hint="SSL_CERT_FILE names a file of certificates to trust",
-            )
         case socket.gaierror():
             hint = "check the host's name"
     return ServerUnreachable(f"{endpoint} cannot be reached: {_reason(error)}", hint=hint)

@@ -25,9 +25,9 @@ class Tries:
 
     def pass_on_starts(self) -> None:
         """Starts tasks on their machines; a task that moved is stopped on its old machine first."""
-        tasks, machines, incarnations, _ = self._runtime.take_starts()
-        if not len(tasks):
+        if not self._runtime.has_starts:
             return
+        tasks, machines, incarnations, _ = self._runtime.take_starts()
         self.stop(tasks, Why.MOVED)
         self._note(tasks, machines, incarnations)
         self._machines.start(tasks, machines, incarnations)

@@ -116,7 +116,7 @@ class Execution(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         }
         for field, values in texts.items():
             # No operating system accepts null characters.
-            if any("\0" in value for value in values):
+            if "\0" in "".join(values):
                 raise ModelError(
                     f"a null character in the {field.replace('_', ' ')}",
                     field=field,
@@ -261,6 +261,15 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             mine = tasks[(indices >= start) & (indices < start + group.count)]
             if len(mine):
                 yield group, mine
+
+    def group_of(self, index: int) -> TaskGroup:
+        """The group of one task."""
+        end = 0
+        for group in self.groups:
+            end += group.count
+            if index < end:
+                return group
+        raise IndexError(f"job {self.id} has no task {index}")
 
     def group_starts(self) -> list[int]:
         """Index of the first task of each group."""

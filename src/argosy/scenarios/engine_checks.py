@@ -32,6 +32,11 @@ def check_engines(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> No
             )
 
 
+def is_checking(engines: Mapping[str, type[Engine]]) -> bool:
+    """Whether one of the engines has settings that may not fit."""
+    return any(map(_checks_settings, engines.values()))
+
+
 @cache
 def _checks_settings(engine: type[Engine]) -> bool:
     """Finding out takes longer than most checks."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from argosy.api.values import (
@@ -120,14 +121,17 @@ class EventLog:
 
     def changes_after(self, position: Position) -> Iterator[ChangeNote]:
         """What has changed since, if that is not long ago."""
-        for turn, changes in self._recent:
-            if turn > position.turn:
-                yield from changes
+        for _, changes in self._recent_since(position.turn + 1):
+            yield from changes
+
+    def _recent_since(self, first: int) -> list[tuple[int, list[ChangeNote]]]:
+        """The turns in memory from one on. Those who ask mostly want the last one or two."""
+        found = list(takewhile(lambda item: item[0] >= first, reversed(self._recent)))
+        return found[::-1]
 
     def _turns(self, position: Position) -> list[tuple[int, list[ChangeNote]]]:
         if self._recent and self._recent[0][0] <= position.turn:
-            found = [item for item in self._recent if item[0] >= position.turn]
-            return found[:_BATCH]
+            return self._recent_since(position.turn)[:_BATCH]
         rows = self._store.rows(
             "SELECT turn, changes FROM turns WHERE turn >= ? ORDER BY turn LIMIT ?",
             (position.turn, _BATCH),

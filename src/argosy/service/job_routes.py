@@ -77,6 +77,7 @@ class OpenTaskQuery(msgspec.Struct, frozen=True, kw_only=True):
 class JobRoutes:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        self._isolation = backend.runner.isolation.sentence()
         #: One plan at a time, whether or not somebody still waits for it.
         self._planning = asyncio.Semaphore(1)
         self._planner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planning")
@@ -200,7 +201,7 @@ class JobRoutes:
                 expected=f"1 to {LONGEST_KEY} printable characters",
             )
         backend = self._backend
-        digest = digest_of(table)
+        digest = b"" if key is None else digest_of(table)
         if key is not None and (known := backend.world.job_of_key(key)) is not None:
             if known[0] != digest:
                 raise Conflict(
@@ -223,9 +224,11 @@ class JobRoutes:
 
     def _details(self, name: str, status: int = HTTPStatus.OK) -> Reply:
         backend = self._backend
-        isolation = backend.runner.isolation.sentence()
         details = backend.reading.details(
-            name, isolation, lambda job: backend.submissions.notes(backend.world, job)
+            name,
+            self._isolation,
+            lambda job: backend.submissions.notes(backend.world, job),
+            backend.world.projection.saved_row(name),
         )
         headers = {"ETag": etag(details.version)}
         if status == HTTPStatus.CREATED:

@@ -23,7 +23,7 @@ from argosy.model.jobs import Job
 from argosy.service.dates import Calendar
 from argosy.service.problems import NotFound, RequestError
 from argosy.workloads.live_jobs import live_job_table
-from argosy.worlds.local.projection import STATES
+from argosy.worlds.local.projection import STATES, JobRow
 from argosy.worlds.local.store import LocalStore
 
 _JOB_COLUMNS: Final = (
@@ -92,7 +92,7 @@ class StoreReader:
         )
         shown = rows[:limit]
         codes = self._exit_codes(row for row in shown)
-        items = tuple(self._summary(row, codes) for row in shown)
+        items = tuple(self._summary(row, codes, _NAMED.decode(row[2]).name) for row in shown)
         return JobPage(items=items, next=str(shown[-1][0]) if len(rows) > limit else None)
 
     def _exit_codes(self, rows: Iterable[Sequence[Any]]) -> dict[int, int]:
@@ -108,15 +108,16 @@ class StoreReader:
         )
         return {seq: _exit_code(status) for seq, status in found}
 
-    def _summary(self, row: Sequence[Any], codes: dict[int, int], **more: Any) -> Any:
-        seq, name, spec, kind, owner, precedence, scheduler = row[:7]
+    def _summary(self, row: Sequence[Any], codes: dict[int, int], label: str, **more: Any) -> Any:
+        """`label` is what people call the job."""
+        seq, name, _, kind, owner, precedence, scheduler = row[:7]
         submitted, ended, state, version, *counts = row[7:]
         code = None
         if ended is not None:
             code = 0 if state == "finished" else codes.get(seq, 1)
         return (JobDetails if more else JobSummary)(
             id=name,
-            name=_NAMED.decode(spec).name,
+            name=label,
             kind=kind,
             owner=owner,
             precedence=precedence,
@@ -132,17 +133,26 @@ class StoreReader:
 
     def job(self, name: str) -> StoredJob:
         row = self._job_row(name)
-        summary = self._summary(row, self._exit_codes([row]))
-        return StoredJob(row[0], _JOB.decode(row[2]), summary)
+        job = _JOB.decode(row[2])
+        return StoredJob(row[0], job, self._summary(row, self._exit_codes([row]), job.name))
 
     def details(
-        self, name: str, isolation: str, notes: Callable[[Job], tuple[str, ...]]
+        self,
+        name: str,
+        isolation: str,
+        notes: Callable[[Job], tuple[str, ...]],
+        known: JobRow | None = None,
     ) -> JobDetails:
-        row = self._job_row(name)
-        job = _JOB.decode(row[2])
+        """`known` is the job's row if that is in memory."""
+        if known is None:
+            row = self._job_row(name)
+            job = _JOB.decode(row[2])
+        else:
+            row, job = known.values(), known.job
         details: JobDetails = self._summary(
             row,
             self._exit_codes([row]),
+            job.name,
             document=live_job_table(job),
             isolation=isolation,
             notes=notes(job),

@@ -173,10 +173,8 @@ class StreamRoutes:
         while True:
             # Looked at first, so that what is written before the end is not missed.
             is_over = not (query.follow and self._backend.runner.is_running(number))
-            part = (
-                read_output(directory, query.stream, start, _CHUNK) if _exists(directory) else None
-            )
-            if part is not None and part.data:
+            part = read_output(directory, query.stream, start, _CHUNK)
+            if part.data:
                 start = part.end
                 await _send(response, part.data)
             elif is_over or self._stopping.is_set():
@@ -194,8 +192,6 @@ class StreamRoutes:
 
 def _first(directory: str, query: LogQuery) -> int:
     """The position of the first byte to send."""
-    if not _exists(directory):
-        return 0
     starts = segment_starts(directory, query.stream)
     least = starts[0] if starts else 0
     if query.tail is not None and starts:
@@ -209,10 +205,6 @@ def _size(directory: str, stream: str, start: int) -> int:
         return os.stat(f"{directory}/{stream}.{start}").st_size
     except FileNotFoundError:
         return 0
-
-
-def _exists(directory: str) -> bool:
-    return os.path.isdir(directory)
 
 
 def _stream(media_type: str, headers: dict[str, str]) -> web.StreamResponse:

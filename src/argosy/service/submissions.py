@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from argosy.engines.registry import find_engines
+from argosy.model.constraints.constraint import Constraint
 from argosy.model.errors import EngineFault, FleetRefused, ModelError, excerpt
 from argosy.model.jobs import Job, is_name
 from argosy.model.machines import Machine
@@ -16,7 +17,7 @@ from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, FleetEntry, Scenario
 from argosy.model.truth import untimed
 from argosy.scenarios.cell_tables import CellTable, MachineTable, make_cell
-from argosy.scenarios.engine_checks import check_engines
+from argosy.scenarios.engine_checks import check_engines, is_checking
 from argosy.scenarios.ignored_demands import ignored_demands
 from argosy.scenarios.job_checks import JobChecks
 from argosy.scenarios.loader import read_fleet
@@ -27,6 +28,7 @@ from argosy.workloads.tables import Converter, Misfit, TablePath
 from argosy.worlds.local.world import LocalWorld
 
 _CONVERTER: Final = Converter(UnfitDocument)
+_MOST_NOTES: Final = 1_000
 
 
 class Submissions:
@@ -34,6 +36,9 @@ class Submissions:
 
     def __init__(self) -> None:
         self._checks: tuple[int, int, JobChecks] | None = None
+        #: Notes on jobs by their demands, in one life of the cluster: many jobs are alike.
+        self._notes: dict[tuple[str, bool, tuple[Constraint, ...]], tuple[str, ...]] = {}
+        self._noted_life = 0
 
     def read(self, world: LocalWorld, table: Any, default_id: str, path: TablePath = ()) -> Job:
         """The job that a document describes, if this cluster can run it. `path` is its place in the
@@ -42,15 +47,23 @@ class Submissions:
             job = read_live_job(table, default_id=default_id, path=path)
             self._job_checks(world).job(job, path, has_groups="groups" in table)
             _check_addressable(job.id, (*path, "id"))
-            check_engines(_scenario(world, (job,)), _engines(world.cluster.fleet))
+            engines = _engines(world.cluster.fleet)
+            if is_checking(engines):
+                check_engines(_scenario(world, (job,)), engines)
         except Misfit as misfit:
             raise located(misfit) from None
         return job
 
     def notes(self, world: LocalWorld, job: Job) -> tuple[str, ...]:
         """Demands of the job that its schedulers ignore."""
-        ignored = ignored_demands(_scenario(world, (job,)), _engines(world.cluster.fleet))
-        return tuple(map(str, ignored))
+        if self._noted_life != world.life or len(self._notes) >= _MOST_NOTES:
+            self._notes, self._noted_life = {}, world.life
+        # All that the notes depend on, besides the fleet.
+        demands = (job.kind, job.gang, job.constraints)
+        if demands not in self._notes:
+            found = ignored_demands(_scenario(world, (job,)), _engines(world.cluster.fleet))
+            self._notes[demands] = tuple(map(str, found))
+        return self._notes[demands]
 
     def _job_checks(self, world: LocalWorld) -> JobChecks:
         life, version = world.life, world.projection.machine_version

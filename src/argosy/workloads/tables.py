@@ -237,6 +237,7 @@ class Converter:
         return tuple(self.convert(item, kind, (*path, index)) for index, item in enumerate(value))
 
 
+@cache
 def _struct_of(kind: Any) -> type[msgspec.Struct] | None:
     bare = get_origin(kind) or kind
     return bare if isinstance(bare, type) and issubclass(bare, msgspec.Struct) else None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -22,7 +24,9 @@ from argosy.worlds.local import runner
 from argosy.worlds.local.launcher import LaunchHelper
 from argosy.worlds.local.outputs import read_output
 from argosy.worlds.local.runner import ProcessRunner
+from argosy.worlds.local.spec import SupervisorError
 from argosy.worlds.local.store import LocalStore
+from argosy.worlds.local.supervised import SupervisedTry, TryState
 from argosy.worlds.local.turn import LocalCluster, TryResult
 from argosy.worlds.local.world import LocalWorld
 
@@ -228,8 +232,121 @@ def test_a_try_that_no_supervisor_comes_for_is_given_up(
     server: RealServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "LONGEST_START", 0.0)
-    monkeypatch.setattr(LaunchHelper, "start", lambda helper, path: None)
+    monkeypatch.setattr(LaunchHelper, "start", lambda helper, path, spec=b"": None)
     server.world.submit(shell("orphan", "exit 0"))
     server.run_until({"orphan": "failed"})
     rows = server.store.rows("SELECT exit_status, outcome FROM tries")
     assert rows == [(126, "its supervisor did not start")]
+
+
+def test_a_launch_makes_no_files_in_the_server(
+    server: RealServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    mkdir = os.mkdir
+
+    def counted(path: str, *arguments: object, **named: object) -> None:
+        made.append(os.fspath(path))
+        mkdir(path, *arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "mkdir", counted)
+    server.world.submit(shell("many", "exit 0", 20))
+    server.run_until({"many": "finished"})
+    assert made == [f"{server.directory}/tries/000"]
+
+
+class HeldHelper:
+    """Keeps launches until they are released."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._start = LaunchHelper.start
+        self.held: list[tuple[LaunchHelper, str, bytes]] = []
+        monkeypatch.setattr(
+            LaunchHelper, "start", lambda helper, *launch: self.held.append((helper, *launch))
+        )
+
+    def release(self) -> None:
+        for launch in self.held:
+            self._start(*launch)
+
+
+def test_a_try_that_was_given_up_before_its_supervisor_came_never_runs(
+    server: RealServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    helper = HeldHelper(monkeypatch)
+    ran = server.directory / "ran"
+    server.world.submit(shell("early", f"touch {ran}"))
+    server.world.commit()
+    assert not os.path.exists(server.runner.directory_of(1))
+    assert server.runner.adopt(1) is False, "as a server that finds it in its database"
+    helper.release()
+    # Whoever gets the lock knows that all launches are over.
+    server.kill()
+    server.start()
+    known = SupervisedTry(server.runner.directory_of(1), "1")
+    assert known.status().state is TryState.WITHDRAWN
+    assert not ran.exists()
+
+
+def test_a_server_waits_for_launches_that_an_earlier_one_has_begun(
+    server: RealServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.world.submit(shell("long", "exec sleep 600"))
+    server.world.commit()
+    helper = server.runner._helper._pid
+    os.kill(helper, signal.SIGSTOP)
+    monkeypatch.setattr(runner, "LONGEST_LAUNCH", 0.0)
+    try:
+        with pytest.raises(SupervisorError, match="still being started"):
+            ProcessRunner(server.directory, server._ended)
+    finally:
+        os.kill(helper, signal.SIGCONT)
+
+
+def test_a_supervisor_that_cannot_make_its_files_says_so(server: RealServer) -> None:
+    shard = server.directory / "tries" / "000"
+    server.world.submit(shell("first", "exit 0"))
+    server.run_until({"first": "finished"})
+    shutil.rmtree(shard)
+    shard.write_text("in the way")
+    server.world.submit(shell("second", "exit 0"))
+    server.run_until({"second": "failed"})
+    rows = server.store.rows("SELECT exit_status, outcome FROM tries WHERE try = 2")
+    assert rows == [(126, "cannot start: Not a directory")]
+
+
+def test_a_specification_that_is_too_long_for_a_message_is_written_by_the_server(
+    server: RealServer,
+) -> None:
+    script = 'echo "${#LONG}"'
+    server.world.submit(shell("long", script, environment={"LONG": "x" * 100_000}))
+    server.run_until({"long": "finished"})
+    assert server.output(1) == "100000\n"
+
+
+def test_a_sweep_looks_at_every_try_though_one_cannot_be_given_up(
+    server: RealServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    helper = HeldHelper(monkeypatch)
+    monkeypatch.setattr(runner, "LONGEST_START", 0.0)
+    server.world.submit(shell("held", "exit 0"))
+    server.world.commit()
+    monkeypatch.setattr(LaunchHelper, "start", helper._start)
+    server.world.submit(shell("well", "exit 0"))
+    server.world.commit()
+    monkeypatch.setattr(server.runner, "hear", lambda: None)
+
+    def no_room(each: SupervisedTry) -> bool:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(SupervisedTry, "withdraw", no_room)
+        deadline = time.monotonic() + DEADLINE
+        while server.states()["well"] != "finished":
+            assert time.monotonic() < deadline
+            with pytest.raises(OSError, match="No space"):
+                server.runner.sweep()
+            server.world.commit()
+    server.runner.sweep()
+    server.world.commit()
+    assert server.states()["held"] == "failed"

@@ -32,6 +32,10 @@ from argosy.worlds.local.supervised import SupervisedTry
 OLDEST_KERNEL: Final = (5, 9)
 #: Held back until the supervisor listens.
 BLOCKED: Final = (signal.SIGTERM, signal.SIGUSR1)
+#: The largest message that a helper takes.
+LARGEST_MESSAGE: Final = 1 << 16
+#: Where a helper has its lock.
+_LOCK: Final = 4
 
 
 def supervisor_program() -> Path:
@@ -62,18 +66,25 @@ def supervisor_program() -> Path:
 
 
 class LaunchHelper:
-    """Forks supervisors. If it dies, another one is started."""
+    """Forks supervisors. If it dies, another one is started.
 
-    def __init__(self, program: Path | None = None) -> None:
+    `lock` is a descriptor of a locked file. The lock is held until this process is gone and every
+    supervisor that it asked for has claimed its directory or failed to.
+    """
+
+    def __init__(self, program: Path | None = None, lock: int | None = None) -> None:
         self._program = str(program or supervisor_program())
+        self._lock = lock
         self._socket: socket.socket | None = None
         self._pid = 0
 
-    def start(self, path: str) -> None:
-        """Has a supervisor started for the try in a directory. Nothing says so if it cannot be."""
+    def start(self, path: str, spec: bytes = b"") -> None:
+        """Has a supervisor started for the try in a directory; with a specification, the supervisor
+        makes the directory. If it cannot, it may report so, or nothing may."""
+        message = os.fsencode(path) + (b"\0" + spec if spec else b"")
         for is_last in (False, True):
             try:
-                self._connected().send(os.fsencode(path))
+                self._connected().send(message)
                 return
             except OSError as error:
                 self.close()
@@ -86,11 +97,11 @@ class LaunchHelper:
         if self._socket is None:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
+                passed = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0)]
+                if self._lock is not None:
+                    passed.append((os.POSIX_SPAWN_DUP2, self._lock, _LOCK))
                 self._pid = os.posix_spawn(
-                    self._program,
-                    [self._program, "--launcher"],
-                    {},
-                    file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0)],
+                    self._program, [self._program, "--launcher"], {}, file_actions=passed
                 )
             self._socket = ours
         return self._socket
@@ -147,6 +158,19 @@ class Launcher:
             os.unlink(f"{path}/{SPEC}")
             raise
         return launched
+
+    def launch_new(self, path: str, spec: TrySpec) -> SupervisedTry:
+        """Has the helper start a supervisor that makes the directory of its try, which must not exist.
+
+        That takes no time of this process's. If it cannot be made, a report says so.
+        """
+        assert self._helper is not None
+        data = spec.encode()
+        if len(os.fsencode(path)) + 1 + len(data) > LARGEST_MESSAGE:
+            os.mkdir(path, mode=0o700)
+            return self.launch(path, spec)
+        self._helper.start(path, data)
+        return SupervisedTry(path, spec.name, spec.cgroup)
 
     def _spawn(self, path: str) -> int:
         try:

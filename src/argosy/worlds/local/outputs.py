@@ -25,7 +25,12 @@ class OutputPart(msgspec.Struct, frozen=True, gc=False):
 def segment_starts(directory: str, stream: str) -> list[int]:
     """Where the segments of a stream begin, in order."""
     prefix = f"{stream}."
-    names = (name.removeprefix(prefix) for name in os.listdir(directory) if name.startswith(prefix))
+    try:
+        found = os.listdir(directory)
+    except FileNotFoundError:
+        # Its supervisor has not made it yet.
+        return []
+    names = (name.removeprefix(prefix) for name in found if name.startswith(prefix))
     return sorted(int(name) for name in names if name.isdigit())
 
 

@@ -45,6 +45,14 @@ _AT_MACHINES: Final = ("queued", "running")
 
 _LINES: Final = msgspec.json.Decoder(records.JournalRecord)
 _ENCODE: Final = msgspec.json.Encoder().encode
+#: An update leaves alone what never changes, and the index of ids.
+_STORE_JOB: Final = (
+    "INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (seq) DO UPDATE SET "
+    + ", ".join(
+        f"{column} = excluded.{column}"
+        for column in ("spec", "scheduler", "ended", "state", "version", *STATES)
+    )
+)
 
 
 class TaskRow(msgspec.Struct):
@@ -67,6 +75,7 @@ class JobRow(msgspec.Struct):
     job: Job
     scheduler: str
     submitted: int
+    #: How many tasks are in each of `STATES`, in that order.
     counts: dict[str, int]
     tasks: dict[int, TaskRow] = {}
     ended: int | None = None
@@ -74,6 +83,8 @@ class JobRow(msgspec.Struct):
     version: int = 0
     #: The number it has with the present host.
     number: int = -1
+    #: The job as it is stored; empty until that is needed.
+    spec: bytes = b""
 
     @property
     def state(self) -> str:
@@ -96,6 +107,24 @@ class JobRow(msgspec.Struct):
         if row is None:
             row = self.tasks[index] = TaskRow()
         return row
+
+    def values(self, version: int | None = None) -> tuple[object, ...]:
+        """The row as it is stored, or as it is to be with another version."""
+        job = self.job
+        return (
+            self.seq,
+            job.id,
+            self.spec,
+            job.kind,
+            job.owner,
+            job.precedence,
+            self.scheduler,
+            self.submitted,
+            self.ended,
+            self.state,
+            self.version if version is None else version,
+            *self.counts.values(),
+        )
 
     def as_left(self) -> JobState:
         """What another host needs to go on with the job, except the numbers of `machines`. Tasks that
@@ -257,7 +286,7 @@ class Projection:
                 return MachineNote(at, machines[number].name, "added")
 
     def _scale(self, row: JobRow, job: Job, at: int) -> None:
-        before, row.job = row.job.tasks, job
+        before, row.job, row.spec = row.job.tasks, job, b""
         for index in range(job.tasks, before):
             if row.task(index).state not in OVER:
                 self._move(row, index, "cancelled", at)
@@ -305,6 +334,11 @@ class Projection:
         self._changed_jobs[row.seq] = row
         self._mentioned.add(row.seq)
 
+    def saved_row(self, name: str) -> JobRow | None:
+        """A job that is not over, if the database says the same of it."""
+        row = self.by_id.get(name)
+        return None if row is None or row.seq in self._changed_jobs else row
+
     def coming_version(self, name: str) -> int | None:
         """The version of a job with what has changed since the last commit; none if it is over."""
         row = self.by_id.get(name)
@@ -317,25 +351,10 @@ class Projection:
                 row.ended = row.ended if row.ended is not None else at
             else:
                 row.ended = None
+            row.spec = row.spec or _ENCODE(row.job)
         turn.executemany(
-            "INSERT OR REPLACE INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            [
-                (
-                    row.seq,
-                    row.job.id,
-                    _ENCODE(row.job),
-                    row.job.kind,
-                    row.job.owner,
-                    row.job.precedence,
-                    row.scheduler,
-                    row.submitted,
-                    row.ended,
-                    row.state,
-                    row.version + 1,
-                    *(row.counts[state] for state in STATES),
-                )
-                for row in self._changed_jobs.values()
-            ],
+            _STORE_JOB,
+            [row.values(row.version + 1) for row in self._changed_jobs.values()],
         )
         turn.executemany(
             "INSERT OR REPLACE INTO tasks VALUES (?,?,?,?,?,?,?,?,?,?)",
@@ -355,7 +374,7 @@ class Projection:
                 row.job.id,
                 row.state,
                 row.version + 1,
-                tuple(row.counts[state] for state in STATES),
+                tuple(row.counts.values()),
             )
             for row in self._changed_jobs.values()
         )

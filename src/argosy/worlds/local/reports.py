@@ -22,13 +22,19 @@ from argosy.worlds.local.supervised import SupervisedTry, TryState, TryStatus
 
 #: More than a report ever takes.
 LARGEST: Final = 1 << 16
-STATES: Final = {"started": TryState.RUNNING, "ended": TryState.ENDED}
+STATES: Final = {
+    "started": TryState.RUNNING,
+    "ended": TryState.ENDED,
+    "withdrawn": TryState.WITHDRAWN,
+}
 
 
 class TryReport(msgspec.Struct, frozen=True, gc=False):
     #: The `name` of its specification.
     name: str
     state: TryState
+    #: If it was withdrawn, because its files could not be made: the system's error number.
+    error: int = 0
 
 
 class ReportSocket:
@@ -84,8 +90,9 @@ class ReportSocket:
     def _parsed(self, data: bytes) -> list[TryReport]:
         try:
             values = parse_lines(data, self.path)
-            return [TryReport(values["try"], STATES[values["state"]])]
-        except (SupervisorError, KeyError):
+            error = int(values.get("errno", "0"))
+            return [TryReport(values["try"], STATES[values["state"]], error)]
+        except (SupervisorError, KeyError, ValueError):
             self.malformed += 1
             return []
 

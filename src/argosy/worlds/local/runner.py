@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import os
 import signal
@@ -17,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from argosy.model.jobs import Execution, Job, TaskGroup
 from argosy.model.machines import Machine
@@ -35,6 +36,8 @@ NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
 #: Seconds after which a try is given up that no supervisor has claimed.
 LONGEST_START: Final = 30.0
+#: Seconds that launches of an earlier server may take to come to their end.
+LONGEST_LAUNCH: Final = 10.0
 #: Room on the disk, memory, processes and descriptors run out and come back.
 _PASSING: Final = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
@@ -66,13 +69,15 @@ class ProcessRunner:
         self.isolation = (
             Isolation(platform=sys.platform) if self._cgroups is None else self._cgroups.isolation
         )
+        self._lock = _lock_launches(directory / "launches.lock")
         self.reports = ReportSocket(directory / "reports.sock")
-        self._helper = LaunchHelper()
+        self._helper = LaunchHelper(lock=self._lock.fileno())
         self._launcher = Launcher(helper=self._helper)
         #: Tries that no supervisor has claimed yet, and when they were launched.
         self._unclaimed: dict[int, float] = {}
         #: The directory that the last try was put in.
         self._shard = ""
+        self._working_directory = os.getcwd()
         #: Tries that are not known to be over.
         self._tries: dict[int, SupervisedTry] = {}
         #: Tries that are over without a report to come, and how they ended.
@@ -82,6 +87,7 @@ class ProcessRunner:
         """Processes go on."""
         self.reports.close()
         self._helper.close()
+        self._lock.close()
 
     def directory_of(self, number: int) -> str:
         return f"{self._shard_of(number)}/{number:06d}"
@@ -90,21 +96,22 @@ class ProcessRunner:
         return f"{self._directory}/{number // _SHARD:03d}"
 
     def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
-        group = _group(job, index)
+        group = job.group_of(index)
         directory, shard = self.directory_of(number), self._shard_of(number)
         try:
             if shard != self._shard:
                 Path(shard).mkdir(mode=0o700, exist_ok=True)
                 self._shard = shard
-            os.mkdir(directory, mode=0o700)
             spec = self._spec(number, job, group, index, machine, directory)
-            self._tries[number] = self._launcher.launch(directory, spec)
+            if group.execution is not None and group.execution.stdin:
+                os.mkdir(directory, mode=0o700)
+                Path(spec.input).write_text(group.execution.stdin, encoding="utf-8")
+                self._tries[number] = self._launcher.launch(directory, spec)
+            else:
+                self._tries[number] = self._launcher.launch_new(directory, spec)
             self._unclaimed[number] = time.monotonic()
         except (OSError, SupervisorError) as error:
-            result = None
-            if not _is_passing(error):
-                result = TryResult(NOT_EXECUTABLE, f"cannot start: {error}")
-            self._stillborn.append((number, result))
+            self._stillborn.append((number, _unlaunched(error)))
 
     def _spec(
         self,
@@ -120,10 +127,6 @@ class ProcessRunner:
             raise SupervisorError("the job has no command", expected="a command")
         if execution.image:
             raise SupervisorError("container images cannot be run here", expected="a command")
-        source = "/dev/null"
-        if execution.stdin:
-            source = f"{directory}/stdin"
-            Path(source).write_text(execution.stdin, encoding="utf-8")
         environment = {
             **self._environment,
             **execution.environment,
@@ -137,13 +140,14 @@ class ProcessRunner:
             name=str(number),
             command=execution.command,
             environment=environment,
-            directory=execution.working_directory or os.getcwd(),
-            input=source,
+            directory=execution.working_directory or self._working_directory,
+            input=f"{directory}/stdin" if execution.stdin else "/dev/null",
             capture=_capture(execution),
             limits=self._limits(group.request),
             timeout=execution.timeout,
             grace=execution.grace,
             reports=self.reports.path,
+            reports_start=False,
             cgroup="" if self._cgroups is None else f"{self._cgroups.path}/try-{number}",
         )
 
@@ -217,18 +221,21 @@ class ProcessRunner:
         stillborn, self._stillborn = self._stillborn, []
         for number, result in stillborn:
             self._ended(number, result)
-        # What has started is known to have been launched; only ends matter.
-        self._look(
-            int(report.name)
-            for report in self.reports.pending()
-            if report.state is TryState.ENDED and report.name.isdecimal()
-        )
+        for report in self.reports.pending():
+            if not report.name.isdecimal():
+                continue
+            number = int(report.name)
+            if report.state is TryState.ENDED:
+                self._look((number,))
+            elif report.state is TryState.WITHDRAWN and self._tries.pop(number, None) is not None:
+                reason = OSError(report.error, os.strerror(report.error))
+                self._ended(number, _unlaunched(reason))
 
     def sweep(self) -> None:
         """Looks at every try, since reports may be lost."""
         self.hear()
-        self._give_up_unclaimed()
         self._look(list(self._tries))
+        self._give_up_unclaimed()
 
     def _give_up_unclaimed(self) -> None:
         """A try whose supervisor never came is over: if it comes now, it does nothing."""
@@ -238,8 +245,10 @@ class ProcessRunner:
             if known is None or known.identity() is not None:
                 del self._unclaimed[number]
             elif now - since > LONGEST_START:
+                # If the disk has no room for that, it is tried again with the next sweep.
+                is_withdrawn = known.withdraw()
                 del self._unclaimed[number]
-                if known.withdraw():
+                if is_withdrawn:
                     del self._tries[number]
                     self._ended(number, TryResult(NOT_EXECUTABLE, "its supervisor did not start"))
 
@@ -255,6 +264,26 @@ class ProcessRunner:
             if status.state is TryState.LOST:
                 _clear(known)
             self._ended(number, _result(status))
+
+
+def _lock_launches(path: Path) -> IO[bytes]:
+    """Holds the lock of all launches. An earlier server's helper may still be about to start some: they
+    are over when the lock can be had."""
+    lock = open(path, "ab")  # noqa: SIM115
+    deadline = time.monotonic() + LONGEST_LAUNCH
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                lock.close()
+                raise SupervisorError(
+                    "tasks of an earlier server are still being started",
+                    file=str(path),
+                    hint="try again in a while",
+                ) from None
+            time.sleep(0.002)
 
 
 def _cgroup_parent(directory: Path, isolation: Isolation | None) -> CgroupParent | None:
@@ -282,19 +311,18 @@ def _clear(known: SupervisedTry) -> None:
         known.clear_leftovers()
 
 
+def _unlaunched(error: OSError | SupervisorError) -> TryResult | None:
+    """What became of a try that could not be launched: it failed, or may start later."""
+    if _is_passing(error):
+        return None
+    text = error.strerror if isinstance(error, OSError) else str(error)
+    return TryResult(NOT_EXECUTABLE, f"cannot start: {text}")
+
+
 def _is_passing(error: OSError | SupervisorError) -> bool:
     """Whether the system lacks something that it may have again later."""
     reason = error if isinstance(error, OSError) else error.__cause__
     return isinstance(reason, OSError) and reason.errno in _PASSING
-
-
-def _group(job: Job, index: int) -> TaskGroup:
-    end = 0
-    for group in job.groups:
-        end += group.count
-        if index < end:
-            return group
-    raise IndexError(f"job {job.id} has no task {index}")
 
 
 def _capture(execution: Execution) -> CaptureLimits:

@@ -68,6 +68,8 @@ class TrySpec(msgspec.Struct, frozen=True, kw_only=True):
     grace: int = 10 * SECOND
     #: The Unix datagram socket that reports go to; empty means none.
     reports: str = ""
+    #: Whether the start is reported as well as the end.
+    reports_start: bool = True
     #: A cgroup (v2) that the supervisor makes and removes; its parent exists. Empty means none.
     cgroup: str = ""
     umask: int = 0o022
@@ -131,6 +133,8 @@ class TrySpec(msgspec.Struct, frozen=True, kw_only=True):
         ]
         if self.reports:
             records.append(f"reports={self.reports}")
+        if not self.reports_start:
+            records.append("reports_start=0")
         if self.cgroup:
             records.append(f"cgroup={self.cgroup}")
         if limits != NO_LIMITS:

@@ -76,8 +76,11 @@ class SupervisedTry:
 
     @classmethod
     def adopt(cls, directory: str | Path) -> SupervisedTry:
-        """The try in a directory whose launcher is gone. If no supervisor has begun, none will."""
+        """The try in a directory whose launcher is gone. If no supervisor has begun, none will: that is
+        settled first, also for a directory that a supervisor is about to make."""
         path = os.path.abspath(directory)
+        adopted = cls(path, "")
+        adopted.withdraw()
         try:
             values = spec_values(Path(path, SPEC).read_bytes())
         except FileNotFoundError as error:
@@ -86,8 +89,8 @@ class SupervisedTry:
             ) from error
         except SupervisorError as error:
             raise error.located(file=f"{path}/{SPEC}") from error
-        adopted = cls(path, values["name"], values.get("cgroup", ""))
-        adopted.withdraw()
+        # Whoever has claimed the directory has read all of it.
+        adopted.name, adopted._cgroup = values["name"], values.get("cgroup", "")
         return adopted
 
     def identity(self) -> SupervisorIdentity | None:
@@ -129,6 +132,7 @@ class SupervisedTry:
         nobody = SupervisorIdentity(
             pid=0, start_ticks=0, boot=processes.boot_id(), at=time.time_ns() // 1_000
         )
+        os.makedirs(self.directory, mode=0o700, exist_ok=True)
         return write_claim(self.directory, nobody)
 
     def open_supervisor(self) -> int | None:

@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
-import numpy as np
 from msgspec.structs import replace
 
 from argosy.engines.api import Engine
@@ -111,6 +110,10 @@ class LocalWorld:
         self.tries: dict[int, LiveTry] = {}
         self._by_task: dict[int, int] = {}
         self._unsaved = Unsaved()
+        #: Ids of jobs that were submitted since the journal was read last.
+        self._new_ids: set[str] = set()
+        #: An id that no job has: looked up since the last submission.
+        self._free_id: str | None = None
         #: What is on the disk and still to be done: tries to launch, with what they need, and to stop.
         self._launches: dict[int, PlannedLaunch] = {}
         self._stops: deque[int] = deque()
@@ -267,14 +270,15 @@ class LocalWorld:
         if self.job_seq(job.id) is not None:
             raise ModelError(f"there is a job {job.id} already", field="id", expected="a new id")
         self.settle()
+        self._free_id = None
         self.host.submit(job)
+        self._new_ids.add(job.id)
         if key is not None:
             self._unsaved.keys.append((*key, job.id))
 
     def new_id(self) -> str:
         """An id for a job that comes without one."""
-        self._fold()
-        number = self.projection.next_seq
+        number = self.projection.next_seq + len(self._new_ids)
         while self.job_seq(f"job-{number}") is not None:
             number += 1
         return f"job-{number}"
@@ -289,13 +293,18 @@ class LocalWorld:
 
     def job_seq(self, name: str) -> int | None:
         """The number under which a job of any age is stored."""
-        # What was submitted in this turn has no row yet.
-        self._fold()
+        if name == self._free_id:
+            return None
+        if name in self._new_ids:
+            self._fold()
         row = self.projection.by_id.get(name)
         if row is not None:
             return row.seq
         rows = self.store.rows("SELECT seq FROM jobs WHERE id = ?", (name,))
-        return int(rows[0][0]) if rows else None
+        if not rows:
+            self._free_id = name
+            return None
+        return int(rows[0][0])
 
     def coming_version(self, name: str) -> int | None:
         """The version that a job which is not over has as soon as this turn is on the disk."""
@@ -419,8 +428,9 @@ class LocalWorld:
             self.host.fail_task(live.task, live.incarnation, end.status, end.reason)
 
     def _is_service(self, task: int) -> bool:
-        job = self.host.jobs.job(job_of(task))
-        return any(group.endless for group, _ in job.tasks_by_group(np.array([task], np.int64)))
+        job, index = self.host.jobs.job(job_of(task)), index_of(task)
+        # Extra workers are in no group.
+        return index < job.tasks and job.group_of(index).endless
 
     def _restart_later(self, number: int, live: LiveTry) -> None:
         """The more often it dies soon after its start, the longer it waits."""
@@ -520,6 +530,7 @@ class LocalWorld:
 
     def _fold(self) -> None:
         self._journal.flush()
+        self._new_ids.clear()
         lines = self._stream.take()
         if lines:
             self._unsaved.lines += lines
