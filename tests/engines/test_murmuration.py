@@ -467,7 +467,7 @@ def test_estimates_are_from_the_latest_thousand_running_times() -> None:
 
 
 def test_a_job_all_of_whose_tasks_have_ended_is_not_learnt_from_again() -> None:
-    learner = learnt([10] * 5)
+    learner = learnt([10] * 5, quantile=1.0)
     learner.learn(first_tasks(0, 5), np.full(5, 1_000, np.int64))
     assert learner.estimate(job("a-2", 1, owner="o").job, 1) == 10
 

@@ -27,8 +27,8 @@ from argosy.model.truth import group_with_truth, simulated_job
 from argosy.testing.builders import GIB, SECOND, job
 
 
-def a_spread() -> Spread:
-    return Spread(SpreadSettings(), Context("s", (), Random(1)))
+def a_spread(seed: int = 1) -> Spread:
+    return Spread(SpreadSettings(), Context("s", (), Random(seed)))
 
 
 def begin(engine: Spread, cell: Cell, event: Event) -> tuple[Any, Any]:
@@ -64,12 +64,23 @@ def test_tasks_of_one_job_are_dealt_out_evenly() -> None:
         assert np.bincount(machines, minlength=3).tolist() == [2, 2, 2]
 
 
-def test_groups_of_one_job_count_each_other_and_what_they_take() -> None:
-    engine, cell = a_spread(), cell_of(4, 4)
+def test_tasks_of_one_job_are_dealt_out_evenly_over_machines_with_unlike_numbers_of_others() -> None:
+    engine, cell = a_spread(), cell_of(8, 8)
+    take(cell, 0, 8)
+    assert placed(engine, cell, job("a", 3).job, 0) == [1, 1, 1]
+    cell.commit(Transaction(OPERATOR, releases=tasks_of(99, *range(8))))
+    assert sorted(placed(engine, cell, job("b", 4).job, 1)) == [0, 0, 1, 1]
+
+
+def test_groups_of_one_job_count_each_other() -> None:
+    small = group_with_truth(1, Resources(1_000, GIB), (SECOND,))
+    for seed in range(4):
+        engine, cell = a_spread(seed), cell_of(8, 8)
+        assert sorted(placed(engine, cell, simulated_job("a", small, small).job, 0)) == [0, 1]
+
+
+def test_groups_of_one_job_see_what_the_others_take() -> None:
     groups = [group_with_truth(1, Resources(3_000, GIB), (SECOND,)) for _ in range(2)]
-    machines = placed(engine, cell, simulated_job("a", *groups).job, 0)
-    assert sorted(machines) == [0, 1]
-    # A group finds no room where the one before it took the last.
     engine, cell = a_spread(), cell_of(4)
     thinking = only(submit(engine, cell, simulated_job("b", *groups).job, 0), Think)
     claims, effects = end(engine, cell, thinking)
