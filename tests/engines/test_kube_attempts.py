@@ -175,3 +175,21 @@ def test_room_given_back_ends_the_skipping_of_attempts() -> None:
     again = only(decide(engine, cell, begun, SECOND + 4 * T_TASK), Think)
     assert not of(decide(engine, cell, again, SECOND + 5 * T_TASK), Think)
     assert cell.machine_of(int(tasks_of(1, 0)[0])) == 0
+
+
+def test_a_task_gets_its_attempts_though_another_is_cancelled_during_one_of_them() -> None:
+    engine, cell = a_kube(retry=0, attempts=4), cell_of(4)
+    effects = decide(engine, cell, only(submit(engine, cell, giant("a"), 0), Think), T_TASK)
+    only(effects, WakeMe)
+    # The second of its attempts was passed over; the third is under way.
+    other, now = giant("b"), 2 * T_TASK + 1_000
+    effects = submit(engine, cell, other, 1, now)
+    engine.handle(JobCancelled(other.job, 1, tasks_of(1, 0)), cell, now)
+    while not of(effects, Abandon):
+        if thinking := of(effects, Think):
+            now += thinking[0].duration
+            effects = decide(engine, cell, thinking[0], now)
+        else:
+            now = only(effects, WakeMe).at
+            effects = engine.handle(TimerFired("retry"), cell, now)
+    assert only(effects, Abandon).explanation.refused.lacking == 4

@@ -22,7 +22,7 @@ from argosy.model.events import (
 )
 from argosy.model.random import Random
 from argosy.model.resources import Resources
-from argosy.model.transactions import OPERATOR, RemoveMachine, Transaction
+from argosy.model.transactions import OPERATOR, ResizeMachine, Transaction
 from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, job
 
@@ -82,11 +82,12 @@ def test_a_gang_whose_commit_is_refused_begins_again_without_its_hoard() -> None
     assert cell.commit(commit.transaction).all_accepted
 
 
-def test_what_was_offered_of_a_machine_that_is_gone_is_not_offered_to_others() -> None:
+def test_a_machine_that_shrinks_below_what_is_on_offer_is_not_offered_to_others() -> None:
     engine, cell = a_mesos(), cell_of(4)
     submit(engine, cell, job("a", 1), 0)
     only(offer(engine, cell), Think)
-    cell.commit(Transaction(OPERATOR, machines=(RemoveMachine(0),)))
+    smaller = ResizeMachine(0, Resources(2_000, 8 * GIB))
+    cell.commit(Transaction(OPERATOR, machines=(smaller,)))
     submit(engine, cell, job("b", 1, kind="service"), 1)
     effects = offer(engine, cell)
     assert not of(effects, Think)
@@ -180,3 +181,32 @@ def test_machines_that_were_of_use_are_offered_again_at_once() -> None:
     assert [len(each.tasks) for each in of(effects, Explain)] == [2]
     # What is left of m0 was not declined; m1 was.
     only(offer(engine, cell), Think)
+
+
+def test_every_job_that_was_never_tried_is_told_why_nothing_is_offered() -> None:
+    engine, cell = a_mesos(t_idle=SECOND), cell_of(4)
+    hog = large("hog", 1, kind="other")
+
+    def fill(number: int) -> None:
+        submit(engine, cell, hog, number)
+        answer(engine, cell, only(decide(engine, cell, only(offer(engine, cell), Think)), Commit))
+
+    def told() -> list[int]:
+        return [task for each in of(offer(engine, cell), Explain) for task in each.tasks.tolist()]
+
+    fill(0)
+    first = job("first", 1)
+    submit(engine, cell, first, 1)
+    assert told() == tasks_of(1, 0).tolist()
+    engine.handle(JobCancelled(first.job, 1, tasks_of(1, 0)), cell, 0)
+    cell.commit(Transaction(OPERATOR, releases=tasks_of(0, 0)))
+    # Four jobs are placed, and one is left when the cell is full again.
+    for number in range(2, 7):
+        submit(engine, cell, job(f"j{number}", 1, cpu=100), number)
+    for number in range(2, 6):
+        commit = only(decide(engine, cell, only(offer(engine, cell), Think)), Commit)
+        answer(engine, cell, commit)
+        cell.commit(Transaction(OPERATOR, releases=tasks_of(number, 0)))
+    fill(7)
+    submit(engine, cell, job("last", 1), 8)
+    assert told() == [*tasks_of(6, 0).tolist(), *tasks_of(8, 0).tolist()]
