@@ -96,7 +96,7 @@ def test_machines_that_drain_or_that_the_picture_does_not_show_take_nothing() ->
 
 
 @pytest.mark.parametrize(
-    ("share", "machines", "expected"), [(0.04, 2_000, 80), (0.04, 10, 1), (0.5, 3, 2), (1.0, 7, 7)]
+    ("share", "machines", "expected"), [(0.07, 100, 7), (0.04, 10, 1), (0.5, 3, 2), (1.0, 7, 7)]
 )
 def test_a_sample_is_a_share_rounded_up(share: float, machines: int, expected: int) -> None:
     assert sample_size(share, machines) == expected
