@@ -178,6 +178,16 @@ def test_a_sparrow_cancels_left_over_probes_and_repeats_machines_as_set() -> Non
         assert (same > 0) is is_set
 
 
+def test_an_eagle_repeats_machines_only_if_that_is_set() -> None:
+    for is_set in (False, True):
+        same = 0
+        for seed in range(12):
+            engine = an_engine("eagle", seed, repeated=is_set)
+            probe = only(place(engine, cell_of(4, 4), job("a", 1), 0), Probe)
+            same += len(set(probe.machines.tolist())) == 1
+        assert (same > 0) is is_set
+
+
 def test_draws_without_repetition_are_of_different_machines_as_far_as_possible() -> None:
     machines = np.arange(10, dtype=np.int32)
     for seed in range(20):
