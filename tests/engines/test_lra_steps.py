@@ -6,12 +6,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from serial_attempts import cell_of, only, take, tasks_of
 
 from argosy.cell import Cell
 from argosy.engines.api import Context
+from argosy.engines.families.lra.cluster import make_ledger
+from argosy.engines.families.lra.manager import ConstraintManager
 from argosy.engines.registry import ENGINES
 from argosy.host.scheduler import make_settings
+from argosy.model.constraints.text import parse_constraint
 from argosy.model.effects import Abandon, Commit, Explain, Think, WakeMe
 from argosy.model.events import (
     Committed,
@@ -174,3 +178,20 @@ def test_machines_that_take_no_claims_are_no_room_for_applications() -> None:
     submit(engine, cell, service("a", 2), 0)
     commit = only(decide(engine, cell, plan(engine, cell)), Commit)
     assert commit.transaction.claims.machines.tolist() == [1, 1]
+
+
+def test_hard_constraints_count_while_their_application_is_there() -> None:
+    cell = cell_of(4)
+    manager = ConstraintManager(make_ledger(cell))
+    assert not manager.has_hard
+    hard, soft = (parse_constraint(f"w -> {{w, 0, 1}} in machine{end}") for end in (" hard", ""))
+    for number, constraint in enumerate((soft, hard, hard)):
+        manager.submit(number, structs.replace(service(f"j{number}", 1), constraints=(constraint,)))
+        assert manager.has_hard == (number > 0)
+    manager.withdraw(1)
+    assert manager.has_hard
+    manager.withdraw(2)
+    assert not manager.has_hard
+    assert not manager.is_idle
+    manager.withdraw(0)
+    assert manager.is_idle

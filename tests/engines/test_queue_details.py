@@ -24,6 +24,7 @@ from argosy.model.events import (
     DecisionDue,
     JobCancelled,
     JobSubmitted,
+    MachineChanged,
     MachineJoined,
     MachineLost,
     QueuesReported,
@@ -140,6 +141,17 @@ def test_no_more_tasks_are_sent_than_queues_have_room_for(name: str) -> None:
     left = 4 - len(sent.tasks)
     assert len(only(effects, Explain).tasks) == left
     assert only(effects, AskQueues).until_room.tolist() == [0, 1, 2]
+
+
+@YAQS
+def test_a_machine_that_joined_while_queues_were_reported_has_room(name: str) -> None:
+    engine, cell = an_engine(name), cell_of(4)
+    asked = only(submit(engine, cell, job("a", 1), 0), AskQueues)
+    joins = AddMachine(Machine("m1", Resources(4_000, 64 * GIB)))
+    cell.commit(Transaction(OPERATOR, machines=(joins,)))
+    one, none = np.ones(1, np.int64), np.zeros(1, np.int64)
+    effects = engine.handle(QueuesReported(asked.token, one, one, none), cell, 0)
+    assert only(effects, Enqueue).machines.tolist() == [1]
 
 
 def test_both_limits_hold() -> None:
@@ -302,6 +314,21 @@ def test_a_refused_claim_of_a_task_that_was_cancelled_meanwhile_is_not_tried_aga
             engine.handle(JobCancelled(made.job, 0, tasks_of(0, 0)), cell, 0)
         take(cell, 0, 1)
         assert bool(of(answer(engine, cell, commit), WakeMe)) != is_cancelled
+
+
+def test_tasks_in_line_for_a_machine_that_has_gone_are_told_when_machines_change() -> None:
+    engine, cell = an_engine("sparrow"), cell_of(4, 4, m1={"disk": "ssd"})
+    made = job("a", 2, requires={"disk": "ssd"})
+    tasks, where = tasks_of(0, 0, 1), np.ones(2, np.int32)
+    back = TasksLost(made.job, 0, tasks, where, Why.QUEUE_FULL)
+    assert only(engine.handle(back, cell, 0), AskQueues).until_room.tolist() == [1]
+    cell.commit(Transaction(OPERATOR, machines=(RemoveMachine(1),)))
+    engine.handle(MachineLost(1), cell, 0)
+    effects = engine.handle(MachineChanged(0), cell, 0)
+    assert not of(effects, AskQueues)
+    assert {task for each in of(effects, Explain) for task in each.tasks.tolist()} == {
+        *tasks.tolist()
+    }
 
 
 def test_a_backlog_answers_only_open_questions_of_lines_that_have_tasks() -> None:

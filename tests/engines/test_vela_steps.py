@@ -197,6 +197,17 @@ def test_a_first_conflict_is_tried_again_at_once_and_a_second_one_later() -> Non
         assert bool(of(effects, WakeMe)) == (not is_first)
 
 
+def test_a_task_that_is_put_back_waits_in_the_queue_from_then_on() -> None:
+    engine, cell = a_vela("a"), federation(a=1)
+    [sample] = of(due(engine, cell, submit(engine, cell, "j", 0), 0), Sample)
+    effects = engine.handle(found(sample, [0]), cell, 0)
+    commit = only(due(engine, cell, effects, 0), Commit)
+    effects = engine.handle(Committed(commit.token, refusal(Why.NO_ROOM)), cell, 50 * MS)
+    [sample] = of(due(engine, cell, effects, 50 * MS), Sample)
+    engine.handle(found(sample, [0]), cell, 50 * MS)
+    assert engine.figures()["mean queueing ms"] == 0
+
+
 def test_a_task_that_was_placed_by_others_or_cancelled_is_not_tried_again() -> None:
     engine, cell = a_vela(), federation(a=1, b=1)
     commit = ready_to_commit(engine, cell, [0])
@@ -332,6 +343,19 @@ def test_a_decision_is_explained_by_the_best_two_scores() -> None:
     told = commit.explanation
     assert (told.looked_at, told.feasible, told.ruled_out) == (7, 3, {"cpu": 4})
     assert (told.rule, told.score, told.second, told.second_score) == ("highest score", 60, 2, 16)
+
+
+def test_each_score_has_its_own_weight() -> None:
+    weights = {"ResourcesFit": 2.0, "GeoLocation": 1.0}
+    engine, cell = (
+        a_vela("a", scores=weights, decision_scores={"BatteryLevel": 5.0}),
+        federation(a=1),
+    )
+    asked = due(engine, cell, submit(engine, cell, "j", 0), 0)
+    effects = engine.handle(found(only(asked, Sample), [0], [30]), cell, 0)
+    # A machine without a battery has the highest level.
+    told = only(due(engine, cell, effects, 0), Commit).explanation
+    assert told.score == 2 * 30 + 5 * 100
 
 
 def test_agents_are_asked_in_turn_or_at_once() -> None:
