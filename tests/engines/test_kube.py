@@ -228,11 +228,19 @@ def test_two_schedulers_that_want_one_machine_try_again_at_once() -> None:
     assert max(placed_at(trial, "j0") + placed_at(trial, "j1")) == pytest.approx(0.010)
 
 
-def test_a_task_beyond_the_limit_of_jobs_waits_before_it_is_tried_again() -> None:
-    jobs = [job("runs", seconds=None), job("more", submit=1)]
+@pytest.mark.parametrize(
+    "limits",
+    [
+        SchedulerLimits(jobs=1),
+        SchedulerLimits(precedence=2),
+        SchedulerLimits(resources=Resources(1_000, GIB)),
+    ],
+)
+def test_a_task_beyond_a_limit_waits_before_it_is_tried_again(limits: SchedulerLimits) -> None:
+    jobs = [job("runs", seconds=None), job("more", submit=1, precedence=3)]
     settings = {"retry": 5 * SECOND, "attempts": 3}
     spec = scenario("kube", jobs, replicas=1, settings=settings, horizon=60 * SECOND)
-    entry = structs.replace(spec.fleet[0], limits=SchedulerLimits(jobs=1))
+    entry = structs.replace(spec.fleet[0], limits=limits)
     trial = ConformanceRun(Kube, structs.replace(spec, fleet=(entry,)))
     attempts = [line.at for line in trial.of(AttemptRecord, "more")]
     assert len(attempts) == 3

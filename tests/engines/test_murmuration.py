@@ -18,7 +18,9 @@ from argosy.experiments.execute import execute
 from argosy.model.effects import Effect, Enqueue, Explain, Send, Think, WakeMe
 from argosy.model.events import (
     DecisionDue,
+    JobCancelled,
     JobSubmitted,
+    MachineChanged,
     MachineJoined,
     MachineLost,
     MessageReceived,
@@ -32,7 +34,7 @@ from argosy.model.messages import AskWaits, EndsReported, WaitUpdate
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.tasks import first_tasks
-from argosy.model.transactions import OPERATOR, AddMachine, Transaction
+from argosy.model.transactions import OPERATOR, AddMachine, RelabelMachine, Transaction
 from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, job, machines, scenario
 from argosy.worlds.sim import SimulatedWorld
@@ -149,6 +151,20 @@ def test_the_shortest_job_can_come_first() -> None:
     engine.handle(submitted(whole("short", 2, 5), 2), cell, 0)
     following = only(engine.handle(DecisionDue(first.token), cell, 0), Think)
     assert following.job == 2
+
+
+def test_the_order_stays_when_a_waiting_job_is_cancelled() -> None:
+    engine, cell = a_murmuration(order="shortest-job"), a_cell(4)
+    thought = only(engine.handle(submitted(whole("now", 1, 1), 0), cell, 0), Think)
+    for number, seconds in enumerate((2, 9, 3, 11, 10, 5, 4), 1):
+        engine.handle(submitted(whole(f"j{number}", 1, seconds), number), cell, 0)
+    gone = whole("j1", 1, 2).job
+    engine.handle(JobCancelled(gone, 1, first_tasks(1, 1)), cell, 0)
+    order = []
+    for _ in range(6):
+        thought = only(engine.handle(DecisionDue(thought.token), cell, 0), Think)
+        order.append(thought.job)
+    assert order == [3, 7, 6, 2, 5, 4]
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 8))
@@ -343,6 +359,41 @@ def test_a_task_waits_for_a_machine_near_its_data_as_long_as_that_is_worth() -> 
     assert sorted(indifferent.machines.tolist()[:3]) == [0, 1, 2]
 
 
+def zoned(*zones: str) -> Cell:
+    cell = Cell(("cpu", "memory"), {})
+    for at, zone in enumerate(zones):
+        machine = Machine(f"m{at}", Resources(4_000, GIB), {"zone": zone})
+        cell.commit(Transaction(OPERATOR, machines=(AddMachine(machine),)))
+    return cell
+
+
+@pytest.mark.parametrize("wish", ["requires", "prefers"])
+def test_jobs_that_want_different_machines_are_told_apart(wish: str) -> None:
+    engine, cell = a_murmuration(locality=1_000 * SECOND), zoned("a", "b", "c")
+    for number, zone in enumerate("bca"):
+        wants = job(f"j{number}", 2, cpu=4_000, **{wish: {"zone": zone}})
+        placed = only(place(engine, cell, wants, number), Enqueue)
+        assert placed.machines.tolist() == ["abc".index(zone)] * 2
+
+
+def test_what_machines_have_is_learnt_again_when_one_changes() -> None:
+    engine, cell = a_murmuration(), zoned("a", "b")
+    first = only(place(engine, cell, job("j0", 1, requires={"zone": "b"}), 0), Enqueue)
+    assert first.machines.tolist() == [1]
+    swap = (RelabelMachine(0, {"zone": "b"}), RelabelMachine(1, {"zone": "a"}))
+    cell.commit(Transaction(OPERATOR, machines=swap))
+    engine.handle(MachineChanged(0), cell, 0)
+    second = only(place(engine, cell, job("j1", 1, requires={"zone": "b"}), 1), Enqueue)
+    assert second.machines.tolist() == [0]
+
+
+def test_an_explanation_names_a_second_machine_only_if_there_is_one() -> None:
+    alone = only(place(a_murmuration(), a_cell(1), whole("a", 1, 10), 0), Enqueue).explanation
+    assert (alone.second, alone.second_score) == (None, None)
+    placed = only(place(a_murmuration(), a_cell(2), whole("a", 1, 10), 0), Enqueue)
+    assert placed.explanation.second == 1 - placed.machines[0]
+
+
 @pytest.mark.parametrize(("gossip", "messages"), [("job", 1), ("task", 5)])
 def test_gossip_is_one_message_a_job_or_one_a_task(gossip: str, messages: int) -> None:
     engine, cell = a_murmuration(gossip=gossip), a_cell(5)
@@ -383,6 +434,52 @@ def test_running_times_are_learnt_from_jobs_of_the_same_name() -> None:
         "estimate_error_p50": 0.5,
         "estimate_error_p90": 0.5,
     }
+
+
+def learnt(times: list[int], quantile: float = 0.5, owner: str = "o") -> Learner:
+    """A learner after one job of an owner, called a-1."""
+    learner = Learner(quantile)
+    learner.estimate(job("a-1", len(times), owner=owner).job, 0)
+    learner.learn(first_tasks(0, len(times)), np.array(times, np.int64))
+    return learner
+
+
+@pytest.mark.parametrize(("count", "expected"), [(4, None), (5, 7)])
+def test_five_running_times_are_enough_for_an_estimate(count: int, expected: int | None) -> None:
+    assert learnt([7] * count).estimate(job("a-2", 1, owner="o").job, 1) == expected
+
+
+def test_jobs_of_the_same_name_but_other_owners_are_not_taken_for_the_same() -> None:
+    learner = learnt([10] * 5, owner="one")
+    learner.estimate(job("a-1", 5, owner="two").job, 1)
+    learner.learn(first_tasks(1, 5), np.full(5, 90, np.int64))
+    assert learner.estimate(job("a-2", 1, owner="one").job, 2) == 10
+    assert learner.estimate(job("a-2", 1, owner="two").job, 3) == 90
+    # Another job of the first owner is like that owner's, not like all.
+    assert learner.estimate(job("b-1", 1, owner="one").job, 4) == 10
+
+
+def test_estimates_are_from_the_latest_thousand_running_times() -> None:
+    learner = learnt([5] * 600 + [9] * 999, quantile=0.0)
+    assert learner.estimate(job("a-2", 1, owner="o").job, 1) == 5
+    learner = learnt([5] * 600 + [9] * 1_000, quantile=0.0)
+    assert learner.estimate(job("a-2", 1, owner="o").job, 1) == 9
+
+
+def test_a_job_all_of_whose_tasks_have_ended_is_not_learnt_from_again() -> None:
+    learner = learnt([10] * 5, quantile=1.0)
+    learner.learn(first_tasks(0, 5), np.full(5, 1_000, np.int64))
+    assert learner.estimate(job("a-2", 1, owner="o").job, 1) == 10
+
+
+def test_the_error_of_estimates_is_relative_to_the_running_time() -> None:
+    learner = learnt([100] * 5)
+    learner.estimate(job("a-2", 11, owner="o").job, 1)
+    learner.learn(first_tasks(1, 11), np.array([100] * 8 + [50, 200, 200], np.int64))
+    figures = learner.figures()
+    assert figures["estimates"] == 11
+    assert figures["estimate_error_p50"] == 0
+    assert figures["estimate_error_p90"] == 0.5
 
 
 def test_learnt_estimates_come_close_to_given_ones_and_report_their_error() -> None:

@@ -39,7 +39,7 @@ class DrawnSample(msgspec.Struct, frozen=True, gc=False):
 
 def sample_size(share: float, machines: int) -> int:
     """`share` of the machines, rounded up; at least one."""
-    # Without the subtraction, 4 % of 2,000 would be 81: 0.04 is a little more than 4 %.
+    # Without the subtraction, 7 % of 100 would be 8: as binary numbers, 0.07 x 100 is more than 7.
     return max(1, ceil(share * machines - 1e-9))
 
 

@@ -204,9 +204,9 @@ class Murmuration:
         work = self._deciding
         assert work is not None
         self._deciding = None
-        effects = self._gossip
-        self._gossip = []
-        if not self._settings.as_published:
+        if self._settings.as_published:
+            effects = self._gossip
+        else:
             effects = self._place_all(work, view, now)
         return [*effects, *self._begin(view, now)]
 

@@ -40,8 +40,6 @@ class Peers:
         self._compared = 0
 
     def ask(self, now: int) -> Sequence[Effect]:
-        if not self._context.peers:
-            return ()
         self.is_asking = True
         self._unasked = list(self._context.peers)
         return self._ask_two(now)

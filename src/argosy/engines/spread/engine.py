@@ -64,8 +64,6 @@ class Spread(SerialScheduler):
         if len(self._tasks) < view.machines:
             self._tasks = np.pad(self._tasks, (0, view.machines - len(self._tasks)))
         for task, machine in zip(tasks.tolist(), machines.tolist(), strict=True):
-            if machine < 0:
-                continue
             mine = self._by_job.setdefault(job_of(task), Counter())
             if change > 0 or mine[machine] > 0:
                 self._tasks[machine] += change

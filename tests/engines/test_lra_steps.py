@@ -1,0 +1,197 @@
+"""Schedulers of long-running applications as functions from events to effects: intervals, batches, and
+what is told after a conflict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from msgspec import structs
+from serial_attempts import cell_of, only, take, tasks_of
+
+from argosy.cell import Cell
+from argosy.engines.api import Context
+from argosy.engines.families.lra.cluster import make_ledger
+from argosy.engines.families.lra.manager import ConstraintManager
+from argosy.engines.registry import ENGINES
+from argosy.host.scheduler import make_settings
+from argosy.model.constraints.text import parse_constraint
+from argosy.model.effects import Abandon, Commit, Explain, Think, WakeMe
+from argosy.model.events import (
+    Committed,
+    DecisionDue,
+    JobCancelled,
+    JobChanged,
+    JobSubmitted,
+    TasksLost,
+    TimerFired,
+)
+from argosy.model.explanations import Why
+from argosy.model.jobs import Job
+from argosy.model.random import Random
+from argosy.model.transactions import OPERATOR, DrainMachine, Transaction
+from argosy.testing.builders import SECOND, job
+
+INTERVAL = 10 * SECOND
+
+
+def an_engine(**settings: Any) -> Any:
+    engine = ENGINES["jkube"]
+    made = make_settings(engine, {"interval": INTERVAL, **settings})
+    return engine(made, Context("s", (), Random(1)))
+
+
+def service(name: str, tasks: int, **fields: Any) -> Job:
+    return job(name, tasks, kind="service", seconds=None, tags=("w",), **fields).job
+
+
+def submit(engine: Any, cell: Cell, made: Job, number: int, now: int = 0) -> Any:
+    tasks = tasks_of(number, *range(made.tasks))
+    return engine.handle(JobSubmitted(made, number, tasks), cell, now)
+
+
+def plan(engine: Any, cell: Cell, now: int = INTERVAL) -> Any:
+    return engine.handle(TimerFired("interval"), cell, now)
+
+
+def decide(engine: Any, cell: Cell, effects: Any, now: int = INTERVAL) -> Any:
+    [thinking] = [e for e in effects if isinstance(e, Think) and e.token > -(2**30)]
+    return engine.handle(DecisionDue(thinking.token), cell, now)
+
+
+def answer(engine: Any, cell: Cell, effects: Any, now: int = INTERVAL) -> Any:
+    commit = only(effects, Commit)
+    return engine.handle(Committed(commit.token, cell.commit(commit.transaction)), cell, now)
+
+
+def lost(made: Job, number: int, *indices: int) -> TasksLost:
+    tasks = tasks_of(number, *indices)
+    return TasksLost(made, number, tasks, np.zeros(len(tasks), np.int32), Why.MACHINE_GONE)
+
+
+def test_applications_wait_for_the_next_multiple_of_the_interval() -> None:
+    for now, expected in ((0, 10), (3 * SECOND, 10), (10 * SECOND, 20), (27 * SECOND, 30)):
+        engine, cell = an_engine(), cell_of(4)
+        assert only(submit(engine, cell, service("a", 1), 0, now), WakeMe).at == expected * SECOND
+        # One timer serves all that come before it.
+        assert not submit(engine, cell, service("b", 1), 1, now)
+    engine = an_engine(interval=0)
+    assert only(submit(engine, cell_of(4), service("a", 1), 0, 3), WakeMe).at == 3
+
+
+def test_a_batch_takes_time_for_each_application_and_each_container() -> None:
+    engine, cell = an_engine(t_lra=1_000, t_container=10), cell_of(8)
+    for number, tasks in enumerate((2, 3)):
+        submit(engine, cell, service(f"a{number}", tasks), number)
+    first, other = plan(engine, cell)
+    assert (first.duration, first.job, first.lane) == (2 * 1_000 + 5 * 10, 0, "lra")
+    # The attempt at the others is part of the first one's.
+    assert (other.duration, other.job, other.lane) == (0, 1, "lra")
+
+
+def test_lost_containers_wait_together() -> None:
+    engine, cell, made = an_engine(), cell_of(8), service("a", 3)
+    assert only(engine.handle(lost(made, 0, 2), cell, 0), WakeMe)
+    assert not engine.handle(lost(made, 0, 0), cell, 0)
+    commit = only(decide(engine, cell, plan(engine, cell)), Commit)
+    assert sorted(commit.transaction.claims.tasks.tolist()) == tasks_of(0, 0, 2).tolist()
+
+
+def test_containers_lost_while_others_of_their_application_find_no_place_join_them() -> None:
+    engine, cell, made = an_engine(), cell_of(8), service("a", 3, cpu=3_000)
+    take(cell, 0, 8)
+    engine.handle(lost(made, 0, 0), cell, 0)
+    thinking = plan(engine, cell)
+    engine.handle(lost(made, 0, 1), cell, INTERVAL)
+    effects = decide(engine, cell, thinking)
+    assert only(effects, Explain).tasks.tolist() == tasks_of(0, 0).tolist()
+    assert only(effects, WakeMe).at == 2 * INTERVAL
+    cell.commit(Transaction(OPERATOR, releases=tasks_of(99, *range(8))))
+    commit = only(decide(engine, cell, plan(engine, cell, 2 * INTERVAL)), Commit)
+    assert sorted(commit.transaction.claims.tasks.tolist()) == tasks_of(0, 0, 1).tolist()
+
+
+def test_a_conflict_is_told_with_the_reason_of_the_container_that_had_it() -> None:
+    for last in (0, 1):
+        engine, cell = an_engine(), cell_of(4, 4)
+        submit(engine, cell, service("a", 2, cpu=4_000), 0)
+        effects = decide(engine, cell, plan(engine, cell))
+        take(cell, int(only(effects, Commit).transaction.claims.machines[last]), 1)
+        told = only(answer(engine, cell, effects), Explain)
+        assert len(told.tasks) == 2
+        assert told.explanation.refused.why is Why.NO_ROOM
+
+
+def test_after_a_conflict_an_application_is_decided_on_again_in_the_next_interval() -> None:
+    engine, cell = an_engine(attempts=2), cell_of(4, 4)
+    submit(engine, cell, service("a", 1, cpu=4_000), 0)
+    effects = decide(engine, cell, plan(engine, cell))
+    take(cell, int(only(effects, Commit).transaction.claims.machines[0]), 1, 98)
+    assert only(answer(engine, cell, effects), WakeMe).at == 2 * INTERVAL
+    effects = decide(engine, cell, plan(engine, cell, 2 * INTERVAL), 2 * INTERVAL)
+    take(cell, int(only(effects, Commit).transaction.claims.machines[0]), 1, 97)
+    gone = only(answer(engine, cell, effects, 2 * INTERVAL), Abandon)
+    assert gone.explanation.refused.lacking == 2
+
+
+def test_nothing_is_planned_while_a_plan_is_under_way() -> None:
+    engine, cell = an_engine(), cell_of(8)
+    submit(engine, cell, service("a", 1), 0)
+    thinking = plan(engine, cell)
+    # The next interval begins with the answer, not before.
+    assert not submit(engine, cell, service("b", 1), 1, INTERVAL + 1)
+    assert not plan(engine, cell, 2 * INTERVAL)
+    effects = answer(engine, cell, decide(engine, cell, thinking))
+    assert only(effects, WakeMe).at == 2 * INTERVAL
+
+
+def test_an_application_cancelled_during_its_decision_is_not_claimed() -> None:
+    engine, cell, made = an_engine(), cell_of(8), service("a", 2)
+    submit(engine, cell, made, 0)
+    submit(engine, cell, service("b", 1), 1)
+    thinking = plan(engine, cell)
+    engine.handle(JobCancelled(made, 0, tasks_of(0, 0, 1)), cell, INTERVAL)
+    commit = only(decide(engine, cell, thinking), Commit)
+    assert commit.transaction.claims.tasks.tolist() == tasks_of(1, 0).tolist()
+
+
+def test_an_application_that_shrinks_while_it_waits_is_placed_with_what_is_left() -> None:
+    engine, cell = an_engine(), cell_of(8)
+    submit(engine, cell, service("a", 3), 0)
+    smaller = service("a", 1)
+    removed = JobChanged(smaller, 0, np.empty(0, np.int64), tasks_of(0, 1, 2))
+    engine.handle(removed, cell, 0)
+    commit = only(decide(engine, cell, plan(engine, cell)), Commit)
+    assert commit.transaction.claims.tasks.tolist() == tasks_of(0, 0).tolist()
+
+
+def test_an_application_whose_last_waiting_task_is_cancelled_is_not_planned() -> None:
+    engine, cell, made = an_engine(), cell_of(8), service("a", 1)
+    submit(engine, cell, made, 0)
+    engine.handle(JobCancelled(made, 0, tasks_of(0, 0)), cell, 0)
+    assert not plan(engine, cell)
+
+
+def test_machines_that_take_no_claims_are_no_room_for_applications() -> None:
+    engine, cell = an_engine(), cell_of(8, 2)
+    cell.commit(Transaction(OPERATOR, machines=(DrainMachine(0, draining=True),)))
+    submit(engine, cell, service("a", 2), 0)
+    commit = only(decide(engine, cell, plan(engine, cell)), Commit)
+    assert commit.transaction.claims.machines.tolist() == [1, 1]
+
+
+def test_hard_constraints_count_while_their_application_is_there() -> None:
+    cell = cell_of(4)
+    manager = ConstraintManager(make_ledger(cell))
+    assert not manager.has_hard
+    hard, soft = (parse_constraint(f"w -> {{w, 0, 1}} in machine{end}") for end in (" hard", ""))
+    for number, constraint in enumerate((soft, hard, hard)):
+        manager.submit(number, structs.replace(service(f"j{number}", 1), constraints=(constraint,)))
+        assert manager.has_hard == (number > 0)
+    manager.withdraw(1)
+    assert manager.has_hard
+    manager.withdraw(2)
+    assert not manager.has_hard
+    assert not manager.is_idle
+    manager.withdraw(0)
+    assert manager.is_idle
