@@ -25,7 +25,7 @@ from argosy.model.explanations import Explanation, Why
 from argosy.model.jobs import task_number
 from argosy.model.resources import Resources
 from argosy.model.scenario import Scenario, SchedulerLimits, Takes
-from argosy.model.transactions import DrainMachine, RemoveMachine
+from argosy.model.transactions import DrainMachine, RemoveMachine, ReviveMachine
 from argosy.model.truth import group_with_truth, simulated_job
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 
@@ -34,6 +34,8 @@ APART = parse_constraint("a -> {a, 0, 0} in machine")
 DRAINS = records.MachineRecord(0, DrainMachine(0))
 DRAINS_LATER = records.MachineRecord(SECOND, DrainMachine(0))
 CRASH = records.CrashedRecord(0, "s")
+GONE = records.MachineRecord(0, RemoveMachine(0))
+BACK = records.MachineRecord(0, ReviveMachine(0))
 
 
 def world(engine: str = "omega", machines: int = 1, **fields: Any) -> Scenario:
@@ -94,7 +96,9 @@ def test_a_task_that_waits_without_a_word_is_held_against_its_engine() -> None:
     [
         (world(), (), PATIENCE - 1),
         (world(), (explained(),), PATIENCE),
+        (world(), (explained(), explained(Explanation())), PATIENCE),
         (world(), (refused(Why.NO_ROOM),), PATIENCE),
+        (world(), (refused(Why.NO_ROOM), refused(0)), PATIENCE),
         (world(), (placed(),), PATIENCE),
         (world(), (placed(), lost(1)), PATIENCE),
         (world(), (CRASH,), PATIENCE),
@@ -157,6 +161,7 @@ def beside(spec: Scenario, **fields: Any) -> Scenario:
         (with_entry(world("firmament"), settings={"slots": 3}), (), PATIENCE),
         (with_entry(world(), takes=Takes(kinds=("service",))), (), PATIENCE),
         (beside(world()), BUSY, PATIENCE),
+        (beside(world()), (*BUSY, records.LostRecord(1, "b", [0], [0], "preempted")), PATIENCE),
         (beside(world(machines=2)), QUEUED, PATIENCE),
         (beside(world(), constraints=(APART,)), (), PATIENCE),
     ],
@@ -276,7 +281,15 @@ def started(machine: int, at: int) -> records.JournalRecord:
             (DRAINS, enqueued(0, at=60 * SECOND + 1), started(0, 61 * SECOND)),
             "draining, and it was sent there long afterwards",
         ),
+        (
+            "yaq-c",
+            (DRAINS, DRAINS_LATER, enqueued(0, at=60 * SECOND + 1), started(0, 61 * SECOND)),
+            "draining, and it was sent there long afterwards",
+        ),
         ("yaq-c", (enqueued(1), DRAINS, started(0, SECOND)), "draining, and stole it"),
+        # A crash ends the draining, and a machine that is gone does not drain.
+        ("omega", (DRAINS, GONE, BACK, placed(at=SECOND)), ""),
+        ("omega", (GONE, DRAINS, BACK, placed(at=SECOND)), ""),
     ],
 )
 def test_draining_machines_may_only_run_what_was_theirs(
@@ -284,3 +297,9 @@ def test_draining_machines_may_only_run_what_was_theirs(
 ) -> None:
     told = found(MachinesAreThere, world(engine, machines=2), *journal)
     assert told == ({"machine-state": kind} if kind else {})
+
+
+def test_a_running_task_is_lost_where_it_runs() -> None:
+    for machine, told in ((0, {}), (-1, {}), (1, {"task-steps": "running, then lost elsewhere"})):
+        gone = records.LostRecord(1, "a", [0], [machine], "machine gone")
+        assert found(TasksEnd, world(machines=2), placed(), gone) == told
