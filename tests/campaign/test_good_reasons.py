@@ -9,7 +9,12 @@ import pytest
 from msgspec import structs
 
 from argosy.campaign.recount import CampaignRule, Recount
-from argosy.campaign.rules import LimitsAreKept, MachinesAreThere
+from argosy.campaign.rules import (
+    GangsStartTogether,
+    HardConstraintsAreKept,
+    LimitsAreKept,
+    MachinesAreThere,
+)
 from argosy.campaign.waiting import (
     PATIENCE,
     JobsAreSubmitted,
@@ -31,6 +36,8 @@ from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 
 SAID = Explanation(remedy="wait")
 APART = parse_constraint("a -> {a, 0, 0} in machine")
+ALONE = parse_constraint("a -> {a, 0, 0} in machine hard")
+NEXT = records.DueRecord(0, 1)
 DRAINS = records.MachineRecord(0, DrainMachine(0))
 DRAINS_LATER = records.MachineRecord(SECOND, DrainMachine(0))
 CRASH = records.CrashedRecord(0, "s")
@@ -303,3 +310,22 @@ def test_a_running_task_is_lost_where_it_runs() -> None:
     for machine, told in ((0, {}), (-1, {}), (1, {"task-steps": "running, then lost elsewhere"})):
         gone = records.LostRecord(1, "a", [0], [machine], "machine gone")
         assert found(TasksEnd, world(machines=2), placed(), gone) == told
+
+
+def test_a_gang_starts_together_once() -> None:
+    spec = world(tasks=3, gang=True, cpu=1_000)
+    assert found(GangsStartTogether, spec, placed(indices=(0, 1))) == {"gang": ""}
+    whole = placed(indices=(0, 1, 2))
+    assert found(GangsStartTogether, spec, whole, NEXT, lost(1), placed(at=1)) == {}
+
+
+def test_hard_constraints_are_one_schedulers_to_keep_and_moves_are_not_judged() -> None:
+    spec = world("medea", machines=3, tasks=3, cpu=1_000, tags=("a",), constraints=(ALONE,))
+    together = placed(indices=(0, 1))
+    assert found(HardConstraintsAreKept, spec, together) == {"hard-constraint": ""}
+    assert found(HardConstraintsAreKept, with_entry(spec, replicas=2), together) == {}
+    apart = (placed(0), placed(1, indices=(1,)), NEXT)
+    beside_it = placed(0, indices=(2,))
+    assert found(HardConstraintsAreKept, spec, *apart, beside_it) == {"hard-constraint": ""}
+    # What a move was to make room for cannot be told.
+    assert found(HardConstraintsAreKept, spec, *apart, placed(2, indices=(1,)), beside_it) == {}
