@@ -166,7 +166,10 @@ def test_jobs_without_gangs_are_otherwise_the_same(drawn) -> None:
 
 @pytest.mark.parametrize(
     ("feature", "kind", "what"),
-    [("crashes", "machine-crash", "machines"), ("scheduler-crashes", "scheduler-crash", "schedulers")],
+    [
+        ("crashes", "machine-crash", "machines"),
+        ("scheduler-crashes", "scheduler-crash", "schedulers"),
+    ],
 )
 def test_crashes_at_random_are_left_out_with_the_others(feature, kind, what) -> None:
     source = ScenarioSource(5, ENGINES, without=frozenset({feature}))
