@@ -119,6 +119,21 @@ def test_long_tasks_use_up_no_slack_of_short_ones() -> None:
     assert order_of(run(jobs, model)) == [0, 2, 3, 1, 1]
 
 
+def test_where_long_tasks_stand_apart_the_slack_may_be_used_up() -> None:
+    jobs = [whole("first", 1), whole("middle", 10), *(whole(f"s{i}", 5) for i in range(3))]
+    model = MachineModel(queue="shortest-first", slack=1)
+    assert order_of(run(jobs, model)) == [0, 2, 1, 3, 4]
+    eagle = MachineModel(queue="shortest-first", slack=1, long_above=60 * SECOND)
+    assert order_of(run(jobs, eagle)) == [0, 2, 3, 1, 4]
+
+
+def test_a_long_task_that_is_better_than_all_before_it_is_next() -> None:
+    """Whatever stands behind it."""
+    jobs = [whole("first", 1), whole("many", 10, tasks=2), whole("long", 11), whole("tiny", 5)]
+    model = MachineModel(queue="shortest-remaining", slack=2, long_above=10 * SECOND)
+    assert order_of(run(jobs, model)) == [0, 2, 3, 1, 1]
+
+
 @given(
     st.lists(st.tuples(st.integers(1, 30), st.integers(0, 40)), min_size=1, max_size=25),
     st.integers(1, 4),
