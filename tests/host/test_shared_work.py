@@ -52,10 +52,11 @@ def test_each_phase_takes_as_long_as_its_work_among_those_who_can_work_at_once()
     assert bench.board.is_over(0)
 
 
-def test_workers_end_in_order_whoever_came_first() -> None:
+@pytest.mark.parametrize("step", [1, -1])
+def test_workers_end_in_order_whoever_came_first(step: int) -> None:
     bench = SharedBench(8, (8, 10))
-    for at in reversed(range(0, 8, SLOTS)):
-        bench.launch(bench.workers[at : at + SLOTS][::-1].copy(), machine=at // SLOTS)
+    for at in range(0, 8, SLOTS)[::step]:
+        bench.launch(bench.workers[at : at + SLOTS][::step].copy(), machine=at // SLOTS)
     assert bench.go() == [10]
     assert bench.finished == bench.workers.tolist()
 
