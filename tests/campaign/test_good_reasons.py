@@ -26,7 +26,7 @@ from argosy.campaign.waiting import (
 from argosy.engines.registry import ENGINES
 from argosy.host import records
 from argosy.model.constraints.text import parse_constraint
-from argosy.model.explanations import Explanation, Why
+from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import task_number
 from argosy.model.resources import Resources
 from argosy.model.scenario import Scenario, SchedulerLimits, Takes
@@ -129,6 +129,18 @@ def test_a_task_that_waits_beside_an_idle_machine_is_held_against_its_engine() -
         assert found(NoTaskIsForgotten, spec, explained()) == {"forgotten": ""}
     drained = records.MachineRecord(0, DrainMachine(0, draining=False))
     assert found(NoTaskIsForgotten, world(), DRAINS, drained) == {"forgotten": ""}
+
+
+def test_a_task_that_goes_first_is_a_reason_while_it_waits() -> None:
+    first = Explanation(refused=Refusal(Why.BEHIND, task=task_number(1, 0)))
+    spec = beside(world(machines=2), cpu=64_000)
+    second = records.SubmittedRecord(0, 1, spec.jobs[1].job, "s")
+    assert found(NoTaskIsForgotten, spec, second, explained(first)) == {}
+    runs = records.PlacedRecord(0, "b", [0], [1], "s")
+    assert found(NoTaskIsForgotten, spec, second, explained(first), runs) == {"forgotten": ""}
+    # Of other refusals, the task is the one that was refused.
+    full = Explanation(refused=Refusal(Why.NO_ROOM, task=task_number(1, 0)))
+    assert found(NoTaskIsForgotten, spec, second, explained(full)) == {"forgotten": ""}
 
 
 BUSY = (

@@ -338,3 +338,9 @@ def test_an_answer_that_breaks_off_is_not_taken_for_a_whole_one(
 
     assert live.run(read()) is None
     assert any("in the middle" in line for line in live.log)
+
+
+def test_a_turn_without_a_place_means_all_of_its_events() -> None:
+    assert Position.parse("7.3") == Position(7, 3)
+    assert Position.parse("7.3") < Position.parse("7") < Position.parse("8.0")
+    assert [str(Position.parse(text)) for text in ("7", "7.0", "0")] == ["7", "7.0", "0"]

@@ -119,6 +119,12 @@ def test_long_tasks_use_up_no_slack_of_short_ones() -> None:
     assert order_of(run(jobs, model)) == [0, 2, 3, 1, 1]
 
 
+def test_a_short_task_is_found_before_a_long_one_that_came_last() -> None:
+    jobs = [whole("first", 1), whole("middle", 10), whole("short", 2), whole("last", 50)]
+    model = MachineModel(queue="shortest-first", slack=1)
+    assert order_of(run(jobs, model)) == [0, 2, 1, 3]
+
+
 def test_where_long_tasks_stand_apart_the_slack_may_be_used_up() -> None:
     jobs = [whole("first", 1), whole("middle", 10), *(whole(f"s{i}", 5) for i in range(3))]
     model = MachineModel(queue="shortest-first", slack=1)
@@ -208,7 +214,8 @@ def test_an_idle_machine_steals_half_of_a_queue() -> None:
     alone = run(jobs, MachineModel(), machines=2, engine=Two)
     helped = run(jobs, MachineModel(steal=Steal(attempts=10, most=100)), machines=2, engine=Two)
     assert alone.host.runtime.stolen == 0
-    assert helped.host.runtime.stolen > 0
+    # Half of the seven that wait, at first.
+    assert helped.host.runtime.stolen >= 4
     assert helped.host.runtime.now < 0.7 * alone.host.runtime.now
     assert helped.host.cell.audit() == []
 
