@@ -214,6 +214,9 @@ def test_a_watcher_that_comes_back_misses_nothing_and_hears_nothing_twice(make_l
         rest = live.run(until(events(live, **back), ends("b")))
         assert rest == everything[at + 1 :]
         assert live.run(until(events(live, f"?after={each.id}"), ends("b"))) == rest
+    # A browser repeats its first question, and says what it has heard since.
+    again = live.run(until(events(live, "?after=0", **back), ends("b")))
+    assert again == everything[-1:]
 
 
 def test_events_can_be_those_of_one_job(live: LiveBench) -> None:
