@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -24,6 +24,7 @@ from argosy.api.values import (
     TaskSummary,
 )
 from argosy.cli import live, output, top
+from argosy.cli.job_arguments import _document, _given
 from argosy.cli.job_tables import JOB_COLUMNS, TASK_COLUMNS, job_row, task_row
 from argosy.cli.up import _address, _cluster
 from argosy.model.errors import CommandError
@@ -245,6 +246,36 @@ class TestLists:
     def test_no_option_before_a_subcommand_is_lost(self, run: Run, option: tuple[str, str]) -> None:
         _, err = run(StandIn(), "machines", *option, "remove", "m", code=2)
         assert "options before the subcommand" in err
+
+
+class TestJobArguments:
+    OPTIONS: ClassVar[dict[str, Any]] = {
+        **dict.fromkeys(
+            "id name kind owner count cpu memory precedence estimate timeout retries backoff cwd"
+            " stdin".split()
+        ),
+        **dict.fromkeys("request tag constraint requires env".split(), ()),
+        **dict.fromkeys("gang service".split(), False),
+    }
+
+    def test_amounts_that_are_numbers_are_sent_as_numbers(self) -> None:
+        given = self.OPTIONS | {"request": ("gpu=2", "disk=10GiB"), "requires": ("a=b=c", "d=")}
+        document = _document(["true"], given)
+        assert document["request"] == {"cpu": "1", "memory": "512MiB", "gpu": 2, "disk": "10GiB"}
+        assert document["requires"] == {"a": "b=c", "d": ""}
+        assert set(document) == {"command", "request", "requires", "working_directory"}
+
+    @pytest.mark.parametrize("text", ["=b", "a", ""])
+    def test_a_pair_has_a_name_and_a_sign(self, text: str) -> None:
+        with pytest.raises(CommandError, match="NAME=VALUE"):
+            _document(["true"], self.OPTIONS | {"requires": (text,)})
+
+    @pytest.mark.parametrize(
+        ("name", "value"), [("tag", ("x",)), ("gang", True), ("count", 0), ("cpu", "1")]
+    )
+    def test_a_file_goes_with_no_option_of_a_job(self, name: str, value: object) -> None:
+        with pytest.raises(CommandError, match=f"both a job file and --{name}"):
+            _given("jobs.toml", None, None, self.OPTIONS | {name: value})
 
 
 class TestUp:
