@@ -86,6 +86,14 @@ def test_nothing_is_wrong_with_what_is_right(plain: Scenario, queued: Scenario, 
         assert judge(spec, ENGINES, recorded(spec, world), is_exact=is_exact) == []
 
 
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_run_ends_with_its_last_task_or_at_its_horizon(world: str) -> None:
+    for seconds in (5, None):
+        made = job("a", seconds=seconds, kind="service" if seconds is None else "batch")
+        ended = recorded(scenario("omega", [made], replicas=1, horizon=HORIZON), world).ended_at
+        assert ended == HORIZON if seconds is None else 5 * SECOND <= ended < 60 * SECOND
+
+
 def test_a_machine_with_too_many_tasks_is_noticed(plain: Scenario) -> None:
     crowded = tampered(
         recorded(plain),

@@ -156,6 +156,30 @@ def test_a_feature_can_be_left_out_without_changing_the_others(drawn, feature, g
         assert all(mine["workload"] == other["workload"] for mine, other in pairs)
 
 
+def test_jobs_without_gangs_are_otherwise_the_same(drawn) -> None:
+    source = ScenarioSource(5, ENGINES, without=frozenset({"gangs"}))
+    for number in range(40):
+        jobs = source.draw(number).document["workload"]["jobs"]
+        known = drawn[number]["workload"]["jobs"]
+        assert jobs == [{k: v for k, v in job.items() if k != "gang"} for job in known]
+
+
+@pytest.mark.parametrize(
+    ("feature", "kind", "what"),
+    [
+        ("crashes", "machine-crash", "machines"),
+        ("scheduler-crashes", "scheduler-crash", "schedulers"),
+    ],
+)
+def test_crashes_at_random_are_left_out_with_the_others(feature, kind, what) -> None:
+    source = ScenarioSource(5, ENGINES, without=frozenset({feature}))
+    documents = [source.draw(number).document for number in range(80)]
+    faults = [fault for document in documents for fault in document.get("faults", ())]
+    assert kind not in {fault["kind"] for fault in faults}
+    at_random = {fault["what"] for fault in faults if fault["kind"] == "random-crashes"}
+    assert at_random == {"machines", "schedulers"} - {what}
+
+
 def test_everything_can_be_left_out(tmp_path) -> None:
     source = ScenarioSource(5, ENGINES, without=frozenset(FEATURES))
     file = tmp_path / "scenario.toml"

@@ -9,7 +9,12 @@ import pytest
 from msgspec import structs
 
 from argosy.campaign.recount import CampaignRule, Recount
-from argosy.campaign.rules import LimitsAreKept, MachinesAreThere
+from argosy.campaign.rules import (
+    GangsStartTogether,
+    HardConstraintsAreKept,
+    LimitsAreKept,
+    MachinesAreThere,
+)
 from argosy.campaign.waiting import (
     PATIENCE,
     JobsAreSubmitted,
@@ -21,19 +26,23 @@ from argosy.campaign.waiting import (
 from argosy.engines.registry import ENGINES
 from argosy.host import records
 from argosy.model.constraints.text import parse_constraint
-from argosy.model.explanations import Explanation, Why
+from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import task_number
 from argosy.model.resources import Resources
 from argosy.model.scenario import Scenario, SchedulerLimits, Takes
-from argosy.model.transactions import DrainMachine, RemoveMachine
+from argosy.model.transactions import DrainMachine, RemoveMachine, ReviveMachine
 from argosy.model.truth import group_with_truth, simulated_job
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 
 SAID = Explanation(remedy="wait")
 APART = parse_constraint("a -> {a, 0, 0} in machine")
+ALONE = parse_constraint("a -> {a, 0, 0} in machine hard")
+NEXT = records.DueRecord(0, 1)
 DRAINS = records.MachineRecord(0, DrainMachine(0))
 DRAINS_LATER = records.MachineRecord(SECOND, DrainMachine(0))
 CRASH = records.CrashedRecord(0, "s")
+GONE = records.MachineRecord(0, RemoveMachine(0))
+BACK = records.MachineRecord(0, ReviveMachine(0))
 
 
 def world(engine: str = "omega", machines: int = 1, **fields: Any) -> Scenario:
@@ -94,7 +103,9 @@ def test_a_task_that_waits_without_a_word_is_held_against_its_engine() -> None:
     [
         (world(), (), PATIENCE - 1),
         (world(), (explained(),), PATIENCE),
+        (world(), (explained(), explained(Explanation())), PATIENCE),
         (world(), (refused(Why.NO_ROOM),), PATIENCE),
+        (world(), (refused(Why.NO_ROOM), refused(0)), PATIENCE),
         (world(), (placed(),), PATIENCE),
         (world(), (placed(), lost(1)), PATIENCE),
         (world(), (CRASH,), PATIENCE),
@@ -118,6 +129,18 @@ def test_a_task_that_waits_beside_an_idle_machine_is_held_against_its_engine() -
         assert found(NoTaskIsForgotten, spec, explained()) == {"forgotten": ""}
     drained = records.MachineRecord(0, DrainMachine(0, draining=False))
     assert found(NoTaskIsForgotten, world(), DRAINS, drained) == {"forgotten": ""}
+
+
+def test_a_task_that_goes_first_is_a_reason_while_it_waits() -> None:
+    first = Explanation(refused=Refusal(Why.BEHIND, task=task_number(1, 0)))
+    spec = beside(world(machines=2), cpu=64_000)
+    second = records.SubmittedRecord(0, 1, spec.jobs[1].job, "s")
+    assert found(NoTaskIsForgotten, spec, second, explained(first)) == {}
+    runs = records.PlacedRecord(0, "b", [0], [1], "s")
+    assert found(NoTaskIsForgotten, spec, second, explained(first), runs) == {"forgotten": ""}
+    # Of other refusals, the task is the one that was refused.
+    full = Explanation(refused=Refusal(Why.NO_ROOM, task=task_number(1, 0)))
+    assert found(NoTaskIsForgotten, spec, second, explained(full)) == {"forgotten": ""}
 
 
 BUSY = (
@@ -157,6 +180,7 @@ def beside(spec: Scenario, **fields: Any) -> Scenario:
         (with_entry(world("firmament"), settings={"slots": 3}), (), PATIENCE),
         (with_entry(world(), takes=Takes(kinds=("service",))), (), PATIENCE),
         (beside(world()), BUSY, PATIENCE),
+        (beside(world()), (*BUSY, records.LostRecord(1, "b", [0], [0], "preempted")), PATIENCE),
         (beside(world(machines=2)), QUEUED, PATIENCE),
         (beside(world(), constraints=(APART,)), (), PATIENCE),
     ],
@@ -276,7 +300,15 @@ def started(machine: int, at: int) -> records.JournalRecord:
             (DRAINS, enqueued(0, at=60 * SECOND + 1), started(0, 61 * SECOND)),
             "draining, and it was sent there long afterwards",
         ),
+        (
+            "yaq-c",
+            (DRAINS, DRAINS_LATER, enqueued(0, at=60 * SECOND + 1), started(0, 61 * SECOND)),
+            "draining, and it was sent there long afterwards",
+        ),
         ("yaq-c", (enqueued(1), DRAINS, started(0, SECOND)), "draining, and stole it"),
+        # A crash ends the draining, and a machine that is gone does not drain.
+        ("omega", (DRAINS, GONE, BACK, placed(at=SECOND)), ""),
+        ("omega", (GONE, DRAINS, BACK, placed(at=SECOND)), ""),
     ],
 )
 def test_draining_machines_may_only_run_what_was_theirs(
@@ -284,3 +316,28 @@ def test_draining_machines_may_only_run_what_was_theirs(
 ) -> None:
     told = found(MachinesAreThere, world(engine, machines=2), *journal)
     assert told == ({"machine-state": kind} if kind else {})
+
+
+def test_a_running_task_is_lost_where_it_runs() -> None:
+    for machine, told in ((0, {}), (-1, {}), (1, {"task-steps": "running, then lost elsewhere"})):
+        gone = records.LostRecord(1, "a", [0], [machine], "machine gone")
+        assert found(TasksEnd, world(machines=2), placed(), gone) == told
+
+
+def test_a_gang_starts_together_once() -> None:
+    spec = world(tasks=3, gang=True, cpu=1_000)
+    assert found(GangsStartTogether, spec, placed(indices=(0, 1))) == {"gang": ""}
+    whole = placed(indices=(0, 1, 2))
+    assert found(GangsStartTogether, spec, whole, NEXT, lost(1), placed(at=1)) == {}
+
+
+def test_hard_constraints_are_one_schedulers_to_keep_and_moves_are_not_judged() -> None:
+    spec = world("medea", machines=3, tasks=3, cpu=1_000, tags=("a",), constraints=(ALONE,))
+    together = placed(indices=(0, 1))
+    assert found(HardConstraintsAreKept, spec, together) == {"hard-constraint": ""}
+    assert found(HardConstraintsAreKept, with_entry(spec, replicas=2), together) == {}
+    apart = (placed(0), placed(1, indices=(1,)), NEXT)
+    beside_it = placed(0, indices=(2,))
+    assert found(HardConstraintsAreKept, spec, *apart, beside_it) == {"hard-constraint": ""}
+    # What a move was to make room for cannot be told.
+    assert found(HardConstraintsAreKept, spec, *apart, placed(2, indices=(1,)), beside_it) == {}

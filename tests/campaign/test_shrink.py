@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from argosy.campaign.draw import ScenarioSource
-from argosy.campaign.shrink import Shrinker, mended
+from argosy.campaign.shrink import Shrinker, _simpler, mended
 from argosy.engines.registry import ENGINES
 from argosy.model.errors import ArgosyError
 from argosy.model.random import Random
@@ -128,3 +128,55 @@ def test_any_jobs_that_a_failure_needs_are_all_that_is_left_of_a_list(seed: int)
     shrinker = Shrinker(document, fails)
     left = [job["id"] for job in shrinker.run()["workload"]["jobs"]]
     assert left == [name for name in names if name in needed]
+
+
+def test_machines_of_one_cell_join_no_sets_of_their_clusters() -> None:
+    machines = [{"name": "m", "capacity": {"cpu": 1}, "joins": {"zone": ["z0"]}}]
+    groups = {"zone": {"sets": ["z0"]}}
+    clusters = [{"name": name, "machines": machines, "groups": groups} for name in ("a", "b")]
+    document = {
+        "clusters": clusters,
+        "fleet": [{"name": "s", "engine": "omega", "place": "a"}],
+        "network": {"places": {"default": "1s"}, "loss": 0.5},
+    }
+    tried: list[Document] = []
+    Shrinker(document, lambda d: bool(tried.append(d))).run()
+    [small] = [candidate for candidate in tried if "cell" in candidate]
+    named = [{"name": f"{cluster}/m", "capacity": {"cpu": 1}} for cluster in ("a", "b")]
+    assert small == {
+        "cell": {"machines": named},
+        "fleet": [{"name": "s", "engine": "omega"}],
+        "network": {"loss": 0.5},
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "expected"),
+    [
+        (100, "count", [0, 1, 50]),
+        (11, "count", [0, 1, 5]),
+        (10, "count", [0, 1, 5, 9]),
+        (2, "count", [0, 1]),
+        (1, "count", [0]),
+        (0, "count", []),
+        (-3, "precedence", [0, 1, -2]),
+        (True, "gang", []),
+        ("5min", "submit", ["0s", "1s", "10s", "1min"]),
+        ("10s", "submit", ["0s", "1s"]),
+        ("0s", "submit", []),
+        ("text", "owner", []),
+        ("1min", "horizon", []),
+        (["1s", "2s"], "durations", [["1s", "1s"]]),
+        (["1s", "1s"], "durations", []),
+    ],
+)
+def test_plainer_values_are_tried_the_plainest_first(value, key, expected) -> None:
+    assert _simpler(value, ("x", key)) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "expected"),
+    [(7, "cpu", [1, 1000]), (1000, "cpu", [1]), ("4GiB", "memory", [1, 1000, "1GiB"])],
+)
+def test_amounts_have_plain_values_of_their_own(value, key, expected) -> None:
+    assert _simpler(value, ("request", key)) == expected

@@ -501,3 +501,12 @@ def test_a_full_queue_is_not_taken_for_a_limit_of_precedence() -> None:
     assert len(Why.__members__) == len({*Why})
     assert Refusal(Why.QUEUE_FULL).sentence("m1") == "m1 had a full queue"
     assert "above the highest" in Refusal(Why.PRECEDENCE_LIMIT, lacking=2).sentence()
+
+
+def test_a_gang_that_is_refused_leaves_the_version_to_the_next_claim() -> None:
+    cell = cell_of((4, 8), (1, 8))
+    shape = cell.shape(Resources(2, 1))
+    before = cell.versions().tolist()
+    outcome = claim(cell, (1, 0, shape), (2, 1, shape), (3, 0, shape), gangs=[0, 0, -1])
+    assert outcome.accepted.tolist() == [False, False, True]
+    assert cell.versions().tolist() == [before[0] + 1, before[1]]

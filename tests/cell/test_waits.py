@@ -288,3 +288,153 @@ def test_inconsistent_columns_are_not_a_state() -> None:
     nine = np.zeros(9 * len(columns[0]), np.int64)
     with pytest.raises(ValueError, match="1 to 8 amounts"):
         a_view(3).join(WaitState.from_columns((columns[0] + 1, nine, *columns[2:])))
+
+
+def test_a_choice_says_how_many_could_take_it_and_who_came_second() -> None:
+    view = a_view(4)
+    machines, _, feasible, score, second, second_score = choose(view, 0, 1, estimate=50)
+    assert (feasible, score, second_score) == (4, 0, 0)
+    assert second in {0, 1, 2, 3} - set(machines.tolist())
+    view.block(int(second))
+    assert choose(view, 1, 2)[2] == 3
+    # Of the two that are left, one has a wait of 50 and all others are blocked or longer.
+    machines, _, feasible, score, second, second_score = choose(view, 2, 1, estimate=7)
+    assert (feasible, score, second_score) == (3, 50, 100)
+    end(view, tasks_of(9, 1), np.array([int(np.argmin(view.work()))], np.int32))
+    assert choose(view, 3, 1)[2] == 4
+    assert a_view(1).choose(tasks_of(0, 1), 1, 0, 1, 0, Random(1))[4] == -1, "there is no second"
+
+
+def test_what_is_learnt_of_machines_counts_at_once() -> None:
+    view = a_view(2)
+    assert set(choose(view, 0, 2)[0].tolist()) == {0, 1}
+    view.learn(np.full(2, 1000, np.int64), np.array([0, 1], np.uint8))
+    assert choose(view, 1, 4)[0].tolist() == [1] * 4
+    view.learn(np.full(3, 4000, np.int64), np.array([0, 0, 1], np.uint8))
+    assert choose(view, 2, 2)[0].tolist() == [2, 2]
+
+
+def test_any_number_of_sets_of_machines_can_be_asked_for_in_turn() -> None:
+    view, random, sums = a_view(6), Random(3), [0] * 6
+    sets = [np.array([(s >> m) & 1 for m in range(6)], np.uint8) for s in range(1, 41)]
+    for step in range(400):
+        number, estimate = random.below(len(sets)), 1 + random.below(50)
+        task = tasks_of(step, 1)
+        machines, *_ = view.choose(task, 1, 0, estimate, 0, Random(step), number, sets[number])
+        members = np.flatnonzero(sets[number]).tolist()
+        assert machines[0] in members
+        assert sums[machines[0]] == min(sums[m] for m in members)
+        sums[machines[0]] += estimate
+    assert view.work().tolist() == sums
+
+
+def test_how_far_other_machines_are_may_change_from_one_question_to_the_next() -> None:
+    near, view = np.array([0, 1], np.uint8), a_view(2)
+    for job, far in ((0, 250), (1, 0), (2, 250)):
+        ask = (tasks_of(job, 1), 1, 0, 100, 0, Random(1), 3, None, near, far)
+        assert view.choose(*ask)[0].tolist() == [0 if far == 0 else 1]
+
+
+def test_a_placement_that_is_undone_and_made_again_is_newer_each_time() -> None:
+    view, task = a_view(1), tasks_of(0, 1)
+    versions = []
+    for _ in range(130):
+        versions += view.choose(task, 1, 0, 100, 0, Random(1))[1].tolist()
+        versions += view.undo(task).tolist()
+    assert versions[:6] == [2, 3, 4, 5, 6, 7]
+    assert max(versions) < 255, "that would be the end"
+    assert view.work().tolist() == [0]
+
+
+def test_the_time_that_a_task_took_is_told_once_and_without_the_lag() -> None:
+    view = a_view(1, lag=1000)
+    view.record_times()
+    machines, *_ = choose(view, 0, 1)
+    for due in (500, 700):
+        view.post_ended(
+            due, 0, tasks_of(0, 1), machines, np.full(1, 100, np.int64), np.zeros(1, np.int32),
+            np.full(1, 40, np.int64),
+        )  # fmt: skip
+    view.settle(2000)
+    tasks, times = view.take_times()
+    assert (tasks.tolist(), times.tolist()) == ([0], [460])
+    assert len(view.take_times()[0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("reports", "until"),
+    [
+        # What is due first counts first, also if it is heard of later.
+        ([(20, 0), (10, 50)], 70),
+        ([(10, 0), (20, 50)], 60),
+        # Of those due at once, what was heard of first.
+        ([(10, 0), (20, 0), (10, 50)], 70),
+        ([(20, 0), (10, 50), (10, 0)], 80),
+        ([(20, 0), (10, 0), (10, 50)], 70),
+    ],
+)
+def test_reports_count_in_the_order_in_which_they_are_due(
+    reports: list[tuple[int, int]], until: int
+) -> None:
+    """As published, each report makes the machine busy for ten more, from its own time on at least."""
+    view = a_view(1, published=True)
+    for number, (due, since) in enumerate(reports):
+        task, version = tasks_of(number, 1), np.array([2], np.uint8)
+        view.post_placed(due, 0, task, version, np.zeros(1, np.int32), 10, 0, since)
+    view.settle(20)
+    assert view.work().tolist() == [until]
+
+
+def test_a_view_that_does_not_know_the_number_of_tasks_is_told_that_the_job_is_over() -> None:
+    mine, theirs = a_view(3), a_view(3)
+    machines, versions, *_ = choose(mine, 4, 2)
+    theirs.post_placed(0, 0, tasks_of(4, 2), versions, machines, 100, 0, 0)
+    for view in (mine, theirs):
+        end(view, tasks_of(4, 2), machines)
+        view.settle(0)
+    jobs, digests = theirs.digests()
+    assert (jobs.tolist(), theirs.digest == mine.digest) == ([4], True)
+    assert mine.differing(jobs, digests).tolist() == [4]
+    theirs.join(mine.state(np.array([4], np.int64)))
+    assert theirs.digests()[0].tolist() == []
+
+
+def test_a_task_that_just_fits_does_not_wait() -> None:
+    view = a_view(1, capacity=2000)
+    assert [choose(view, job, 1)[3] for job in range(3)] == [0, 0, 100]
+
+
+def test_a_view_that_joins_another_knows_when_a_job_is_over() -> None:
+    mine, theirs = a_view(2), a_view(2)
+    machines, *_ = choose(mine, 4, 2)
+    theirs.join(mine.state())
+    end(theirs, tasks_of(4, 2), machines)
+    theirs.settle(0)
+    assert theirs.digests()[0].tolist() == []
+
+
+def test_views_may_know_shapes_in_another_order() -> None:
+    mine, theirs = a_view(2, capacity=4000), WaitView()
+    theirs.learn(np.full(2, 4000, np.int64), np.ones(2, np.uint8))
+    for view in (theirs, mine):
+        view.know_shape(5, np.array([3000], np.int64))
+    for job, shape in enumerate((0, 5, 0)):
+        mine.choose(tasks_of(job, 1), 1, shape, 100, 0, Random(job))
+    theirs.join(mine.state())
+    assert theirs.held().tolist() == mine.held().tolist()
+    theirs.undo(tasks_of(1, 1))
+    mine.undo(tasks_of(1, 1))
+    assert theirs.held().tolist() == mine.held().tolist()
+    assert mine.held().sum() == 2000
+
+
+def test_a_job_has_as_many_tasks_as_the_most_that_were_told() -> None:
+    view = a_view(2)
+    machines, *_ = choose(view, 0, 5)
+    view.expect(0, 2)
+    end(view, tasks_of(0, 5)[:2], machines[:2])
+    view.settle(0)
+    assert view.digests()[0].tolist() == [0], "three are not over"
+    end(view, tasks_of(0, 5)[2:], machines[2:])
+    view.settle(0)
+    assert (view.digests()[0].tolist(), view.work().tolist()) == ([], [0, 0])

@@ -103,6 +103,29 @@ def job(state: str = "running", version: int = 1, **fields: Any) -> JobDetails:
     return JobDetails(**base)
 
 
+class TestPauses:
+    def test_they_double_up_to_two_seconds_and_begin_again_after_a_success(self) -> None:
+        attempts = Patience(1_000.0, lambda: 0.0).attempts()
+        pauses = [attempts.pause() for _ in range(8)]
+        assert pauses == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
+        attempts.succeeded()
+        assert attempts.pause() == 0.05
+
+    def test_the_last_attempt_is_just_in_time(self) -> None:
+        assert Patience(0.05, lambda: 0.0).attempts().pause() == 0.05
+        assert Patience(0.04, lambda: 0.0).attempts().pause() is None
+        assert Patience(3.0, lambda: 0.0).attempts().pause(at_least=3.0) == 3.0
+
+    def test_patience_is_counted_from_the_first_failure_after_a_success(self) -> None:
+        clock = [0.0]
+        attempts = Patience(1.0, lambda: clock[0]).attempts()
+        assert attempts.pause() == 0.05
+        clock[0] = 0.96
+        assert attempts.pause() is None
+        attempts.succeeded()
+        assert attempts.pause() == 0.05
+
+
 class TestRepeating:
     def test_an_answer_is_read(self) -> None:
         script = Script(reply(job()))
@@ -382,3 +405,21 @@ class TestLogs:
 
     def test_a_task_that_never_runs_has_nothing_to_follow(self) -> None:
         assert self.follow(task("cancelled"))[0] == b""
+
+    def test_it_begins_with_the_latest_try_and_misses_none_after_that(self) -> None:
+        over = [(number, "t") for number in (3, 4, 5, 6)]
+        script = Script(
+            *[task("running", (3, "t"), (4, None)), reply(), b"a", b"", task("running", *over[:2])],
+            *[task("finished", *over), reply(), b"b", b"", task("finished", *over)],
+            *[task("finished", *over), reply(), b"c", b"", task("finished", *over)],
+            task("finished", *over),
+        )
+        flow = flows.follow_task("j", 0, "stdout", 7, script.patience)
+        assert b"".join(script.run(flow)) == b"abc"
+        base = "/v1/jobs/j/tasks/0/logs?stream=stdout"
+        # Only of what is there already, a part may be enough.
+        assert [target for target in script.sent if "logs" in target] == [
+            f"{base}&try=4&tail=7&follow=true",
+            f"{base}&try=5&follow=true",
+            f"{base}&try=6&follow=true",
+        ]

@@ -273,6 +273,15 @@ def test_a_body_that_never_ends_is_refused_at_the_limit(networked: LiveBench) ->
     assert status(answer) == 413
 
 
+def test_the_rest_of_a_refused_document_is_not_waited_for(networked: LiveBench) -> None:
+    """Without being asked to, the server closes the connection."""
+    lines = ("Content-Type: application/json", "Content-Length: 1000", "Origin: http://elsewhere")
+    data = head("/v1/jobs", *lines, method="POST").replace(b"Connection: close\r\n", b"")
+    answer = networked.run(asyncio.wait_for(raw(networked, data + b"{"), 20))
+    assert status(answer) == 403
+    assert b"connection: close" in answer.lower()
+
+
 def test_a_bomb_is_not_unpacked(networked: LiveBench) -> None:
     packer = zlib.compressobj(wbits=31)
     bomb = b"".join([packer.compress(bytes(1 << 20)) for _ in range(64)]) + packer.flush()

@@ -214,6 +214,9 @@ def test_a_watcher_that_comes_back_misses_nothing_and_hears_nothing_twice(make_l
         rest = live.run(until(events(live, **back), ends("b")))
         assert rest == everything[at + 1 :]
         assert live.run(until(events(live, f"?after={each.id}"), ends("b"))) == rest
+    # A browser repeats its first question, and says what it has heard since.
+    again = live.run(until(events(live, "?after=0", **back), ends("b")))
+    assert again == everything[-1:]
 
 
 def test_events_can_be_those_of_one_job(live: LiveBench) -> None:
@@ -338,3 +341,30 @@ def test_an_answer_that_breaks_off_is_not_taken_for_a_whole_one(
 
     assert live.run(read()) is None
     assert any("in the middle" in line for line in live.log)
+
+
+def test_a_turn_without_a_place_means_all_of_its_events() -> None:
+    assert Position.parse("7.3") == Position(7, 3)
+    assert Position.parse("7.3") < Position.parse("7") < Position.parse("8.0")
+    assert [str(Position.parse(text)) for text in ("7", "7.0", "0")] == ["7", "7.0", "0"]
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ({}, 100),
+        ({"offset": 3}, 100),
+        ({"offset": 112}, 112),
+        ({"tail": 3}, 112),
+        ({"tail": 15}, 100),
+        ({"tail": 500}, 100),
+        ({"stream": "stderr", "offset": 3}, 3),
+        ({"stream": "stderr", "tail": 3}, 0),
+    ],
+)
+def test_logs_begin_no_earlier_than_what_is_kept(tmp_path: Path, query: Any, first: int) -> None:
+    """Ten bytes from the hundredth on, and five more; what was before has been dropped."""
+    (tmp_path / "stdout.100").write_bytes(b"0123456789")
+    (tmp_path / "stdout.110").write_bytes(b"abcde")
+    assert stream_routes._first(str(tmp_path), stream_routes.LogQuery(**query)) == first
+    assert stream_routes._first(str(tmp_path / "none"), stream_routes.LogQuery(**query)) == 0

@@ -132,7 +132,6 @@ class Recount:
         #: By job number, as submitted.
         self.jobs: list[Job] = []
         self.truths: list[SimulatedJob | None] = []
-        self.owners: list[str] = []
         self.tasks: dict[int, CountedTask] = {}
         #: Tasks that a scheduler holds claims for, or that started from its queues.
         self.holdings: defaultdict[str, set[int]] = defaultdict(set)
@@ -235,8 +234,6 @@ class Recount:
             case records.RefusedRecord(job=job, indices=indices, whys=whys):
                 for task, why in zip(self._tasks(job, indices), whys, strict=True):
                     self._task(task).is_explained |= bool(why)
-            case records.ResubmittedRecord(job=job, scheduler=scheduler):
-                self.owners[self._numbers[job]] = scheduler
             case records.MachineRecord(at, change):
                 self._change(change, at)
             case records.CrashedRecord(at, scheduler):
@@ -270,7 +267,6 @@ class Recount:
         self._numbers[job.id] = number
         self.jobs.append(job)
         self.truths.append(made)
-        self.owners.append(record.scheduler)
         for index in range(job.tasks):
             self.tasks[task_number(number, index)] = CountedTask(since=record.at)
 

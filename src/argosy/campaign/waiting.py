@@ -118,14 +118,11 @@ class NoTaskIsForgotten(CampaignRule):
             if self.recount.is_alive[name]
             and (job.kind in entry.takes.kinds or not entry.takes.kinds)
         ]
-        is_limited = any(
-            entry.limits != type(entry.limits)() or any(name in _SHARES for name in entry.settings)
-            for entry in takers
-        )
+        is_limited = any(entry.limits != type(entry.limits)() for entry in takers)
         has_constraints = bool(self.recount.scenario.cell.constraints) or any(
             made.job.constraints for made in self.recount.scenario.jobs
         )
-        # Their shares are not all machines by default.
+        # Their shares are not all machines, by default or because they were set.
         is_partitioned = any(
             set(_SHARES) & set(self.recount.engines[name].settings_type.__struct_fields__)
             for name in self.recount.entries

@@ -138,9 +138,7 @@ def _given(
     if words is None:
         if file is None:
             raise CommandError("no job", expected="a job file, or -- and a command")
-        named = next(
-            (name for name, value in options.items() if value not in (None, False, ())), ""
-        )
+        named = next((name for name, value in options.items() if _is_given(value)), "")
         if named:
             raise CommandError(f"both a job file and --{named}", expected=f"{named} in the file")
         return _from_file(file, form)
@@ -149,6 +147,11 @@ def _given(
     if not words:
         raise CommandError("no command after --", expected="-- COMMAND [ARGUMENTS...]")
     return GivenJobs((_checked(_document(words, options)),), None)
+
+
+def _is_given(value: object) -> bool:
+    """Zero is given too, although it equals False."""
+    return value is not None and value is not False and value != ()
 
 
 def _from_file(file: str, form: str | None) -> GivenJobs:

@@ -18,7 +18,7 @@ from argosy.model.errors import ModelError, UnknownName
 from argosy.model.jobs import index_of, job_of
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
-from argosy.model.scenario import MachineCrash, MachineResize, SchedulerCrash
+from argosy.model.scenario import FleetEntry, MachineCrash, MachineResize, SchedulerCrash
 from argosy.model.tasks import indices_of
 from argosy.model.truth import SimulatedJob
 from argosy.testing import conformance
@@ -326,3 +326,41 @@ class TestTurns:
         bench.go(1)
         assert [index for _, index, _ in bench.processes.running.values()] == [0]
         assert bench.world.job_seq("a") == 1
+
+
+def test_each_life_has_a_seed_of_its_own(bench: LocalBench) -> None:
+    bench.kill()
+    bench.start()
+    first, second = (journal.header().setup.seed for journal in bench.journals())
+    assert second == first + 1
+
+
+def test_an_id_that_somebody_chose_is_not_given_again(bench: LocalBench) -> None:
+    assert bench.world.new_id() == "job-1"
+    for name in ("job-2", "job-3"):
+        bench.world.submit(sleeper(name))
+    assert bench.world.new_id() == "job-4"
+    bench.go(1)
+    assert bench.world.new_id() == "job-4"
+
+
+def test_processes_are_started_and_stopped_for_so_long_at_a_time(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("a", 3))
+    bench.world.write()
+    assert bench.processes.launched == [], "only what is on the disk is acted on, by `act`"
+    assert [bench.world.act(0.0) for _ in range(3)] == [True, True, False]
+    assert len(bench.processes.launched) == 3
+
+
+def test_a_draining_machine_drains_on_under_another_fleet(bench: LocalBench) -> None:
+    def draining() -> list[str]:
+        present = bench.world.present_machines()
+        return [machine.name for machine, is_draining in present if is_draining]
+
+    bench.world.drain_machine("m1")
+    bench.go(1)
+    bench.world.change_fleet((FleetEntry(name="t", engine="omega"),))
+    assert draining() == ["m1"]
+    bench.kill()
+    bench.start()
+    assert draining() == ["m1"]

@@ -1,0 +1,247 @@
+"""Queues, probes and loads of the native runtime, counted by hand on one machine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from runtime_bench import SLOTS, Bench, ints, longs
+
+from argosy._core import NEVER, ProbeTerms, QueueOrder, QueueRules, TaskState
+
+
+class QueueBench(Bench):
+    """Machine 0 is full of two tasks with estimates of 7, and nothing else has happened."""
+
+    def __init__(self, rules: QueueRules | None = None, full: int = SLOTS) -> None:
+        super().__init__(rules)
+        self.busy = self.job(SLOTS)
+        self.launch(self.busy[:full])
+        self.runtime.tell_starts(True)
+        self.double = self.cell.shape([SLOTS], [], 0)
+        #: What was reported.
+        self.refused: list[int] = []
+        self.roomy: list[int] = []
+        self.ready: list[tuple[int, ...]] = []
+
+    def send(self, *estimates: int, after: int = 0) -> NDArray[np.int64]:
+        """Tasks with these estimates, to the queue of machine 0."""
+        tasks = self.job(len(estimates))
+        self.know(tasks, [-1] * len(tasks), estimates)
+        machines = np.zeros(len(tasks), np.int32)
+        self.runtime.enqueue(self.runtime.now + after, self.scheduler, tasks, machines)
+        return tasks
+
+    def send_double(self) -> int:
+        """A task that needs the whole machine."""
+        (task,) = self.job()
+        self.runtime.set_groups(task >> 32, [(1, self.double, 7)])
+        self.runtime.enqueue(self.runtime.now, self.scheduler, longs(task), ints(0))
+        return int(task)
+
+    def go(self, until: int = NEVER) -> None:
+        """All that happens until then."""
+        while self.runtime.next(until) is not None:
+            self.take()
+        self.take()
+
+    def take(self) -> None:
+        self.runtime.take_finished()
+        self.runtime.take_lost()
+        self.refused += self.runtime.take_refused()[0].tolist()
+        self.roomy += self.runtime.take_roomy().tolist()
+        self.ready += self.runtime.take_ready()
+
+    def starts(self) -> list[int]:
+        tasks: list[int] = self.runtime.take_starts()[0].tolist()
+        return tasks
+
+    def load(self, **options: bool) -> tuple[int, int]:
+        """Entries in the queue of machine 0, and its expected wait."""
+        lengths, waits = self.runtime.queue_state(**options)
+        return int(lengths[0]), int(waits[0])
+
+
+def test_the_shortest_goes_first_also_after_one_in_the_middle_was_cancelled() -> None:
+    estimates = [1, 5, 2, 8, 9, 3, 4]
+    for cancelled in range(len(estimates)):
+        bench = QueueBench(QueueRules(order=QueueOrder.SHORTEST_FIRST))
+        tasks = bench.send(*estimates)
+        bench.go()
+        assert bench.runtime.cancel_task(int(tasks[cancelled]))
+        running, started = bench.busy.tolist(), []
+        while running:
+            assert bench.end(running.pop(0))
+            started += (now := bench.starts())
+            running += now
+        left = sorted(set(estimates) - {estimates[cancelled]})
+        assert started == [tasks[estimates.index(estimate)] for estimate in left]
+
+
+def test_the_expected_wait_is_what_is_queued_and_what_is_left_of_what_runs() -> None:
+    bench = QueueBench()
+    bench.send(5)
+    bench.go()
+    assert bench.load() == (1, 5 + 14)
+    bench.runtime.advance(3)
+    assert bench.load() == (1, 5 + 14 - 2 * 3)
+    bench.runtime.advance(30)
+    # Nothing is expected of tasks that have run longer than they should.
+    assert bench.load() == (1, 5)
+
+
+def test_every_start_takes_its_time() -> None:
+    bench = QueueBench(QueueRules(start_delay=4))
+    bench.send(5)
+    bench.go()
+    assert bench.load() == (1, 5 + 14 + 2 * 4)
+
+
+@pytest.mark.parametrize("counts_sent", [False, True])
+def test_tasks_on_their_way_count_once_where_they_count(counts_sent: bool) -> None:
+    bench = QueueBench()
+    bench.runtime.beat_every(0, counts_sent)
+    (task,) = bench.send(5, after=2)
+    assert bench.load() == (0, 14 + 5 * counts_sent)
+    bench.go(1)
+    assert bench.load() == (0, 14 + 5 * counts_sent)
+    bench.go(2)
+    assert bench.load() == (1, 5 + 14 - 2 * 2)
+    assert bench.runtime.cancel_task(int(task))
+    assert bench.load() == (0, 14 - 2 * 2)
+    (under_way,) = bench.send(5, after=2)
+    assert bench.runtime.cancel_task(int(under_way))
+    assert bench.load() == (0, 14 - 2 * 2)
+    bench.go(4)
+    assert bench.load() == (0, 14 - 2 * bench.runtime.now)
+
+
+def test_estimates_above_the_cut_are_long_wherever_they_are() -> None:
+    bench = QueueBench(QueueRules(long_above=10), full=1)
+    long, *_ = bench.send(11, 10, 12)
+    bench.go()
+    # 11 has started, in the free half; 10 is not long, and 12 waits.
+    assert bench.starts() == [long]
+    assert bench.load() == (2, 10 + 12 + 7 + 11)
+    assert bench.load(only_long=True) == (1 + 1, 12 + 11)
+
+
+def test_reports_are_as_of_the_last_heartbeat() -> None:
+    bench = QueueBench()
+    bench.runtime.beat_every(10, False)
+    bench.go(3)
+    bench.runtime.advance(3)
+    bench.send(50)
+    bench.go(9)
+    bench.runtime.advance(9)
+    assert bench.load() == (1, 50)
+    assert bench.load(as_of_beat=True)[1] == 0
+    bench.runtime.advance(10)
+    assert bench.load(as_of_beat=True) == (1, 50)
+
+
+class TestRoom:
+    def test_a_queue_takes_as_many_as_its_limit(self) -> None:
+        bench = QueueBench(QueueRules(limit=2))
+        assert bench.runtime.queue_room().tolist() == [2] * 5
+        tasks = bench.send(1, 1, 1)
+        bench.go()
+        assert bench.refused == [tasks[2]]
+        assert bench.runtime.queue_room().tolist() == [0, 2, 2, 2, 2]
+        assert QueueBench().runtime.queue_room().tolist() == [NEVER] * 5
+
+    def test_what_could_start_but_for_those_who_wait_finds_the_queue_full(self) -> None:
+        bench = QueueBench(QueueRules(limit=1), full=1)
+        bench.send_double()
+        (small,) = bench.send(1)
+        bench.go()
+        assert bench.refused == [small]
+
+    def test_room_is_told_once_to_those_who_wait_for_it(self) -> None:
+        bench = QueueBench(QueueRules(limit=1))
+        (first,) = bench.send(1)
+        bench.go()
+        assert bench.end(bench.busy[0])
+        bench.go()
+        assert bench.roomy == [], "nobody waits for it"
+        (second,) = bench.send(1)
+        bench.go()
+        bench.runtime.await_room(ints(0))
+        assert bench.runtime.cancel_task(int(second))
+        bench.go()
+        assert bench.roomy == [0]
+        (third,) = bench.send(1)
+        bench.go()
+        assert bench.runtime.cancel_task(int(third))
+        bench.go()
+        assert bench.roomy == [0]
+        assert bench.state(first) is TaskState.RUNNING
+
+    def test_a_cancelled_task_lets_those_behind_it_start(self) -> None:
+        bench = QueueBench(full=1)
+        double = bench.send_double()
+        (small,) = bench.send(1)
+        bench.go()
+        assert bench.starts() == []
+        assert bench.runtime.cancel_task(double)
+        assert bench.starts() == [small]
+
+
+class TestProbes:
+    def dealt(self, bench: QueueBench) -> int:
+        """A probe of machine 0 that needs all of it, with its task in hand."""
+        (task,) = bench.job()
+        terms = ProbeTerms(int(task) >> 32, 0, bench.scheduler, bench.double, 7)
+        bench.runtime.deal(bench.runtime.now, terms, ints(0), longs(task))
+        return int(task)
+
+    def test_a_machine_that_drains_loses_probes_with_a_hand_and_goes_on(self) -> None:
+        bench = QueueBench(QueueRules(limit=2), full=1)
+        task = self.dealt(bench)
+        (small,) = bench.send(1)
+        bench.go()
+        bench.runtime.await_room(ints(0))
+        bench.cell.begin()
+        bench.cell.drain(0, True)
+        bench.runtime.lose_probes(0)
+        assert bench.starts() == [small]
+        assert bench.state(task) is TaskState.PENDING
+        bench.go()
+        assert bench.roomy == [0]
+
+    def test_a_probe_without_a_hand_stays_at_a_machine_that_drains(self) -> None:
+        bench = QueueBench()
+        bench.runtime.probe(0, bench.terms(int(bench.busy[0])), ints(0))
+        bench.go()
+        bench.cell.begin()
+        bench.cell.drain(0, True)
+        bench.runtime.lose_probes(0)
+        assert bench.end(bench.busy[0])
+        bench.go()
+        assert [probe for probe, *_ in bench.ready] == [0]
+
+    def test_a_scheduler_that_stops_takes_its_own_probes_along(self) -> None:
+        bench = QueueBench()
+        job = int(bench.busy[0]) >> 32
+        mine = ProbeTerms(job, 0, bench.scheduler, bench.shape, 7)
+        theirs = ProbeTerms(job, 1, bench.scheduler, bench.shape, 7)
+        for terms in (mine, theirs):
+            bench.runtime.probe(0, terms, ints(0, 1))
+        bench.go()
+        assert [bench.runtime.is_held(n) for n in range(4)] == [False, True, False, True]
+        bench.ready.clear()
+        bench.runtime.cancel_all(0)
+        assert [bench.runtime.is_held(n) for n in range(4)] == [False, False, False, True]
+        # In the queue, only the other's are left.
+        assert bench.end(bench.busy[0])
+        bench.go()
+        assert [owner for *_, owner in bench.ready] == [1]
+
+    def test_a_slot_is_given_away_once(self) -> None:
+        bench = QueueBench(full=0)
+        bench.runtime.probe(0, bench.terms(int(bench.busy[0])), ints(0))
+        bench.go()
+        ((probe, *_),) = bench.ready
+        assert bench.runtime.bind(probe, int(bench.busy[0]))
+        with pytest.raises(ValueError, match="holds no slot"):
+            bench.runtime.bind(probe, int(bench.busy[1]))
