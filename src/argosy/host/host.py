@@ -25,6 +25,7 @@ from argosy.host.job_state import JobState
 from argosy.host.job_table import JobTable
 from argosy.host.journal import DecisionWriter, Journal
 from argosy.host.membership import Membership
+from argosy.host.placing import place
 from argosy.host.protocols import Deliberator, Links, Machines
 from argosy.host.reports import Reports
 from argosy.host.restoring import Restored, restore
@@ -37,7 +38,7 @@ from argosy.model.budgets import UNTIMED, Budgets
 from argosy.model.effects import Deliberate, Effect
 from argosy.model.errors import ScenarioError, UnknownName
 from argosy.model.events import Decision, Event, JobSubmitted, Started
-from argosy.model.explanations import Why
+from argosy.model.explanations import Refusal, Why
 from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.tasks import first_tasks, jobs_of
@@ -334,6 +335,13 @@ class Host:
             tasks = first_tasks(number, job.tasks)
             self.post(now, scheduler, JobSubmitted(job, number, tasks))
         return number
+
+    def place(self, job: Job, machine: int, by: str, commit: str) -> Refusal | None:
+        """Submits a job of one task that starts on this machine, as a scheduler elsewhere has decided.
+        Returns why it is refused, in which case nothing has happened."""
+        refusal = place(self, job, machine, by, commit)
+        self._pass_on_starts()
+        return refusal
 
     def add(self, job: Job, scheduler: Scheduler, submitted: int) -> int:
         """Puts a job of the scheduler's on the board; returns its number."""

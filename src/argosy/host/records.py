@@ -44,11 +44,16 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="what", 
 
 
 class SubmittedRecord(InputRecord, frozen=True, tag="submitted"):
-    """A job was submitted and routed to a scheduler. Jobs are numbered from 0."""
+    """A job was submitted and routed to a scheduler. Jobs are numbered from 0. If it came with a
+    machine, the scheduler `by` has decided on that, elsewhere; `commit` is the plug-in that wrote the
+    claim."""
 
     number: int
     job: Job
     scheduler: str
+    machine: int = -1
+    by: str = ""
+    commit: str = ""
 
 
 class RestoredRecord(InputRecord, frozen=True, tag="restored"):

@@ -262,6 +262,15 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             if len(mine):
                 yield group, mine
 
+    def group_at(self, index: int) -> TaskGroup:
+        """The group of the task with this index."""
+        end = 0
+        for group in self.groups:
+            end += group.count
+            if index < end:
+                return group
+        raise IndexError(f"job {self.id} has no task {index}")
+
     def group_starts(self) -> list[int]:
         """Index of the first task of each group."""
         starts, at = [], 0

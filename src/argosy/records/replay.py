@@ -219,7 +219,10 @@ class Replay:
 
     def _submitted(self, record: records.SubmittedRecord) -> None:
         self._runtime.advance(record.at)
-        self.host.submit(record.job)
+        if record.by:
+            self.host.place(record.job, record.machine, record.by, record.commit)
+        else:
+            self.host.submit(record.job)
 
     def _restored(self, record: records.RestoredRecord) -> None:
         self._runtime.advance(record.at)

@@ -223,7 +223,7 @@ class JobRoutes:
 
     def _details(self, name: str, status: int = HTTPStatus.OK) -> Reply:
         backend = self._backend
-        isolation = backend.runner.isolation.sentence()
+        isolation = backend.runner.limits()
         details = backend.reading.details(
             name, isolation, lambda job: backend.submissions.notes(backend.world, job)
         )

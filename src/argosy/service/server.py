@@ -15,7 +15,7 @@ import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from aiohttp import web
@@ -27,11 +27,14 @@ from argosy.engines.registry import find_engine
 from argosy.host.protocols import Deliberator
 from argosy.model.errors import CommandError
 from argosy.model.units import format_count
+from argosy.service.agent import AgentOptions, LiveAgent
+from argosy.service.agent_routes import AgentRoutes
 from argosy.service.backend import Backend
+from argosy.service.callers import SHORTEST_TOKEN, Callers, read_tokens
 from argosy.service.cluster_routes import ClusterRoutes
 from argosy.service.doors import MOST_CONNECTIONS, Door
 from argosy.service.event_log import EventLog
-from argosy.service.guard import HEAD_TIMEOUT, Guard
+from argosy.service.guard import HEAD_TIMEOUT, Guard, scoped
 from argosy.service.job_routes import JobRoutes
 from argosy.service.live import LiveCluster
 from argosy.service.metrics import Metrics
@@ -40,8 +43,9 @@ from argosy.service.routes import LARGEST_BODY, Reply, Route
 from argosy.service.stream_routes import StreamRoutes
 from argosy.worlds.local.isolation import detect_isolation
 from argosy.worlds.local.runner import ProcessRunner
+from argosy.worlds.local.simulated import SimulatedRunner
 from argosy.worlds.local.store import LocalStore
-from argosy.worlds.local.turn import LocalCluster, TryResult
+from argosy.worlds.local.turn import LocalCluster, ServedRunner, TryResult
 from argosy.worlds.local.world import LocalWorld
 
 TOKEN: Final = "token"
@@ -70,6 +74,13 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     #: The certificate and its key, for TLS.
     certificate: Path | None = None
     key: Path | None = None
+    #: Tokens of schedulers, each with a scope and limits.
+    tokens: Path | None = None
+    agent: AgentOptions = AgentOptions()
+    #: Whether tasks are processes, or only take their time.
+    tasks: Literal["processes", "simulated"] = "processes"
+    #: Whether what is answered survives a crash of this computer.
+    is_lasting: bool = True
 
 
 class FoundEngines(dict[str, type[Engine]]):
@@ -88,16 +99,10 @@ class Server:
         self._log = log
         self._stopping = asyncio.Event()
         self._stops_tasks = False
-        self._token = _token(options)
-        self.store = LocalStore(options.directory)
+        self._callers = _callers(options)
+        self.store = LocalStore(options.directory, is_lasting=options.is_lasting)
         try:
-            environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-            self.runner = ProcessRunner(
-                options.directory,
-                self._ended,
-                environment={"PATH": os.defpath, **environment},
-                isolation=detect_isolation(),
-            )
+            self.runner = self._make_runner()
             self.engines = FoundEngines()
             self.cluster = LiveCluster(self._build, self.runner, log)
         except BaseException:
@@ -105,12 +110,25 @@ class Server:
             raise
         self.backend = Backend(self.cluster, self.store, self.runner, self.engines)
         self.events = EventLog(self.store)
-        self.metrics = Metrics(self.cluster, self.events)
+        self.agent = LiveAgent(self.cluster, self.store, options.agent)
+        self.metrics = Metrics(self.cluster, self.events, self.agent)
         self.cluster.listeners += [self.events.turn_ended, self.metrics.turn_ended]
         self.routes = self._routes()
         self._sockets: list[asyncio.Server] = []
         #: Where it can be reached over the network; empty: nowhere.
         self.url = ""
+
+    def _make_runner(self) -> ServedRunner:
+        options = self._options
+        if options.tasks == "simulated":
+            return SimulatedRunner(asyncio.get_running_loop().call_later, self._ended)
+        environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        return ProcessRunner(
+            options.directory,
+            self._ended,
+            environment={"PATH": os.defpath, **environment},
+            isolation=detect_isolation(),
+        )
 
     def _build(self, deliberator: Deliberator) -> LocalWorld:
         return LocalWorld(
@@ -131,13 +149,17 @@ class Server:
             *JobRoutes(self.backend).routes(),
             *StreamRoutes(self.backend, self.events, self._stopping).routes(),
             *ClusterRoutes(self.backend, self.metrics, self._shut_down).routes(),
+            *AgentRoutes(self.backend, self.agent).routes(),
         ]
         description = describe(routes)
 
         async def openapi(request: web.Request) -> Reply:
             return Reply(description)
 
-        return [*routes, Route("GET", "/v1/openapi.json", openapi, "This description.")]
+        return [
+            *routes,
+            Route("GET", "/v1/openapi.json", openapi, "This description.", scope="sample"),
+        ]
 
     def _shut_down(self, how: StopRequest) -> None:
         self._stops_tasks = self._stops_tasks or how.stop_tasks
@@ -155,7 +177,9 @@ class Server:
         living = loop.create_task(self.cluster.run())
         # If the cluster cannot go on, the server ends.
         living.add_done_callback(lambda _: self._stopping.set())
-        loop.add_reader(self.runner.reports.fileno(), self.runner.hear)
+        reports = self.runner.report_fd
+        if reports is not None:
+            loop.add_reader(reports, self.runner.hear)
         try:
             await self._listen(runner)
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -169,7 +193,8 @@ class Server:
             for listening in self._sockets:
                 listening.close()
             await runner.cleanup()
-            loop.remove_reader(self.runner.reports.fileno())
+            if reports is not None:
+                loop.remove_reader(reports)
             try:
                 await living
             finally:
@@ -196,7 +221,7 @@ class Server:
             self.runner.sweep()
 
     def _web_runner(self) -> web.AppRunner:
-        guard = Guard(self._token, self.metrics.request_ended, self._log)
+        guard = Guard(self._callers, self.metrics.request_ended, self._log)
         app = web.Application(
             middlewares=[guard.middleware],  # type: ignore[list-item]
             client_max_size=LARGEST_BODY,
@@ -205,7 +230,7 @@ class Server:
             app.router.add_route(
                 route.method,
                 _PARAMETER.sub(r"{\1:[^/]+}", route.path),
-                route.handler,  # type: ignore[arg-type]
+                scoped(route.handler, route.scope),  # type: ignore[arg-type]
             )
         app.on_response_prepare.append(_sign)
         return web.AppRunner(
@@ -280,8 +305,12 @@ def _is_local(host: str | None) -> bool:
         return False
 
 
+def _callers(options: ServerOptions) -> Callers:
+    return Callers(_token(options), () if options.tokens is None else read_tokens(options.tokens))
+
+
 def _token(options: ServerOptions) -> str | None:
-    """None if nobody but this computer can connect."""
+    """The operator's token. None if nobody but this computer can connect."""
     if options.token_file is None and _is_local(options.host):
         return None
     path = options.token_file or options.directory / TOKEN
@@ -293,9 +322,11 @@ def _token(options: ServerOptions) -> str | None:
         token = path.read_text("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"cannot read the token: {error}", file=str(path)) from None
-    if len(token) < 16:
+    if len(token) < SHORTEST_TOKEN:
         raise CommandError(
-            f"a token of {len(token)} characters", file=str(path), expected="at least 16"
+            f"a token of {len(token)} characters",
+            file=str(path),
+            expected=f"at least {SHORTEST_TOKEN}",
         )
     return token
 

@@ -78,6 +78,14 @@ class ProcessRunner:
         #: Tries that are over without a report to come, and how they ended.
         self._stillborn: list[tuple[int, TryResult | None]] = []
 
+    @property
+    def report_fd(self) -> int:
+        """Readable when there is something to hear."""
+        return self.reports.fileno()
+
+    def limits(self) -> str:
+        return self.isolation.sentence()
+
     def close(self) -> None:
         """Processes go on."""
         self.reports.close()
@@ -90,7 +98,7 @@ class ProcessRunner:
         return f"{self._directory}/{number // _SHARD:03d}"
 
     def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
-        group = _group(job, index)
+        group = job.group_at(index)
         directory, shard = self.directory_of(number), self._shard_of(number)
         try:
             if shard != self._shard:
@@ -286,15 +294,6 @@ def _is_passing(error: OSError | SupervisorError) -> bool:
     """Whether the system lacks something that it may have again later."""
     reason = error if isinstance(error, OSError) else error.__cause__
     return isinstance(reason, OSError) and reason.errno in _PASSING
-
-
-def _group(job: Job, index: int) -> TaskGroup:
-    end = 0
-    for group in job.groups:
-        end += group.count
-        if index < end:
-            return group
-    raise IndexError(f"job {job.id} has no task {index}")
 
 
 def _capture(execution: Execution) -> CaptureLimits:

@@ -27,7 +27,7 @@ from argosy.host.journal import Journal
 from argosy.host.protocols import Deliberator, DirectLinks
 from argosy.host.setup import HostSetup
 from argosy.model.errors import EngineFault, FleetRefused, ModelError, UnknownName
-from argosy.model.explanations import Why
+from argosy.model.explanations import Refusal, Why
 from argosy.model.jobs import Job, index_of, job_of, task_number
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
@@ -270,6 +270,17 @@ class LocalWorld:
         self.host.submit(job)
         if key is not None:
             self._unsaved.keys.append((*key, job.id))
+
+    def place(
+        self, job: Job, machine: int, by: str, commit: str, key: tuple[str, bytes]
+    ) -> Refusal | None:
+        """A new job of one task that starts on this machine, as a scheduler elsewhere has decided.
+        Returns why it is refused, in which case nothing has happened."""
+        self.settle()
+        refusal = self.host.place(job, machine, by, commit)
+        if refusal is None:
+            self._unsaved.keys.append((*key, job.id))
+        return refusal
 
     def new_id(self) -> str:
         """An id for a job that comes without one."""
