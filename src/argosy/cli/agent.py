@@ -10,7 +10,7 @@ import click
 
 from argosy.cli.serving import Listening, listen_options
 from argosy.cli.up import DEFAULT_ENGINE
-from argosy.model.errors import CommandError
+from argosy.model.errors import ArgosyError, CommandError
 
 if TYPE_CHECKING:
     from argosy.model.scenario import CellSpec
@@ -133,12 +133,12 @@ def command(
 
 
 def _time(text: str, option: str) -> int:
-    from argosy.model.units import UnitError, parse_micros
+    from argosy.model.units import parse_duration
 
     try:
-        return 0 if text == "0" else int(parse_micros(text))
-    except UnitError as error:
-        raise CommandError(f"{option} {text!r}", expected=error.expected or "such as 20ms") from None
+        return 0 if text == "0" else int(parse_duration(text))
+    except ArgosyError as error:
+        raise CommandError(f"{option} {text!r}", expected=error.expected, hint=error.hint) from None
 
 
 def _made_of(name: str, cell: CellSpec, engine: str) -> LocalCluster:

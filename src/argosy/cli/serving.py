@@ -45,9 +45,7 @@ def listen_options(default: str) -> Callable[[Command], Command]:
                 given = "--tls-key" if tls_key else "--tls-client-ca"
                 raise CommandError(f"{given} without --tls-cert", expected="both")
             host, port = address(listen, default)
-            listening = Listening(
-                host, port, token_file, tokens, tls_cert, tls_key, tls_client_ca
-            )
+            listening = Listening(host, port, token_file, tokens, tls_cert, tls_key, tls_client_ca)
             return command(*arguments, listening=listening, **options)
 
         for option in reversed(_options(default)):
@@ -104,7 +102,5 @@ def address(listen: str, default: str) -> tuple[str | None, int]:
     host, _, port = listen.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not (port.isascii() and port.isdecimal() and int(port) < 65_536):
-        raise CommandError(
-            f"--listen {listen!r}", expected=f"HOST:PORT such as {default}, or none"
-        )
+        raise CommandError(f"--listen {listen!r}", expected=f"HOST:PORT such as {default}, or none")
     return host, int(port)

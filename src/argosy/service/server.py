@@ -74,6 +74,8 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     #: The certificate and its key, for TLS.
     certificate: Path | None = None
     key: Path | None = None
+    #: Clients need a certificate as well, signed by one of these authorities.
+    client_ca: Path | None = None
     #: Tokens of schedulers, each with a scope and limits.
     tokens: Path | None = None
     agent: AgentOptions = AgentOptions()
@@ -337,6 +339,9 @@ def _tls(options: ServerOptions) -> ssl.SSLContext | None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(options.certificate, options.key)
+        if options.client_ca is not None:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(options.client_ca)
     except (OSError, ssl.SSLError) as error:
         raise CommandError(
             f"cannot use the certificate: {error}", file=str(options.certificate)
