@@ -82,11 +82,21 @@ class CommitResult(msgspec.Struct, frozen=True, kw_only=True):
     machine: str
 
 
+class CommitInfo(CommitResult, frozen=True, kw_only=True, omit_defaults=True):
+    """A commit, and what has become of its job."""
+
+    state: str
+    exit_status: int | None = None
+    reason: str = ""
+
+
 class CommitPage(msgspec.Struct, frozen=True, kw_only=True):
     """The caller's committed jobs that are not over, by key."""
 
     items: tuple[CommitResult, ...]
     next: str | None = None
+    #: The id of the last event that the page takes account of, for `GET /v1/events`.
+    position: str = "0"
 
 
 class ReleaseResult(msgspec.Struct, frozen=True, kw_only=True):

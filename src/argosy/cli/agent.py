@@ -187,6 +187,6 @@ def _generated(count: int, mix: str) -> CellSpec:
         found = _SIZE.fullmatch(mix)
         if found is None:
             raise CommandError(f"--mix {mix!r}", expected="cloud, edge, or a size such as 4x8GiB")
-        size = Resources.parse({"cpu": float(found["cores"]), "memory": found["memory"]})
+        size = Resources.parse({"cpu": found["cores"], "memory": found["memory"]})
         sizes = [size] * count
     return CellSpec(machines=tuple(Machine(f"m{n}", size) for n, size in enumerate(sizes)))

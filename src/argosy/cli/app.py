@@ -21,6 +21,7 @@ from argosy.version import __version__
 COMMANDS: Final = {
     "up": "Run a live cluster on this computer.",
     "agent": "Run the agent of a simulated cluster, for schedulers elsewhere.",
+    "scheduler": "Schedule jobs over the agents of other clusters.",
     "run": "Simulate a scenario and save the run.",
     "compare": "Run several engines with the same seeds; say which is best, and why.",
     "summary": "Print the summary of a run, finished or not.",

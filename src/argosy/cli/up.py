@@ -105,14 +105,14 @@ def run_server(options: ServerOptions, *, as_json: bool) -> None:
     """Until it is stopped."""
     from argosy.service.server import serve
 
-    announce = _announce_json if as_json else _announce
-    goes_on = serve(options, announce, lambda line: note(f"argosy: {line}"))
+    say = announce_json if as_json else announce
+    goes_on = serve(options, say, lambda line: note(f"argosy: {line}"))
     is_real = options.tasks == "processes"
     adopted = "; its tasks go on, and `argosy up` adopts them" if goes_on and is_real else ""
     note(f"argosy: down{adopted}")
 
 
-def _announce(server: Server) -> None:
+def announce(server: Server) -> None:
     from argosy.model.units import format_count
 
     world = server.cluster.world
@@ -124,7 +124,7 @@ def _announce(server: Server) -> None:
     note(f"argosy: up: {machines}, {fleet}; {where}{server.store.path.parent}{going_on}")
 
 
-def _announce_json(server: Server) -> None:
+def announce_json(server: Server) -> None:
     import json
 
     world = server.cluster.world

@@ -417,6 +417,13 @@ class LiveAgent:
         self.counts.released += 1
         return ReleaseResult(key=key, job=known[1])
 
+    def job_of(self, caller: Caller, key: str) -> str:
+        """The job that was committed."""
+        known = self._cluster.world.job_of_key(_stored(caller, key))
+        if known is None:
+            raise NotFound(f"there is no commit {key!r} of {caller.name}")
+        return known[1]
+
     def open_commits(self, caller: Caller, after: str, limit: int) -> list[CommitResult]:
         """The caller's jobs that are not over."""
         first = _stored(caller, "")

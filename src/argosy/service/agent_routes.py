@@ -10,6 +10,7 @@ import msgspec
 from aiohttp import web
 
 from argosy.api.agent_values import (
+    CommitInfo,
     CommitOrder,
     CommitPage,
     CommitResult,
@@ -25,6 +26,7 @@ from argosy.model.errors import excerpt
 from argosy.model.jobs import Job
 from argosy.service.agent import LiveAgent
 from argosy.service.backend import Backend
+from argosy.service.event_log import EventLog
 from argosy.service.guard import caller_of
 from argosy.service.job_routes import LONGEST_KEY
 from argosy.service.problems import RequestError
@@ -50,8 +52,9 @@ class CommitQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentRoutes:
-    def __init__(self, backend: Backend, agent: LiveAgent) -> None:
+    def __init__(self, backend: Backend, agent: LiveAgent, events: EventLog) -> None:
         self._backend = backend
+        self._events = events
         self._agent = agent
 
     def routes(self) -> list[Route]:
@@ -85,6 +88,15 @@ class AgentRoutes:
                 "The caller's committed jobs that are not over, by key.",
                 CommitQuery,
                 result=CommitPage,
+                scope="commit",
+            ),
+            Route(
+                "GET",
+                "/v1/commits/{key}",
+                self.commit_info,
+                "A commit of the caller's, and what has become of its job.",
+                result=CommitInfo,
+                problems=(404,),
                 scope="commit",
             ),
             Route(
@@ -167,9 +179,25 @@ class AgentRoutes:
 
     async def commits(self, request: web.Request) -> Reply:
         query = read_query(request, CommitQuery)
+        position = str(self._events.now)
         found = self._agent.open_commits(caller_of(request), query.after, query.limit + 1)
         shown, has_more = found[: query.limit], len(found) > query.limit
-        return Reply(CommitPage(items=tuple(shown), next=shown[-1].key if has_more else None))
+        following = shown[-1].key if has_more else None
+        return Reply(CommitPage(items=tuple(shown), next=following, position=position))
+
+    async def commit_info(self, request: web.Request) -> Reply:
+        key = request.match_info["key"]
+        name = self._agent.job_of(caller_of(request), key)
+        task = self._backend.reading.task(name, 0)
+        info = CommitInfo(
+            key=key,
+            job=name,
+            machine=task.machine,
+            state=task.state,
+            exit_status=task.exit_status,
+            reason=task.reason,
+        )
+        return Reply(info)
 
     async def release(self, request: web.Request) -> Reply:
         key = request.match_info["key"]

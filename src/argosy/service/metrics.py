@@ -47,7 +47,7 @@ class Histogram:
 class Metrics:
     """Counts since the server started."""
 
-    def __init__(self, cluster: LiveCluster, events: EventLog, agent: LiveAgent) -> None:
+    def __init__(self, cluster: LiveCluster, events: EventLog, agent: LiveAgent | None) -> None:
         self._cluster = cluster
         self._agent = agent
         self._events = events
@@ -135,6 +135,16 @@ class Metrics:
                 for each in world.host.schedulers
             },
         )
+        yield from _metric(
+            "scheduler_figure",
+            "gauge",
+            "What an engine counts by itself, since it started.",
+            {
+                f"{label('scheduler', each.name)},{label('figure', name)}": value
+                for each in world.host.schedulers
+                for name, value in each.figures().items()
+            },
+        )
         used, capacity = world.host.view.used_total(), world.host.view.capacity_total()
         for what, amounts in (("used", used), ("capacity", capacity)):
             yield from _metric(
@@ -167,6 +177,8 @@ class Metrics:
 
     def _agent_lines(self) -> Iterator[str]:
         """What schedulers elsewhere have asked."""
+        if self._agent is None:
+            return
         counts = self._agent.counts
         for name, text, value in (
             ("samples", "Samples drawn for schedulers elsewhere.", counts.samples),

@@ -39,6 +39,8 @@ from argosy.service.job_routes import JobRoutes
 from argosy.service.live import LiveCluster
 from argosy.service.metrics import Metrics
 from argosy.service.openapi import describe
+from argosy.service.remote_agents import FederatedAgents
+from argosy.service.remote_runner import RemoteRunner
 from argosy.service.routes import LARGEST_BODY, Reply, Route
 from argosy.service.stream_routes import StreamRoutes
 from argosy.worlds.local.isolation import detect_isolation
@@ -94,10 +96,18 @@ class FoundEngines(dict[str, type[Engine]]):
 
 
 class Server:
-    """Made inside a running loop. `log` gets lines for the operator."""
+    """Made inside a running loop. `log` gets lines for the operator. With `agents`, it has no machines
+    of its own: jobs run in the clusters of these."""
 
-    def __init__(self, options: ServerOptions, log: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        options: ServerOptions,
+        log: Callable[[str], None],
+        agents: FederatedAgents | None = None,
+    ) -> None:
         self._options = options
+        #: The agents of other clusters, if jobs run there.
+        self._agents = agents
         self._log = log
         self._stopping = asyncio.Event()
         self._stops_tasks = False
@@ -112,7 +122,9 @@ class Server:
             raise
         self.backend = Backend(self.cluster, self.store, self.runner, self.engines)
         self.events = EventLog(self.store)
-        self.agent = LiveAgent(self.cluster, self.store, options.agent)
+        if agents is not None:
+            agents.cluster = self.cluster
+        self.agent = LiveAgent(self.cluster, self.store, options.agent) if agents is None else None
         self.metrics = Metrics(self.cluster, self.events, self.agent)
         self.cluster.listeners += [self.events.turn_ended, self.metrics.turn_ended]
         self.routes = self._routes()
@@ -121,9 +133,12 @@ class Server:
         self.url = ""
 
     def _make_runner(self) -> ServedRunner:
-        options = self._options
+        options, loop = self._options, asyncio.get_running_loop()
+        if self._agents is not None:
+            self._agents.runner = RemoteRunner(self._ended, self._agents.release, loop.call_soon)
+            return self._agents.runner
         if options.tasks == "simulated":
-            return SimulatedRunner(asyncio.get_running_loop().call_later, self._ended)
+            return SimulatedRunner(loop.call_later, self._ended)
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         return ProcessRunner(
             options.directory,
@@ -140,6 +155,7 @@ class Server:
             lambda: time.monotonic_ns() // 1000,
             cluster=self._options.cluster,
             deliberator=deliberator,
+            agents=self._agents,
             began=time.time_ns() // 1000 - self.store.origin,
         )
 
@@ -151,8 +167,12 @@ class Server:
             *JobRoutes(self.backend).routes(),
             *StreamRoutes(self.backend, self.events, self._stopping).routes(),
             *ClusterRoutes(self.backend, self.metrics, self._shut_down).routes(),
-            *AgentRoutes(self.backend, self.agent).routes(),
         ]
+        if self.agent is not None:
+            routes += AgentRoutes(self.backend, self.agent, self.events).routes()
+        else:
+            # What is free elsewhere, only agents know.
+            routes = [route for route in routes if route.path != "/v1/plan"]
         description = describe(routes)
 
         async def openapi(request: web.Request) -> Reply:
@@ -184,6 +204,8 @@ class Server:
             loop.add_reader(reports, self.runner.hear)
         try:
             await self._listen(runner)
+            if self._agents is not None:
+                self._agents.start()
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, self._stopping.set)
             ready()
@@ -191,6 +213,8 @@ class Server:
             if self._stops_tasks and not living.done():
                 await self._stop_tasks()
         finally:
+            if self._agents is not None:
+                await self._agents.close()
             self.cluster.stop()
             for listening in self._sockets:
                 listening.close()
@@ -349,13 +373,18 @@ def _tls(options: ServerOptions) -> ssl.SSLContext | None:
     return context
 
 
+def raise_limits() -> None:
+    """As many connections as the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def serve(
     options: ServerOptions, ready: Callable[[Server], None], log: Callable[[str], None]
 ) -> bool:
     """Runs a server until it is told to stop. Returns whether tasks were left running."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    raise_limits()
 
     async def main() -> bool:
         server = Server(options, log)

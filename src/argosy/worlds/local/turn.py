@@ -13,7 +13,7 @@ from argosy.model.explanations import Why
 from argosy.model.jobs import Job
 from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Machine
-from argosy.model.scenario import CellSpec, FleetEntry
+from argosy.model.scenario import CellSpec, Federation, FleetEntry
 from argosy.model.transactions import MachineArray, TaskArray
 
 
@@ -26,6 +26,8 @@ class LocalCluster(msgspec.Struct, frozen=True, kw_only=True):
     fleet: tuple[FleetEntry, ...]
     machines: MachineModel = MachineModel()
     audit: bool = False
+    #: The clusters behind agents elsewhere; none if this one has its own machines.
+    federation: Federation | None = None
 
 
 class TryRunner(Protocol):

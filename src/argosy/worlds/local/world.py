@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from argosy.engines.api import Engine
 from argosy.host.host import Host
 from argosy.host.journal import Journal
-from argosy.host.protocols import Deliberator, DirectLinks
+from argosy.host.protocols import Deliberator, DirectLinks, RemoteAgents
 from argosy.host.setup import HostSetup
 from argosy.model.errors import EngineFault, FleetRefused, ModelError, UnknownName
 from argosy.model.explanations import Refusal, Why
@@ -91,12 +91,14 @@ class LocalWorld:
         *,
         cluster: LocalCluster | None = None,
         deliberator: Deliberator | None = None,
+        agents: RemoteAgents | None = None,
         began: int = 0,
     ) -> None:
         self.store = store
         self._engines = engines
         self._processes = processes
         self._deliberator = deliberator
+        self._agents = agents
         self.cluster = known_cluster(store, cluster)
         last = store.rows("SELECT at FROM turns ORDER BY turn DESC LIMIT 1")
         offset = max(last[0][0] + 1 if last else 0, began) - clock()
@@ -170,6 +172,7 @@ class LocalWorld:
             self._journal,
             budgets=ClockBudgets(),
             deliberator=self._deliberator,
+            agents=self._agents,
         )
         self._journal.flush()
         self._unsaved.header = self._stream.take()
@@ -203,6 +206,8 @@ class LocalWorld:
             output=Output(tasks=False),
             began=self._clock(),
             is_resumed=is_resumed,
+            federation=self.cluster.federation,
+            has_remote_agents=self._agents is not None,
         )
 
     def _restore(
@@ -281,6 +286,10 @@ class LocalWorld:
         if refusal is None:
             self._unsaved.keys.append((*key, job.id))
         return refusal
+
+    def note_key(self, key: str, digest: bytes, job: str) -> None:
+        """Something to be found again by `job_of_key`."""
+        self._unsaved.keys.append((key, digest, job))
 
     def new_id(self) -> str:
         """An id for a job that comes without one."""
