@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
 
 import msgspec
@@ -55,9 +56,17 @@ class Sampler:
         self._scores: dict[tuple[str, ...], list[Score]] = {}
 
     def sample(
-        self, asked: Sample, pipeline: SamplingPipeline, now: int, *, most: int, is_cut_off: bool
+        self,
+        asked: Sample,
+        pipeline: SamplingPipeline,
+        now: int,
+        *,
+        most: int,
+        is_cut_off: bool,
+        is_over: Callable[[], bool] = lambda: False,
     ) -> DrawnSample:
-        """Draws until there are enough machines, or `most` were drawn (0: no limit)."""
+        """Draws until there are enough machines, or `most` were drawn (0: no limit), or its time
+        `is_over`."""
         members = self._cache.members()
         size = sample_size(pipeline.share, len(members)) if pipeline.share else asked.count
         task = Requirements(asked.request, asked.requires, asked.demands)
@@ -70,7 +79,7 @@ class Sampler:
         ruled_out: dict[str, int] = {}
         is_seen = np.zeros(len(members), np.bool_)
         left, count, drawn, rounds = members, 0, 0, 0
-        while count < size and len(left) and not (most and drawn >= most):
+        while count < size and len(left) and not (most and drawn >= most) and not is_over():
             batch = strategy.draw(task, left, size, self._random)
             if not len(batch):
                 break

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from argosy.api.agent_values import RefusedCommit
 from argosy.model.answers import StoryLine, WhyAnswer
 
 #: Sizes of pages of lists.
@@ -40,6 +41,8 @@ class ProblemDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     field: str = ""
     expected: str = ""
     hint: str = ""
+    #: Of a commit: why the last machine does not take the job.
+    refused: RefusedCommit | None = None
 
 
 class TaskCounts(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,6 +20,8 @@ from argosy.version import __version__
 #: Every command and its line in `argosy --help`; the module of the same name has its `command`.
 COMMANDS: Final = {
     "up": "Run a live cluster on this computer.",
+    "agent": "Run the agent of a simulated cluster, for schedulers elsewhere.",
+    "scheduler": "Schedule jobs over the agents of other clusters.",
     "run": "Simulate a scenario and save the run.",
     "compare": "Run several engines with the same seeds; say which is best, and why.",
     "summary": "Print the summary of a run, finished or not.",

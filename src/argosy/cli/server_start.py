@@ -22,9 +22,9 @@ _LOOK: Final = 0.02
 _READY: Final = ("argosy: up:", '{"directory"')
 
 
-def require_serve() -> None:
+def require_serve(command: str = "argosy up") -> None:
     if importlib.util.find_spec("aiohttp") is None:
-        raise MissingExtra("argosy up", "serve")
+        raise MissingExtra(command, "serve")
 
 
 def detached(arguments: list[str], directory: Path, *, as_json: bool) -> None:

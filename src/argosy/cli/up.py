@@ -11,10 +11,11 @@ import click
 
 from argosy.api.sockets import PORT
 from argosy.cli.output import flush, note, write
+from argosy.cli.serving import Listening, listen_options
 from argosy.model.errors import CommandError
 
 if TYPE_CHECKING:
-    from argosy.service.server import Server
+    from argosy.service.server import Server, ServerOptions
     from argosy.worlds.local.turn import LocalCluster
 
 DEFAULT_LISTEN: Final = f"127.0.0.1:{PORT}"
@@ -44,32 +45,7 @@ DEFAULT_ENGINE: Final = "omega"
     metavar="NAME",
     help=f"The engine of the scheduler; repeatable, for several.  [default: {DEFAULT_ENGINE}]",
 )
-@click.option(
-    "--listen",
-    default=DEFAULT_LISTEN,
-    show_default=True,
-    metavar="ADDRESS",
-    help="HOST:PORT; `none` for the socket in DIR alone. Addresses other than this computer's own need "
-    "a token.",
-)
-@click.option(
-    "--token-file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="The token that clients need.  [default: DIR/token, made if needed]",
-)
-@click.option(
-    "--tls-cert",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="A certificate, to speak HTTPS.",
-)
-@click.option(
-    "--tls-key",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="The key of the certificate, unless it is in the same file.",
-)
+@listen_options(DEFAULT_LISTEN)
 @click.option("-d", "--detach", is_flag=True, help="Return as soon as the server answers.")
 @click.option(
     "-o",
@@ -84,10 +60,7 @@ def command(
     directory: Path | None,
     machines: int | None,
     engines: tuple[str, ...],
-    listen: str,
-    token_file: Path | None,
-    tls_cert: Path | None,
-    tls_key: Path | None,
+    listening: Listening,
     detach: bool,
     output: str,
 ) -> None:
@@ -106,14 +79,11 @@ def command(
     if scenario is not None and (machines is not None or engines):
         other = "--machines" if machines is not None else "--engine"
         raise CommandError(f"both a scenario and {other}", expected="one of them")
-    if tls_key is not None and tls_cert is None:
-        raise CommandError("--tls-key without --tls-cert", expected="both, or --tls-cert alone")
-    host, port = _address(listen)
     if detach:
         detached(sys.argv[1:], chosen, as_json=output == "json")
         return
 
-    from argosy.service.server import ServerOptions, serve
+    from argosy.service.server import ServerOptions
     from argosy.worlds.local.store import holds_cluster
 
     is_new = not holds_cluster(chosen)
@@ -126,18 +96,23 @@ def command(
     options = ServerOptions(
         directory=chosen,
         cluster=_cluster(scenario, machines or 1, engines or (DEFAULT_ENGINE,)) if is_new else None,
-        host=host,
-        port=port,
-        token_file=token_file,
-        certificate=tls_cert,
-        key=tls_key,
+        **listening._asdict(),
     )
-    announce = _announce_json if output == "json" else _announce
-    has_tasks = serve(options, announce, lambda line: note(f"argosy: {line}"))
-    note("argosy: down" + ("; its tasks go on, and `argosy up` adopts them" if has_tasks else ""))
+    run_server(options, as_json=output == "json")
 
 
-def _announce(server: Server) -> None:
+def run_server(options: ServerOptions, *, as_json: bool) -> None:
+    """Until it is stopped."""
+    from argosy.service.server import serve
+
+    say = announce_json if as_json else announce
+    goes_on = serve(options, say, lambda line: note(f"argosy: {line}"))
+    is_real = options.tasks == "processes"
+    adopted = "; its tasks go on, and `argosy up` adopts them" if goes_on and is_real else ""
+    note(f"argosy: down{adopted}")
+
+
+def announce(server: Server) -> None:
     from argosy.model.units import format_count
 
     world = server.cluster.world
@@ -149,7 +124,7 @@ def _announce(server: Server) -> None:
     note(f"argosy: up: {machines}, {fleet}; {where}{server.store.path.parent}{going_on}")
 
 
-def _announce_json(server: Server) -> None:
+def announce_json(server: Server) -> None:
     import json
 
     world = server.cluster.world
@@ -163,18 +138,6 @@ def _announce_json(server: Server) -> None:
     }
     write(json.dumps(document))
     flush()
-
-
-def _address(listen: str) -> tuple[str | None, int]:
-    if listen == "none":
-        return None, 0
-    host, _, port = listen.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not (port.isascii() and port.isdecimal() and int(port) < 65_536):
-        raise CommandError(
-            f"--listen {listen!r}", expected=f"HOST:PORT such as {DEFAULT_LISTEN}, or none"
-        )
-    return host, int(port)
 
 
 def _cluster(scenario: Path | None, machines: int, engines: tuple[str, ...]) -> LocalCluster:

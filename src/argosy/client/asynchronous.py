@@ -72,7 +72,9 @@ class AsyncClient:
         token_file: str | os.PathLike[str] | None = None,
         timeout: float = 30.0,
         patience: float = 10.0,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        self._tls = tls
         self.endpoint = find_endpoint(server, directory)
         self._token = find_token(token, token_file)
         self._timeout = timeout
@@ -354,7 +356,7 @@ class AsyncClient:
                 connector = aiohttp.UnixConnector(path)
             elif self.endpoint.is_secure:
                 # That of aiohttp was made when it was imported, whatever the environment says now.
-                connector = aiohttp.TCPConnector(ssl=ssl.create_default_context())
+                connector = aiohttp.TCPConnector(ssl=self._tls or ssl.create_default_context())
             self._session = aiohttp.ClientSession(connector=connector)
         return self._session
 

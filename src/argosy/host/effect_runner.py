@@ -17,6 +17,7 @@ from argosy.host.agents import Agents
 from argosy.host.busy_time import DAY
 from argosy.host.mail import Mail
 from argosy.host.protocols import MACHINES, agent_of
+from argosy.host.remote_desks import RemoteDesks
 from argosy.host.requirements import QueueRequirements
 from argosy.host.room_watch import RoomWatch
 from argosy.host.scheduler import Scheduler
@@ -80,7 +81,12 @@ class EffectRunner:
         self._detours_saved = _MOST_SAVED if host.is_watched else 0
         self._is_alone = False
         self._agents = Agents(host.setup.clusters, host.view, host.random)
-        self.desks = AgentDesks(self, host)
+        #: The agents of clusters: in this process, or in others.
+        self.desks: AgentDesks | RemoteDesks
+        if host.remote_agents is None:
+            self.desks = AgentDesks(self, host)
+        else:
+            self.desks = RemoteDesks(self, host, host.remote_agents)
         self._methods: dict[type[Any], Callable[[Scheduler, Any, int], None]] = {
             Think: self._think,
             Commit: self._commit,
@@ -95,6 +101,11 @@ class EffectRunner:
             Abandon: self._abandon,
             Deliberate: self._deliberate,
         }
+
+    @property
+    def remote_desks(self) -> RemoteDesks:
+        assert isinstance(self.desks, RemoteDesks)
+        return self.desks
 
     def carry_out(self, scheduler: Scheduler, effects: Sequence[Effect], now: int) -> None:
         # Comparing the class is fast; checking for iterability is not.

@@ -25,7 +25,9 @@ from argosy.host.job_state import JobState
 from argosy.host.job_table import JobTable
 from argosy.host.journal import DecisionWriter, Journal
 from argosy.host.membership import Membership
-from argosy.host.protocols import Deliberator, Links, Machines
+from argosy.host.placing import place
+from argosy.host.protocols import Deliberator, Links, Machines, RemoteAgents
+from argosy.host.remote_desks import RemoteCommit, RemoteSample
 from argosy.host.reports import Reports
 from argosy.host.restoring import Restored, restore
 from argosy.host.runtime import build_cell, build_runtime
@@ -37,7 +39,7 @@ from argosy.model.budgets import UNTIMED, Budgets
 from argosy.model.effects import Deliberate, Effect
 from argosy.model.errors import ScenarioError, UnknownName
 from argosy.model.events import Decision, Event, JobSubmitted, Started
-from argosy.model.explanations import Why
+from argosy.model.explanations import Refusal, Why
 from argosy.model.jobs import Job
 from argosy.model.random import Random
 from argosy.model.tasks import first_tasks, jobs_of
@@ -65,7 +67,8 @@ def _called(scheduler: Scheduler, action: Callable[[int], None], now: int) -> No
 class Host:
     """One fleet over one cell. `stopwatch` returns nanoseconds of the world's clock; it times the
     decisions of schedulers whose decision time is measured. `budgets` limit engines' long decisions.
-    With a `deliberator`, those run in the background."""
+    With a `deliberator`, those run in the background. `agents` are those of the clusters, if they are in
+    other processes (`HostSetup.has_remote_agents`)."""
 
     def __init__(
         self,
@@ -79,8 +82,10 @@ class Host:
         stopwatch: Callable[[], int] = lambda: 0,
         budgets: Budgets = UNTIMED,
         deliberator: Deliberator | None = None,
+        agents: RemoteAgents | None = None,
     ) -> None:
         self.setup = setup
+        self.remote_agents = agents
         self.machines = machines
         self.links = links
         self.random = Random(setup.seed)
@@ -263,6 +268,17 @@ class Host:
         """In a replay: what a scheduler deliberates on beside the loop has been decided."""
         self._deliberations.answer(self.named(name), token, decision)
 
+    def sampled(self, name: str, token: int, answer: RemoteSample) -> None:
+        """An agent in another process has answered a scheduler, or will not."""
+        self._effects.remote_desks.sampled(self.named(name), token, answer)
+
+    def committed(self, name: str, token: int, answer: RemoteCommit) -> bool:
+        """An agent in another process has answered a scheduler, or will not. Returns whether the task
+        runs there; if not, it must not."""
+        runs = self._effects.remote_desks.committed(self.named(name), token, answer)
+        self._pass_on_starts()
+        return runs
+
     def timed(self, scheduler: Scheduler, run: Callable[[], Decision]) -> Decision:
         """Calls `run`. If the scheduler is measured, the time counts towards its next decision."""
         if not scheduler.is_measured:
@@ -334,6 +350,13 @@ class Host:
             tasks = first_tasks(number, job.tasks)
             self.post(now, scheduler, JobSubmitted(job, number, tasks))
         return number
+
+    def place(self, job: Job, machine: int, by: str, commit: str) -> Refusal | None:
+        """Submits a job of one task that starts on this machine, as a scheduler elsewhere has decided.
+        Returns why it is refused, in which case nothing has happened."""
+        refusal = place(self, job, machine, by, commit)
+        self._pass_on_starts()
+        return refusal
 
     def add(self, job: Job, scheduler: Scheduler, submitted: int) -> int:
         """Puts a job of the scheduler's on the board; returns its number."""

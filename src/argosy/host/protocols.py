@@ -3,7 +3,8 @@
     Machines  run tasks: real starts and stops
     Links     how long messages take between schedulers, cell and machines
 
-A world may also provide a `Deliberator`, which runs long decisions in the background.
+A world may also provide a `Deliberator`, which runs long decisions in the background, and
+`RemoteAgents`, if the clusters are behind agents in other processes.
 
 The native `TaskRuntime` is the clock of every world: it holds the time and the timers. Worlds differ in
 what moves it. The simulated world jumps to the next event, a live one follows real time, and a replay
@@ -18,6 +19,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.model.effects import Commit, Sample
 from argosy.model.events import Decision
 from argosy.model.explanations import Why
 from argosy.model.transactions import MachineArray, TaskArray
@@ -78,6 +80,16 @@ class Deliberator(Protocol):
         returned: on the host's loop, with the clock as far as the time, like every input. `done` may be
         called long after, never from within `start`, and not at all if the answer is lost. What `run`
         raises is the engine's fault, and is to be raised on the loop."""
+
+
+class RemoteAgents(Protocol):
+    """Carries requests with pipelines to agents in other processes. Every request is answered in the
+    end, by `Host.sampled` or `Host.committed`, if only to say that the agent was not reached; never from
+    within the call."""
+
+    def sample(self, scheduler: str, effect: Sample) -> None: ...
+
+    def commit(self, scheduler: str, effect: Commit) -> None: ...
 
 
 class DirectLinks:

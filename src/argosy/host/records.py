@@ -14,7 +14,7 @@ import msgspec
 
 from argosy.host.job_state import JobState
 from argosy.host.setup import HostSetup
-from argosy.model.explanations import Explanation
+from argosy.model.explanations import Explanation, Refusal
 from argosy.model.jobs import Job
 from argosy.model.transactions import MachineChange
 
@@ -44,11 +44,16 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="what", 
 
 
 class SubmittedRecord(InputRecord, frozen=True, tag="submitted"):
-    """A job was submitted and routed to a scheduler. Jobs are numbered from 0."""
+    """A job was submitted and routed to a scheduler. Jobs are numbered from 0. If it came with a
+    machine, the scheduler `by` has decided on that, elsewhere; `commit` is the plug-in that wrote the
+    claim."""
 
     number: int
     job: Job
     scheduler: str
+    machine: int = -1
+    by: str = ""
+    commit: str = ""
 
 
 class RestoredRecord(InputRecord, frozen=True, tag="restored"):
@@ -154,6 +159,29 @@ class AnsweredRecord(InputRecord, frozen=True, tag="answered"):
     token: int
     #: The engine's own type, as plain values: see `argosy.model.wire.to_plain`.
     decision: Any
+
+
+class SampleAnswerRecord(InputRecord, frozen=True, tag="sample-answer"):
+    """An agent elsewhere answered a request for a sample, or was not reached."""
+
+    scheduler: str
+    token: int
+    machines: list[int] = []
+    scores: list[list[int]] = []
+    free: list[list[int]] = []
+    drawn: int = 0
+    ruled_out: dict[str, int] = {}
+    reached: bool = True
+
+
+class CommitAnswerRecord(InputRecord, frozen=True, tag="commit-answer"):
+    """An agent elsewhere has committed a task to a machine, or refused it, or was not reached."""
+
+    scheduler: str
+    token: int
+    machine: int = -1
+    refusal: Refusal | None = None
+    reached: bool = True
 
 
 class AttemptRecord(Record, frozen=True, tag="attempt"):
@@ -306,6 +334,8 @@ Input: TypeAlias = (
     | ScaledRecord
     | MeasuredRecord
     | AnsweredRecord
+    | SampleAnswerRecord
+    | CommitAnswerRecord
 )
 DecisionRecord: TypeAlias = (
     AttemptRecord

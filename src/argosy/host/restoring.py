@@ -80,7 +80,9 @@ def _claim(host: Host, owner: Scheduler, number: int, state: JobState) -> list[i
     machines = np.array(state.machines, np.int32)
     shapes = np.array([host.runtime.facts(task)[0] for task in tasks.tolist()], np.int32)
     claims = Claims(tasks, machines, shapes, host.view.versions(machines))
-    outcome = host.cell.commit(Transaction(owner.name, claims))
+    # Agents elsewhere have the last word on what they run.
+    is_assumed = host.setup.has_remote_agents
+    outcome = host.cell.commit(Transaction(owner.name, claims, assume=is_assumed))
     kept = outcome.accepted
     host.runtime.launch(tasks[kept])
     host.adopt_starts()

@@ -41,6 +41,8 @@ class HostSetup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: None: agents take no time.
     agents: AgentModel | None = None
     agent_faults: tuple[AgentFault, ...] = ()
+    #: Whether agents are in other processes: then every answer of theirs is an input.
+    has_remote_agents: bool = False
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:

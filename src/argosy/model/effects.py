@@ -142,6 +142,9 @@ class SamplingPipeline(msgspec.Struct, frozen=True, gc=False):
     rounds: int = 0
     #: Stop drawing after this time, in microseconds; 0: no limit.
     limit: int = 0
+    #: Whether the answer must say what is free on each machine. An agent far away leaves it out
+    #: otherwise.
+    free: bool = False
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False, tag=True):

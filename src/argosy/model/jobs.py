@@ -262,8 +262,8 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             if len(mine):
                 yield group, mine
 
-    def group_of(self, index: int) -> TaskGroup:
-        """The group of one task."""
+    def group_at(self, index: int) -> TaskGroup:
+        """The group of the task with this index."""
         end = 0
         for group in self.groups:
             end += group.count

@@ -25,8 +25,10 @@ from argosy.host import JournalReader, records
 from argosy.host.host import Host
 from argosy.host.journal import Journal
 from argosy.host.protocols import DirectLinks
+from argosy.host.remote_desks import RemoteCommit, RemoteSample
 from argosy.host.reports import REPORT_EVENTS
 from argosy.host.scheduler import Scheduler
+from argosy.model.effects import Commit, Sample
 from argosy.model.errors import ArgosyError, ReplayDiverged, RunDirectoryError
 from argosy.model.events import Decision
 from argosy.model.explanations import Why
@@ -71,6 +73,14 @@ class ToldAnswers:
     """Nothing is deliberated on until the journal has the answer: see `Host.answer`."""
 
     def start(self, run: Callable[[], Decision], done: Callable[[Decision], None]) -> None: ...
+
+
+class ToldAgents:
+    """Nobody is asked: the answers of agents come from the journal."""
+
+    def sample(self, scheduler: str, effect: Sample) -> None: ...
+
+    def commit(self, scheduler: str, effect: Commit) -> None: ...
 
 
 class _HeldJournal(Journal):
@@ -120,6 +130,7 @@ class Replay:
             replayed=True,
             budgets=ClockBudgets(),
             deliberator=ToldAnswers() if header.deliberated_beside else None,
+            agents=ToldAgents() if setup.has_remote_agents else None,
         )
         is_measured = any(isinstance(entry.decision_time, Measured) for entry in setup.fleet)
         self.host.recorded_times = _measured(journal.data if is_measured else b"")
@@ -138,6 +149,8 @@ class Replay:
             records.CancelledRecord: self._cancelled,
             records.ScaledRecord: self._scaled,
             records.AnsweredRecord: self._answered,
+            records.SampleAnswerRecord: self._sampled,
+            records.CommitAnswerRecord: self._committed,
         }
 
     def run(self, progress: Callable[[float], None] | None = None) -> ReplaySummary:
@@ -219,7 +232,10 @@ class Replay:
 
     def _submitted(self, record: records.SubmittedRecord) -> None:
         self._runtime.advance(record.at)
-        self.host.submit(record.job)
+        if record.by:
+            self.host.place(record.job, record.machine, record.by, record.commit)
+        else:
+            self.host.submit(record.job)
 
     def _restored(self, record: records.RestoredRecord) -> None:
         self._runtime.advance(record.at)
@@ -259,6 +275,16 @@ class Replay:
         engine: object = self.host.named(record.scheduler).engine_type
         kind = getattr(engine, "decision_type", Decision)
         self.host.answer(record.scheduler, record.token, from_plain(record.decision, kind))
+
+    def _sampled(self, record: records.SampleAnswerRecord) -> None:
+        self._runtime.advance(record.at)
+        answer = msgspec.convert(record, RemoteSample, from_attributes=True)
+        self.host.sampled(record.scheduler, record.token, answer)
+
+    def _committed(self, record: records.CommitAnswerRecord) -> None:
+        self._runtime.advance(record.at)
+        answer = msgspec.convert(record, RemoteCommit, from_attributes=True)
+        self.host.committed(record.scheduler, record.token, answer)
 
     def _crashed(self, record: records.CrashedRecord) -> None:
         self._runtime.advance(record.at)

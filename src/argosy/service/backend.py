@@ -11,8 +11,8 @@ from argosy.service.live import LiveCluster
 from argosy.service.problems import NotFound, VersionChanged
 from argosy.service.reading import StoreReader
 from argosy.service.submissions import Submissions
-from argosy.worlds.local.runner import ProcessRunner
 from argosy.worlds.local.store import LocalStore
+from argosy.worlds.local.turn import ServedRunner
 from argosy.worlds.local.world import LocalWorld
 
 
@@ -21,7 +21,7 @@ class Backend:
         self,
         cluster: LiveCluster,
         store: LocalStore,
-        runner: ProcessRunner,
+        runner: ServedRunner,
         engines: Mapping[str, type[Engine]],
     ) -> None:
         self.cluster = cluster

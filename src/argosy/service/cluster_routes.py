@@ -70,6 +70,7 @@ class ClusterRoutes:
                 "The machines, in the order of joining.",
                 MachineQuery,
                 result=MachinePage,
+                scope="sample",
             ),
             Route(
                 "POST",
@@ -91,6 +92,7 @@ class ClusterRoutes:
                 answers_with=VERSIONED,
                 headers={"If-None-Match": "The version that the client has."},
                 problems=(404,),
+                scope="sample",
             ),
             Route(
                 "PATCH",
@@ -137,6 +139,7 @@ class ClusterRoutes:
                 self.health,
                 "Whether the server works. The status is 503 if it does not.",
                 result=Health,
+                scope="sample",
             ),
             Route(
                 "POST",
@@ -153,6 +156,7 @@ class ClusterRoutes:
                 self.metrics,
                 "Metrics for Prometheus.",
                 result=Text("text/plain", "The text format, version 0.0.4."),
+                scope="sample",
             ),
         ]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import ipaddress
 import socket
 import time
@@ -19,6 +18,7 @@ from aiohttp.typedefs import Handler
 
 from argosy.model.errors import ArgosyError, excerpt
 from argosy.service import problems
+from argosy.service.callers import Caller, Callers, TokenScope
 from argosy.service.problems import (
     Forbidden,
     InternalError,
@@ -27,12 +27,12 @@ from argosy.service.problems import (
     RequestError,
     TooLarge,
     TooSlow,
-    Unauthorised,
     WrongMethod,
     encode_problem,
     status_of,
 )
 from argosy.service.routes import JSON, LARGEST_BODY, Reply
+from argosy.service.routes import Handler as RouteHandler
 
 #: Seconds that a client may take to send a request's head, and its document.
 HEAD_TIMEOUT: Final = 15.0
@@ -41,19 +41,20 @@ BODY_TIMEOUT: Final = 30.0
 CLIENT_GONE: Final = 499
 _ENCODE: Final = msgspec.json.Encoder().encode
 _ALWAYS: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+_CALLER: Final = web.RequestKey("caller", Caller)
 _DESCRIPTION: Final = "/v1/openapi.json describes what there is"
 
 
 class Guard:
-    """`token` is none if only this computer can connect. `ended` hears of every answer."""
+    """`callers` need no token if only this computer can connect. `ended` hears of every answer."""
 
     def __init__(
         self,
-        token: str | None,
+        callers: Callers,
         ended: Callable[[str, int, float], None],
         log: Callable[[str], None],
     ) -> None:
-        self._token = token
+        self._callers = callers
         self._ended = ended
         self._log = log
 
@@ -74,9 +75,10 @@ class Guard:
 
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            self._check(request)
-            await self._take_body(request)
-            found: object = await handler(request)
+            request[_CALLER] = caller = self._caller(request)
+            with caller.request():
+                await self._take_body(request)
+                found: object = await handler(request)
         except (ConnectionError, TimeoutError):
             # The client has gone, or does not read: what is buffered for it is dropped.
             raise _hung_up(request) from None
@@ -119,6 +121,8 @@ class Guard:
         if status == 503:
             headers["Retry-After"] = str(problems.RETRY_AFTER)
             self._log(f"{request.method} {request.path}: {error}")
+        if status == 429:
+            headers["Retry-After"] = str(problems.RETRY_AFTER)
         if status == 401:
             headers["WWW-Authenticate"] = "Bearer"
         if isinstance(error, WrongMethod):
@@ -134,22 +138,15 @@ class Guard:
             response.force_close()
         return response
 
-    def _check(self, request: web.Request) -> None:
+    def _caller(self, request: web.Request) -> Caller:
+        """Who asks, if it may."""
         self._check_site(request)
         if _is_private(request):
-            return
-        if self._token is None:
+            return self._callers.local
+        if not self._callers.need_token:
             self._check_host(request)
-            return
-        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        is_right = hmac.compare_digest(_bytes(given.strip()), _bytes(self._token))
-        if scheme.lower() != "bearer" or not is_right:
-            raise Unauthorised(
-                "wrong token" if given else "missing token",
-                field="Authorization",
-                expected="Bearer and the server's token",
-                hint="the token is in the file `token` of the server's directory",
-            )
+            return self._callers.local
+        return self._callers.of(request.headers.get("Authorization", ""))
 
     def _check_site(self, request: web.Request) -> None:
         """No page of another site may use the browser of somebody who can connect."""
@@ -199,16 +196,25 @@ class Guard:
             ) from None
 
 
+def caller_of(request: web.Request) -> Caller:
+    return request[_CALLER]
+
+
+def scoped(handler: RouteHandler, scope: TokenScope) -> RouteHandler:
+    """The handler, for callers whose token is for the scope."""
+
+    async def checked(request: web.Request) -> Reply | web.StreamResponse:
+        caller_of(request).require(scope)
+        return await handler(request)
+
+    return checked
+
+
 def _hung_up(request: web.Request) -> asyncio.CancelledError:
     """The connection is closed, and what was to be sent is forgotten."""
     if request.transport is not None:
         request.transport.abort()
     return asyncio.CancelledError()
-
-
-def _bytes(text: str) -> bytes:
-    """Headers may hold any bytes."""
-    return text.encode("utf-8", "surrogateescape")
 
 
 def _place(origin: str) -> str | None:

@@ -77,7 +77,7 @@ class OpenTaskQuery(msgspec.Struct, frozen=True, kw_only=True):
 class JobRoutes:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._isolation = backend.runner.isolation.sentence()
+        self._isolation = backend.runner.limits()
         #: One plan at a time, whether or not somebody still waits for it.
         self._planning = asyncio.Semaphore(1)
         self._planner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planning")

@@ -39,6 +39,8 @@ LONGEST_REST: Final = 30.0
 CALM: Final = 60.0
 #: Seconds for which processes are started and stopped before others have their turn.
 SLICE: Final = 0.01
+#: Seconds until an input is written that nobody waits for.
+SOON: Final = 0.02
 #: Seconds between two looks at all processes, in case a report was lost.
 SWEEP: Final = 5.0
 _MICRO: Final = 1_000_000
@@ -77,6 +79,7 @@ class LiveCluster:
         self._waiting: list[asyncio.Future[None]] = []
         self._is_stopping = False
         self._is_acting = False
+        self._writes_soon = False
         #: Why nothing is accepted; none while all is well.
         self.trouble: ArgosyError | None = None
         #: Whether the trouble is a fleet that cannot run.
@@ -159,6 +162,21 @@ class LiveCluster:
             self.world.ended(number, result)
         self._wake.set()
 
+    def tell(self, action: Callable[[LocalWorld], T]) -> T | None:
+        """Gives an input to the world that nobody waits for. Schedulers act on it at once; it is written
+        soon. None if the world takes no inputs now."""
+        if self.is_failing or self._is_stopping:
+            return None
+        result = None
+        with contextlib.suppress(EngineFault), self._guarded():
+            self.world.settle()
+            result = action(self.world)
+            self.world.settle()
+            if not self._writes_soon:
+                self._writes_soon = True
+                self._loop.call_later(SOON, self._wake.set)
+        return result
+
     def start(self, run: Callable[[], Decision], done: Callable[[Decision], None]) -> None:
         """Decides beside the loop (see `Deliberator`)."""
         future = self._loop.run_in_executor(self._threads, run)
@@ -222,6 +240,7 @@ class LiveCluster:
 
     async def _turn(self) -> None:
         waiting, self._waiting = self._waiting, []
+        self._writes_soon = False
         began = self._loop.time()
         try:
             with self._guarded():

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from argosy.service.agent import LiveAgent
 from argosy.service.event_log import EventLog
 from argosy.service.live import LiveCluster
 from argosy.version import __version__
@@ -46,8 +47,9 @@ class Histogram:
 class Metrics:
     """Counts since the server started."""
 
-    def __init__(self, cluster: LiveCluster, events: EventLog) -> None:
+    def __init__(self, cluster: LiveCluster, events: EventLog, agent: LiveAgent | None) -> None:
         self._cluster = cluster
+        self._agent = agent
         self._events = events
         self._position = events.now
         self._attempts: Counter[str] = Counter()
@@ -133,6 +135,16 @@ class Metrics:
                 for each in world.host.schedulers
             },
         )
+        yield from _metric(
+            "scheduler_figure",
+            "gauge",
+            "What an engine counts by itself, since it started.",
+            {
+                f"{label('scheduler', each.name)},{label('figure', name)}": value
+                for each in world.host.schedulers
+                for name, value in each.figures().items()
+            },
+        )
         used, capacity = world.host.view.used_total(), world.host.view.capacity_total()
         for what, amounts in (("used", used), ("capacity", capacity)):
             yield from _metric(
@@ -150,6 +162,7 @@ class Metrics:
         yield from self._waits.lines(f"{_PREFIX}scheduler_task_scheduling_sli_duration_seconds")
         yield from _head("turn_duration_seconds", "histogram", "Time to decide and store a turn.")
         yield from self._turn_times.lines(f"{_PREFIX}turn_duration_seconds")
+        yield from self._agent_lines()
         yield from _metric(
             "http_requests_total",
             "counter",
@@ -161,6 +174,41 @@ class Metrics:
         )
         yield from _head("http_request_duration_seconds", "histogram", "Time to answer requests.")
         yield from self._request_times.lines(f"{_PREFIX}http_request_duration_seconds")
+
+    def _agent_lines(self) -> Iterator[str]:
+        """What schedulers elsewhere have asked."""
+        if self._agent is None:
+            return
+        counts = self._agent.counts
+        for name, text, value in (
+            ("samples", "Samples drawn for schedulers elsewhere.", counts.samples),
+            ("machines_drawn", "Machines drawn for them.", counts.drawn),
+            (
+                "machines_eligible",
+                "Machines among these that could take the task.",
+                counts.eligible,
+            ),
+            ("sampling_seconds", "Processor time of samples.", counts.sampling_time / 1e9),
+            ("releases", "Commits that were undone.", counts.released),
+            ("reservations_expired", "Reservations whose lease was over.", counts.expired),
+        ):
+            yield from _metric(f"agent_{name}_total", "counter", text, {"": value})
+        yield from _metric(
+            "agent_commits_total",
+            "counter",
+            "Commits of schedulers elsewhere: successes, machines that refused, and repetitions.",
+            {
+                'result="success"': counts.commits,
+                'result="conflict"': counts.conflicts,
+                'result="repeated"': counts.repeated,
+            },
+        )
+        yield from _metric(
+            "agent_reservations",
+            "gauge",
+            "Room kept for commits that are under way or to come.",
+            {"": self._agent.open_reservations},
+        )
 
 
 def label(name: str, value: object) -> str:

@@ -21,12 +21,12 @@ from argosy.workloads.tables import CommandLine
 _REF: Final = "#/components/schemas/{name}"
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 #: Problems that every route may answer with.
-_ALWAYS: Final = (400, 401, 403, 413, 415, 503)
+_ALWAYS: Final = (400, 401, 403, 413, 415, 429, 503)
 _MEANINGS: Final = {
     304: "Nothing has changed.",
     400: "The request cannot be read.",
     401: "The token is missing or wrong.",
-    403: "The request comes from another site.",
+    403: "The request comes from another site, or the token is for less.",
     404: "There is no such thing.",
     408: "The client was too slow.",
     409: "It contradicts what there is.",
@@ -34,6 +34,7 @@ _MEANINGS: Final = {
     413: "The document is too large.",
     415: "Not JSON.",
     422: "The document cannot be accepted as it is.",
+    429: "The caller's limits are reached.",
     503: "Nothing is accepted for now.",
 }
 
@@ -120,8 +121,8 @@ def _header_parameters(route: Route) -> Iterable[dict[str, Any]]:
 
 def _responses(route: Route) -> dict[str, Any]:
     described: dict[str, Any] = {str(int(route.status)): _success(route)}
-    if route.path == "/v1/jobs" and route.method == "POST":
-        described["200"] = {**_success(route), "description": "It was submitted before."}
+    if "Idempotency-Key" in route.headers:
+        described["200"] = {**_success(route), "description": "It was asked for before."}
     if "If-None-Match" in route.headers:
         described["304"] = {"description": _MEANINGS[304]}
     if route.path == "/v1/health":

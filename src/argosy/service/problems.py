@@ -8,8 +8,10 @@ from typing import Final
 
 import msgspec
 
+from argosy.api.agent_values import RefusedCommit
 from argosy.api.values import ProblemDocument
 from argosy.model.errors import ArgosyError, EngineFault
+from argosy.model.explanations import Refusal
 from argosy.service.live import Unavailable
 from argosy.worlds.local.store import StoreError
 
@@ -35,6 +37,29 @@ class Conflict(RequestError):
 
     code = "conflict"
     status = HTTPStatus.CONFLICT
+
+
+class CommitConflict(RequestError):
+    """No machine that was named takes the job. `refused` says why the last one does not."""
+
+    code = "commit-conflict"
+    status = HTTPStatus.CONFLICT
+
+    def __init__(self, refusal: Refusal, machine: str) -> None:
+        self.refused = RefusedCommit(
+            why=refusal.why.name.lower(),
+            machine=machine,
+            resource=refusal.dimension,
+            lacking=refusal.lacking,
+        )
+        super().__init__(refusal.sentence(machine), hint=refusal.remedy() or None)
+
+
+class TooMany(RequestError):
+    """The caller's limits are reached."""
+
+    code = "too-many"
+    status = HTTPStatus.TOO_MANY_REQUESTS
 
 
 class VersionChanged(RequestError):
@@ -119,6 +144,7 @@ def problem_of(error: ArgosyError) -> ProblemDocument:
         field=error.field or "",
         expected=error.expected or "",
         hint=error.hint or "",
+        refused=error.refused if isinstance(error, CommitConflict) else None,
     )
 
 

@@ -26,6 +26,7 @@ from aiohttp import web
 
 from argosy.model.errors import ArgosyError, did_you_mean, excerpt
 from argosy.model.units import shown
+from argosy.service.callers import TokenScope
 from argosy.service.problems import RequestError, WrongMediaType
 from argosy.workloads.tables import Misfit, expectation, path_text
 
@@ -84,6 +85,8 @@ class Route(NamedTuple):
     answers_with: Mapping[str, str] = {}
     #: Problems besides those that every route has.
     problems: tuple[int, ...] = ()
+    #: What a token must be for.
+    scope: TokenScope = "operate"
 
 
 def read_query(request: web.Request, kind: type[Document]) -> Document:

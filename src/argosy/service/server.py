@@ -16,7 +16,7 @@ import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from aiohttp import web
@@ -28,21 +28,27 @@ from argosy.engines.registry import find_engine
 from argosy.host.protocols import Deliberator
 from argosy.model.errors import CommandError
 from argosy.model.units import format_count
+from argosy.service.agent import AgentOptions, LiveAgent
+from argosy.service.agent_routes import AgentRoutes
 from argosy.service.backend import Backend
+from argosy.service.callers import SHORTEST_TOKEN, Callers, read_tokens
 from argosy.service.cluster_routes import ClusterRoutes
 from argosy.service.doors import MOST_CONNECTIONS, Door
 from argosy.service.event_log import EventLog
-from argosy.service.guard import HEAD_TIMEOUT, Guard
+from argosy.service.guard import HEAD_TIMEOUT, Guard, scoped
 from argosy.service.job_routes import JobRoutes
 from argosy.service.live import LiveCluster
 from argosy.service.metrics import Metrics
 from argosy.service.openapi import describe
+from argosy.service.remote_agents import FederatedAgents
+from argosy.service.remote_runner import RemoteRunner
 from argosy.service.routes import LARGEST_BODY, Reply, Route
 from argosy.service.stream_routes import StreamRoutes
 from argosy.worlds.local.isolation import detect_isolation
 from argosy.worlds.local.runner import ProcessRunner
+from argosy.worlds.local.simulated import SimulatedRunner
 from argosy.worlds.local.store import LocalStore
-from argosy.worlds.local.turn import LocalCluster, TryResult
+from argosy.worlds.local.turn import LocalCluster, ServedRunner, TryResult
 from argosy.worlds.local.world import LocalWorld
 
 TOKEN: Final = "token"
@@ -73,6 +79,15 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     #: The certificate and its key, for TLS.
     certificate: Path | None = None
     key: Path | None = None
+    #: Clients need a certificate as well, signed by one of these authorities.
+    client_ca: Path | None = None
+    #: Tokens of schedulers, each with a scope and limits.
+    tokens: Path | None = None
+    agent: AgentOptions = AgentOptions()
+    #: Whether tasks are processes, or only take their time.
+    tasks: Literal["processes", "simulated"] = "processes"
+    #: Whether what is answered survives a crash of this computer.
+    is_lasting: bool = True
 
 
 class FoundEngines(dict[str, type[Engine]]):
@@ -84,23 +99,25 @@ class FoundEngines(dict[str, type[Engine]]):
 
 
 class Server:
-    """Made inside a running loop. `log` gets lines for the operator."""
+    """Made inside a running loop. `log` gets lines for the operator. With `agents`, it has no machines
+    of its own: jobs run in the clusters of these."""
 
-    def __init__(self, options: ServerOptions, log: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        options: ServerOptions,
+        log: Callable[[str], None],
+        agents: FederatedAgents | None = None,
+    ) -> None:
         self._options = options
+        #: The agents of other clusters, if jobs run there.
+        self._agents = agents
         self._log = log
         self._stopping = asyncio.Event()
         self._stops_tasks = False
-        self._token = _token(options)
-        self.store = LocalStore(options.directory)
+        self._callers = _callers(options)
+        self.store = LocalStore(options.directory, is_lasting=options.is_lasting)
         try:
-            environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-            self.runner = ProcessRunner(
-                options.directory,
-                self._ended,
-                environment={"PATH": os.defpath, **environment},
-                isolation=detect_isolation(),
-            )
+            self.runner = self._make_runner()
             self.engines = FoundEngines()
             self.cluster = LiveCluster(self._build, self.runner, log)
         except BaseException:
@@ -108,12 +125,30 @@ class Server:
             raise
         self.backend = Backend(self.cluster, self.store, self.runner, self.engines)
         self.events = EventLog(self.store)
-        self.metrics = Metrics(self.cluster, self.events)
+        if agents is not None:
+            agents.cluster = self.cluster
+        self.agent = LiveAgent(self.cluster, self.store, options.agent) if agents is None else None
+        self.metrics = Metrics(self.cluster, self.events, self.agent)
         self.cluster.listeners += [self.events.turn_ended, self.metrics.turn_ended]
         self.routes = self._routes()
         self._sockets: list[asyncio.Server] = []
         #: Where it can be reached over the network; empty: nowhere.
         self.url = ""
+
+    def _make_runner(self) -> ServedRunner:
+        options, loop = self._options, asyncio.get_running_loop()
+        if self._agents is not None:
+            self._agents.runner = RemoteRunner(self._ended, self._agents.release, loop.call_soon)
+            return self._agents.runner
+        if options.tasks == "simulated":
+            return SimulatedRunner(loop.call_later, self._ended)
+        environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        return ProcessRunner(
+            options.directory,
+            self._ended,
+            environment={"PATH": os.defpath, **environment},
+            isolation=detect_isolation(),
+        )
 
     def _build(self, deliberator: Deliberator) -> LocalWorld:
         return LocalWorld(
@@ -123,6 +158,7 @@ class Server:
             lambda: time.monotonic_ns() // 1000,
             cluster=self._options.cluster,
             deliberator=deliberator,
+            agents=self._agents,
             began=time.time_ns() // 1000 - self.store.origin,
         )
 
@@ -135,12 +171,20 @@ class Server:
             *StreamRoutes(self.backend, self.events, self._stopping).routes(),
             *ClusterRoutes(self.backend, self.metrics, self._shut_down).routes(),
         ]
+        if self.agent is not None:
+            routes += AgentRoutes(self.backend, self.agent, self.events).routes()
+        else:
+            # What is free elsewhere, only agents know.
+            routes = [route for route in routes if route.path != "/v1/plan"]
         description = describe(routes)
 
         async def openapi(request: web.Request) -> Reply:
             return Reply(description)
 
-        return [*routes, Route("GET", "/v1/openapi.json", openapi, "This description.")]
+        return [
+            *routes,
+            Route("GET", "/v1/openapi.json", openapi, "This description.", scope="sample"),
+        ]
 
     def _shut_down(self, how: StopRequest) -> None:
         self._stops_tasks = self._stops_tasks or how.stop_tasks
@@ -158,9 +202,13 @@ class Server:
         living = loop.create_task(self.cluster.run())
         # If the cluster cannot go on, the server ends.
         living.add_done_callback(lambda _: self._stopping.set())
-        loop.add_reader(self.runner.reports.fileno(), self.runner.hear)
+        reports = self.runner.report_fd
+        if reports is not None:
+            loop.add_reader(reports, self.runner.hear)
         try:
             await self._listen(runner)
+            if self._agents is not None:
+                self._agents.start()
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, self._stopping.set)
             ready()
@@ -168,11 +216,14 @@ class Server:
             if self._stops_tasks and not living.done():
                 await self._stop_tasks()
         finally:
+            if self._agents is not None:
+                await self._agents.close()
             self.cluster.stop()
             for listening in self._sockets:
                 listening.close()
             await runner.cleanup()
-            loop.remove_reader(self.runner.reports.fileno())
+            if reports is not None:
+                loop.remove_reader(reports)
             try:
                 await living
             finally:
@@ -199,7 +250,7 @@ class Server:
             self.runner.sweep()
 
     def _web_runner(self) -> web.AppRunner:
-        guard = Guard(self._token, self.metrics.request_ended, self._log)
+        guard = Guard(self._callers, self.metrics.request_ended, self._log)
         app = web.Application(
             middlewares=[guard.middleware],  # type: ignore[list-item]
             client_max_size=LARGEST_BODY,
@@ -208,7 +259,7 @@ class Server:
             app.router.add_route(
                 route.method,
                 _PARAMETER.sub(r"{\1:[^/]+}", route.path),
-                route.handler,  # type: ignore[arg-type]
+                scoped(route.handler, route.scope),  # type: ignore[arg-type]
             )
         app.on_response_prepare.append(_sign)
         return web.AppRunner(
@@ -283,8 +334,12 @@ def _is_local(host: str | None) -> bool:
         return False
 
 
+def _callers(options: ServerOptions) -> Callers:
+    return Callers(_token(options), () if options.tokens is None else read_tokens(options.tokens))
+
+
 def _token(options: ServerOptions) -> str | None:
-    """None if nobody but this computer can connect."""
+    """The operator's token. None if nobody but this computer can connect."""
     if options.token_file is None and _is_local(options.host):
         return None
     path = options.token_file or options.directory / TOKEN
@@ -296,9 +351,11 @@ def _token(options: ServerOptions) -> str | None:
         token = path.read_text("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"cannot read the token: {error}", file=str(path)) from None
-    if len(token) < 16:
+    if len(token) < SHORTEST_TOKEN:
         raise CommandError(
-            f"a token of {len(token)} characters", file=str(path), expected="at least 16"
+            f"a token of {len(token)} characters",
+            file=str(path),
+            expected=f"at least {SHORTEST_TOKEN}",
         )
     return token
 
@@ -309,6 +366,9 @@ def _tls(options: ServerOptions) -> ssl.SSLContext | None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(options.certificate, options.key)
+        if options.client_ca is not None:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(options.client_ca)
     except (OSError, ssl.SSLError) as error:
         raise CommandError(
             f"cannot use the certificate: {error}", file=str(options.certificate)
@@ -316,13 +376,18 @@ def _tls(options: ServerOptions) -> ssl.SSLContext | None:
     return context
 
 
+def raise_limits() -> None:
+    """As many connections as the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def serve(
     options: ServerOptions, ready: Callable[[Server], None], log: Callable[[str], None]
 ) -> bool:
     """Runs a server until it is told to stop. Returns whether tasks were left running."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    raise_limits()
 
     async def main() -> bool:
         server = Server(options, log)

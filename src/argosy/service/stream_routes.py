@@ -73,6 +73,7 @@ class StreamRoutes:
                 EventQuery,
                 result=Text("text/event-stream", "Server-sent events; `data` is a ClusterEvent."),
                 headers={"Last-Event-ID": "The last event that the client has seen."},
+                scope="commit",
             ),
             Route(
                 "GET",

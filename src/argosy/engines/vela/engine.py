@@ -88,6 +88,7 @@ class Vela:
             scores=tuple(settings.scores),
             rounds=settings.rounds,
             limit=settings.sampling_limit,
+            free=bool(settings.decision_filters or settings.decision_scores),
         )
         self._commit_pipeline = CommitPipeline(
             checks=settings.checks, commit=settings.commit, reservations=settings.reservations

@@ -83,6 +83,14 @@ class ProcessRunner:
         #: Tries that are over without a report to come, and how they ended.
         self._stillborn: list[tuple[int, TryResult | None]] = []
 
+    @property
+    def report_fd(self) -> int:
+        """Readable when there is something to hear."""
+        return self.reports.fileno()
+
+    def limits(self) -> str:
+        return self.isolation.sentence()
+
     def close(self) -> None:
         """Processes go on."""
         self.reports.close()
@@ -96,7 +104,7 @@ class ProcessRunner:
         return f"{self._directory}/{number // _SHARD:03d}"
 
     def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
-        group = job.group_of(index)
+        group = job.group_at(index)
         directory, shard = self.directory_of(number), self._shard_of(number)
         try:
             if shard != self._shard:

@@ -87,13 +87,14 @@ class StoreError(ArgosyError):
 
 
 class LocalStore:
-    """One open database, held by one server at a time."""
+    """One open database, held by one server at a time. What is committed survives a crash of this
+    computer if the store `is_lasting`, and otherwise one of the server."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, is_lasting: bool = True) -> None:
         self.path = directory / DATABASE
         self._lock = _lock(directory)
         try:
-            self._db = _open(self.path)
+            self._db = _open(self.path, is_lasting=is_lasting)
         except BaseException:
             self._lock.close()
             raise
@@ -173,7 +174,7 @@ def _lock(directory: Path) -> IO[bytes]:
     return lock
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open(path: Path, *, is_lasting: bool) -> sqlite3.Connection:
     try:
         db = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE)
     except sqlite3.Error as error:
@@ -181,7 +182,7 @@ def _open(path: Path) -> sqlite3.Connection:
     try:
         # A commit is on the disk when it returns: SQLite syncs the log each time.
         db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
+        db.execute(f"PRAGMA synchronous = {'FULL' if is_lasting else 'OFF'}")
         db.execute("PRAGMA foreign_keys = OFF")
         # Also after a start that was cut short.
         if db.execute(_HAS_TABLES).fetchone() is None:

@@ -13,7 +13,7 @@ from argosy.model.explanations import Why
 from argosy.model.jobs import Job
 from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Machine
-from argosy.model.scenario import CellSpec, FleetEntry
+from argosy.model.scenario import CellSpec, Federation, FleetEntry
 from argosy.model.transactions import MachineArray, TaskArray
 
 
@@ -26,6 +26,8 @@ class LocalCluster(msgspec.Struct, frozen=True, kw_only=True):
     fleet: tuple[FleetEntry, ...]
     machines: MachineModel = MachineModel()
     audit: bool = False
+    #: The clusters behind agents elsewhere; none if this one has its own machines.
+    federation: Federation | None = None
 
 
 class TryRunner(Protocol):
@@ -45,6 +47,38 @@ class TryRunner(Protocol):
     def discard_after(self, number: int) -> int:
         """Stops the tries that come after a number, which no database knows of, and returns the last
         number that was ever used."""
+
+
+class ServedRunner(TryRunner, Protocol):
+    """What a server needs of it besides."""
+
+    #: Whether there is something to hear that no descriptor tells of.
+    @property
+    def has_stillborn(self) -> bool: ...
+
+    #: Whether no try is running.
+    @property
+    def is_idle(self) -> bool: ...
+
+    #: A descriptor that is readable when there is something to hear; none if there is no need.
+    @property
+    def report_fd(self) -> int | None: ...
+
+    def hear(self) -> None:
+        """Takes reports, and tells of the ends among them."""
+
+    def sweep(self) -> None:
+        """Looks at all tries, in case a report was lost."""
+
+    def is_running(self, number: int) -> bool: ...
+
+    def directory_of(self, number: int) -> str:
+        """Where the outputs of a try are; what is not there has none."""
+
+    def limits(self) -> str:
+        """Which limits tasks have, in a sentence."""
+
+    def close(self) -> None: ...
 
 
 class StartOrder(msgspec.Struct, frozen=True, gc=False):

@@ -23,10 +23,10 @@ from msgspec.structs import replace
 from argosy.engines.api import Engine
 from argosy.host.host import Host
 from argosy.host.journal import Journal
-from argosy.host.protocols import Deliberator, DirectLinks
+from argosy.host.protocols import Deliberator, DirectLinks, RemoteAgents
 from argosy.host.setup import HostSetup
 from argosy.model.errors import EngineFault, FleetRefused, ModelError, UnknownName
-from argosy.model.explanations import Why
+from argosy.model.explanations import Refusal, Why
 from argosy.model.jobs import Job, index_of, job_of, task_number
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
@@ -90,12 +90,14 @@ class LocalWorld:
         *,
         cluster: LocalCluster | None = None,
         deliberator: Deliberator | None = None,
+        agents: RemoteAgents | None = None,
         began: int = 0,
     ) -> None:
         self.store = store
         self._engines = engines
         self._processes = processes
         self._deliberator = deliberator
+        self._agents = agents
         self.cluster = known_cluster(store, cluster)
         last = store.rows("SELECT at FROM turns ORDER BY turn DESC LIMIT 1")
         offset = max(last[0][0] + 1 if last else 0, began) - clock()
@@ -173,6 +175,7 @@ class LocalWorld:
             self._journal,
             budgets=ClockBudgets(),
             deliberator=self._deliberator,
+            agents=self._agents,
         )
         self._journal.flush()
         self._unsaved.header = self._stream.take()
@@ -206,6 +209,8 @@ class LocalWorld:
             output=Output(tasks=False),
             began=self._clock(),
             is_resumed=is_resumed,
+            federation=self.cluster.federation,
+            has_remote_agents=self._agents is not None,
         )
 
     def _restore(
@@ -275,6 +280,21 @@ class LocalWorld:
         self._new_ids.add(job.id)
         if key is not None:
             self._unsaved.keys.append((*key, job.id))
+
+    def place(
+        self, job: Job, machine: int, by: str, commit: str, key: tuple[str, bytes]
+    ) -> Refusal | None:
+        """A new job of one task that starts on this machine, as a scheduler elsewhere has decided.
+        Returns why it is refused, in which case nothing has happened."""
+        self.settle()
+        refusal = self.host.place(job, machine, by, commit)
+        if refusal is None:
+            self._unsaved.keys.append((*key, job.id))
+        return refusal
+
+    def note_key(self, key: str, digest: bytes, job: str) -> None:
+        """Something to be found again by `job_of_key`."""
+        self._unsaved.keys.append((key, digest, job))
 
     def new_id(self) -> str:
         """An id for a job that comes without one."""
@@ -430,7 +450,7 @@ class LocalWorld:
     def _is_service(self, task: int) -> bool:
         job, index = self.host.jobs.job(job_of(task)), index_of(task)
         # Extra workers are in no group.
-        return index < job.tasks and job.group_of(index).endless
+        return index < job.tasks and job.group_at(index).endless
 
     def _restart_later(self, number: int, live: LiveTry) -> None:
         """The more often it dies soon after its start, the longer it waits."""

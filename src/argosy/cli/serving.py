@@ -1,0 +1,106 @@
+"""Options of commands that run a server: where it listens, and who may ask."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import click
+
+from argosy.model.errors import CommandError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Listening(NamedTuple):
+    """What `ServerOptions` has of the same names."""
+
+    host: str | None
+    port: int
+    token_file: Path | None
+    tokens: Path | None
+    certificate: Path | None
+    key: Path | None
+    client_ca: Path | None
+
+
+def listen_options(default: str) -> Callable[[Command], Command]:
+    """Adds the options; the command gets them as `listening`."""
+
+    def add(command: Command) -> Command:
+        @functools.wraps(command)
+        def called(
+            *arguments: Any,
+            listen: str,
+            token_file: Path | None,
+            tokens: Path | None,
+            tls_cert: Path | None,
+            tls_key: Path | None,
+            tls_client_ca: Path | None,
+            **options: Any,
+        ) -> Any:
+            if tls_cert is None and (tls_key or tls_client_ca):
+                given = "--tls-key" if tls_key else "--tls-client-ca"
+                raise CommandError(f"{given} without --tls-cert", expected="both")
+            host, port = address(listen, default)
+            listening = Listening(host, port, token_file, tokens, tls_cert, tls_key, tls_client_ca)
+            return command(*arguments, listening=listening, **options)
+
+        for option in reversed(_options(default)):
+            called = option(called)
+        return called  # type: ignore[return-value]
+
+    return add
+
+
+def _options(default: str) -> tuple[Callable[[Any], Any], ...]:
+    file = click.Path(path_type=Path, dir_okay=False)
+    return (
+        click.option(
+            "--listen",
+            default=default,
+            show_default=True,
+            metavar="ADDRESS",
+            help="HOST:PORT; `none` for the socket in DIR alone. Addresses other than this computer's "
+            "own need a token.",
+        ),
+        click.option(
+            "--token-file",
+            type=file,
+            metavar="FILE",
+            help="The token that clients need.  [default: DIR/token, made if needed]",
+        ),
+        click.option(
+            "--tokens",
+            type=file,
+            metavar="FILE",
+            help="Tokens of schedulers elsewhere, each with a scope and limits (TOML).",
+        ),
+        click.option(
+            "--tls-cert", type=file, metavar="FILE", help="A certificate, to speak HTTPS."
+        ),
+        click.option(
+            "--tls-key",
+            type=file,
+            metavar="FILE",
+            help="The key of the certificate, unless it is in the same file.",
+        ),
+        click.option(
+            "--tls-client-ca",
+            type=file,
+            metavar="FILE",
+            help="Clients need a certificate, too, signed by one of these authorities.",
+        ),
+    )
+
+
+def address(listen: str, default: str) -> tuple[str | None, int]:
+    if listen == "none":
+        return None, 0
+    host, _, port = listen.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not (port.isascii() and port.isdecimal() and int(port) < 65_536):
+        raise CommandError(f"--listen {listen!r}", expected=f"HOST:PORT such as {default}, or none")
+    return host, int(port)

@@ -1,0 +1,192 @@
+"""A scheduler over the agents of other clusters: a server whose machines are theirs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from argosy.api.values import Health
+from argosy.client.agent_connection import AgentLink, AgentUnreached
+from argosy.client.endpoints import Endpoint, parse_endpoint
+from argosy.model.errors import ArgosyError, CommandError
+from argosy.model.machines import CLUSTER_GROUP, Cluster, Machine
+from argosy.model.scenario import CellSpec, Federation, GroupSpec
+from argosy.scenarios.loader import read_fleet
+from argosy.service.remote_agents import FederatedAgents, read_machines
+from argosy.service.server import Server, ServerOptions, raise_limits
+from argosy.workloads.tables import Misfit
+from argosy.worlds.local.store import holds_cluster
+from argosy.worlds.local.turn import LocalCluster
+
+_HEALTH: Final = msgspec.json.Decoder(Health)
+
+
+class AgentAddress(msgspec.Struct, frozen=True):
+    """`name` is empty if the agent is to say it."""
+
+    name: str
+    endpoint: Endpoint
+
+    @staticmethod
+    def parse(text: str) -> AgentAddress:
+        """`URL` or `NAME=URL`."""
+        name, separator, url = text.partition("=")
+        if not separator or "/" in name or ":" in name:
+            name, url = "", text
+        return AgentAddress(name, parse_endpoint(url, "the agent's URL"))
+
+
+class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    server: ServerOptions
+    #: The scheduler's name, which agents see; different for each scheduler that uses the same agents.
+    name: str
+    engine: str
+    settings: dict[str, Any]
+    agents: tuple[AgentAddress, ...]
+    #: Seconds for each request.
+    timeout: float
+    token: str = ""
+    #: Authorities that sign the agents' certificates; a certificate and a key of this scheduler's own.
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    #: Job documents that are submitted as they come.
+    jobs: Iterator[dict[str, Any]] | None = None
+
+
+def serve_scheduler(
+    options: SchedulerOptions, ready: Callable[[Server], None], log: Callable[[str], None]
+) -> None:
+    """Until it is told to stop."""
+    raise_limits()
+    asyncio.run(_main(options, ready, log))
+
+
+async def _main(
+    options: SchedulerOptions, ready: Callable[[Server], None], log: Callable[[str], None]
+) -> None:
+    tls = _tls(options)
+    links = {
+        address: AgentLink(address.endpoint, options.token, timeout=options.timeout, tls=tls)
+        for address in options.agents
+    }
+    named = await _named(links, log)
+    server_options = options.server
+    if not holds_cluster(server_options.directory):
+        machines = await asyncio.gather(*(_machines(*each, log) for each in named.items()))
+        cluster = _cluster(options, list(named), [m for found in machines for m in found])
+        server_options = msgspec.structs.replace(server_options, cluster=cluster)
+    agents = FederatedAgents(options.name, named, log)
+    server = Server(server_options, log, agents)
+    _check_clusters(server, named)
+    feeding: asyncio.Task[None] | None = None
+
+    def started() -> None:
+        nonlocal feeding
+        ready(server)
+        if options.jobs is not None:
+            feeding = asyncio.get_running_loop().create_task(_feed(server, options.jobs, log))
+
+    try:
+        await server.run(started)
+    finally:
+        if feeding is not None:
+            feeding.cancel()
+
+
+def _check_clusters(server: Server, named: dict[str, AgentLink]) -> None:
+    federation = server.cluster.world.cluster.federation
+    known = set() if federation is None else {cluster.name for cluster in federation.clusters}
+    if known != set(named):
+        server.close()
+        raise CommandError(
+            f"the directory is that of a scheduler over {', '.join(sorted(known)) or 'nothing'}",
+            expected="the same agents, or another directory (--dir)",
+        )
+
+
+async def _named(
+    links: dict[AgentAddress, AgentLink], log: Callable[[str], None]
+) -> dict[str, AgentLink]:
+    """The agents by name: what was given, or what each says, or where it is."""
+    found: dict[str, AgentLink] = {}
+    for address, link in links.items():
+        name = address.name or await _own_name(link, log)
+        if name in found:
+            raise CommandError(
+                f"two agents are called {name}", expected="NAME=URL, with a name for each"
+            )
+        found[name] = link
+    return found
+
+
+async def _own_name(link: AgentLink, log: Callable[[str], None]) -> str:
+    try:
+        reply = await link.ask("GET", "/v1/health")
+        name = _HEALTH.decode(reply.body).cluster
+    except (AgentUnreached, msgspec.MsgspecError) as error:
+        raise CommandError(
+            f"cannot ask {link.endpoint} for its name: {error}",
+            hint="give it one, NAME=URL, to start without it",
+        ) from None
+    return name.replace("/", "-")
+
+
+async def _machines(name: str, link: AgentLink, log: Callable[[str], None]) -> list[Machine]:
+    try:
+        return await read_machines(link, name)
+    except (AgentUnreached, msgspec.MsgspecError) as error:
+        log(f"{name} is away: {error}")
+        return []
+
+
+def _cluster(options: SchedulerOptions, names: list[str], machines: list[Machine]) -> LocalCluster:
+    sets: dict[str, dict[str, None]] = {CLUSTER_GROUP: dict.fromkeys(names)}
+    for machine in machines:
+        for group, joined in machine.joins.items():
+            sets.setdefault(group, {}).update(dict.fromkeys(joined))
+    groups = tuple(GroupSpec(name=name, sets=tuple(known)) for name, known in sets.items())
+    cell = CellSpec(machines=tuple(machines), groups=groups)
+    table = {"name": options.engine, "engine": options.engine, "settings": options.settings}
+    try:
+        fleet = read_fleet([table], cell)
+    except Misfit as misfit:
+        raise misfit.error from None
+    clusters = tuple(Cluster(name, "") for name in names)
+    return LocalCluster(
+        name=options.name, cell=cell, fleet=fleet, federation=Federation(clusters=clusters)
+    )
+
+
+def _tls(options: SchedulerOptions) -> ssl.SSLContext | None:
+    if options.ca is None and options.certificate is None:
+        return None
+    context = ssl.create_default_context(cafile=options.ca)
+    if options.certificate is not None:
+        try:
+            context.load_cert_chain(options.certificate, options.key)
+        except (OSError, ssl.SSLError) as error:
+            raise CommandError(
+                f"cannot use the certificate: {error}", file=str(options.certificate)
+            ) from None
+    return context
+
+
+async def _feed(server: Server, jobs: Iterator[dict[str, Any]], log: Callable[[str], None]) -> None:
+    """Submits jobs as they come. What cannot be submitted is told, and left out."""
+    loop, backend = asyncio.get_running_loop(), server.backend
+    with contextlib.suppress(asyncio.CancelledError):
+        while (document := await loop.run_in_executor(None, next, jobs, None)) is not None:
+            world = server.cluster.world
+            try:
+                default = "" if document.get("id") else world.new_id()
+                job = backend.submissions.read(world, document, default)
+                await server.cluster.do(lambda world, job=job: world.submit(job))  # type: ignore[misc]
+            except ArgosyError as error:
+                log(f"not submitted: {error}")
