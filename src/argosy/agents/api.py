@@ -14,7 +14,7 @@ no state. A strategy may: each agent has its own, and several requests share it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -26,6 +26,7 @@ from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.transactions import MachineArray, Transaction
 
+PluginUse: TypeAlias = Literal["filter", "score"]
 #: The range of a score.
 LEAST, MOST = 0, 100
 
@@ -146,6 +147,14 @@ class NamesReasons(Protocol):
     """Optional, for a filter: its reasons, as in `Explanation.ruled_out`. Otherwise its name is one."""
 
     def reasons(self, task: Requirements, dropped: Nodes) -> dict[str, int]: ...
+
+
+@runtime_checkable
+class Conditional(Protocol):
+    """Optional, for a filter or a score that matters only to some tasks."""
+
+    def concerns(self, task: Requirements, role: PluginUse) -> bool:
+        """If not, the plug-in is not asked: all machines pass, or have the highest score."""
 
 
 @runtime_checkable

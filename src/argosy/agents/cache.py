@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.agents.api import Nodes
-from argosy.cell import View, to_mask
+from argosy.cell import DrawnMachines, MachineDraw, View, to_mask
 from argosy.model.machines import CLUSTER_GROUP, Cluster
+from argosy.model.random import Random
 from argosy.model.transactions import MachineArray, VersionArray
 
 
@@ -91,6 +92,11 @@ class NodesCache:
         self._read_at = 0
         #: Room kept for commits under way, by machine, in order of arrival. No empty lists.
         self._reserved: dict[int, list[Reservation]] = {}
+        #: The same as columns; None if out of date.
+        self._rows: tuple[MachineArray, NDArray[np.int64]] | None = None
+        #: The order of the last draw, and the machines it was made of.
+        self._order: MachineDraw | None = None
+        self._ordered: MachineArray | None = None
 
     @property
     def reservations(self) -> int:
@@ -125,7 +131,49 @@ class NodesCache:
             is_open = self._open()[machines]
         self._subtract(machines, rows)
         rows[~is_open] = -1
-        return self._nodes(machines, rows)
+        return self.nodes(machines, rows)
+
+    def draw(
+        self,
+        request: Sequence[int],
+        size: int,
+        random: Random,
+        *,
+        most: int,
+        rounds: int,
+        is_cut: bool,
+    ) -> DrawnMachines:
+        """Machines with room, drawn at random from a cache that is up to date."""
+        self._free = None
+        members = self.members()
+        if self._order is None or self._ordered is not members:
+            self._order, self._ordered = MachineDraw(members), members
+        return self._view.draw(
+            self._order,
+            request,
+            size,
+            random,
+            most=most,
+            rounds=rounds,
+            is_cut=is_cut,
+            reserved=self._reserved_rows(),
+        )
+
+    def is_live(self, *, is_cut_off: bool) -> bool:
+        """Whether it is up to date now."""
+        return not self._refresh and not is_cut_off
+
+    def _reserved_rows(self) -> tuple[MachineArray, NDArray[np.int64]] | None:
+        if not self._reserved:
+            return None
+        if self._rows is None or self._rows[1].shape[1] != len(self._view.dimensions):
+            machines = sorted(self._reserved)
+            rows = np.zeros((len(machines), len(self._view.dimensions)), np.int64)
+            for row, machine in zip(rows, machines, strict=True):
+                for reservation in self._reserved[machine]:
+                    row[: len(reservation.amounts)] += reservation.amounts
+            self._rows = np.array(machines, np.int32), rows
+        return self._rows
 
     def _open(self) -> NDArray[np.bool_]:
         """Which machines of the cell take claims now."""
@@ -161,9 +209,10 @@ class NodesCache:
         for reservation in self._reserved.get(machine, ()):
             if reservation is not own and (before is None or reservation.number < before):
                 rows[0] -= reservation.amounts
-        return self._nodes(machines, rows)
+        return self.nodes(machines, rows)
 
-    def _nodes(self, machines: MachineArray, free: NDArray[np.int64]) -> Nodes:
+    def nodes(self, machines: MachineArray, free: NDArray[np.int64]) -> Nodes:
+        """Machines of the cluster with this much free."""
         view = self._view
         return Nodes(
             machines,
@@ -180,11 +229,13 @@ class NodesCache:
     def reserve(self, number: int, machine: int, amounts: NDArray[np.int64]) -> Reservation:
         made = Reservation(number, machine, amounts)
         self._reserved.setdefault(machine, []).append(made)
+        self._rows = None
         return made
 
     def unreserve(self, reservation: Reservation) -> None:
         left = self._reserved[reservation.machine]
         left.remove(reservation)
+        self._rows = None
         if not left:
             del self._reserved[reservation.machine]
 

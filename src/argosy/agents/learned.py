@@ -7,7 +7,7 @@ from typing import ClassVar, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.agents.api import MOST, Nodes, Requirements
+from argosy.agents.api import MOST, Nodes, PluginUse, Requirements
 from argosy.agents.builtin import number_in, positions
 from argosy.model.random import Random
 from argosy.model.transactions import MachineArray
@@ -72,6 +72,9 @@ class NetworkLatency:
     to that place is unknown is not near enough, and if the demand cannot be read, none is."""
 
     name: ClassVar[str] = "NetworkLatency"
+
+    def concerns(self, task: Requirements, role: PluginUse) -> bool:
+        return NEAR in task.demands
 
     def keeps(self, task: Requirements, nodes: Nodes) -> NDArray[np.bool_]:
         if NEAR not in task.demands:

@@ -19,7 +19,7 @@ from msgspec import structs
 from argosy.agents.api import Requirements
 from argosy.agents.cache import CellFacts, NodesCache, Reservation
 from argosy.agents.committing import ConflictCheck, refused
-from argosy.agents.sampling import DrawnSample, Sampler
+from argosy.agents.sampling import NOTHING_DRAWN, DrawnSample, Sampler
 from argosy.host.protocols import agent_of
 from argosy.host.scheduler import Scheduler
 from argosy.model.effects import Commit, CommitPipeline, Sample, SamplingPipeline
@@ -203,17 +203,20 @@ class AgentDesk:
     ) -> None:
         if scheduler.epoch != epoch:
             return
-        machines = np.empty(0, np.int32) if drawn is None else drawn.nodes.machines
+        if drawn is None:
+            drawn, reached = NOTHING_DRAWN, False
+        else:
+            reached = True
         event = SampleReturned(
             effect.token,
-            machines,
-            np.empty((0, 0), np.int64) if drawn is None else drawn.nodes.free,
-            self.cache.versions(machines),
+            drawn.machines,
+            drawn.free,
+            drawn.versions,
             effect.cluster,
-            np.empty((0, 0), np.int64) if drawn is None else drawn.scores,
-            0 if drawn is None else drawn.drawn,
-            {} if drawn is None else drawn.ruled_out,
-            reached=drawn is not None,
+            drawn.scores,
+            drawn.drawn,
+            drawn.ruled_out,
+            reached=reached,
         )
         links = self._host.links
         delay = links.reliable_delay(agent_of(self._cluster), scheduler.name, now)

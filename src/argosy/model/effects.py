@@ -142,6 +142,10 @@ class SamplingPipeline(msgspec.Struct, frozen=True, gc=False):
     rounds: int = 0
     #: Stop drawing after this time, in microseconds; 0: no limit.
     limit: int = 0
+    #: A round may find more machines than are wanted: keep them, or cut the sample to its size.
+    overshoot: Literal["keep", "cut"] = "keep"
+    #: Machines that independent rounds drew more than once: keep or drop the repetitions.
+    repeats: Literal["drop", "keep"] = "drop"
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False, tag=True):

@@ -76,9 +76,14 @@ class DecisionPipeline:
         """The rows of the best m machines, best first, and their weighted sums; ties at random."""
         sums = scores @ self._weights[: scores.shape[1]]
         keys = -sums if self._settings.prefer == "highest" else sums
-        ties = self._random.integers(len(keys), 2**62)
         most = min(self._settings.candidates, len(keys))
-        order = np.lexsort((ties, keys))[:most]
+        if most < len(keys):
+            worst = np.partition(keys, most - 1)[most - 1]
+            rows = np.flatnonzero(keys <= worst)
+        else:
+            rows = np.arange(len(keys))
+        ties = self._random.integers(len(rows), 2**62)
+        order = rows[np.lexsort((ties, keys[rows]))[:most]]
         return order, [int(each) for each in sums[order]]
 
     def _told(
