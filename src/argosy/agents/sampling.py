@@ -34,7 +34,6 @@ from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.transactions import MachineArray, VersionArray
 
-
 Concern: TypeAlias = Callable[[Requirements, PluginUse], bool]
 
 
@@ -116,9 +115,7 @@ class Sampler:
         )
         reasons = (*self._view.dimensions, DOWN)
         ruled_out = {
-            reason: count
-            for reason, count in zip(reasons, found.ruled_out, strict=True)
-            if count
+            reason: count for reason, count in zip(reasons, found.ruled_out, strict=True) if count
         }
         plugins = self._scores_named(pipeline.scores)
         table = np.full((len(found.machines), len(plugins)), MOST, np.int64)

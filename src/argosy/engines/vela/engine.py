@@ -203,6 +203,8 @@ class Vela:
         return self._current.get(item.task) is item
 
     def _accept(self, job: Job, number: int, tasks: TaskArray, now: int) -> None:
+        if self._figures.began < 0:
+            self._figures.began = now
         for group, mine in job.tasks_by_group(tasks):
             for task in mine.tolist():
                 item = ScheduledTask(job, number, group, task, now)
@@ -473,7 +475,7 @@ class Vela:
         figures = self._figures
         figures.placed += 1
         figures.first = now if figures.first < 0 else figures.first
-        figures.last = now
+        figures.last = figures.ended = now
         figures.retried += machine != item.first
         figures.commit.add(now - item.queued)
         figures.end_to_end.add(now - item.submitted)
@@ -497,6 +499,7 @@ class Vela:
             del self._current[item.task]
             return
         self._figures.conflicts += 1
+        self._figures.ended = now
         self._figures.commit.add(now - item.queued)
         told = Explanation(
             looked_at=item.explanation.looked_at,
@@ -509,6 +512,7 @@ class Vela:
 
     def _found_none(self, item: ScheduledTask, seen: Explanation, now: int) -> None:
         self._figures.unplaced += 1
+        self._figures.ended = now
         self._shares.found_none(len(self._queue))
         if not seen.remedy:
             remedy = "free room, or ask for less"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from math import sqrt
 
 
@@ -59,6 +58,8 @@ class VelaFigures:
         self.commit = PhaseTimes()
         #: When the first and the last task was placed, as the scheduler heard.
         self.first = self.last = -1
+        #: When the first task was accepted, and when the last attempt ended.
+        self.began = self.ended = -1
         self.end_to_end = PhaseTimes()
         self.without_queue = PhaseTimes()
 
@@ -78,6 +79,7 @@ class VelaFigures:
             "machines drawn": self.drawn,
             "machines eligible": self.eligible,
             "samples asked": self.requests,
+            "attempting s": (self.ended - self.began) / 1_000_000,
             "placing s": (self.last - self.first) / 1_000_000,
             "mean queueing ms": self.queueing.mean,
             "mean sampling ms": self.sampling.mean,

@@ -1,8 +1,8 @@
 """The processors of a scheduler, shared equally by what it computes.
 
 With n pieces of work on c processors, each goes on at the rate min(1, c / n). Virtual time advances at
-that rate, so a piece that begins at virtual time v and takes w is over at v + w, however many others come
-and go meanwhile. A heap of these ends is all that is kept: O(log n) for each piece.
+that rate, so a piece that begins at virtual time v and takes w is over at v + w, however many others
+come and go meanwhile. A heap of these ends is all that is kept: O(log n) for each piece.
 """
 
 from __future__ import annotations
