@@ -1,4 +1,4 @@
-"""What an agent knows of its machines.
+"""What an agent, or a shard of it, knows of its machines.
 
 Reading takes no lock and never waits for a commit: arrays are replaced or copied, never lent. If
 `refresh` is 0, the cache is always up to date; otherwise it is read again from the cell when it is older
@@ -13,44 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.agents.api import Nodes
+from argosy.agents.facts import CellFacts
 from argosy.cell import DrawnMachines, MachineDraw, View, to_mask
 from argosy.model.machines import CLUSTER_GROUP, Cluster
 from argosy.model.random import Random
 from argosy.model.transactions import MachineArray, VersionArray
-
-
-class CellFacts:
-    """Attributes of all machines, read once per key and change of labels, and distances between
-    places."""
-
-    def __init__(
-        self, view: View, delay: Callable[[str, str], int | None] = lambda one, other: None
-    ) -> None:
-        self._view = view
-        self._delay = delay
-        self._state = (-1, -1)
-        self._columns: dict[str, NDArray[np.object_]] = {}
-
-    def labels(self, key: str, machines: MachineArray) -> Sequence[str]:
-        state = self._view.machines, self._view.labels_version
-        if state != self._state:
-            self._state = state
-            self._columns.clear()
-        if (column := self._columns.get(key)) is None:
-            column = self._columns[key] = self._read(key)
-        found: list[str] = column[machines].tolist()
-        return found
-
-    def delay(self, one: str, other: str) -> int | None:
-        return self._delay(one, other)
-
-    def _read(self, key: str) -> NDArray[np.object_]:
-        count = self._view.machines
-        column = np.full(count, "", np.object_)
-        for name, value in self._view.attributes:
-            if name == key:
-                column[to_mask(self._view.where({key: value}), count)] = value
-        return column
 
 
 class Reservation:
@@ -74,13 +41,15 @@ class NodesCache:
         facts: CellFacts,
         refresh: int,
         changes: Callable[[], int] | None = None,
+        shard: tuple[int, int] = (0, 1),
     ) -> None:
         """`changes` counts changes of machines: while it stays the same, so does which of them take
-        claims."""
+        claims. Of n shards, number i has the machines whose number is i modulo n."""
         self._cluster = cluster
         self._view = view
         self._facts = facts
         self._refresh = refresh
+        self._shard, self._shards = shard
         #: What `_members` was computed for.
         self._state = (-1, -1)
         self._members: MachineArray = np.empty(0, np.int32)
@@ -112,6 +81,8 @@ class NodesCache:
             if self._cluster.name:
                 within = to_mask(view.members(CLUSTER_GROUP, self._cluster.name), view.machines)
                 self._members = np.flatnonzero(within).astype(np.int32)
+            if self._shards > 1:
+                self._members = self._members[self._members % self._shards == self._shard]
         return self._members
 
     def sample(self, machines: MachineArray, now: int, *, is_cut_off: bool) -> Nodes:

@@ -58,6 +58,24 @@ NOTHING_DRAWN: Final = DrawnSample(
 )
 
 
+def merged(parts: Sequence[DrawnSample]) -> DrawnSample:
+    """What the shards of an agent have drawn, together."""
+    if len(parts) == 1:
+        return parts[0]
+    ruled_out: dict[str, int] = {}
+    for part in parts:
+        for reason, count in part.ruled_out.items():
+            _count(ruled_out, reason, count)
+    return DrawnSample(
+        np.concatenate([part.machines for part in parts]),
+        np.concatenate([part.free for part in parts]),
+        np.concatenate([part.versions for part in parts]),
+        np.concatenate([part.scores for part in parts]),
+        sum(part.drawn for part in parts),
+        ruled_out,
+    )
+
+
 def sample_size(share: float, machines: int) -> int:
     """`share` of the machines, rounded up; at least one."""
     # Without the subtraction, 4 % of 2,000 would be 81: 0.04 is a little more than 4 %.
@@ -76,10 +94,18 @@ class Sampler:
         self._scores: dict[tuple[str, ...], list[tuple[Score, Concern | None]]] = {}
 
     def sample(
-        self, asked: Sample, pipeline: SamplingPipeline, now: int, *, most: int, is_cut_off: bool
+        self,
+        asked: Sample,
+        pipeline: SamplingPipeline,
+        now: int,
+        *,
+        most: int,
+        is_cut_off: bool,
+        parts: int = 1,
     ) -> DrawnSample:
-        """Draws until there are enough machines, or `most` were drawn (0: no limit)."""
-        size = asked.count
+        """Draws until there are enough machines, or `most` were drawn (0: no limit). A number of
+        machines is divided among `parts` shards, rounded up."""
+        size = -(-asked.count // parts)
         if pipeline.share:
             size = sample_size(pipeline.share, len(self._cache.members()))
         task = Requirements(asked.request, asked.requires, asked.demands)
@@ -224,7 +250,7 @@ class Sampler:
     def _scores_named(self, names: tuple[str, ...]) -> list[tuple[Score, Concern | None]]:
         if (plugins := self._scores.get(names)) is None:
             made = make_scores(names)
-            plugins = self._scores[names] = [(plugin, _concern(plugin)) for plugin in made]
+            plugins = self._scores[names] = [(plugin, concern_of(plugin)) for plugin in made]
         return plugins
 
     def _strategy(self, name: str) -> Strategy:
@@ -241,7 +267,7 @@ class Sampler:
                 (
                     plugin,
                     plugin if isinstance(plugin, NamesReasons) else _OwnName(plugin.name),
-                    _concern(plugin),
+                    concern_of(plugin),
                 )
                 for plugin in made
             ]
@@ -252,7 +278,8 @@ class Sampler:
         ]
 
 
-def _concern(plugin: Filter | Score) -> Concern | None:
+def concern_of(plugin: Filter | Score) -> Concern | None:
+    """Tells whether the plug-in concerns a task; None if it always does."""
     return plugin.concerns if isinstance(plugin, Conditional) else None
 
 

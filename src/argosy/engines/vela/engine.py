@@ -528,7 +528,8 @@ class Vela:
         self, item: ScheduledTask, seen: Explanation, now: int, *, should_wait: bool
     ) -> None:
         """Starts over with the task: at the end of the queue, later, or never."""
-        if item.reschedules >= self._settings.reschedules:
+        is_queued = self._settings.queue_batch and not item.group.endless
+        if item.reschedules >= self._settings.reschedules and not is_queued:
             del self._current[item.task]
             self._figures.abandoned += 1
             given_up = Refusal(Why.ATTEMPTS, lacking=item.reschedules + 1)

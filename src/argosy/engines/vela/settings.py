@@ -26,6 +26,8 @@ class VelaSettings(Settings, frozen=True):
     candidates: Annotated[int, Meta(ge=1, le=1_000)] = 3
     #: How often a task is rescheduled before it is abandoned: 10 makes 11 attempts, 9 makes 10.
     reschedules: Annotated[int, Meta(ge=0, le=1_000_000)] = 10
+    #: Tasks that end by themselves are never abandoned: they wait for room, as in a batch queue.
+    queue_batch: bool = False
     #: How long a task waits on average before it is rescheduled; between half as long and one and a half
     #: times as long, at random. Doubles each time, up to 64 times this. A task's first conflict does not
     #: make it wait. 0: nothing does, as in the paper.
