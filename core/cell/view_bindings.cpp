@@ -4,6 +4,9 @@
 // comes from Python is checked here; what is wrong becomes a ValueError or TypeError.
 #include <nanobind/stl/pair.h>
 
+#include <array>
+
+#include "cell/draw.hpp"
 #include "cell/reading.hpp"
 #include "cell/search.hpp"
 
@@ -147,6 +150,47 @@ void define_find(Class& type, bool is_frozen) {
       "steps"_a.noconvert() = nb::none(), "adjust"_a.noconvert() = nb::none());
 }
 
+// Machines, versions, free amounts, scores, how many were drawn, and those ruled out by dimension and
+// then for being down.
+using DrawnTuple = std::tuple<OutArray<std::int32_t>, OutArray<std::uint32_t>, OutArray<std::int64_t>,
+                              OutArray<std::int64_t>, std::int64_t, std::vector<std::int64_t>>;
+
+DrawnTuple draw(MachineDraw& self, const CellView& view, const std::vector<std::int64_t>& request,
+                std::int64_t size, Random& random, std::int64_t most, std::int64_t rounds, bool is_cut,
+                const std::optional<Array<std::int32_t>>& reserved, const std::optional<Table>& amounts) {
+  const auto width = static_cast<std::size_t>(view.dimensions());
+  require(request.size() == width, "a request has one amount per dimension");
+  require(size >= 0 && most >= 0 && rounds >= 0, "size, most and rounds must not be negative");
+  require(self.most() < view.machines(), "members must be machines of the view");
+  DrawQuery query;
+  for (std::size_t d = 0; d < width; ++d) {
+    require(request[d] >= 0 && request[d] <= largest_amount, "amounts are from 0 to 2^53");
+    query.request[d] = request[d];
+  }
+  query.size = size;
+  query.most = most;
+  query.rounds = rounds;
+  query.is_cut = is_cut;
+  const Contiguous<std::int32_t> machines(reserved);
+  require(reserved.has_value() == amounts.has_value(), "reservations are machines and amounts");
+  if (reserved) {
+    require(amounts->shape(0) == machines.size() && amounts->shape(1) == width,
+            "amounts have a row per machine and a column per dimension");
+    for (std::size_t i = 1; i < machines.size(); ++i) {
+      require(machines.data()[i - 1] < machines.data()[i], "reserved machines are in ascending order");
+    }
+    query.reserved = machines.span();
+    query.reserved_amounts = amounts->data();
+  }
+  Drawn found = self.run(view, query, random);
+  const std::size_t rows = found.machines.size();
+  std::vector<std::int64_t> ruled_out(found.ruled_out.begin(), found.ruled_out.begin() + view.dimensions());
+  ruled_out.push_back(found.ruled_out[most_dimensions]);
+  return {to_numpy(std::move(found.machines)), to_numpy(std::move(found.versions)),
+          to_numpy(std::move(found.free), {rows, width}), to_numpy(std::move(found.scores)), found.drawn,
+          std::move(ruled_out)};
+}
+
 }  // namespace
 
 void argosy::bind_find(nb::class_<Cell, CellView>& type) { define_find(type, false); }
@@ -255,5 +299,18 @@ void argosy::bind_view(nb::module_& module) {
         return to_numpy(self.in_sets_with_tag(tag, asked.span(), least, most));
       }, "tag"_a, "sets"_a.noconvert(), "least"_a, "most"_a);
   define_find(type, true);
+  nb::class_<MachineDraw>(module, "MachineDraw")
+      .def("__init__",
+           [](MachineDraw* self, const Array<std::int32_t>& members) {
+             const Contiguous<std::int32_t> listed(members);
+             for (const std::int32_t machine : listed.span()) {
+               require(machine >= 0, "machine numbers must not be negative");
+             }
+             new (self) MachineDraw({listed.span().begin(), listed.span().end()});
+           },
+           "members"_a.noconvert())
+      .def_prop_ro("members", &MachineDraw::members)
+      .def("draw", &draw, "view"_a, "request"_a, "size"_a, "random"_a, "most"_a = 0, "rounds"_a = 0,
+           "is_cut"_a = false, "reserved"_a.noconvert() = nb::none(),
+           "amounts"_a.noconvert() = nb::none());
 }
-

@@ -52,6 +52,15 @@ class Facts:
     def delay(self, one: str, other: str) -> int | None:
         return {("oslo", "rome"): 25_000, ("rome", "rome"): 500}.get((one, other))
 
+    def cluster_of(self, machine: int) -> str:
+        return ""
+
+    def places_of(self, job: str) -> Sequence[str]:
+        return ()
+
+    def volume_homes(self, volume: str) -> Sequence[int]:
+        return ()
+
 
 def nodes(
     free: list[tuple[int, int]],
@@ -215,7 +224,7 @@ def test_every_plug_in_has_a_role_and_is_found_by_its_name() -> None:
         assert all(isinstance(registry.make(name, role), kind) for role in has)
     assert registry.names(Strategy) == ["Random", "RoundRobin", "Learned"]
     assert registry.names(Filter) == [
-        "ResourcesFit", "GeoLocation", "BatteryLevel", "NetworkLatency"
+        "ResourcesFit", "GeoLocation", "BatteryLevel", "NetworkLatency", "Volume", "BatchShare"
     ]  # fmt: skip
 
 

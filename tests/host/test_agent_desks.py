@@ -365,3 +365,50 @@ def test_pipelines_are_of_one_agent_and_for_one_claim() -> None:
         heard(asking(SamplingPipeline(), cluster=""), in_north([job("a", 1)]))
     with pytest.raises(EngineFault, match=r"pipeline\.share is 1\.5"):
         heard(asking(SamplingPipeline(share=1.5)), in_north([job("a", 1)]))
+
+
+def test_shards_of_an_agent_draw_a_sample_together_in_a_part_of_the_time() -> None:
+    for shards, drawn_by_each in ((1, 10), (2, 5), (5, 2)):
+        model = AgentModel(t_sample=10 * MS, t_machine=2 * MS, shards=shards)
+        ((now, event),) = samples(asking(SamplingPipeline(share=1.0)), agents=model)
+        assert sorted(event.machines.tolist()) == list(range(10))
+        assert event.drawn == 10
+        assert now == 2 * HOP + 10 * MS + drawn_by_each * 2 * MS
+    # A number of machines is divided as well, and what is ruled out is added up.
+    ((_, event),) = samples(asking(SamplingPipeline(), count=4), agents=AgentModel(shards=2))
+    assert sorted(machine % 2 for machine in event.machines.tolist()) == [0, 0, 1, 1]
+    hopeless = asking(SamplingPipeline(), request=Resources(1_000, 17 * GIB))
+    ((_, event),) = samples(hopeless, agents=AgentModel(shards=3))
+    assert (event.drawn, event.ruled_out) == (10, {"memory": 10})
+
+
+def test_shards_have_their_own_turns_and_locks() -> None:
+    one_at_a_time = {"committers": 1, "t_fetch": 10 * MS}
+    for shards, last in ((1, 3), (2, 2), (3, 1)):
+        model = AgentModel(**one_at_a_time, shards=shards)
+        found = answers({"a": [0], "b": [1], "c": [2]}, agents=model)
+        assert [machine for _, _, machine, _ in found] == [0, 1, 2]
+        assert found[-1][0] == 2 * HOP + last * 10 * MS
+
+
+def test_a_commit_goes_on_to_candidates_of_another_shard() -> None:
+    model = AgentModel(committers=1, t_fetch=10 * MS, shards=2)
+    found = answers({"a": [0], "b": [0, 1, 2], "c": [1]}, agents=model)
+    # The second is refused where the first is, and reserves its next machine only after the third.
+    assert sorted(machine for _, _, machine, _ in found) == [0, 1, 2]
+    assert {job: machine for _, job, machine, _ in found} == {0: 0, 1: 2, 2: 1}
+
+
+def test_samples_may_be_cut_and_repetitions_kept() -> None:
+    # Every round of nine among ten machines repeats some of them.
+    kept = SamplingPipeline(rounds=2, repeats="keep", filters=())
+    ((_, event),) = samples(asking(kept, count=9, request=Resources(1_000, GIB)))
+    assert len(event.machines) == 9
+    small = MachineDrain(at=0, machine="north/m3")
+    every = SamplingPipeline(rounds=2, repeats="keep")
+    ((_, event),) = samples(asking(every, count=10), faults=(small,), jobs=[job("a", 1, submit=1)])
+    assert len(event.machines) == 18
+    assert len(set(event.machines.tolist())) == 9
+    cut = SamplingPipeline(rounds=2, repeats="keep", overshoot="cut")
+    ((_, event),) = samples(asking(cut, count=10), faults=(small,), jobs=[job("a", 1, submit=1)])
+    assert len(event.machines) == 10

@@ -1,6 +1,6 @@
 """The native core, as the facades see it: one stub per folder; all names are in `_core`."""
 
-from argosy._core.cell import AuditFailure, Cell, CellSnapshot, CellView, Rule, Why
+from argosy._core.cell import AuditFailure, Cell, CellSnapshot, CellView, MachineDraw, Rule, Why
 from argosy._core.clock import Budget, ClockBudget, WorkBudget, seconds_until, spent_share
 from argosy._core.flow import (
     FlowAlgorithm,
@@ -45,6 +45,7 @@ __all__ = [
     "FlowStop",
     "JournalReader",
     "LineBuffer",
+    "MachineDraw",
     "PlacementNews",
     "PlacementOrder",
     "PlacementRule",

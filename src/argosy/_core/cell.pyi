@@ -193,3 +193,24 @@ class Cell(CellView):
         self, machines: NDArray[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]: ...
     def audit(self) -> list[str]: ...
+
+DrawnTuple: TypeAlias = tuple[
+    NDArray[np.int32], NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64], int, list[int]
+]
+
+class MachineDraw:
+    def __init__(self, members: NDArray[np.int32]) -> None: ...
+    @property
+    def members(self) -> int: ...
+    def draw(
+        self,
+        view: CellView,
+        request: Sequence[int],
+        size: int,
+        random: Random,
+        most: int = 0,
+        rounds: int = 0,
+        is_cut: bool = False,
+        reserved: NDArray[np.int32] | None = None,
+        amounts: NDArray[np.int64] | None = None,
+    ) -> DrawnTuple: ...

@@ -13,8 +13,8 @@ no state. A strategy may: each agent has its own, and several requests share it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar, Protocol, runtime_checkable
+from collections.abc import Collection, Sequence
+from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -26,6 +26,7 @@ from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.transactions import MachineArray, Transaction
 
+PluginUse: TypeAlias = Literal["filter", "score"]
 #: The range of a score.
 LEAST, MOST = 0, 100
 
@@ -40,13 +41,22 @@ class Requirements(msgspec.Struct, frozen=True, gc=False):
 
 
 class SiteFacts(Protocol):
-    """Attributes of machines, and distances between places."""
+    """Attributes of machines, distances between places, and where jobs and volumes are."""
 
     def labels(self, key: str, machines: MachineArray) -> Sequence[str]:
         """The value of the attribute on each machine; empty where it has none."""
 
     def delay(self, one: str, other: str) -> int | None:
         """How long a message takes from one place to another, in microseconds; None if unknown."""
+
+    def cluster_of(self, machine: int) -> str:
+        """The cluster of a machine; empty if it is in none."""
+
+    def places_of(self, job: str) -> Collection[str]:
+        """The places of the clusters in which tasks of the job have a machine, as far as known."""
+
+    def volume_homes(self, volume: str) -> Collection[int]:
+        """Machines that have a volume of this name, as far as known."""
 
 
 class Nodes(msgspec.Struct, frozen=True, gc=False):
@@ -146,6 +156,14 @@ class NamesReasons(Protocol):
     """Optional, for a filter: its reasons, as in `Explanation.ruled_out`. Otherwise its name is one."""
 
     def reasons(self, task: Requirements, dropped: Nodes) -> dict[str, int]: ...
+
+
+@runtime_checkable
+class Conditional(Protocol):
+    """Optional, for a filter or a score that matters only to some tasks."""
+
+    def concerns(self, task: Requirements, role: PluginUse) -> bool:
+        """If not, the plug-in is not asked: all machines pass, or have the highest score."""
 
 
 @runtime_checkable

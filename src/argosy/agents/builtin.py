@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.agents.api import MOST, Nodes, Requirements
+from argosy.agents.api import MOST, Nodes, PluginUse, Requirements
 from argosy.agents.globe import chord_of, chords, position
 from argosy.model.explanations import Refusal, Why
 from argosy.model.jobs import Job
@@ -154,6 +154,9 @@ class GeoLocation:
 
     name: ClassVar[str] = "GeoLocation"
 
+    def concerns(self, task: Requirements, role: PluginUse) -> bool:
+        return LOCATION in task.demands
+
     def keeps(self, task: Requirements, nodes: Nodes) -> NDArray[np.bool_]:
         if LOCATION not in task.demands:
             return np.ones(len(nodes), np.bool_)
@@ -180,6 +183,9 @@ class BatteryLevel:
     at least that, and those without a battery. If the demand cannot be read, no machine meets it."""
 
     name: ClassVar[str] = "BatteryLevel"
+
+    def concerns(self, task: Requirements, role: PluginUse) -> bool:
+        return role == "score" or BATTERY in task.demands
 
     def keeps(self, task: Requirements, nodes: Nodes) -> NDArray[np.bool_]:
         if BATTERY not in task.demands:

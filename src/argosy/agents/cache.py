@@ -1,4 +1,4 @@
-"""What an agent knows of its machines.
+"""What an agent, or a shard of it, knows of its machines.
 
 Reading takes no lock and never waits for a commit: arrays are replaced or copied, never lent. If
 `refresh` is 0, the cache is always up to date; otherwise it is read again from the cell when it is older
@@ -13,43 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.agents.api import Nodes
-from argosy.cell import View, to_mask
+from argosy.agents.facts import CellFacts
+from argosy.cell import DrawnMachines, MachineDraw, View, to_mask
 from argosy.model.machines import CLUSTER_GROUP, Cluster
+from argosy.model.random import Random
 from argosy.model.transactions import MachineArray, VersionArray
-
-
-class CellFacts:
-    """Attributes of all machines, read once per key and change of labels, and distances between
-    places."""
-
-    def __init__(
-        self, view: View, delay: Callable[[str, str], int | None] = lambda one, other: None
-    ) -> None:
-        self._view = view
-        self._delay = delay
-        self._state = (-1, -1)
-        self._columns: dict[str, NDArray[np.object_]] = {}
-
-    def labels(self, key: str, machines: MachineArray) -> Sequence[str]:
-        state = self._view.machines, self._view.labels_version
-        if state != self._state:
-            self._state = state
-            self._columns.clear()
-        if (column := self._columns.get(key)) is None:
-            column = self._columns[key] = self._read(key)
-        found: list[str] = column[machines].tolist()
-        return found
-
-    def delay(self, one: str, other: str) -> int | None:
-        return self._delay(one, other)
-
-    def _read(self, key: str) -> NDArray[np.object_]:
-        count = self._view.machines
-        column = np.full(count, "", np.object_)
-        for name, value in self._view.attributes:
-            if name == key:
-                column[to_mask(self._view.where({key: value}), count)] = value
-        return column
 
 
 class Reservation:
@@ -73,13 +41,15 @@ class NodesCache:
         facts: CellFacts,
         refresh: int,
         changes: Callable[[], int] | None = None,
+        shard: tuple[int, int] = (0, 1),
     ) -> None:
         """`changes` counts changes of machines: while it stays the same, so does which of them take
-        claims."""
+        claims. Of n shards, number i has the machines whose number is i modulo n."""
         self._cluster = cluster
         self._view = view
         self._facts = facts
         self._refresh = refresh
+        self._shard, self._shards = shard
         #: What `_members` was computed for.
         self._state = (-1, -1)
         self._members: MachineArray = np.empty(0, np.int32)
@@ -91,6 +61,11 @@ class NodesCache:
         self._read_at = 0
         #: Room kept for commits under way, by machine, in order of arrival. No empty lists.
         self._reserved: dict[int, list[Reservation]] = {}
+        #: The same as columns; None if out of date.
+        self._rows: tuple[MachineArray, NDArray[np.int64]] | None = None
+        #: The order of the last draw, and the machines it was made of.
+        self._order: MachineDraw | None = None
+        self._ordered: MachineArray | None = None
 
     @property
     def reservations(self) -> int:
@@ -106,6 +81,8 @@ class NodesCache:
             if self._cluster.name:
                 within = to_mask(view.members(CLUSTER_GROUP, self._cluster.name), view.machines)
                 self._members = np.flatnonzero(within).astype(np.int32)
+            if self._shards > 1:
+                self._members = self._members[self._members % self._shards == self._shard]
         return self._members
 
     def sample(self, machines: MachineArray, now: int, *, is_cut_off: bool) -> Nodes:
@@ -125,7 +102,49 @@ class NodesCache:
             is_open = self._open()[machines]
         self._subtract(machines, rows)
         rows[~is_open] = -1
-        return self._nodes(machines, rows)
+        return self.nodes(machines, rows)
+
+    def draw(
+        self,
+        request: Sequence[int],
+        size: int,
+        random: Random,
+        *,
+        most: int,
+        rounds: int,
+        is_cut: bool,
+    ) -> DrawnMachines:
+        """Machines with room, drawn at random from a cache that is up to date."""
+        self._free = None
+        members = self.members()
+        if self._order is None or self._ordered is not members:
+            self._order, self._ordered = MachineDraw(members), members
+        return self._view.draw(
+            self._order,
+            request,
+            size,
+            random,
+            most=most,
+            rounds=rounds,
+            is_cut=is_cut,
+            reserved=self._reserved_rows(),
+        )
+
+    def is_live(self, *, is_cut_off: bool) -> bool:
+        """Whether it is up to date now."""
+        return not self._refresh and not is_cut_off
+
+    def _reserved_rows(self) -> tuple[MachineArray, NDArray[np.int64]] | None:
+        if not self._reserved:
+            return None
+        if self._rows is None or self._rows[1].shape[1] != len(self._view.dimensions):
+            machines = sorted(self._reserved)
+            rows = np.zeros((len(machines), len(self._view.dimensions)), np.int64)
+            for row, machine in zip(rows, machines, strict=True):
+                for reservation in self._reserved[machine]:
+                    row[: len(reservation.amounts)] += reservation.amounts
+            self._rows = np.array(machines, np.int32), rows
+        return self._rows
 
     def _open(self) -> NDArray[np.bool_]:
         """Which machines of the cell take claims now."""
@@ -161,9 +180,10 @@ class NodesCache:
         for reservation in self._reserved.get(machine, ()):
             if reservation is not own and (before is None or reservation.number < before):
                 rows[0] -= reservation.amounts
-        return self._nodes(machines, rows)
+        return self.nodes(machines, rows)
 
-    def _nodes(self, machines: MachineArray, free: NDArray[np.int64]) -> Nodes:
+    def nodes(self, machines: MachineArray, free: NDArray[np.int64]) -> Nodes:
+        """Machines of the cluster with this much free."""
         view = self._view
         return Nodes(
             machines,
@@ -180,11 +200,13 @@ class NodesCache:
     def reserve(self, number: int, machine: int, amounts: NDArray[np.int64]) -> Reservation:
         made = Reservation(number, machine, amounts)
         self._reserved.setdefault(machine, []).append(made)
+        self._rows = None
         return made
 
     def unreserve(self, reservation: Reservation) -> None:
         left = self._reserved[reservation.machine]
         left.remove(reservation)
+        self._rows = None
         if not left:
             del self._reserved[reservation.machine]
 

@@ -7,13 +7,14 @@ from typing import ClassVar, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.agents.api import MOST, Nodes, Requirements
+from argosy.agents.api import MOST, Nodes, PluginUse, Requirements
 from argosy.agents.builtin import number_in, positions
 from argosy.model.random import Random
 from argosy.model.transactions import MachineArray
 
-#: Demands of tasks: a place, and the longest round trip to it in milliseconds.
+#: Demands of tasks: a place or a job, and the longest round trip to it in milliseconds.
 NEAR: Final = "near"
+NEAR_JOB: Final = "near_job"
 LATENCY: Final = "latency"
 #: Kinds of tasks that a strategy remembers; the one used longest ago is forgotten.
 MOST_KINDS: Final = 256
@@ -67,14 +68,18 @@ class LearnedStrategy:
 
 
 class NetworkLatency:
-    """For tasks that demand a `latency` (a round trip in milliseconds) to the place `near`: keeps
-    machines of clusters that are near enough; the nearer, the higher the score. A cluster whose distance
-    to that place is unknown is not near enough, and if the demand cannot be read, none is."""
+    """For tasks that demand a `latency` (a round trip in milliseconds) to the place `near`, or to the
+    job `near_job`: keeps machines of clusters that are near enough; the nearer, the higher the score. If
+    the job has tasks in several clusters, the nearest counts. A cluster whose distance is unknown is not
+    near enough, nor is any while the job has no machine or if the demand cannot be read."""
 
     name: ClassVar[str] = "NetworkLatency"
 
+    def concerns(self, task: Requirements, role: PluginUse) -> bool:
+        return NEAR in task.demands or NEAR_JOB in task.demands
+
     def keeps(self, task: Requirements, nodes: Nodes) -> NDArray[np.bool_]:
-        if NEAR not in task.demands:
+        if not self.concerns(task, "filter"):
             return np.ones(len(nodes), np.bool_)
         bound = number_in(task, LATENCY, 0.0)
         if bound is None:
@@ -82,16 +87,27 @@ class NetworkLatency:
         return self._trips(task, nodes) <= 1_000 * bound
 
     def score(self, task: Requirements, nodes: Nodes) -> NDArray[np.int64]:
-        bound = number_in(task, LATENCY, 0.0) if NEAR in task.demands else None
+        bound = number_in(task, LATENCY, 0.0) if self.concerns(task, "score") else None
         if not bound:
             return np.full(len(nodes), MOST, np.int64)
         shares = np.minimum(self._trips(task, nodes) / (1_000 * bound), 1.0)
         return np.asarray(MOST - np.floor(MOST * shares), np.int64)
 
     def _trips(self, task: Requirements, nodes: Nodes) -> NDArray[np.float64]:
-        """The round trip from each machine, in microseconds; infinite where it is unknown."""
-        target, known = task.demands[NEAR], dict[str, float]()
+        """The round trip from each machine to the farther of what it must be near to, in microseconds;
+        infinite where it is unknown."""
+        demands, known = task.demands, dict[str, float]()
+        targets = [[demands[NEAR]]] if NEAR in demands else []
+        if NEAR_JOB in demands:
+            targets.append(list(nodes.source.places_of(demands[NEAR_JOB])))
         for place in set(nodes.places):
-            delay = nodes.source.delay(place, target)
-            known[place] = np.inf if delay is None else 2.0 * delay
+            trips = [
+                min((self._trip(nodes, place, each) for each in target), default=np.inf)
+                for target in targets
+            ]
+            known[place] = max(trips)
         return np.array([known[place] for place in nodes.each_place()], np.float64)
+
+    def _trip(self, nodes: Nodes, one: str, other: str) -> float:
+        delay = nodes.source.delay(one, other)
+        return np.inf if delay is None else 2.0 * delay

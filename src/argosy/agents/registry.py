@@ -22,6 +22,7 @@ from argosy.agents.builtin import (
     RoundRobinStrategy,
 )
 from argosy.agents.learned import LearnedStrategy, NetworkLatency
+from argosy.agents.objectives import BatchShare, BatchSort, ServiceLevel, Volume
 from argosy.model.errors import ArgosyError, SettingError, did_you_mean
 
 ENTRY_POINTS: Final = "argosy.agent_plugins"
@@ -38,6 +39,10 @@ PLUGINS: Final[Mapping[str, type[Any]]] = {
         GeoLocation,
         BatteryLevel,
         NetworkLatency,
+        ServiceLevel,
+        Volume,
+        BatchSort,
+        BatchShare,
         Bind,
     )
 }

@@ -6,19 +6,22 @@ the native core; this package adds names, checks and sentences. No policy: engin
 to search by, and what to do about a refusal.
 """
 
+from argosy._core import MachineDraw
 from argosy.cell.audit import AuditFailure, Usage
 from argosy.cell.bitmaps import Bitmap, to_bitmap, to_mask
 from argosy.cell.cell import Cell
 from argosy.cell.draft import Draft
 from argosy.cell.search import Found, Rule, title_of
-from argosy.cell.view import Snapshot, View
+from argosy.cell.view import DrawnMachines, Snapshot, View
 
 __all__ = [
     "AuditFailure",
     "Bitmap",
     "Cell",
     "Draft",
+    "DrawnMachines",
     "Found",
+    "MachineDraw",
     "Rule",
     "Snapshot",
     "Usage",

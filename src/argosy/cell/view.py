@@ -7,12 +7,13 @@ methods. The arrays they return are copies.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argosy._core import Cell as NativeCell
-from argosy._core import CellSnapshot
+from argosy._core import CellSnapshot, MachineDraw
 from argosy.cell.bitmaps import Bitmap, to_bitmap
 from argosy.cell.dtypes import misfit
 from argosy.cell.names import Known, Names
@@ -31,6 +32,19 @@ from argosy.model.transactions import (
 )
 
 _MOST = 2**62
+
+
+class DrawnMachines(NamedTuple):
+    """Machines with room, in the order drawn: their versions, what is free, and how well the request
+    fits, from 0 to 100. Then how many were drawn, and how many of these were ruled out: for each
+    dimension, and because they take no claims."""
+
+    machines: MachineArray
+    versions: VersionArray
+    free: NDArray[np.int64]
+    scores: NDArray[np.int64]
+    drawn: int
+    ruled_out: list[int]
 
 
 class View:
@@ -83,6 +97,28 @@ class View:
             return self._columns.versions(machines)
         except TypeError as error:
             raise misfit([("machines", machines, np.int32, 1)], error) from None
+
+    def draw(
+        self,
+        order: MachineDraw,
+        request: Sequence[int],
+        size: int,
+        random: Random,
+        *,
+        most: int = 0,
+        rounds: int = 0,
+        is_cut: bool = False,
+        reserved: tuple[MachineArray, NDArray[np.int64]] | None = None,
+    ) -> DrawnMachines:
+        """Draws machines from `order` in rounds of `size` until that many have room for `request`, all
+        were drawn, or `most` machines or `rounds` are over (0: no limit). What is found beyond `size`
+        stays, unless `is_cut`. `reserved` is taken: machines in ascending order, with a row each."""
+        machines, amounts = (None, None) if reserved is None else reserved
+        return DrawnMachines(
+            *order.draw(
+                self._columns, request, size, random, most, rounds, is_cut, machines, amounts
+            )
+        )
 
     def is_up(self, machine: int) -> bool:
         """Whether the machine is up; it may be draining."""

@@ -4,6 +4,10 @@ An agent handles several requests at once; further ones wait in order of arrival
 cache when its turn comes. A commit reserves its room on arrival, then waits for its turn, then for the
 lock of its machine, and is judged by the machine as it is then. Nothing that samples waits for a commit.
 On every way out, reservation and lock are given back.
+
+The agent of a large cluster may be split into shards. Each has a part of the machines, with its own
+cache, locks and turns. A sample is drawn by all shards at once, each for its part, and answered when the
+last is done. A commit is that of the shard that has the machine.
 """
 
 from __future__ import annotations
@@ -17,11 +21,14 @@ import numpy as np
 from msgspec import structs
 
 from argosy.agents.api import Requirements
-from argosy.agents.cache import CellFacts, NodesCache, Reservation
+from argosy.agents.cache import NodesCache, Reservation
 from argosy.agents.committing import ConflictCheck, refused
-from argosy.agents.sampling import DrawnSample, Sampler
+from argosy.agents.facts import CellFacts
+from argosy.agents.objectives import VOLUME
+from argosy.agents.sampling import NOTHING_DRAWN, DrawnSample, Sampler, merged
 from argosy.host.protocols import agent_of
 from argosy.host.scheduler import Scheduler
+from argosy.host.whereabouts import JobWhereabouts
 from argosy.model.effects import Commit, CommitPipeline, Sample, SamplingPipeline
 from argosy.model.events import Committed, SampleReturned
 from argosy.model.explanations import CONFLICTS, Refusal, Why
@@ -132,6 +139,48 @@ class CommitRequest:
         return structs.replace(self.effect.transaction, claims=claims)
 
 
+class SampleRequest:
+    """A sample under way, with what its shards have drawn so far."""
+
+    def __init__(self, scheduler: Scheduler, effect: Sample, began: int, shards: int) -> None:
+        self.scheduler = scheduler
+        self.epoch = scheduler.epoch
+        self.effect = effect
+        self.began = began
+        self.missing = shards
+        #: In the order of shards, so that answers do not depend on which is done first.
+        self.parts: list[DrawnSample] = [NOTHING_DRAWN] * shards
+
+
+class AgentShard:
+    """A part of a cluster's machines: what is known of them, who works on them, and locks."""
+
+    def __init__(
+        self,
+        host: Host,
+        cluster: Cluster,
+        facts: CellFacts,
+        model: AgentModel,
+        random: Random,
+        number: int,
+    ) -> None:
+        self.number = number
+        self.cache = NodesCache(
+            cluster,
+            host.view,
+            facts,
+            model.refresh,
+            lambda: host.membership.changes,
+            (number, model.shards),
+        )
+        self.sampler = Sampler(self.cache, host.view, random)
+        self.check = ConflictCheck(self.cache)
+        self.sampling = Turns(model.samplers, host.later)
+        self.committing = Turns(model.committers, host.later)
+        #: Commits that wait for a machine, by machine; it is locked while it is a key.
+        self.locks: dict[int, deque[CommitRequest]] = {}
+
+
 class AgentDesk:
     """The agent of one cluster."""
 
@@ -150,70 +199,77 @@ class AgentDesk:
         self._cluster = cluster.name
         self._model = model
         self._health = AgentHealth(faults)
-        self.cache = NodesCache(
-            cluster, host.view, facts, model.refresh, lambda: host.membership.changes
-        )
-        self._sampler = Sampler(self.cache, host.view, random)
-        self._check = ConflictCheck(self.cache)
-        self._sampling = Turns(model.samplers, host.later)
-        self._committing = Turns(model.committers, host.later)
-        #: Commits that wait for a machine, by machine; it is locked while it is a key.
-        self._locks: dict[int, deque[CommitRequest]] = {}
+        self._facts = facts
+        self._shards = [
+            AgentShard(
+                host,
+                cluster,
+                facts,
+                model,
+                random if model.shards == 1 else random.child(f"shard {number}"),
+                number,
+            )
+            for number in range(model.shards)
+        ]
         self._arrivals = 0
 
-    def sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
-        if self._health.is_down(now, now):
-            self._answer_sample(scheduler, scheduler.epoch, effect, None, now)
-            return
-        self._sampling.enter(partial(self._draw, scheduler, scheduler.epoch, effect), now)
+    @property
+    def reservations(self) -> int:
+        return sum(shard.cache.reservations for shard in self._shards)
 
-    def _draw(self, scheduler: Scheduler, epoch: int, effect: Sample, now: int) -> None:
-        pipeline, model = effect.pipeline, self._model
+    def _shard_of(self, machine: int) -> AgentShard:
+        return self._shards[machine % len(self._shards)]
+
+    def sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
+        request = SampleRequest(scheduler, effect, now, len(self._shards))
+        if self._health.is_down(now, now):
+            self._answer_sample(request, None, now)
+            return
+        for shard in self._shards:
+            shard.sampling.enter(partial(self._draw, shard, request), now)
+
+    def _draw(self, shard: AgentShard, request: SampleRequest, now: int) -> None:
+        pipeline, model = request.effect.pipeline, self._model
         assert pipeline is not None
-        drawn = self._sampler.sample(
-            effect,
+        drawn = shard.sampler.sample(
+            request.effect,
             pipeline,
             now,
             most=_most(pipeline, model),
             is_cut_off=self._health.is_cut_off(now),
+            parts=len(self._shards),
         )
         took = model.t_sample + model.t_machine * drawn.drawn + self._health.extra(now)
-        self._after(took, partial(self._drew, scheduler, epoch, effect, drawn, now), now)
+        self._after(took, partial(self._drew, shard, request, drawn), now)
 
     def _drew(
-        self,
-        scheduler: Scheduler,
-        epoch: int,
-        effect: Sample,
-        drawn: DrawnSample,
-        began: int,
-        now: int,
+        self, shard: AgentShard, request: SampleRequest, drawn: DrawnSample, now: int
     ) -> None:
-        is_lost = self._health.is_down(began, now)
-        self._answer_sample(scheduler, epoch, effect, None if is_lost else drawn, now)
-        self._sampling.leave(now)
+        request.parts[shard.number] = drawn
+        request.missing -= 1
+        if not request.missing:
+            is_lost = self._health.is_down(request.began, now)
+            self._answer_sample(request, None if is_lost else merged(request.parts), now)
+        shard.sampling.leave(now)
 
-    def _answer_sample(
-        self,
-        scheduler: Scheduler,
-        epoch: int,
-        effect: Sample,
-        drawn: DrawnSample | None,
-        now: int,
-    ) -> None:
-        if scheduler.epoch != epoch:
+    def _answer_sample(self, request: SampleRequest, drawn: DrawnSample | None, now: int) -> None:
+        scheduler, effect = request.scheduler, request.effect
+        if scheduler.epoch != request.epoch:
             return
-        machines = np.empty(0, np.int32) if drawn is None else drawn.nodes.machines
+        if drawn is None:
+            drawn, reached = NOTHING_DRAWN, False
+        else:
+            reached = True
         event = SampleReturned(
             effect.token,
-            machines,
-            np.empty((0, 0), np.int64) if drawn is None else drawn.nodes.free,
-            self.cache.versions(machines),
+            drawn.machines,
+            drawn.free,
+            drawn.versions,
             effect.cluster,
-            np.empty((0, 0), np.int64) if drawn is None else drawn.scores,
-            0 if drawn is None else drawn.drawn,
-            {} if drawn is None else drawn.ruled_out,
-            reached=drawn is not None,
+            drawn.scores,
+            drawn.drawn,
+            drawn.ruled_out,
+            reached=reached,
         )
         links = self._host.links
         delay = links.reliable_delay(agent_of(self._cluster), scheduler.name, now)
@@ -225,24 +281,31 @@ class AgentDesk:
         if self._health.is_down(now, now):
             self._give_up(request, now)
             return
-        self._reserve(request)
         request.began = now
-        self._committing.enter(partial(self._lock, request), now)
+        self._begin(request, now)
 
-    def _reserve(self, request: CommitRequest) -> None:
+    def _begin(self, request: CommitRequest, now: int) -> None:
+        """Reserves the next candidate, and waits for a turn at its shard."""
+        shard = self._reserve(request)
+        shard.committing.enter(partial(self._lock, request), now)
+
+    def _reserve(self, request: CommitRequest) -> AgentShard:
         machine = request.candidates.popleft()
+        own = self._shard_of(machine)
         shape = int(request.claims.shapes[0])
         amounts = np.array(self._host.view.shape_request(shape), np.int64)
-        request.reservation = self.cache.reserve(request.number, machine, amounts)
+        request.reservation = own.cache.reserve(request.number, machine, amounts)
+        return own
 
     def _lock(self, request: CommitRequest, now: int) -> None:
         assert request.reservation is not None
         machine = request.reservation.machine
-        waiting = self._locks.get(machine)
+        locks = self._shard_of(machine).locks
+        waiting = locks.get(machine)
         if waiting is not None:
             waiting.append(request)
             return
-        self._locks[machine] = deque()
+        locks[machine] = deque()
         self._fetch(request, now)
 
     def _fetch(self, request: CommitRequest, now: int) -> None:
@@ -252,33 +315,41 @@ class AgentDesk:
     def _judge(self, request: CommitRequest, now: int) -> None:
         own = request.reservation
         assert own is not None
+        shard = self._shard_of(own.machine)
         is_lost = self._health.is_down(request.began, now)
         if is_lost or not request.is_wanted:
             self._release(request, now)
             if is_lost:
                 self._give_up(request, now)
-            self._committing.leave(now)
+            shard.committing.leave(now)
             return
         transaction = request.transaction_for(own.machine)
-        refusal = self._check.conflict(self._requirements(request), own, request.pipeline)
+        task = self._requirements(request)
+        refusal = shard.check.conflict(task, own, request.pipeline)
         if refusal is None:
-            bound = self._check.bound(transaction, request.pipeline)
+            bound = shard.check.bound(transaction, request.pipeline)
             outcome = self._effects.judge(request.scheduler, bound)
         else:
             outcome = refused(refusal, self._host.view.dimensions)
         if outcome.all_accepted:
-            self.cache.commit(own)
+            shard.cache.commit(own)
+            if VOLUME in task.demands:
+                self._facts.create_volume(task.demands[VOLUME], own.machine)
             self._effects.conclude(request.scheduler, request.effect, transaction, outcome, now)
             self._after(self._model.t_bind, partial(self._done, request, outcome), now)
             return
         self._release(request, now)
         if request.candidates and int(outcome.whys[0]) in _CONFLICTS:
-            self._reserve(request)
-            self._lock(request, now)
+            if self._shard_of(request.candidates[0]) is shard:
+                self._reserve(request)
+                self._lock(request, now)
+            else:
+                self._begin(request, now)
+                shard.committing.leave(now)
             return
         self._effects.conclude(request.scheduler, request.effect, transaction, outcome, now)
         self._answer_commit(request, outcome, now)
-        self._committing.leave(now)
+        shard.committing.leave(now)
 
     def _requirements(self, request: CommitRequest) -> Requirements:
         task = int(request.claims.tasks[0])
@@ -293,21 +364,22 @@ class AgentDesk:
         assert own is not None
         self._unlock(own.machine, now)
         self._answer_commit(request, outcome, now)
-        self._committing.leave(now)
+        self._shard_of(own.machine).committing.leave(now)
 
     def _release(self, request: CommitRequest, now: int) -> None:
         own = request.reservation
         assert own is not None
-        self.cache.unreserve(own)
+        self._shard_of(own.machine).cache.unreserve(own)
         request.reservation = None
         self._unlock(own.machine, now)
 
     def _unlock(self, machine: int, now: int) -> None:
-        waiting = self._locks[machine]
+        locks = self._shard_of(machine).locks
+        waiting = locks[machine]
         if waiting:
             self._host.later(now, partial(self._fetch, waiting.popleft()))
         else:
-            del self._locks[machine]
+            del locks[machine]
 
     def _give_up(self, request: CommitRequest, now: int) -> None:
         """Nothing is committed, because the agent is down."""
@@ -358,7 +430,12 @@ class AgentDesks:
         clusters = host.setup.clusters or (Cluster("", ""),)
         federation = host.setup.federation
         places = None if federation is None else federation.places
-        facts = CellFacts(host.view, partial(_delay, places))
+        facts = CellFacts(
+            host.view,
+            partial(_delay, places),
+            {cluster.name: cluster.place for cluster in clusters if cluster.name},
+            JobWhereabouts(host).machines_of,
+        )
         self._desks = {
             cluster.name: AgentDesk(
                 effects, host, cluster, facts, host.random.child(f"pipelines of {cluster.name}")
@@ -375,4 +452,4 @@ class AgentDesks:
     @property
     def reservations(self) -> int:
         """Room kept for commits under way, over all agents."""
-        return sum(desk.cache.reservations for desk in self._desks.values())
+        return sum(desk.reservations for desk in self._desks.values())

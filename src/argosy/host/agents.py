@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.cell import Rule, View, to_mask
+from argosy.cell import Rule, View
 from argosy.cell.search import Found
 from argosy.host.scheduler import Scheduler
 from argosy.model.effects import Sample
@@ -60,7 +60,9 @@ class Agents:
         is_machine = (machines >= 0) & (machines < count)
         # The cell refuses numbers that are not machines, as it does without clusters.
         known = machines[is_machine]
-        is_own = to_mask(self._view.members(CLUSTER_GROUP, cluster), count)[known]
+        # Of a large federation, only the words of these machines are worth unpacking.
+        words = self._view.members(CLUSTER_GROUP, cluster)[known >> 6]
+        is_own = (words >> (known & 63).astype(np.uint64)) & np.uint64(1) != 0
         if is_own.all():
             return
         machine = int(known[~is_own][0])

@@ -145,6 +145,10 @@ class SamplingPipeline(msgspec.Struct, frozen=True, gc=False):
     #: Whether the answer must say what is free on each machine. An agent far away leaves it out
     #: otherwise.
     free: bool = False
+    #: A round may find more machines than are wanted: keep them, or cut the sample to its size.
+    overshoot: Literal["keep", "cut"] = "keep"
+    #: Machines that independent rounds drew more than once: keep or drop the repetitions.
+    repeats: Literal["drop", "keep"] = "drop"
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False, tag=True):

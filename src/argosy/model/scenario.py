@@ -196,6 +196,9 @@ class AgentModel(msgspec.Struct, frozen=True, kw_only=True):
     t_bind: Time = 0
     #: How old an agent's picture of its machines may be; it always knows of its own commits.
     refresh: Time = 0
+    #: Into how many shards an agent is split. Each has a part of the machines and its own `samplers` and
+    #: `committers`; the shards draw a sample together.
+    shards: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 1
 
 
 class AgentDown(msgspec.Struct, frozen=True, kw_only=True, tag="agent-down", tag_field="kind"):

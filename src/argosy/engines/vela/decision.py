@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.agents.api import Nodes, Requirements
-from argosy.agents.cache import CellFacts
+from argosy.agents.api import MOST, Nodes, Requirements
+from argosy.agents.facts import CellFacts
 from argosy.agents.registry import make_filters, make_scores
-from argosy.agents.sampling import score_column
+from argosy.agents.sampling import concern_of, score_column
 from argosy.cell import View
 from argosy.engines.vela.settings import VelaSettings
 from argosy.engines.vela.work import RankedMachine
@@ -24,8 +24,10 @@ class DecisionPipeline:
         self._settings = settings
         self._places = places
         self._random = random
-        self._filters = make_filters(settings.decision_filters)
-        self._scores = make_scores(settings.decision_scores)
+        self._filters = [
+            (each, concern_of(each)) for each in make_filters(settings.decision_filters)
+        ]
+        self._scores = [(each, concern_of(each)) for each in make_scores(settings.decision_scores)]
         self._weights = np.array(
             [*settings.scores.values(), *settings.decision_scores.values()], np.float64
         )
@@ -47,14 +49,21 @@ class DecisionPipeline:
             nodes = self._nodes(answers, view)
             kept = np.ones(len(machines), np.bool_)
             ruled_out = dict(seen.ruled_out)
-            for plugin in self._filters:
+            for plugin, concerns in self._filters:
+                if concerns is not None and not concerns(task, "filter"):
+                    continue
                 before = int(kept.sum())
                 kept &= plugin.keeps(task, nodes)
                 if dropped := before - int(kept.sum()):
                     reason = f"{EXCLUDED_BY}{plugin.name}"
                     ruled_out[reason] = ruled_out.get(reason, 0) + dropped
             nodes = nodes.only(kept)
-            own = [score_column(plugin, task, nodes) for plugin in self._scores]
+            own = [
+                score_column(plugin, task, nodes)
+                if concerns is None or concerns(task, "score")
+                else np.full(len(nodes), MOST, np.int64)
+                for plugin, concerns in self._scores
+            ]
             machines, versions, clusters = machines[kept], versions[kept], clusters[kept]
             scores = np.column_stack([scores[kept], *own])
             seen = Explanation(
@@ -76,9 +85,14 @@ class DecisionPipeline:
         """The rows of the best m machines, best first, and their weighted sums; ties at random."""
         sums = scores @ self._weights[: scores.shape[1]]
         keys = -sums if self._settings.prefer == "highest" else sums
-        ties = self._random.integers(len(keys), 2**62)
         most = min(self._settings.candidates, len(keys))
-        order = np.lexsort((ties, keys))[:most]
+        if most < len(keys):
+            worst = np.partition(keys, most - 1)[most - 1]
+            rows = np.flatnonzero(keys <= worst)
+        else:
+            rows = np.arange(len(keys))
+        ties = self._random.integers(len(rows), 2**62)
+        order = rows[np.lexsort((ties, keys[rows]))[:most]]
         return order, [int(each) for each in sums[order]]
 
     def _told(

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
+from itertools import accumulate
 from typing import ClassVar, Final
 
 import numpy as np
@@ -15,9 +17,11 @@ from argosy.engines.api import Capabilities, Context, RunFacts, SettingMismatch,
 from argosy.engines.shared.withdrawal import Withdrawal, added, failed, withdrawn
 from argosy.engines.vela.decision import DecisionPipeline, sampled
 from argosy.engines.vela.figures import VelaFigures
+from argosy.engines.vela.processors import AfterWork, SharedProcessors
 from argosy.engines.vela.settings import VelaSettings
 from argosy.engines.vela.shares import SampleShares
 from argosy.engines.vela.work import (
+    AgentQuestion,
     Phase,
     RankedMachine,
     SamplingQueue,
@@ -63,6 +67,8 @@ _CONFLICTS: Final = frozenset(map(int, CONFLICTS))
 _LIMITS: Final = frozenset(map(int, LIMITS))
 #: The longest back-off is 2 to this power times the first.
 _MOST_DOUBLINGS: Final = 6
+#: The timer of what is computed.
+_PROCESSORS: Final = "processors"
 
 
 class Vela:
@@ -89,12 +95,16 @@ class Vela:
             rounds=settings.rounds,
             limit=settings.sampling_limit,
             free=bool(settings.decision_filters or settings.decision_scores),
+            overshoot=settings.overshoot,
+            repeats=settings.repeats,
         )
+        # A machine that is asked by itself is drawn blindly: there is no second round.
+        self._probe_pipeline = structs.replace(self._pipeline, rounds=1)
         self._commit_pipeline = CommitPipeline(
             checks=settings.checks, commit=settings.commit, reservations=settings.reservations
         )
         self._figures = VelaFigures()
-        self._queue = SamplingQueue(registry.make_sorting(settings.sort))
+        self._queue = SamplingQueue(registry.make_sorting(settings.sort), settings.requeue)
         self._samplers = WorkerPool("sampler", settings.samplers)
         self._deciders = WorkerPool("decider", settings.deciders)
         self._committers = WorkerPool("committer", settings.committers)
@@ -111,6 +121,11 @@ class Vela:
         #: By timer: tasks that wait to be rescheduled, and requests that are overdue by then.
         self._waiting: dict[str, ScheduledTask] = {}
         self._timeouts: dict[str, tuple[ScheduledTask, frozenset[int]]] = {}
+        #: How many machines a cluster has, while the machines are the same.
+        self._sizes: dict[tuple[str, int, int], int] = {}
+        self._processors = SharedProcessors(settings.cores)
+        #: The earliest wake-up that was asked for because some computing ends.
+        self._computing_until: int | None = None
         self._token = 0
         self._effects: list[Effect] = []
 
@@ -133,17 +148,19 @@ class Vela:
         return None
 
     def figures(self) -> dict[str, float]:
-        return self._figures.as_dict()
+        return {**self._figures.as_dict(), "computing s": self._processors.done / 1_000_000}
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         self._effects = []
         match event:
             case SampleReturned():
-                self._sampled(event, view, now)
+                work = self._settings.t_read * len(event.machines)
+                self._compute(work, partial(self._sampled, event), view, now)
             case DecisionDue(token):
                 self._due(token, view, now)
-            case Committed(token, outcome, reached):
-                self._answered(token, outcome, view, now, reached=reached)
+            case Committed():
+                after = partial(self._answered, event)
+                self._compute(self._settings.t_commit, after, view, now)
             case JobSubmitted(job, number, tasks) | TasksLost(job, number, tasks):
                 self._accept(job, number, tasks, now)
             case TimerFired(name):
@@ -162,10 +179,33 @@ class Vela:
         self._token += 1
         return self._token
 
+    def _compute(self, work: int, after: AfterWork, view: View, now: int) -> None:
+        """Goes on with `after` when the work is done."""
+        if not work:
+            after(view, now)
+            return
+        self._processors.begin(work, after, now)
+        self._wait_for_processors(now)
+
+    def _computed(self, view: View, now: int) -> None:
+        if self._computing_until is not None and self._computing_until <= now:
+            self._computing_until = None
+        for after in self._processors.ended(now):
+            after(view, now)
+        self._wait_for_processors(now)
+
+    def _wait_for_processors(self, now: int) -> None:
+        end = self._processors.next_end()
+        if end is not None and (self._computing_until is None or end < self._computing_until):
+            self._computing_until = max(end, now)
+            self._effects.append(WakeMe(self._computing_until, _PROCESSORS))
+
     def _is_current(self, item: ScheduledTask) -> bool:
         return self._current.get(item.task) is item
 
     def _accept(self, job: Job, number: int, tasks: TaskArray, now: int) -> None:
+        if self._figures.began < 0:
+            self._figures.began = now
         for group, mine in job.tasks_by_group(tasks):
             for task in mine.tolist():
                 item = ScheduledTask(job, number, group, task, now)
@@ -197,7 +237,7 @@ class Vela:
             if not self._is_current(item):
                 continue
             item.phase, item.slot = Phase.SAMPLING, self._samplers.take()
-            self._figures.queueing += now - item.queued
+            self._figures.queueing.add(now - item.queued)
             item.began = now
             self._think(item, self._settings.t_sampling, item.number, self._samplers)
 
@@ -212,33 +252,68 @@ class Vela:
         if not self._is_current(item):
             pool.give(item.slot)
             self._start_samplers(now)
-            self._start_deciders()
+            self._start_deciders(view, now)
         elif item.phase is Phase.SAMPLING:
-            self._choose_clusters(item, now)
+            self._choose_clusters(item, view, now)
         else:
             self._decide(item, view, now)
 
-    def _choose_clusters(self, item: ScheduledTask, now: int) -> None:
+    def _choose_clusters(self, item: ScheduledTask, view: View, now: int) -> None:
         count = sample_size(self._shares.clusters, len(self._clusters))
         chosen = positions(len(self._clusters), count, self._context.random)
         item.chosen = [self._clusters[at] for at in chosen.tolist()]
-        item.agents_left = item.chosen
+        item.agents_left = self._questions(item, view)
         item.samples = []
         self._ask(item, now)
 
+    def _questions(self, item: ScheduledTask, view: View) -> list[AgentQuestion]:
+        count = self._settings.machine_count
+        if self._settings.asks != "machines":
+            return [AgentQuestion(cluster, count) for cluster in item.chosen]
+        questions = []
+        for cluster in item.chosen:
+            left = count or sample_size(self._shares.machines, self._machines_in(cluster, view))
+            most = self._settings.probes or left
+            while left:
+                questions.append(AgentQuestion(cluster, min(left, most)))
+                left -= questions[-1].count
+        return questions
+
+    def _asked_next(self, item: ScheduledTask) -> int:
+        """How many of the agents that are left are asked now."""
+        left = item.agents_left
+        if self._settings.asks == "in-turn":
+            return 1
+        most = self._settings.probes
+        if self._settings.asks == "at-once" or not most:
+            return len(left)
+        machines = accumulate(question.count for question in left)
+        return max(1, sum(1 for total in machines if total <= most))
+
     def _ask(self, item: ScheduledTask, now: int) -> None:
-        count = len(item.agents_left) if self._settings.asks == "at-once" else 1
+        count = self._asked_next(item)
         agents, item.agents_left = item.agents_left[:count], item.agents_left[count:]
-        pipeline = structs.replace(self._pipeline, share=self._shares.machines)
+        is_probing = self._settings.asks == "machines"
+        pipeline = self._probe_pipeline if is_probing else self._pipeline
+        share = 0.0 if agents[0].count else self._shares.machines
+        pipeline = structs.replace(pipeline, share=share)
         group = item.group
-        for cluster in agents:
+        for question in agents:
             token = self._next_token()
             self._asked[token] = item
             item.asked.add(token)
             self._effects.append(
-                Sample(group.request, 0, token, group.requires, cluster, group.demands, pipeline)
+                Sample(
+                    group.request,
+                    question.count,
+                    token,
+                    group.requires,
+                    question.cluster,
+                    group.demands,
+                    pipeline,
+                )
             )
-        self._figures.requests += len(agents)
+            self._figures.requests += question.count if is_probing else 1
         if self._settings.timeout:
             timer = f"time-out {self._token}"
             self._timeouts[timer] = item, frozenset(item.asked)
@@ -263,12 +338,11 @@ class Vela:
             self._ask(item, now)
             return
         self._samplers.give(item.slot)
-        self._figures.sampling += now - item.began
-        self._figures.samplings += 1
+        self._figures.sampling.add(now - item.began)
         if any(len(sample.machines) for sample in item.samples):
             item.phase = Phase.DECIDING
             self._undecided.append(item)
-            self._start_deciders()
+            self._start_deciders(view, now)
         else:
             self._found_none(item, self._seen(item, view), now)
         self._start_samplers(now)
@@ -280,10 +354,19 @@ class Vela:
         silent = [cluster for cluster in item.chosen if cluster not in answered]
         if not silent:
             return seen
-        count = sum(_machines_in(cluster, view) for cluster in silent)
+        count = sum(self._machines_in(cluster, view) for cluster in silent)
         return structs.replace(seen, ruled_out={**seen.ruled_out, UNANSWERED: count})
 
+    def _machines_in(self, cluster: str, view: View) -> int:
+        key = cluster, view.machines, view.labels_version
+        if key not in self._sizes:
+            self._sizes[key] = _machines_in(cluster, view)
+        return self._sizes[key]
+
     def _woken(self, name: str, view: View, now: int) -> None:
+        if name == _PROCESSORS:
+            self._computed(view, now)
+            return
         if (item := self._waiting.pop(name, None)) is not None:
             if self._is_current(item):
                 self._requeue(item, now)
@@ -299,13 +382,24 @@ class Vela:
         if overdue:
             self._go_on_sampling(item, view, now)
 
-    def _start_deciders(self) -> None:
+    def _think_over(self, item: ScheduledTask, view: View, now: int) -> None:
+        if self._is_current(item):
+            self._decide(item, view, now)
+        else:
+            self._deciders.give(item.slot)
+            self._start_deciders(view, now)
+
+    def _start_deciders(self, view: View, now: int) -> None:
         while self._undecided and self._deciders.has_free:
             item = self._undecided.popleft()
             if not self._is_current(item):
                 continue
             item.slot = self._deciders.take()
-            self._think(item, self._settings.t_decision, -1, self._deciders)
+            if self._settings.cores and self._settings.t_decision:
+                work = self._settings.t_decision
+                self._compute(work, partial(self._think_over, item), view, now)
+            else:
+                self._think(item, self._settings.t_decision, -1, self._deciders)
 
     def _decide(self, item: ScheduledTask, view: View, now: int) -> None:
         self._deciders.give(item.slot)
@@ -319,7 +413,7 @@ class Vela:
         else:
             self._found_none(item, item.explanation, now)
             self._start_samplers(now)
-        self._start_deciders()
+        self._start_deciders(view, now)
 
     def _start_committers(self, view: View) -> None:
         while self._uncommitted and self._committers.has_free:
@@ -358,10 +452,9 @@ class Vela:
             )
         )
 
-    def _answered(
-        self, token: int, outcome: Outcome, view: View, now: int, *, reached: bool
-    ) -> None:
-        item, tried = self._committing.pop(token)
+    def _answered(self, answer: Committed, view: View, now: int) -> None:
+        outcome, reached = answer.outcome, answer.reached
+        item, tried = self._committing.pop(answer.token)
         why = int(outcome.whys[0])
         if self._is_current(item):
             if outcome.all_accepted:
@@ -383,12 +476,11 @@ class Vela:
         figures = self._figures
         figures.placed += 1
         figures.first = now if figures.first < 0 else figures.first
-        figures.last = now
+        figures.last = figures.ended = now
         figures.retried += machine != item.first
-        figures.commits += 1
-        figures.committing += now - item.queued
-        figures.end_to_end += now - item.submitted
-        figures.without_queue += now - item.began
+        figures.commit.add(now - item.queued)
+        figures.end_to_end.add(now - item.submitted)
+        figures.without_queue.add(now - item.began)
 
     def _refused(
         self, item: ScheduledTask, outcome: Outcome, tried: list[RankedMachine], now: int
@@ -408,8 +500,8 @@ class Vela:
             del self._current[item.task]
             return
         self._figures.conflicts += 1
-        self._figures.commits += 1
-        self._figures.committing += now - item.queued
+        self._figures.ended = now
+        self._figures.commit.add(now - item.queued)
         told = Explanation(
             looked_at=item.explanation.looked_at,
             feasible=item.explanation.feasible,
@@ -421,6 +513,7 @@ class Vela:
 
     def _found_none(self, item: ScheduledTask, seen: Explanation, now: int) -> None:
         self._figures.unplaced += 1
+        self._figures.ended = now
         self._shares.found_none(len(self._queue))
         if not seen.remedy:
             remedy = "free room, or ask for less"
@@ -436,7 +529,8 @@ class Vela:
         self, item: ScheduledTask, seen: Explanation, now: int, *, should_wait: bool
     ) -> None:
         """Starts over with the task: at the end of the queue, later, or never."""
-        if item.reschedules >= self._settings.reschedules:
+        is_queued = self._settings.queue_batch and not item.group.endless
+        if item.reschedules >= self._settings.reschedules and not is_queued:
             del self._current[item.task]
             self._figures.abandoned += 1
             given_up = Refusal(Why.ATTEMPTS, lacking=item.reschedules + 1)
@@ -458,7 +552,7 @@ class Vela:
 
     def _requeue(self, item: ScheduledTask, now: int) -> None:
         item.phase, item.queued, item.candidates = Phase.QUEUED, now, []
-        self._queue.push(item)
+        self._queue.put_back(item)
 
 
 def _machines_in(cluster: str, view: View) -> int:

@@ -2,10 +2,39 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
+
+class PhaseTimes:
+    """Count, mean and spread of times in microseconds."""
+
+    __slots__ = ("_count", "_squares", "_total")
+
+    def __init__(self) -> None:
+        self._count = self._total = self._squares = 0
+
+    def add(self, time: int) -> None:
+        self._count += 1
+        self._total += time
+        self._squares += time * time
+
+    @property
+    def mean(self) -> float:
+        """In milliseconds."""
+        return self._total / self._count / 1_000 if self._count else 0.0
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation, in milliseconds."""
+        if not self._count:
+            return 0.0
+        # In integers: the difference of two large sums must not lose its digits.
+        spread = self._count * self._squares - self._total * self._total
+        return sqrt(spread) / self._count / 1_000
+
 
 class VelaFigures:
-    """Times are in microseconds; those of phases are of all attempts, those from end to end of tasks
-    that were placed."""
+    """Times of phases are of all attempts; those from end to end are of tasks that were placed."""
 
     def __init__(self) -> None:
         #: Attempts, by how they ended.
@@ -24,15 +53,15 @@ class VelaFigures:
         self.requests = 0
         self.drawn = 0
         self.eligible = 0
-        self.queueing = 0
-        self.sampling = 0
-        self.samplings = 0
-        self.committing = 0
-        self.commits = 0
+        self.queueing = PhaseTimes()
+        self.sampling = PhaseTimes()
+        self.commit = PhaseTimes()
         #: When the first and the last task was placed, as the scheduler heard.
         self.first = self.last = -1
-        self.end_to_end = 0
-        self.without_queue = 0
+        #: When the first task was accepted, and when the last attempt ended.
+        self.began = self.ended = -1
+        self.end_to_end = PhaseTimes()
+        self.without_queue = PhaseTimes()
 
     def as_dict(self) -> dict[str, float]:
         attempts = self.placed + self.conflicts + self.unplaced
@@ -50,14 +79,14 @@ class VelaFigures:
             "machines drawn": self.drawn,
             "machines eligible": self.eligible,
             "samples asked": self.requests,
+            "attempting s": (self.ended - self.began) / 1_000_000,
             "placing s": (self.last - self.first) / 1_000_000,
-            "mean queueing ms": _mean(self.queueing, self.samplings),
-            "mean sampling ms": _mean(self.sampling, self.samplings),
-            "mean commit ms": _mean(self.committing, self.commits),
-            "mean end to end ms": _mean(self.end_to_end, self.placed),
-            "mean end to end without queue ms": _mean(self.without_queue, self.placed),
+            "mean queueing ms": self.queueing.mean,
+            "mean sampling ms": self.sampling.mean,
+            "mean commit ms": self.commit.mean,
+            "mean end to end ms": self.end_to_end.mean,
+            "mean end to end without queue ms": self.without_queue.mean,
+            "sampling deviation ms": self.sampling.deviation,
+            "commit deviation ms": self.commit.deviation,
+            "end to end without queue deviation ms": self.without_queue.deviation,
         }
-
-
-def _mean(total: int, count: int) -> float:
-    return total / count / 1_000 if count else 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from enum import Enum
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -21,6 +22,13 @@ class Phase(Enum):
     DECIDING = "deciding"
     COMMITTING = "committing"
     WAITING = "waiting"
+
+
+class AgentQuestion(msgspec.Struct, frozen=True, gc=False):
+    """A request for a sample of a cluster. `count` is 0 for a share of it."""
+
+    cluster: str
+    count: int = 0
 
 
 class RankedMachine(msgspec.Struct, frozen=True, gc=False):
@@ -55,7 +63,7 @@ class ScheduledTask:
         #: Clusters of this attempt, open requests for samples, agents not asked yet, and answers.
         self.chosen: list[str] = []
         self.asked: set[int] = set()
-        self.agents_left: list[str] = []
+        self.agents_left: list[AgentQuestion] = []
         self.samples: list[SampleReturned] = []
         self.candidates: list[RankedMachine] = []
         #: The best candidate of this attempt.
@@ -74,10 +82,11 @@ class ScheduledTask:
 
 class SamplingQueue:
     """Tasks that wait for a sampler, in the order of the sort plug-in. A task put back goes to the end
-    of its rank."""
+    of its rank, or to the beginning."""
 
-    def __init__(self, sorting: Sorting) -> None:
+    def __init__(self, sorting: Sorting, put_back: Literal["tail", "head"] = "tail") -> None:
         self._sorting = sorting
+        self._put_back = put_back
         self._heap: list[tuple[tuple[int, ...], int, ScheduledTask]] = []
         self._count = 0
 
@@ -86,8 +95,15 @@ class SamplingQueue:
 
     def push(self, item: ScheduledTask) -> None:
         self._count += 1
+        self._insert(item, self._count)
+
+    def put_back(self, item: ScheduledTask) -> None:
+        self._count += 1
+        self._insert(item, self._count if self._put_back == "tail" else -self._count)
+
+    def _insert(self, item: ScheduledTask, turn: int) -> None:
         rank = self._sorting.rank(item.job, item.submitted)
-        heapq.heappush(self._heap, (rank, self._count, item))
+        heapq.heappush(self._heap, (rank, turn, item))
 
     def pop(self) -> ScheduledTask:
         return heapq.heappop(self._heap)[2]

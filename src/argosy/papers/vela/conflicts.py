@@ -7,11 +7,13 @@ both are given: that count, and runs with one candidate.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from statistics import mean
 
 from argosy.papers.charts import Axis, Chart, Figure, Line, Mark
 from argosy.papers.claims import Claim
 from argosy.papers.experiment import Findings, Parameter
+from argosy.papers.vela.points import PEAK
 
 #: The order of candidates, by the paper and by its published code.
 READINGS = {"highest": "highest scores first", "lowest": "lowest scores first"}
@@ -27,7 +29,7 @@ def _line(
 ) -> Line:
     marks = []
     for rate in found.values("9", "rate"):
-        value = measured(found, name, rate=rate, candidates=candidates, prefer=prefer)
+        value = measured(found, name, rate=rate, candidates=candidates, prefer=prefer, ends=0)
         if value is not None:
             marks.append(Mark(float(rate), 100 * value))
     return Line(label=label, marks=tuple(marks), colour=colour)
@@ -62,8 +64,11 @@ def claims_9(found: Findings) -> Iterator[Claim]:
     for prefer, title in READINGS.items():
         pairs = []
         for rate in rates:
-            one = measured(found, "conflicting", rate=rate, candidates=1, prefer=prefer)
-            three = measured(found, "conflicting", rate=rate, candidates=3, prefer=prefer)
+            if float(rate) > PEAK:
+                # The clusters are full before the end: what is measured then is exhaustion.
+                continue
+            one = measured(found, "conflicting", rate=rate, candidates=1, prefer=prefer, ends=0)
+            three = measured(found, "conflicting", rate=rate, candidates=3, prefer=prefer, ends=0)
             if one is not None and three is not None:
                 pairs.append((float(rate), one, three))
         if not pairs:
@@ -90,6 +95,7 @@ def claims_9(found: Findings) -> Iterator[Claim]:
                 note=title,
             )
         yield from _throughput(found, prefer, title)
+        yield from _more_candidates(found, prefer, title)
 
 
 def five_times_fewer(one: float, three: float) -> bool:
@@ -99,8 +105,8 @@ def five_times_fewer(one: float, three: float) -> bool:
 def _throughput(found: Findings, prefer: str, title: str) -> Iterator[Claim]:
     worst = None
     for rate in found.values("9", "rate"):
-        one = measured(found, "throughput", rate=rate, candidates=1, prefer=prefer)
-        three = measured(found, "throughput", rate=rate, candidates=3, prefer=prefer)
+        one = measured(found, "throughput", rate=rate, candidates=1, prefer=prefer, ends=0)
+        three = measured(found, "throughput", rate=rate, candidates=3, prefer=prefer, ends=0)
         if one and three is not None and (worst is None or three / one < worst[0]):
             worst = three / one, rate, one, three
     if worst is None:
@@ -115,3 +121,23 @@ def _throughput(found: Findings, prefer: str, title: str) -> Iterator[Claim]:
         holds=share >= 0.99,
         note=title,
     )
+
+
+def _more_candidates(found: Findings, prefer: str, title: str) -> Iterator[Claim]:
+    shares = {
+        m: share
+        for m in (1, 2, 3, 5)
+        if (share := measured(found, "conflicting", rate=PEAK, candidates=m, prefer=prefer, ends=0))
+        is not None
+    }
+    if len(shares) == 4:
+        values = list(shares.values())
+        yield Claim(
+            id=f"vela-9-more-candidates-{prefer}",
+            figure="9",
+            paper="the more candidates, the fewer conflicts (implied)",
+            here=", ".join(f"{100 * share:.2f} % (m = {m})" for m, share in shares.items()),
+            tolerance="never more with more candidates",
+            holds=all(fewer <= more for more, fewer in pairwise(values)),
+            note=title,
+        )

@@ -1,13 +1,14 @@
-"""The test bed of the Vela paper, and how a point is run in it.
+"""The test bed of the Vela paper.
 
 Ten clusters by Table II, one scheduler in Zurich, jobs of one container that runs until stopped. Values
 that the paper does not give are read as follows.
 
 - Distances: round trips between Zurich and the regions, rounded from what providers publish.
-- Agents: a sample takes 600 ms besides the round trip, so that 80 samplers manage about the 107 jobs a
-  second at which the paper's scheduler stops keeping up; a commit takes 5 ms. Figure 9 has clusters of
-  one size, so nothing depends on the machines drawn. The paper's commits are to the cache, without
-  Kubernetes.
+- Computing: the paper's scheduler uses 93 % of 8 processors at 107 jobs a second, so 69.5 ms a job. Of
+  these, 2 ms are for the decision, 4 ms for the commit, and the rest for reading the 400 machines of its
+  samples: 159 microseconds each. What is computed at once shares the processors equally.
+- Agents: a sample takes 70 ms besides the round trip, which is what is left of the paper's 209 ms for a
+  sample of no machines; a commit takes 5 ms. Agents are not short of processors: the paper's use 26 %.
 - Arrivals of figure 4: 100 a second.
 - Rescheduling: at once, ten times.
 
@@ -17,6 +18,7 @@ are under way at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final
 
@@ -26,6 +28,7 @@ from argosy.model.resources import Resources
 from argosy.model.scenario import (
     AgentModel,
     CellSpec,
+    Fault,
     Federation,
     FleetEntry,
     GroupSpec,
@@ -34,8 +37,6 @@ from argosy.model.scenario import (
     Scenario,
 )
 from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
-from argosy.papers.experiment import ExperimentPoint, PointResult
-from argosy.papers.vela.points import MACHINES
 from argosy.worlds.sim import SimulatedWorld
 
 GIB: Final = 2**30
@@ -54,8 +55,13 @@ ROUND_TRIPS: Final = {
     "oregon": 146,
 }  # fmt: skip
 HOME: Final = "zurich"
-AGENTS: Final = AgentModel(t_sample=600_000, t_fetch=5_000)
+AGENTS: Final = AgentModel(t_sample=70_000, t_fetch=5_000)
 SAMPLERS: Final = 80
+CORES: Final = 8
+#: Computing time of the scheduler, in microseconds: per machine in a sample, per commit, per decision.
+T_READ: Final = 159
+T_COMMIT: Final = 4_000
+T_DECISION: Final = 2_000
 #: Cores and GiB of the jobs that one iteration of the paper's load generator creates.
 MIX: Final = (1, 2, 2, 4)
 MINUTES: Final = 3
@@ -100,76 +106,86 @@ def capacity(cell: CellSpec, cores: int) -> int:
     )
 
 
-def run_point(point: ExperimentPoint) -> PointResult:
-    return _tuning(point) if point.figure == "4" else _conflicts(point)
-
-
-def _tuning(point: ExperimentPoint) -> PointResult:
-    per_cluster = MACHINES[point.scale]
-    cell = table_ii(per_cluster)
-    count, rate = capacity(cell, 4), 100 * per_cluster / PAPER_MACHINES
-    jobs = [_job(number, 4, number / rate) for number in range(count)]
-    settings = {
-        "clusters": int(point.parameters["clusters"]) / 100,
-        "machines": int(point.parameters["machines"]) / 100,
-    }
-    # Agents take no time here: the question is what is found, not when.
-    found = _run(point, jobs, settings, None, until=count / rate + 600)
-    return PointResult({**found, "jobs": count, "failed": found["abandoned"] / count})
-
-
-def _conflicts(point: ExperimentPoint) -> PointResult:
-    per_cluster = MACHINES[point.scale]
-    rate = int(point.parameters["rate"]) * per_cluster / PAPER_MACHINES
-    count = int(60 * MINUTES * rate)
-    jobs = [_job(number, MIX[number % len(MIX)], number / rate) for number in range(count)]
-    settings = {
-        "candidates": int(point.parameters["candidates"]),
-        "prefer": str(point.parameters["prefer"]),
-        "samplers": SAMPLERS * per_cluster // PAPER_MACHINES,
-    }
-    found = _run(point, jobs, settings, AGENTS, until=60 * MINUTES + 300)
-    throughput = (found["placed"] - 1) / found["placing s"] if found["placing s"] else 0.0
-    return PointResult(
-        {
-            **found,
-            "jobs": count,
-            "conflicting": found["conflicts"] / count,
-            "retried": found["placed by a later candidate"] / count,
-            "throughput": throughput * PAPER_MACHINES / per_cluster,
-        }
-    )
-
-
-def _job(number: int, cores: int, submit: float) -> SimulatedJob:
-    group = group_with_truth(1, Resources(1_000 * cores, cores * GIB), ())
+def container(
+    number: int, cores: int, submit: float, seconds: float = 0, **fields: Any
+) -> SimulatedJob:
+    """A job of one container of so many cores and GiB, which runs until stopped or for `seconds`."""
+    durations = (int(seconds * SECOND),) if seconds else ()
+    group = group_with_truth(1, Resources(1_000 * cores, cores * GIB), durations, **fields)
     return simulated_job(f"j{number}", group, submit=int(submit * SECOND))
 
 
-def _run(
-    point: ExperimentPoint,
-    jobs: list[SimulatedJob],
-    settings: dict[str, Any],
-    agents: AgentModel | None,
-    until: float,
-) -> dict[str, float]:
-    """The scheduler's own figures after the run."""
+def mixed(rate: float, seconds: float = 0) -> list[SimulatedJob]:
+    """Three minutes of the paper's load generator, with so many jobs a second."""
+    count = int(60 * MINUTES * rate)
+    return [
+        container(number, MIX[number % len(MIX)], number / rate, seconds) for number in range(count)
+    ]
+
+
+def share_of_paper(per_cluster: int) -> float:
+    return per_cluster / PAPER_MACHINES
+
+
+def scheduler_settings(per_cluster: int, part: float = 1.0) -> dict[str, Any]:
+    """Samplers and processors of the paper's scheduler, shrunk with the clusters, and by `part` if
+    several share them. A whole number of processors computes as much as the paper's in proportion."""
+    size = share_of_paper(per_cluster) * part
+    cores = max(1, round(CORES * size))
+    stretch = cores / (CORES * size)
+    return {
+        "samplers": max(1, round(SAMPLERS * size)),
+        "committers": max(1, round(SAMPLERS * size)),
+        "cores": cores,
+        # Samples shrink with the clusters, decisions and commits do not.
+        "t_read": round(T_READ * stretch / share_of_paper(per_cluster)),
+        "t_commit": round(T_COMMIT * stretch),
+        "t_decision": round(T_DECISION * stretch),
+    }
+
+
+def federation(schedulers: Iterable[str]) -> Federation:
     delays = {f"{HOME}<>{place}": 500 * trip for place, trip in ROUND_TRIPS.items()}
+    return Federation(
+        clusters=tuple(clusters()),
+        places=Places(default=50_000, delays=delays),
+        schedulers=dict.fromkeys(schedulers, HOME),
+    )
+
+
+def simulate(
+    per_cluster: int,
+    seed: int,
+    jobs: Iterable[SimulatedJob],
+    entry: FleetEntry,
+    *,
+    until: float,
+    agents: AgentModel | None = AGENTS,
+    faults: tuple[Fault, ...] = (),
+) -> SimulatedWorld:
+    """The world after the run."""
     scenario = Scenario(
         name="vela",
-        seed=point.seed,
-        cell=table_ii(MACHINES[point.scale]),
+        seed=seed,
+        cell=table_ii(per_cluster),
         jobs=tuple(jobs),
-        fleet=(FleetEntry(name="vela", engine="vela", settings={"backoff": 0, **settings}),),
-        federation=Federation(
-            clusters=tuple(clusters()),
-            places=Places(default=50_000, delays=delays),
-            schedulers={"vela": HOME},
-        ),
+        fleet=(entry,),
+        federation=federation(entry.scheduler_names()),
         agents=agents,
+        faults=faults,
         horizon=int(until * SECOND),
         output=Output(log="none", tasks=False),
     )
     world = SimulatedWorld(scenario, ENGINES)
     world.run()
-    return world.host.schedulers[0].figures()
+    return world
+
+
+def vela(settings: dict[str, Any], replicas: int = 1) -> FleetEntry:
+    return FleetEntry(
+        name="vela",
+        engine="vela",
+        settings={"backoff": 0, **settings},
+        replicas=replicas,
+        split="round-robin",
+    )
