@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.agents.api import Requirements
-from argosy.agents.cache import CellFacts, NodesCache, Reservation
+from argosy.agents.cache import NodesCache, Reservation
+from argosy.agents.facts import CellFacts
 from argosy.agents.committing import ConflictCheck
 from argosy.agents.sampling import DrawnSample, Sampler
 from argosy.api.agent_values import (
@@ -157,6 +158,11 @@ class LiveAgent:
             await asyncio.sleep(self._options.delay / 1e6)
 
     @property
+    def resources(self) -> tuple[str, ...]:
+        """The order of the amounts in a sample."""
+        return self._cluster.world.host.view.dimensions
+
+    @property
     def open_reservations(self) -> int:
         self._expire()
         return self._present().cache.reservations
@@ -188,7 +194,7 @@ class LiveAgent:
             is_over=lambda: time.monotonic() >= deadline,
         )
         names = pipelines.names
-        found = [names[machine] for machine in drawn.nodes.machines.tolist()]
+        found = [names[machine] for machine in drawn.machines.tolist()]
         counts = self.counts
         counts.samples += 1
         counts.drawn += drawn.drawn

@@ -144,8 +144,8 @@ class AgentRoutes:
         result = SampleResult(
             machines=names,
             scores=drawn.scores.tolist(),
-            free=drawn.nodes.free.tolist() if asked.free else [],
-            resources=drawn.nodes.dimensions if asked.free else (),
+            free=drawn.free.tolist() if asked.free else [],
+            resources=self._agent.resources if asked.free else (),
             drawn=drawn.drawn,
             ruled_out=drawn.ruled_out,
         )
