@@ -56,7 +56,10 @@ def test_a_request_is_what_a_server_expects(peer: Peer) -> None:
 
 FRAMINGS = {
     "a length": (b"Content-Length: 11\r\n\r\nhello world", False),
-    "chunks": (b"Transfer-Encoding: chunked\r\n\r\n6\r\nhello \r\n5;a=b\r\nworld\r\n0\r\n\r\n", False),
+    "chunks": (
+        b"Transfer-Encoding: chunked\r\n\r\n6\r\nhello \r\n5;a=b\r\nworld\r\n0\r\n\r\n",
+        False,
+    ),
     "trailers": (b"Transfer-Encoding: chunked\r\n\r\nb\r\nhello world\r\n0\r\nA: b\r\n\r\n", False),
     "the end": (b"\r\nhello world", True),
 }
@@ -109,7 +112,9 @@ def test_what_comes_before_the_answer_is_passed_over(peer: Peer) -> None:
     assert peer.answer(data).status == 201
 
 
-@pytest.mark.parametrize("head", [b"HTTP/1.0 200 OK\r\n", b"HTTP/1.1 200 OK\r\nConnection: Close\r\n"])
+@pytest.mark.parametrize(
+    "head", [b"HTTP/1.0 200 OK\r\n", b"HTTP/1.1 200 OK\r\nConnection: Close\r\n"]
+)
 def test_a_server_that_closes_is_not_asked_again(peer: Peer, head: bytes) -> None:
     assert peer.answer(head + b"Content-Length: 0\r\n\r\n").will_close
 
@@ -160,5 +165,7 @@ def test_a_line_break_cannot_become_a_header(peer: Peer) -> None:
 
 def test_commands_start_without_mail_and_tls() -> None:
     wanted = "import argosy.client.synchronous, sys; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", wanted], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", wanted], capture_output=True, text=True, check=True
+    )
     assert {"ssl", "email", "http.client", "rich", "asyncio"}.isdisjoint(done.stdout.split())
