@@ -76,6 +76,10 @@ def texts(answers: TaskAnswers) -> list[str]:
 
 
 class TestStory:
+    def test_a_decision_whose_time_is_not_modelled_has_no_time(self, ask: Ask) -> None:
+        told = ask(A, AttemptRecord(1, "a", "s-0", 0), PlacedRecord(1, "a", [1], [6], "s-0"))
+        assert texts(told)[1] == "1 s-0 starts to decide"
+
     def test_a_task_of_many_fates_is_told_in_order(self, ask: Ask) -> None:
         told = ask(
             A,

@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from argosy.cli.live import ServerChoice, complete_job, live_options, local_time
-from argosy.cli.output import emit, note, output_option
+from argosy.cli.output import emit, limit_options, note, output_option
 
 _LIMIT: Final = 50
 #: As in `argosy.api.values.JobStateName`, which is not imported for showing help.
@@ -20,15 +20,7 @@ STATES: Final = ("pending", "running", "finished", "failed", "cancelled", "aband
 @click.option("--open/--over", "is_open", default=None, help="Only jobs that are not over, or are.")
 @click.option("--kind", metavar="KIND", help="Only jobs of this kind.")
 @click.option("--owner", metavar="NAME", help="Only jobs of this owner.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    default=_LIMIT,
-    show_default=True,
-    metavar="N",
-    help="How many jobs at most.",
-)
-@click.option("--all", "everything", is_flag=True, help="All jobs, however many.")
+@limit_options("jobs", _LIMIT)
 @live_options
 @output_option
 def command(
@@ -37,8 +29,7 @@ def command(
     is_open: bool | None,
     kind: str | None,
     owner: str | None,
-    limit: int,
-    everything: bool,
+    most: int | None,
     where: ServerChoice,
     output: str,
 ) -> None:
@@ -52,11 +43,14 @@ def command(
         if job is not None:
             _describe(msgspec.to_builtins(client.job(job)), output)
             return
-        most = None if everything else limit + 1
-        found = list(client.jobs(state=state, kind=kind, owner=owner, is_open=is_open, limit=most))
-    if not everything and len(found) > limit:
+        # One more than wanted shows that there are more.
+        wanted = None if most is None else most + 1
+        found = list(
+            client.jobs(state=state, kind=kind, owner=owner, is_open=is_open, limit=wanted)
+        )
+    if most is not None and len(found) > most:
         found.pop()
-        note(f"note: there are more than {limit:,} jobs; --all lists them")
+        note(f"note: there are more than {most:,} jobs; --all lists them")
     table = Table(JOB_COLUMNS, tuple(map(job_row, found)))
     # Columns that say nothing about these jobs only take room.
     same = {"kind": "batch", "name": "", "owner": "", "precedence": None}

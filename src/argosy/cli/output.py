@@ -3,6 +3,7 @@ needed."""
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import shutil
@@ -28,6 +29,28 @@ def output_option(command: Command) -> Command:
         show_default=True,
         help="Text, one JSON document, or CSV with a header.",
     )(command)
+
+
+def limit_options(what: str, limit: int) -> Callable[[Command], Command]:
+    """Adds the options that limit a list; the command gets the limit, or none, as `most`."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def called(*arguments: Any, limit: int, everything: bool, **options: Any) -> Any:
+            return command(*arguments, most=None if everything else limit, **options)
+
+        limited = click.option(
+            "--limit",
+            type=click.IntRange(1),
+            default=limit,
+            show_default=True,
+            metavar="N",
+            help=f"How many {what} at most.",
+        )
+        whole = click.option("--all", "everything", is_flag=True, help=f"All {what}, however many.")
+        return limited(whole(called))  # type: ignore[return-value]
+
+    return decorate
 
 
 def engines_option(command: Command) -> Command:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from argosy.cli.live import ServerChoice, complete_job, live_options
-from argosy.cli.output import emit, note, output_option
+from argosy.cli.output import emit, limit_options, note, output_option
 
 if TYPE_CHECKING:
     from argosy.api.values import JobSummary, TaskSummary
@@ -21,22 +21,13 @@ _LIMIT: Final = 200
 @click.command(epilog="Example: argosy ps --state running")
 @click.argument("job", required=False, shell_complete=complete_job)
 @click.option("--state", type=click.Choice(_STATES), help="Only tasks in this state.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    default=_LIMIT,
-    show_default=True,
-    metavar="N",
-    help="How many tasks at most.",
-)
-@click.option("--all", "everything", is_flag=True, help="All tasks, however many.")
+@limit_options("tasks", _LIMIT)
 @live_options
 @output_option
 def command(
     job: str | None,
     state: str | None,
-    limit: int,
-    everything: bool,
+    most: int | None,
     where: ServerChoice,
     output: str,
 ) -> None:
@@ -49,7 +40,6 @@ def command(
     from argosy.cli.job_tables import TASK_COLUMNS, task_row
     from argosy.report.tables import Table
 
-    most = None if everything else limit
     with where.client() as client:
         tasks: list[TaskSummary] = []
         # One more than wanted shows that there are more.

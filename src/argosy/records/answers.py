@@ -295,7 +295,9 @@ class TaskAnswers:
             case ResubmittedRecord(scheduler=scheduler):
                 return f"given to {scheduler} again"
             case AttemptRecord(scheduler=scheduler, takes=takes):
-                return f"{scheduler} starts to decide, which takes {format_duration(takes)}"
+                # Where decision times are not modelled, nothing is known of them.
+                how_long = f", which takes {format_duration(takes)}" if takes else ""
+                return f"{scheduler} starts to decide{how_long}"
             case PlacedRecord(_, _, indices, machines, scheduler, assumed=assumed):
                 condition = ", if it is confirmed" if assumed else ""
                 return f"placed on {self._machine(indices, machines)} by {scheduler}{condition}"
