@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from argosy.agents.api import Requirements
 from argosy.agents.cache import NodesCache, Reservation
-from argosy.agents.facts import CellFacts
 from argosy.agents.committing import ConflictCheck
+from argosy.agents.facts import CellFacts
 from argosy.agents.sampling import DrawnSample, Sampler
 from argosy.api.agent_values import (
     CommitOrder,

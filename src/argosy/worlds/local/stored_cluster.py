@@ -1,4 +1,4 @@
-"""What a cluster is made with, as it stands in the database."""
+"""A cluster as it stands in the database: what it was made with, and its open jobs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import msgspec
 from msgspec.structs import replace
 
 from argosy.model.errors import ModelError
+from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.scenario import FleetEntry
+from argosy.worlds.local.projection import STATES, JobRow, TaskRow
 from argosy.worlds.local.store import LocalStore
 from argosy.worlds.local.turn import LocalCluster
 
@@ -18,6 +20,7 @@ _KEY: Final = "cluster"
 _ENCODE: Final = msgspec.json.Encoder().encode
 _CLUSTER: Final = msgspec.json.Decoder(LocalCluster)
 _MACHINE: Final = msgspec.json.Decoder(Machine)
+_JOB: Final = msgspec.json.Decoder(Job)
 
 
 def known_cluster(store: LocalStore, cluster: LocalCluster | None) -> LocalCluster:
@@ -53,3 +56,23 @@ def replace_fleet(store: LocalStore, fleet: tuple[FleetEntry, ...]) -> tuple[Fle
     with store.turn() as turn:
         store_cluster(turn, replace(cluster, fleet=fleet))
     return cluster.fleet
+
+
+def open_jobs(store: LocalStore) -> list[JobRow]:
+    """The jobs that an earlier server left."""
+    jobs = store.rows(
+        f"SELECT seq, spec, scheduler, submitted, version, {', '.join(STATES)} FROM jobs "
+        "WHERE ended IS NULL ORDER BY seq"
+    )
+    rows = {}
+    for seq, spec, scheduler, submitted, version, *counts in jobs:
+        by_state = dict(zip(STATES, counts, strict=True))
+        rows[seq] = JobRow(
+            seq, _JOB.decode(spec), scheduler, submitted, by_state, {}, None, version
+        )
+    tasks = store.rows(
+        "SELECT tasks.* FROM tasks JOIN jobs ON tasks.job = jobs.seq WHERE jobs.ended IS NULL"
+    )
+    for seq, index, *fields in tasks:
+        rows[seq].tasks[index] = TaskRow(*fields)
+    return list(rows.values())

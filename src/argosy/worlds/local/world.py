@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from argosy.engines.api import Engine
@@ -43,9 +42,14 @@ from argosy.model.transactions import (
 )
 from argosy.worlds.clocks import ClockBudgets
 from argosy.worlds.local.handover import Handover, StoppingTry
-from argosy.worlds.local.projection import STATES, JobRow, Projection, TaskRow
+from argosy.worlds.local.projection import JobRow, Projection
 from argosy.worlds.local.store import LocalStore
-from argosy.worlds.local.stored_cluster import known_cluster, store_cluster, stored_machines
+from argosy.worlds.local.stored_cluster import (
+    known_cluster,
+    open_jobs,
+    store_cluster,
+    stored_machines,
+)
 from argosy.worlds.local.turn import (
     LiveTry,
     LocalCluster,
@@ -65,7 +69,6 @@ LONGEST_RESTART: Final = 60_000_000
 #: A service that has run for so long is taken to be well.
 CALM: Final = 60_000_000
 
-_JOB: Final = msgspec.json.Decoder(Job)
 #: What became of a try whose task lost its place.
 _OUTCOMES: Final = {
     Why.CANCELLED: "cancelled",
@@ -122,7 +125,7 @@ class LocalWorld:
         #: Tries that start again where they are: when, and the number of the try that ended.
         self._restarts: list[tuple[int, int]] = []
         self._handover = Handover()
-        for row in self._stored_rows():
+        for row in open_jobs(store):
             self.projection.load(row)
         self._load_stops()
         self._begin_life(stored_machines(store), processes.adopt)
@@ -131,25 +134,6 @@ class LocalWorld:
     def _next(self, table: str, column: str) -> int:
         largest = self.store.rows(f"SELECT max({column}) FROM {table}")[0][0]
         return 1 if largest is None else int(largest) + 1
-
-    def _stored_rows(self) -> list[JobRow]:
-        """The jobs that an earlier server left."""
-        jobs = self.store.rows(
-            f"SELECT seq, spec, scheduler, submitted, version, {', '.join(STATES)} FROM jobs "
-            "WHERE ended IS NULL ORDER BY seq"
-        )
-        rows = {}
-        for seq, spec, scheduler, submitted, version, *counts in jobs:
-            by_state = dict(zip(STATES, counts, strict=True))
-            rows[seq] = JobRow(
-                seq, _JOB.decode(spec), scheduler, submitted, by_state, {}, None, version
-            )
-        tasks = self.store.rows(
-            "SELECT tasks.* FROM tasks JOIN jobs ON tasks.job = jobs.seq WHERE jobs.ended IS NULL"
-        )
-        for seq, index, *fields in tasks:
-            rows[seq].tasks[index] = TaskRow(*fields)
-        return list(rows.values())
 
     def _load_stops(self) -> None:
         tasks = {row.seq: row.job.tasks for row in self.projection.by_id.values()}
@@ -275,11 +259,8 @@ class LocalWorld:
         if self.job_seq(job.id) is not None:
             raise ModelError(f"there is a job {job.id} already", field="id", expected="a new id")
         self.settle()
-        self._free_id = None
         self.host.submit(job)
-        self._new_ids.add(job.id)
-        if key is not None:
-            self._unsaved.keys.append((*key, job.id))
+        self._added(job, key)
 
     def place(
         self, job: Job, machine: int, by: str, commit: str, key: tuple[str, bytes]
@@ -289,8 +270,14 @@ class LocalWorld:
         self.settle()
         refusal = self.host.place(job, machine, by, commit)
         if refusal is None:
-            self._unsaved.keys.append((*key, job.id))
+            self._added(job, key)
         return refusal
+
+    def _added(self, job: Job, key: tuple[str, bytes] | None) -> None:
+        self._free_id = None
+        self._new_ids.add(job.id)
+        if key is not None:
+            self._unsaved.keys.append((*key, job.id))
 
     def note_key(self, key: str, digest: bytes, job: str) -> None:
         """Something to be found again by `job_of_key`."""
