@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from scripted_engine import Scripted, world_of
+from msgspec import structs
+from scripted_engine import Scripted, claim, world_of
 from serial_attempts import tasks_of
 
 from argosy.cell import View
@@ -251,3 +252,25 @@ def test_a_probe_requires_what_any_task_requires_that_it_may_fetch() -> None:
     assert asked(0, 1) == asked(1) == asked(1, 0) == 0
     assert list(requirements.of(tasks_of(0, 0, 1))) == [asked(0, 0), 0]
     assert list(requirements.of(tasks_of(1, 0, 1))) == []
+
+
+def test_room_that_a_preemption_leaves_wakes_the_queue_of_the_machine() -> None:
+    def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
+        if not isinstance(event, JobSubmitted):
+            return ()
+        if event.job.id == "queued":
+            return [Enqueue(event.tasks, np.zeros(1, np.int32))]
+        commit = claim(view, event, 0, engine.context.name)
+        return [
+            structs.replace(commit, transaction=structs.replace(commit.transaction, preempt=True))
+        ]
+
+    jobs = [
+        job("low", 1, cpu=4_000, seconds=None),
+        job("queued", 1, cpu=1_000, seconds=2, submit=1),
+        job("high", 1, cpu=2_000, seconds=50, submit=3, precedence=5),
+    ]
+    world, _ = world_of(script, jobs, cell=cell(1), horizon=30 * SECOND)
+    tasks, _, _, started, _ = world.host.runtime.task_columns()
+    begun = dict(zip(tasks.tolist(), started.tolist(), strict=True))
+    assert begun[int(tasks_of(1, 0)[0])] == 3 * SECOND
