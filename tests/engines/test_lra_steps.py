@@ -13,6 +13,7 @@ from argosy.cell import Cell
 from argosy.engines.api import Context
 from argosy.engines.families.lra.cluster import make_ledger
 from argosy.engines.families.lra.manager import ConstraintManager
+from argosy.engines.families.lra.memory import Memory
 from argosy.engines.registry import ENGINES
 from argosy.host.scheduler import make_settings
 from argosy.model.constraints.text import parse_constraint
@@ -28,9 +29,17 @@ from argosy.model.events import (
 )
 from argosy.model.explanations import Why
 from argosy.model.jobs import Job
+from argosy.model.machines import Machine
 from argosy.model.random import Random
-from argosy.model.transactions import OPERATOR, DrainMachine, Transaction
-from argosy.testing.builders import SECOND, job
+from argosy.model.resources import Resources
+from argosy.model.transactions import (
+    OPERATOR,
+    AddMachine,
+    DrainMachine,
+    RelabelMachine,
+    Transaction,
+)
+from argosy.testing.builders import GIB, SECOND, job
 
 INTERVAL = 10 * SECOND
 
@@ -195,3 +204,44 @@ def test_hard_constraints_count_while_their_application_is_there() -> None:
     assert not manager.is_idle
     manager.withdraw(0)
     assert manager.is_idle
+
+
+def test_a_memory_is_made_anew_when_machines_join_or_are_relabelled() -> None:
+    cell = cell_of(4)
+    memory = Memory(cell, "s")
+    assert not memory.is_outgrown(cell)
+    cell.commit(Transaction(OPERATOR, machines=(RelabelMachine(0, {"disk": "ssd"}),)))
+    assert memory.is_outgrown(cell)
+    memory = Memory(cell, "s")
+    joins = AddMachine(Machine("m1", Resources(4_000, GIB)))
+    cell.commit(Transaction(OPERATOR, machines=(joins,)))
+    assert memory.is_outgrown(cell)
+
+
+def test_a_job_whose_claims_are_refused_after_it_was_cancelled_is_forgotten() -> None:
+    engine, cell, made = an_engine(), cell_of(4), service("a", 1, cpu=4_000)
+    submit(engine, cell, made, 0)
+    effects = decide(engine, cell, plan(engine, cell))
+    engine.handle(JobCancelled(made, 0, tasks_of(0, 0)), cell, INTERVAL)
+    assert 0 in engine._jobs
+    take(cell, 0, 1)
+    assert not answer(engine, cell, effects)
+    assert 0 not in engine._jobs
+
+
+def test_no_more_containers_move_in_an_interval_than_may() -> None:
+    apart = parse_constraint("appID:self -> {appID:self, 0, 0} in machine")
+    for most in (0, 1, 2):
+        engine, cell = an_engine(migrate=most), cell_of(8, 8, 8)
+        take(cell, 1, 8, 98)
+        take(cell, 2, 8, 97)
+        made = structs.replace(service("a", 3), constraints=(apart,))
+        cell.admit(0, made)
+        submit(engine, cell, made, 0)
+        answer(engine, cell, decide(engine, cell, plan(engine, cell)))
+        for number in (97, 98):
+            cell.commit(Transaction(OPERATOR, releases=tasks_of(number, *range(8))))
+        submit(engine, cell, service("b", 1, cpu=100), 1, INTERVAL)
+        commit = only(decide(engine, cell, plan(engine, cell, 2 * INTERVAL)), Commit)
+        moved = np.isin(commit.transaction.claims.tasks, tasks_of(0, 0, 1, 2))
+        assert int(moved.sum()) == most

@@ -93,6 +93,13 @@ def test_a_crashed_scheduler_leaves_no_slot_held() -> None:
     assert world.host.board.counts().tolist() == [0, 0, 0, 12, 0, 0, 0]
 
 
+def test_probes_that_arrive_after_their_scheduler_crashed_hold_no_slot() -> None:
+    for at in (SECOND // 2, SECOND + 1, 2 * SECOND - 1):
+        crash = SchedulerCrash(at=at, scheduler="s")
+        world = run([job("a", 2, cpu=4_000, seconds=3)], crash, delay=SECOND, cell=cell(2))
+        assert world.host.cell.claims() == 0
+
+
 def test_a_task_bound_to_a_slot_on_a_lost_machine_comes_back() -> None:
     jobs = [job("a", 1, cpu=4_000, seconds=3)]
     crash = MachineCrash(at=int(2.5 * SECOND), machine="m0", down=2 * SECOND)

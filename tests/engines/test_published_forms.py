@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from argosy.cli.app import run
 from argosy.engines.registry import ENGINES, find_published, forms_named
 from argosy.model.errors import ScenarioError, SettingError, UnknownForm
+from argosy.model.machine_model import MachineModel
 from argosy.model.scenario import ConstantLatency, Scenario
 from argosy.scenarios.loader import as_published, load, with_engine
 
@@ -152,3 +153,67 @@ def test_forms_are_compared_by_name(tmp_path: Path, call: Call) -> None:
     assert result.code == 0, result.err
     runs = msgspec.json.decode(result.out)["runs"]
     assert [run["engine"] for run in runs] == list(names)
+
+
+SHORTEST = {"queue": "shortest-remaining", "slack": 5, "start_delay": 1_000}
+GOOGLE, CLOUDERA = 90_581_100, 272_783_000
+#: Settings, how machines differ from the usual ones, and the number of schedulers, as in the papers.
+PUBLISHED: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
+    "murmuration-fcfs": ({"as_published": True, "order": "fcfs"}, {"start_delay": 1_000}, 10),
+    "murmuration-srjf": ({"as_published": True, "order": "shortest-job"}, SHORTEST, 10),
+    "sparrow": ({"cancel": False, "repeated": True}, {}, 1),
+    **{
+        f"hawk{name}": (
+            {"cutoff": cutoff, "long_share": share},
+            {
+                "start_delay": 1_000,
+                "long_above": cutoff,
+                "steal": {"attempts": 10, "most": 10_000, "after": after},
+            },
+            1,
+        )
+        for name, cutoff, share, after in (
+            ("", GOOGLE, 0.98, 0.02),
+            ("-cloudera", CLOUDERA, 0.91, 0.09),
+        )
+    },
+    **{
+        f"eagle{name}": (
+            {
+                "cutoff": cutoff,
+                "long_share": share,
+                "least": 20,
+                "stale_state": True,
+                "repeated": True,
+            },
+            {**SHORTEST, "long_above": cutoff},
+            1,
+        )
+        for name, cutoff, share in (("", GOOGLE, 0.98), ("-cloudera", CLOUDERA, 0.91))
+    },
+    "yaq-c": ({"share": 0.98}, {"start_delay": 1_000}, 1),
+    "yaq-c-cloudera": ({"share": 0.91}, {"start_delay": 1_000}, 1),
+    **{
+        f"yaq-d{name}": (
+            {"jitter": heartbeat, "jitter_step": step, "share": share},
+            {**SHORTEST, "heartbeat": heartbeat, "heartbeat_counts_sent": True},
+            1,
+        )
+        for name, heartbeat, step, share in (
+            ("", 8_000, 1, 0.98),
+            ("-cloudera", 8_000, 1, 0.91),
+            ("-8s", 8_000_000, 1_000_000, 0.98),
+            ("-8s-cloudera", 8_000_000, 1_000_000, 0.91),
+        )
+    },
+}
+
+
+def test_published_forms_have_the_numbers_of_their_papers() -> None:
+    found = {}
+    for form in forms_named():
+        _, preset = find_published(form)
+        machines = {**msgspec.to_builtins(MachineModel()), **PUBLISHED.get(form, ({}, {}, 1))[1]}
+        assert msgspec.to_builtins(preset.machines) == machines, form
+        found[form] = (preset.settings, preset.schedulers)
+    assert found == {form: (told, count) for form, (told, _, count) in PUBLISHED.items()}

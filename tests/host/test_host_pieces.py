@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
+from msgspec import structs
+from scripted_engine import Scripted, claim, world_of
 from serial_attempts import tasks_of
 
+from argosy.cell import View
 from argosy.engines.registry import ENGINES
 from argosy.host.agent_desks import AgentHealth, Turns, _delay, _most
 from argosy.host.busy_time import DAY, BusyTime
 from argosy.host.late_claims import drop_late_claims, with_refusals
+from argosy.host.requirements import QueueRequirements
 from argosy.host.scheduler import Router, Scheduler
-from argosy.model.effects import SamplingPipeline
+from argosy.model.effects import AskQueues, Effect, Enqueue, Probe, SamplingPipeline
+from argosy.model.events import Event, JobSubmitted, QueuesReported
 from argosy.model.explanations import Why
+from argosy.model.machine_model import MachineModel
+from argosy.model.machines import Machine
 from argosy.model.random import Random
+from argosy.model.resources import Resources
 from argosy.model.scenario import (
     AgentDown,
     AgentModel,
     AgentSlow,
     AgentStale,
+    CellSpec,
     FleetEntry,
     Places,
+    SchedulerCrash,
     Takes,
 )
 from argosy.model.transactions import Claims, Outcome, Transaction
-from argosy.testing.builders import job, scenario
+from argosy.model.truth import group_with_truth, simulated_job
+from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.worlds.sim import SimulatedWorld
 
 
@@ -188,3 +201,76 @@ def test_what_stands_or_falls_with_a_late_claim_falls_with_it() -> None:
     whys = [Why.CANCELLED, Why.CANCELLED, Why.TOGETHER, Why.NONE, Why.NO_ROOM]
     assert [Why(why) for why in whole.whys.tolist()] == whys
     assert (whole.amounts[-1], whole.details[-1], whole.all_accepted) == (500, 0, False)
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_question_about_room_is_answered_unless_its_scheduler_crashed(crashes: bool) -> None:
+    asked = []
+
+    def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
+        if not isinstance(event, JobSubmitted):
+            return ()
+        if event.job.id == "full":
+            return [Enqueue(event.tasks, np.zeros(len(event.tasks), np.int32))]
+        asked.append(now)
+        here = np.zeros(1, np.int32)
+        return [AskQueues(7, until_room=here)] if len(asked) == 1 else ()
+
+    jobs = [job("full", 2, cpu=4_000, seconds=10), job("asks", 1, submit=1)]
+    crash = SchedulerCrash(at=2 * SECOND, scheduler="s", down=SECOND)
+    _, heard = world_of(
+        script,
+        jobs,
+        cell=cell(1),
+        machines=MachineModel(limit=1),
+        faults=(crash,) if crashes else (),
+        horizon=60 * SECOND,
+    )
+    answers = [at for at, _, event in heard if isinstance(event, QueuesReported)]
+    assert answers == ([] if crashes else [10 * SECOND])
+
+
+def test_a_probe_requires_what_any_task_requires_that_it_may_fetch() -> None:
+    groups = [
+        group_with_truth(1, Resources(100, GIB), (), requires=requires)
+        for requires in ({"disk": "ssd"}, {})
+    ]
+    jobs = [simulated_job("picky", *groups), job("plain", 2, seconds=None)]
+    machine = Machine("m0", Resources(4_000, 64 * GIB), {"disk": "ssd"})
+    spec = scenario("omega", jobs, cell=CellSpec(machines=(machine,)), horizon=SECOND)
+    world = SimulatedWorld(spec, ENGINES)
+    world.run()
+    host = world.host
+    requirements = QueueRequirements(host.runtime, host.view, host.jobs)
+
+    def asked(number: int, *indices: int) -> int:
+        tasks = tasks_of(number, *indices) if indices else None
+        request = Resources(100, GIB)
+        return requirements.of_probe(Probe(number, np.zeros(1, np.int32), request, 0, tasks))
+
+    assert asked(0, 0) == asked(0, 0, 1) == asked(0) > 0
+    assert asked(0, 1) == asked(1) == asked(1, 0) == 0
+    assert list(requirements.of(tasks_of(0, 0, 1))) == [asked(0, 0), 0]
+    assert list(requirements.of(tasks_of(1, 0, 1))) == []
+
+
+def test_room_that_a_preemption_leaves_wakes_the_queue_of_the_machine() -> None:
+    def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
+        if not isinstance(event, JobSubmitted):
+            return ()
+        if event.job.id == "queued":
+            return [Enqueue(event.tasks, np.zeros(1, np.int32))]
+        commit = claim(view, event, 0, engine.context.name)
+        return [
+            structs.replace(commit, transaction=structs.replace(commit.transaction, preempt=True))
+        ]
+
+    jobs = [
+        job("low", 1, cpu=4_000, seconds=None),
+        job("queued", 1, cpu=1_000, seconds=2, submit=1),
+        job("high", 1, cpu=2_000, seconds=50, submit=3, precedence=5),
+    ]
+    world, _ = world_of(script, jobs, cell=cell(1), horizon=30 * SECOND)
+    tasks, _, _, started, _ = world.host.runtime.task_columns()
+    begun = dict(zip(tasks.tolist(), started.tolist(), strict=True))
+    assert begun[int(tasks_of(1, 0)[0])] == 3 * SECOND
