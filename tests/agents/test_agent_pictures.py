@@ -110,7 +110,7 @@ def test_a_sample_says_what_became_of_every_machine_drawn() -> None:
     asked = Sample(Resources(2_000, GIB), 0, 1, ssd, "", {}, None)
     pipeline = SamplingPipeline(share=1.0, filters=("ResourcesFit",), scores=("ResourcesFit",))
     drawn = sampler.sample(asked, pipeline, 0, most=0, is_cut_off=False)
-    assert sorted(drawn.nodes.machines.tolist()) == [1, 4]
+    assert sorted(drawn.machines.tolist()) == [1, 4]
     assert drawn.drawn == 5
     assert sorted(drawn.ruled_out.values()) == [1, 1, 1]
     assert drawn.ruled_out["cpu"] == 1
