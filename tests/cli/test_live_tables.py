@@ -251,11 +251,25 @@ class TestLists:
 class TestJobArguments:
     OPTIONS: ClassVar[dict[str, Any]] = {
         **dict.fromkeys(
-            "id name kind owner count cpu memory precedence estimate timeout retries backoff cwd"
-            " stdin".split()
+            [
+                "id",
+                "name",
+                "kind",
+                "owner",
+                "count",
+                "cpu",
+                "memory",
+                "precedence",
+                "estimate",
+                "timeout",
+                "retries",
+                "backoff",
+                "cwd",
+                "stdin",
+            ]
         ),
-        **dict.fromkeys("request tag constraint requires env".split(), ()),
-        **dict.fromkeys("gang service".split(), False),
+        **dict.fromkeys(["request", "tag", "constraint", "requires", "env"], ()),
+        **dict.fromkeys(["gang", "service"], False),
     }
 
     def test_amounts_that_are_numbers_are_sent_as_numbers(self) -> None:
