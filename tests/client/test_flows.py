@@ -264,6 +264,9 @@ class TestPages:
     def test_no_more_than_asked_for_are_given(self) -> None:
         script = Script(reply(JobPage(items=tuple(self.summaries(3)), next="3")))
         assert len(list(script.run(flows.all_pages(calls.jobs, 2, script.patience)))) == 2
+        pages = [reply(JobPage(items=tuple(self.summaries(3)), next="3")) for _ in range(2)]
+        script = Script(*pages)
+        assert len(list(script.run(flows.all_pages(calls.jobs, 4, script.patience)))) == 4
 
 
 def told(number: int) -> bytes:
