@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runtime_bench import Bench, longs
+from runtime_bench import SLOTS, Bench, ints, longs
 
-from argosy._core import TaskState
+from argosy._core import NEVER, QueueOrder, QueueRules, TaskState
 
 
 def test_only_jobs_with_something_pending_are_found_for_their_owner() -> None:
@@ -58,3 +58,27 @@ def test_a_job_is_first_attempted_once_and_thought_about_each_time() -> None:
     bench.runtime.attempt(0, 0, 4)
     assert bench.board.job_columns()[1].tolist() == [5]
     assert bench.board.thought_by_job().tolist() == [7]
+
+
+def test_a_cancelled_task_that_is_wanted_again_is_not_counted_as_cancelled() -> None:
+    bench = Bench()
+    tasks = bench.job(2)
+    assert all(bench.runtime.cancel_task(int(task)) for task in tasks)
+    assert bench.board.is_over(0)
+    bench.runtime.set_pending(tasks[:1])
+    assert bench.board.cancelled_by_job().tolist() == [1]
+    assert not bench.board.is_over(0)
+
+
+def test_tasks_that_a_job_gets_later_are_work_that_remains() -> None:
+    bench = Bench(QueueRules(order=QueueOrder.SHORTEST_REMAINING))
+    busy, small, other = bench.job(SLOTS), bench.job(), bench.job()
+    bench.launch(busy)
+    for tasks, estimate in ((small, 5), (other, 10)):
+        bench.know(tasks, [-1], [estimate])
+        bench.runtime.enqueue(bench.runtime.now, bench.scheduler, tasks, ints(0))
+    assert bench.runtime.next(NEVER) is None
+    # Of the first, three times 5 remain.
+    bench.board.grow_job(1, 3)
+    assert bench.end(busy[0])
+    assert bench.state(other[0]) is TaskState.RUNNING
