@@ -5,12 +5,13 @@ from __future__ import annotations
 from runtime_bench import SLOTS, Bench, ints, longs
 
 from argosy._core import NEVER, QueueOrder, QueueRules, TaskState
+from argosy.model.jobs import job_of
 
 
 def test_only_jobs_with_something_pending_are_found_for_their_owner() -> None:
     bench = Bench()
     running, waiting, others = bench.job(2), bench.job(2), bench.job()
-    bench.board.set_owner(int(others[0]) >> 32, 1)
+    bench.board.set_owner(job_of(int(others[0])), 1)
     bench.launch(running)
     bench.launch(waiting[:1], machine=1)
     assert bench.board.jobs_with_pending(0).tolist() == [1]
