@@ -293,6 +293,14 @@ class TestEvents:
         assert parser.feed(b"id: 7.0\n\n") == []
         assert parser.last == "7.0"
 
+    def test_the_id_of_half_an_event_is_forgotten_when_a_stream_begins(self) -> None:
+        parser = EventParser()
+        parser.feed(told(1))
+        parser.feed(b"id: 1.2\n")
+        parser.restart()
+        parser.feed(b":\n\n")
+        assert parser.last == "1.1"
+
     def test_unknown_events_are_skipped(self) -> None:
         parser = EventParser()
         assert parser.feed(b'id: 1.1\ndata: {"what": "weather"}\n\n' + told(2)) == [event_of(2)]
