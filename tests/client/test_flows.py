@@ -264,6 +264,9 @@ class TestPages:
     def test_no_more_than_asked_for_are_given(self) -> None:
         script = Script(reply(JobPage(items=tuple(self.summaries(3)), next="3")))
         assert len(list(script.run(flows.all_pages(calls.jobs, 2, script.patience)))) == 2
+        pages = [reply(JobPage(items=tuple(self.summaries(3)), next="3")) for _ in range(2)]
+        script = Script(*pages)
+        assert len(list(script.run(flows.all_pages(calls.jobs, 4, script.patience)))) == 4
 
 
 def told(number: int) -> bytes:
@@ -289,6 +292,14 @@ class TestEvents:
         parser = EventParser()
         assert parser.feed(b"id: 7.0\n\n") == []
         assert parser.last == "7.0"
+
+    def test_the_id_of_half_an_event_is_forgotten_when_a_stream_begins(self) -> None:
+        parser = EventParser()
+        parser.feed(told(1))
+        parser.feed(b"id: 1.2\n")
+        parser.restart()
+        parser.feed(b":\n\n")
+        assert parser.last == "1.1"
 
     def test_unknown_events_are_skipped(self) -> None:
         parser = EventParser()

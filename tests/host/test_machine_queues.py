@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from runtime_bench import SLOTS, Bench, ints, longs
 
 from argosy._core import NEVER, ProbeTerms, QueueOrder, QueueRules, TaskState
+from argosy.model.jobs import job_of
 
 
 class QueueBench(Bench):
@@ -35,7 +36,7 @@ class QueueBench(Bench):
     def send_double(self) -> int:
         """A task that needs the whole machine."""
         (task,) = self.job()
-        self.runtime.set_groups(task >> 32, [(1, self.double, 7)])
+        self.runtime.set_groups(job_of(int(task)), [(1, self.double, 7)])
         self.runtime.enqueue(self.runtime.now, self.scheduler, longs(task), ints(0))
         return int(task)
 
@@ -191,7 +192,7 @@ class TestProbes:
     def dealt(self, bench: QueueBench) -> int:
         """A probe of machine 0 that needs all of it, with its task in hand."""
         (task,) = bench.job()
-        terms = ProbeTerms(int(task) >> 32, 0, bench.scheduler, bench.double, 7)
+        terms = ProbeTerms(job_of(int(task)), 0, bench.scheduler, bench.double, 7)
         bench.runtime.deal(bench.runtime.now, terms, ints(0), longs(task))
         return int(task)
 
@@ -222,7 +223,7 @@ class TestProbes:
 
     def test_a_scheduler_that_stops_takes_its_own_probes_along(self) -> None:
         bench = QueueBench()
-        job = int(bench.busy[0]) >> 32
+        job = job_of(int(bench.busy[0]))
         mine = ProbeTerms(job, 0, bench.scheduler, bench.shape, 7)
         theirs = ProbeTerms(job, 1, bench.scheduler, bench.shape, 7)
         for terms in (mine, theirs):

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -18,7 +19,8 @@ from argosy.engines.registry import ENGINES
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
 from argosy.service import stream_routes
-from argosy.service.event_log import Position
+from argosy.service.event_log import EventLog, Position
+from argosy.service.problems import RequestError
 from argosy.workloads.trace import read_trace
 
 Make = Callable[..., LiveBench]
@@ -368,3 +370,11 @@ def test_logs_begin_no_earlier_than_what_is_kept(tmp_path: Path, query: Any, fir
     (tmp_path / "stdout.110").write_bytes(b"abcde")
     assert stream_routes._first(str(tmp_path), stream_routes.LogQuery(**query)) == first
     assert stream_routes._first(str(tmp_path / "none"), stream_routes.LogQuery(**query)) == 0
+
+
+def test_the_last_turn_is_a_place_and_the_next_one_is_not_yet() -> None:
+    store: Any = SimpleNamespace(origin=0, rows=lambda *question: [(5,)])
+    log = EventLog(store)
+    assert log.position("5") == log.position("now") == Position.parse("5")
+    with pytest.raises(RequestError, match="of the future"):
+        log.position("6")
