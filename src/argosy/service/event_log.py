@@ -36,8 +36,8 @@ from argosy.worlds.local.store import LocalStore
 
 #: Turns that are read at once.
 _BATCH: Final = 100
-#: Turns that are kept in memory, for all who watch as things happen.
-_RECENT: Final = 1_000
+#: Changes of the last turns that are kept in memory, for all who watch as things happen.
+_RECENT: Final = 5_000
 #: A place after all events of a turn.
 _LAST: Final = 1 << 40
 
@@ -66,7 +66,8 @@ class EventLog:
     def __init__(self, store: LocalStore) -> None:
         self._store = store
         self._calendar = Calendar(store.origin)
-        self._recent: deque[tuple[int, list[ChangeNote]]] = deque(maxlen=_RECENT)
+        self._recent: deque[tuple[int, list[ChangeNote]]] = deque()
+        self._kept = 0
         self._last = self._stored_last()
         self._news = asyncio.Event()
 
@@ -87,8 +88,14 @@ class EventLog:
         if not rows:
             return
         for turn, data in rows:
-            self._recent.append((turn, decode_changes(data)))
+            changes = decode_changes(data)
+            self._recent.append((turn, changes))
+            # A turn without changes takes room as well.
+            self._kept += len(changes) + 1
             self._last = turn
+        # The last turn stays, however large it is: everybody is about to ask for it.
+        while self._kept > _RECENT and len(self._recent) > 1:
+            self._kept -= len(self._recent.popleft()[1]) + 1
         news, self._news = self._news, asyncio.Event()
         news.set()
 
