@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import argosy
@@ -25,8 +26,10 @@ FACADES = (
 )
 
 
-def modules_importing(name: str) -> set[str]:
-    found = set()
+@cache
+def importers() -> dict[str, set[str]]:
+    """The modules that import each name."""
+    found: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = []
@@ -34,15 +37,15 @@ def modules_importing(name: str) -> set[str]:
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.module:
                 names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-            if name in names:
-                found.add(path.relative_to(PACKAGE).as_posix())
+            for name in names:
+                found.setdefault(name, set()).add(path.relative_to(PACKAGE).as_posix())
     return found
 
 
 def test_only_the_facades_import_the_native_core() -> None:
-    importers = modules_importing("argosy._core")
-    assert importers, "the test looks for the wrong name"
-    assert [path for path in importers if not path.startswith(FACADES)] == []
+    paths = importers().get("argosy._core")
+    assert paths, "the test looks for the wrong name"
+    assert [path for path in paths if not path.startswith(FACADES)] == []
 
 
 def test_task_numbers_are_taken_apart_in_one_place() -> None:
@@ -58,7 +61,7 @@ def test_task_numbers_are_taken_apart_in_one_place() -> None:
 def test_nobody_inside_goes_through_the_facade() -> None:
     """It is above all layers, and import-linter is configured to ignore its imports."""
     names = ["argosy", *(f"argosy.{name}" for name in argosy.__all__)]
-    found = {path: name for name in names for path in modules_importing(name)}
+    found = {path: name for name in names for path in importers().get(name, ())}
     assert {path: name for path, name in found.items() if path != "__init__.py"} == {}
 
 

@@ -139,7 +139,7 @@ class CommitRequest:
         return structs.replace(self.effect.transaction, claims=claims)
 
 
-class SampleRequest:
+class OpenSample:
     """A sample under way, with what its shards have drawn so far."""
 
     def __init__(self, scheduler: Scheduler, effect: Sample, began: int, shards: int) -> None:
@@ -221,14 +221,14 @@ class AgentDesk:
         return self._shards[machine % len(self._shards)]
 
     def sample(self, scheduler: Scheduler, effect: Sample, now: int) -> None:
-        request = SampleRequest(scheduler, effect, now, len(self._shards))
+        request = OpenSample(scheduler, effect, now, len(self._shards))
         if self._health.is_down(now, now):
             self._answer_sample(request, None, now)
             return
         for shard in self._shards:
             shard.sampling.enter(partial(self._draw, shard, request), now)
 
-    def _draw(self, shard: AgentShard, request: SampleRequest, now: int) -> None:
+    def _draw(self, shard: AgentShard, request: OpenSample, now: int) -> None:
         pipeline, model = request.effect.pipeline, self._model
         assert pipeline is not None
         drawn = shard.sampler.sample(
@@ -242,9 +242,7 @@ class AgentDesk:
         took = model.t_sample + model.t_machine * drawn.drawn + self._health.extra(now)
         self._after(took, partial(self._drew, shard, request, drawn), now)
 
-    def _drew(
-        self, shard: AgentShard, request: SampleRequest, drawn: DrawnSample, now: int
-    ) -> None:
+    def _drew(self, shard: AgentShard, request: OpenSample, drawn: DrawnSample, now: int) -> None:
         request.parts[shard.number] = drawn
         request.missing -= 1
         if not request.missing:
@@ -252,7 +250,7 @@ class AgentDesk:
             self._answer_sample(request, None if is_lost else merged(request.parts), now)
         shard.sampling.leave(now)
 
-    def _answer_sample(self, request: SampleRequest, drawn: DrawnSample | None, now: int) -> None:
+    def _answer_sample(self, request: OpenSample, drawn: DrawnSample | None, now: int) -> None:
         scheduler, effect = request.scheduler, request.effect
         if scheduler.epoch != request.epoch:
             return
