@@ -171,7 +171,7 @@ async def latency(arguments: argparse.Namespace) -> None:
                 await link.ask("POST", "/v1/jobs", job(number))
                 while True:
                     event = await stream.content.readuntil(b"\n\n")
-                    if b'"running"' in event and f'"j{number}"'.encode() in event:
+                    if b"event: task" in event and b'"state":"running"' in event:
                         break
                 placed.append(1e3 * (time.perf_counter() - began))
         found = await figures(link)
