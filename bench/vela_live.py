@@ -153,7 +153,7 @@ async def report_agents(agents: list[BenchProcess]) -> None:
         taken += found["argosy_agent_sampling_seconds_total"]
         reservations += found["argosy_agent_reservations"]
         link.close()
-    print(f"  pipeline: {1e3 * taken / max(1, samples):.3f} ms of processor time per sample")
+    print(f"  pipeline: {1e3 * taken / max(1, samples):.3f} ms per sample")
     print(f"  reservations left: {reservations:g}")
 
 
