@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import itertools
 import time
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import AsyncIterator
 from math import inf
 from typing import Final, NamedTuple, TypeVar
@@ -72,6 +72,14 @@ class HeldRoom(NamedTuple):
     request: Resources
     expires: float
     number: int
+
+
+class MachineLock:
+    """`wanted` by so many commits, of which one has it."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.wanted = 0
 
 
 class AgentCounts:
@@ -134,7 +142,8 @@ class LiveAgent:
         #: Reservations by id, with their room in the present cache.
         self._held: dict[str, HeldRoom] = {}
         self._rooms: dict[str, Reservation] = {}
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        #: Of machines that commits are under way for.
+        self._locks: dict[str, MachineLock] = {}
         #: By the name under which a key is stored: commits under way, refusals, and released keys.
         self._under_way: dict[str, asyncio.Task[CommitResult]] = {}
         self._refused: OrderedDict[str, tuple[bytes, CommitConflict]] = OrderedDict()
@@ -388,12 +397,14 @@ class LiveAgent:
     @contextlib.asynccontextmanager
     async def _locked(self, machine: str) -> AsyncIterator[None]:
         """One commit at a time for each machine; nothing else waits for it."""
-        lock = self._locks[machine]
+        lock = self._locks.setdefault(machine, MachineLock())
+        lock.wanted += 1
         try:
-            async with lock:
+            async with lock.lock:
                 yield
         finally:
-            if not lock.locked() and self._locks.get(machine) is lock:
+            lock.wanted -= 1
+            if not lock.wanted:
                 del self._locks[machine]
 
     def _committed(self, key: str, job: str) -> CommitResult:
