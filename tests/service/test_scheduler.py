@@ -329,3 +329,37 @@ def test_an_agent_that_answers_nonsense_counts_as_away(
     assert bench.machines("a")[0].startswith("c1/")
     assert figure(bench, "agents not reached") == 1
     assert not bench.scheduler.cluster.is_failing
+
+
+def test_an_agent_knows_best_what_is_free(make_bench: Make) -> None:
+    bench = make_bench(agents=1, machines=1)
+    bench.submit("a", count=2)
+    bench.running("a", 2)
+    server = bench.agents["c0"]
+    larger = Resources(2000, 2**30)
+    bench.run(server.cluster.do(lambda world: world.resize_machine("m0", larger)))
+    bench.submit("b", count=2)
+    bench.running("b", 2)
+    assert bench.machines("b") == ["c0/m0"] * 2
+
+
+def test_a_task_that_is_cancelled_while_its_commit_is_under_way_is_released(
+    make_bench: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = make_bench(agents=1)
+    link = bench.federated._links["c0"]
+    ask, may_answer = link.ask, asyncio.Event()
+
+    async def held(method: str, path: str, body: bytes = b"", *, key: str = "") -> AgentReply:
+        reply = await ask(method, path, body, key=key)
+        if path == "/v1/commits" and method == "POST":
+            await may_answer.wait()
+        return reply
+
+    monkeypatch.setattr(link, "ask", held)
+    bench.submit("a")
+    bench.until(lambda: bench.committed() == {"c0": 1})
+    bench.run(bench.ask("POST", "/v1/jobs/a/cancel"))
+    may_answer.set()
+    bench.until(lambda: bench.committed() == {"c0": 0})
+    assert bench.state("a") == "cancelled"

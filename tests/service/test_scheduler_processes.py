@@ -24,16 +24,20 @@ PATIENCE = 90.0
 class ServerProcess:
     """`argosy` with these arguments, until it is ended."""
 
-    def __init__(self, *arguments: str, log: Path) -> None:
+    def __init__(self, *arguments: str, log: Path, lines: str = "") -> None:
         self.url = "http://127.0.0.1:1"
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "argosy.cli", *arguments, "-o", "json"],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
             )
+        assert self.process.stdin is not None
+        self.process.stdin.write(lines)
+        self.process.stdin.close()
+        self.process.stdin = None
 
     def ready(self) -> ServerProcess:
         assert self.process.stdout is not None
@@ -64,8 +68,8 @@ Start = Callable[..., ServerProcess]
 def start(tmp_path: Path) -> Iterator[Start]:
     made = []
 
-    def start(*arguments: str) -> ServerProcess:
-        made.append(ServerProcess(*arguments, log=tmp_path / "log"))
+    def start(*arguments: str, lines: str = "") -> ServerProcess:
+        made.append(ServerProcess(*arguments, log=tmp_path / "log", lines=lines))
         return made[-1]
 
     yield start
@@ -157,3 +161,23 @@ def test_argosy_up_is_an_agent_too(start: Start, tmp_path: Path) -> None:
     assert (done.state, done.exit_code) == ("failed", 1)
     [there] = [each for each in up.client.jobs() if each.name == "hello/0"]
     assert up.client.logs(there.id, 0) == b"hello\n"
+
+
+def test_jobs_come_from_a_file_or_from_standard_input(start: Start, tmp_path: Path) -> None:
+    agent = start("agent", "--machines", "4").ready()
+    lines = [json.dumps(job("one", estimate="10ms")), "not JSON", '{"id": "bad"}', ""]
+    lines.append(json.dumps(job("two", estimate="10ms")))
+    fed = start("scheduler", "--agent", agent.url, "--jobs", "-", lines="\n".join(lines)).ready()
+    for name in ("one", "two"):
+        until(lambda name=name: name in {each.id for each in fed.client.jobs()})  # type: ignore[misc]
+        assert fed.client.wait(name, timeout=PATIENCE).state == "finished"
+    log = (tmp_path / "log").read_text()
+    assert "line 2 of standard input is not JSON" in log
+    assert "not submitted: missing key 'request'" in log
+    (tmp_path / "jobs.toml").write_text(
+        'id = "three"\ncommand = "true"\nestimate = "10ms"\nrequest = { cpu = "1", memory = "1GiB" }\n'
+    )
+    file = str(tmp_path / "jobs.toml")
+    filed = start("scheduler", "--agent", agent.url, "--name", "filed", "--jobs", file).ready()
+    until(lambda: "three" in {each.id for each in filed.client.jobs()})
+    assert filed.client.wait("three", timeout=PATIENCE).state == "finished"
