@@ -145,7 +145,7 @@ class LiveAgent:
         #: Of machines that commits are under way for.
         self._locks: dict[str, MachineLock] = {}
         #: By the name under which a key is stored: commits under way, refusals, and released keys.
-        self._under_way: dict[str, asyncio.Task[CommitResult]] = {}
+        self._under_way: dict[str, tuple[bytes, asyncio.Task[CommitResult]]] = {}
         self._refused: OrderedDict[str, tuple[bytes, CommitConflict]] = OrderedDict()
         self._released: OrderedDict[str, None] = OrderedDict()
 
@@ -287,9 +287,10 @@ class LiveAgent:
         stored = _stored(caller, key)
         if stored in self._released:
             raise Conflict(f"the commit {key!r} was released", expected="a new key")
-        if (task := self._under_way.get(stored)) is not None:
+        if (begun := self._under_way.get(stored)) is not None:
+            _check_same(key, begun[0], digest)
             self.counts.repeated += 1
-            return await asyncio.shield(task), False
+            return await asyncio.shield(begun[1]), False
         if (refused := self._refused.get(stored)) is not None:
             _check_same(key, refused[0], digest)
             self.counts.repeated += 1
@@ -308,7 +309,7 @@ class LiveAgent:
         task = asyncio.get_running_loop().create_task(
             self._run(caller, key, stored, order, job, digest)
         )
-        self._under_way[stored] = task
+        self._under_way[stored] = digest, task
         task.add_done_callback(lambda done: self._over(stored, digest, done))
         return await asyncio.shield(task), True
 
@@ -419,8 +420,8 @@ class LiveAgent:
         is refused."""
         stored = _stored(caller, key)
         _remember(self._released, stored, None)
-        if (task := self._under_way.get(stored)) is not None:
-            await asyncio.wait([task])
+        if (begun := self._under_way.get(stored)) is not None:
+            await asyncio.wait([begun[1]])
         known = self._cluster.world.job_of_key(stored)
         if known is None or known[1] not in self._cluster.world.projection.by_id:
             return ReleaseResult(key=key)
