@@ -331,3 +331,22 @@ def test_samples_are_drawn_from_an_old_picture_if_told_to_but_own_commits_are_kn
     assert len(live.post("/v1/sample", everything).document["machines"]) == 3
     where = live.read("/v1/jobs/other/tasks/0")["machine"]
     commit(live, "b", where).problem(409, "commit-conflict")
+
+
+def test_commits_of_one_job_with_two_keys_at_once_make_one_job(make_live: Make) -> None:
+    live = make_live()
+
+    async def all_at_once() -> list[int]:
+        async def one(key: str) -> int:
+            order = {"job": sleeper("a"), "machines": ["m0"]}
+            headers = {"Idempotency-Key": key}
+            async with live.client.post("/v1/commits", json=order, headers=headers) as answer:
+                return answer.status
+
+        return await asyncio.gather(*(one(f"k{n}") for n in range(4)))
+
+    statuses = sorted(live.run(all_at_once()))
+    assert statuses[0] == 201
+    assert set(statuses[1:]) <= {409, 422}
+    assert live.read("/v1/machines/m0")["used"] == QUARTER
+    assert metric(live, "reservations") == 0

@@ -12,14 +12,16 @@ import pytest
 from federation_bench import FederationBench
 
 from argosy.api.agent_values import SampleRequest
-from argosy.client.agent_connection import AgentLink
+from argosy.client.agent_connection import AgentLink, AgentReply
 from argosy.engines.registry import ENGINES
+from argosy.model.errors import EngineFault
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
 from argosy.service import remote_agents
 from argosy.service.agent import AgentOptions
+from argosy.service.remote_runner import RemotePlace
 from argosy.worlds.local.turn import TryResult
 
 Make = Callable[..., FederationBench]
@@ -187,17 +189,16 @@ def test_what_ended_while_the_scheduler_was_away_is_known_when_it_is_back(make_b
 def test_what_a_crash_left_with_an_agent_is_undone(make_bench: Make) -> None:
     bench = make_bench(agents=1)
     bench.run(bench.stop("scheduler"))
-    bench.run(_commit_as_if_by_the_scheduler(bench))
+    bench.run(_commit_as_if_by_the_scheduler(bench, "bench.vela.99.1"))
     assert bench.committed() == {"c0": 1}
     bench.run(bench.start_scheduler())
     bench.until(lambda: bench.committed() == {"c0": 0})
 
 
-async def _commit_as_if_by_the_scheduler(bench: FederationBench) -> None:
+async def _commit_as_if_by_the_scheduler(bench: FederationBench, key: str) -> None:
     link = AgentLink(bench.proxies["c0"].endpoint)
-    key = "bench.vela.99.1"
     job = {"id": key, "command": "true", "request": {"cpu": "500m", "memory": "1MiB"}}
-    body = msgspec.json.encode({"job": job, "machines": ["m0"]})
+    body = msgspec.json.encode({"job": job, "machines": ["m3"]})
     assert (await link.ask("POST", "/v1/commits", body, key=key)).status == 201
     link.close()
 
@@ -279,3 +280,86 @@ def test_many_jobs_at_once_are_each_placed_once(make_bench: Make) -> None:
     assert bench.reservations() == 0
     for server in bench.agents.values():
         server.cluster.world.host.cell.require_sound()
+
+
+def test_a_world_that_is_built_anew_undoes_what_it_does_not_know(make_bench: Make) -> None:
+    bench = make_bench(agents=1)
+    bench.submit("a")
+    bench.running("a")
+    lost = RemotePlace("c0", "bench.vela.1.999")
+    bench.run(_commit_as_if_by_the_scheduler(bench, lost.key))
+    # The commit has succeeded, but the turn that says so was never written.
+    bench.federated.runner.place("b", 0, lost)
+    cluster = bench.scheduler.cluster
+
+    async def fail() -> None:
+        with pytest.raises(EngineFault):
+            await cluster.do(lambda world: world.host.cancel("nonsense"))  # type: ignore[arg-type]
+
+    bench.run(fail())
+    bench.until(lambda: not cluster.is_failing)
+    bench.until(lambda: bench.committed() == {"c0": 1})
+    bench.running("a")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"machines": ["m0", "m1"], "scores": [[1, 2]]}',
+        b'{"machines": ["m0"], "scores": [[1, 2, 3]]}',
+        b'{"machines": ["m0"], "scores": [[1, 2]], "free": [[1]], "resources": ["cpu", "memory"]}',
+        b'{"machines": "m0", "scores": []}',
+        b"not JSON",
+    ],
+)
+def test_an_agent_that_answers_nonsense_counts_as_away(
+    make_bench: Make, monkeypatch: pytest.MonkeyPatch, answer: bytes
+) -> None:
+    bench = make_bench(agents=2, settings={"decision_scores": {"ResourcesFit": 1.0}})
+    link = bench.federated._links["c0"]
+    ask = link.ask
+
+    async def nonsense(method: str, path: str, body: bytes = b"", *, key: str = "") -> AgentReply:
+        reply = await ask(method, path, body, key=key)
+        return AgentReply(200, answer) if path == "/v1/sample" else reply
+
+    monkeypatch.setattr(link, "ask", nonsense)
+    bench.submit("a")
+    bench.running("a")
+    assert bench.machines("a")[0].startswith("c1/")
+    assert figure(bench, "agents not reached") == 1
+    assert not bench.scheduler.cluster.is_failing
+
+
+def test_an_agent_knows_best_what_is_free(make_bench: Make) -> None:
+    bench = make_bench(agents=1, machines=1)
+    bench.submit("a", count=2)
+    bench.running("a", 2)
+    server = bench.agents["c0"]
+    larger = Resources(2000, 2**30)
+    bench.run(server.cluster.do(lambda world: world.resize_machine("m0", larger)))
+    bench.submit("b", count=2)
+    bench.running("b", 2)
+    assert bench.machines("b") == ["c0/m0"] * 2
+
+
+def test_a_task_that_is_cancelled_while_its_commit_is_under_way_is_released(
+    make_bench: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = make_bench(agents=1)
+    link = bench.federated._links["c0"]
+    ask, may_answer = link.ask, asyncio.Event()
+
+    async def held(method: str, path: str, body: bytes = b"", *, key: str = "") -> AgentReply:
+        reply = await ask(method, path, body, key=key)
+        if path == "/v1/commits" and method == "POST":
+            await may_answer.wait()
+        return reply
+
+    monkeypatch.setattr(link, "ask", held)
+    bench.submit("a")
+    bench.until(lambda: bench.committed() == {"c0": 1})
+    bench.run(bench.ask("POST", "/v1/jobs/a/cancel"))
+    may_answer.set()
+    bench.until(lambda: bench.committed() == {"c0": 0})
+    assert bench.state("a") == "cancelled"

@@ -119,6 +119,15 @@ def fuzzed_server(directory: Path) -> Iterator[FuzzedServer]:
         server.close()
 
 
+#: What a path makes: the parameter that names it, and the key of its name in the answer.
+MADE = {
+    "/v1/jobs": ("job", "id"),
+    "/v1/machines": ("machine", "name"),
+    "/v1/commits": ("key", "key"),
+    "/v1/reservations": ("reservation", "id"),
+}
+
+
 class Fuzzer:
     """Counts answers by route and status. Whatever breaks the description raises."""
 
@@ -128,7 +137,13 @@ class Fuzzer:
         self._number = number
         self._session = requests.Session()
         self._schema = schemathesis.openapi.from_url(f"{server.url}/v1/openapi.json")
-        self._names = {"job": ["a"], "machine": ["spare"], "index": [0]}
+        self._names = {
+            "job": ["a"],
+            "machine": ["spare"],
+            "index": [0],
+            "key": ["a"],
+            "reservation": ["r1"],
+        }
         self.answers: Counter[tuple[str, int]] = Counter()
 
     def run(self, requests_in_all: int) -> None:
@@ -187,9 +202,8 @@ class Fuzzer:
             case.validate_response(response, checks=CHECKS)
             status = response.status_code
             if status == 201:
-                kind = "job" if "jobs" in case.operation.path else "machine"
-                document = response.json()
-                self._names[kind].append(document["id" if kind == "job" else "name"])
+                kind, key = MADE[case.operation.path]
+                self._names[kind].append(response.json()[key])
         self.answers[route, status] += 1
         assert status != 503, f"{route}: {self._server.log()[-2000:]}"
 

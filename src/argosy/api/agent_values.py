@@ -113,7 +113,7 @@ class ReservationRequest(msgspec.Struct, frozen=True, kw_only=True, omit_default
     machine: Name
     request: ResourceAmounts
     #: Microseconds until it is given up.
-    lease: Annotated[int, msgspec.Meta(ge=1)] = 10_000_000
+    lease: Annotated[int, msgspec.Meta(ge=1, le=LARGEST)] = 10_000_000
 
 
 class ReservationInfo(msgspec.Struct, frozen=True, kw_only=True):

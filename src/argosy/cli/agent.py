@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -66,6 +67,9 @@ _SIZE: Final = re.compile(r"(?P<cores>\d+(?:\.\d+)?)x(?P<memory>\d+\w+)")
 )
 @listen_options(DEFAULT_LISTEN)
 @click.option(
+    "-d", "--detach", is_flag=True, help="Return as soon as the server answers; needs --dir."
+)
+@click.option(
     "-o",
     "--output",
     type=click.Choice(["text", "json"]),
@@ -84,6 +88,7 @@ def command(
     delay: str,
     directory: Path | None,
     listening: Listening,
+    detach: bool,
     output: str,
 ) -> None:
     """Run the agent of a simulated cluster until it is stopped.
@@ -94,7 +99,7 @@ def command(
     """
     from tempfile import TemporaryDirectory
 
-    from argosy.cli.server_start import require_serve
+    from argosy.cli.server_start import detached, require_serve
     from argosy.cli.up import run_server
     from argosy.service.agent import AgentOptions
     from argosy.service.server import ServerOptions
@@ -120,6 +125,9 @@ def command(
         raise CommandError(
             f"{directory} holds a cluster already", hint="name another directory with --dir"
         )
+    if detach:
+        detached(sys.argv[1:], directory, as_json=output == "json")
+        return
     with TemporaryDirectory(prefix="argosy-agent-") as scratch:
         options = ServerOptions(
             directory=directory or Path(scratch),

@@ -85,6 +85,9 @@ _NAME: Final = re.compile(r"[\w-]{1,60}")
 )
 @listen_options(DEFAULT_LISTEN)
 @click.option(
+    "-d", "--detach", is_flag=True, help="Return as soon as the server answers; needs --dir."
+)
+@click.option(
     "-o",
     "--output",
     type=click.Choice(["text", "json"]),
@@ -104,6 +107,7 @@ def command(
     jobs: str | None,
     directory: Path | None,
     listening: Listening,
+    detach: bool,
     output: str,
 ) -> None:
     """Schedule jobs over the agents of other clusters until stopped.
@@ -114,7 +118,7 @@ def command(
     """
     from tempfile import TemporaryDirectory
 
-    from argosy.cli.server_start import require_serve
+    from argosy.cli.server_start import detached, require_serve
     from argosy.cli.up import announce, announce_json
     from argosy.client.endpoints import find_token
     from argosy.service.scheduling import AgentAddress, SchedulerOptions, serve_scheduler
@@ -123,6 +127,9 @@ def command(
     require_serve("argosy scheduler")
     if name is not None and not _NAME.fullmatch(name):
         raise CommandError(f"--name {name!r}", expected="letters, digits, - and _")
+    if detach:
+        detached(sys.argv[1:], directory, as_json=output == "json")
+        return
     with TemporaryDirectory(prefix="argosy-scheduler-") as scratch:
         kept = directory or Path(scratch)
         options = SchedulerOptions(

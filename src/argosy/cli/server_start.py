@@ -27,8 +27,12 @@ def require_serve(command: str = "argosy up") -> None:
         raise MissingExtra(command, "serve")
 
 
-def detached(arguments: list[str], directory: Path, *, as_json: bool) -> None:
+def detached(arguments: list[str], directory: Path | None, *, as_json: bool) -> None:
     """Starts `argosy` with these arguments, less the option that detaches it; prints what it says."""
+    if directory is None:
+        raise CommandError(
+            "--detach without --dir", expected="both: the server's log is kept there"
+        )
     kept = [each for each in arguments if each not in ("-d", "--detach")]
     said = start_server(kept, directory, ready=_READY[as_json])
     write(said) if as_json else note(said)

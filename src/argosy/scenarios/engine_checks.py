@@ -14,16 +14,18 @@ from argosy.model.scenario import Scenario
 from argosy.workloads.tables import Misfit, TablePath, path_text
 
 
-def check_engines(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> None:
-    """Raises `Misfit` with the path in the scenario file."""
-    facts: RunFacts | None = None
+def check_engines(
+    scenario: Scenario, engines: Mapping[str, type[Engine]], facts: RunFacts | None = None
+) -> None:
+    """Raises `Misfit` with the path in the scenario file. `facts` are those of the scenario, if they are
+    known already: with very many machines, finding them takes a while."""
     for index, entry in enumerate(scenario.fleet):
         engine = engines[entry.engine]
         known: object = engine
         if not _checks_settings(engine):
             continue
         assert isinstance(known, ChecksSettings)
-        facts = facts or _facts_of(scenario)
+        facts = facts or facts_of(scenario)
         found = known.mismatch(make_settings(engine, entry.settings), facts)
         if found is not None:
             place: TablePath = ("fleet", index, "settings", *found.place)
@@ -52,7 +54,7 @@ def require_fitting(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> 
         raise misfit.error.located(field=path_text(misfit.path)) from None
 
 
-def _facts_of(scenario: Scenario) -> RunFacts:
+def facts_of(scenario: Scenario) -> RunFacts:
     cell = scenario.cell
     overlapping = {
         group

@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import itertools
 import time
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import AsyncIterator
 from math import inf
 from typing import Final, NamedTuple, TypeVar
@@ -75,6 +75,14 @@ class HeldRoom(NamedTuple):
     number: int
 
 
+class MachineLock:
+    """`wanted` by so many commits, of which one has it."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.wanted = 0
+
+
 class AgentCounts:
     """Since the server started."""
 
@@ -88,7 +96,7 @@ class AgentCounts:
         self.released = 0
         #: Reservations whose lease was over.
         self.expired = 0
-        #: Processor time of samples, in nanoseconds.
+        #: Time spent on samples, in nanoseconds.
         self.sampling_time = 0
 
 
@@ -135,9 +143,10 @@ class LiveAgent:
         #: Reservations by id, with their room in the present cache.
         self._held: dict[str, HeldRoom] = {}
         self._rooms: dict[str, Reservation] = {}
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        #: Of machines that commits are under way for.
+        self._locks: dict[str, MachineLock] = {}
         #: By the name under which a key is stored: commits under way, refusals, and released keys.
-        self._under_way: dict[str, asyncio.Task[CommitResult]] = {}
+        self._under_way: dict[str, tuple[bytes, asyncio.Task[CommitResult]]] = {}
         self._refused: OrderedDict[str, tuple[bytes, CommitConflict]] = OrderedDict()
         self._released: OrderedDict[str, None] = OrderedDict()
 
@@ -171,7 +180,7 @@ class LiveAgent:
 
     def sample(self, asked: SampleRequest) -> tuple[DrawnSample, list[str]]:
         """Machines that fit, and their names."""
-        began = time.thread_time_ns()
+        began = time.perf_counter_ns()
         pipelines = self._present()
         self._expire()
         effect = Sample(
@@ -199,7 +208,7 @@ class LiveAgent:
         counts.samples += 1
         counts.drawn += drawn.drawn
         counts.eligible += len(found)
-        counts.sampling_time += time.thread_time_ns() - began
+        counts.sampling_time += time.perf_counter_ns() - began
         return drawn, found
 
     # Reservations.
@@ -284,9 +293,10 @@ class LiveAgent:
         stored = _stored(caller, key)
         if stored in self._released:
             raise Conflict(f"the commit {key!r} was released", expected="a new key")
-        if (task := self._under_way.get(stored)) is not None:
+        if (begun := self._under_way.get(stored)) is not None:
+            _check_same(key, begun[0], digest)
             self.counts.repeated += 1
-            return await asyncio.shield(task), False
+            return await asyncio.shield(begun[1]), False
         if (refused := self._refused.get(stored)) is not None:
             _check_same(key, refused[0], digest)
             self.counts.repeated += 1
@@ -305,7 +315,7 @@ class LiveAgent:
         task = asyncio.get_running_loop().create_task(
             self._run(caller, key, stored, order, job, digest)
         )
-        self._under_way[stored] = task
+        self._under_way[stored] = digest, task
         task.add_done_callback(lambda done: self._over(stored, digest, done))
         return await asyncio.shield(task), True
 
@@ -394,12 +404,14 @@ class LiveAgent:
     @contextlib.asynccontextmanager
     async def _locked(self, machine: str) -> AsyncIterator[None]:
         """One commit at a time for each machine; nothing else waits for it."""
-        lock = self._locks[machine]
+        lock = self._locks.setdefault(machine, MachineLock())
+        lock.wanted += 1
         try:
-            async with lock:
+            async with lock.lock:
                 yield
         finally:
-            if not lock.locked() and self._locks.get(machine) is lock:
+            lock.wanted -= 1
+            if not lock.wanted:
                 del self._locks[machine]
 
     def _committed(self, key: str, job: str) -> CommitResult:
@@ -414,8 +426,8 @@ class LiveAgent:
         is refused."""
         stored = _stored(caller, key)
         _remember(self._released, stored, None)
-        if (task := self._under_way.get(stored)) is not None:
-            await asyncio.wait([task])
+        if (begun := self._under_way.get(stored)) is not None:
+            await asyncio.wait([begun[1]])
         known = self._cluster.world.job_of_key(stored)
         if known is None or known[1] not in self._cluster.world.projection.by_id:
             return ReleaseResult(key=key)

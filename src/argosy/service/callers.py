@@ -51,16 +51,9 @@ class TokenFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class Caller:
     """Somebody who may ask, with what is left of its limits."""
 
-    def __init__(
-        self,
-        table: TokenTable,
-        clock: Callable[[], float] = time.monotonic,
-        *,
-        is_local: bool = False,
-    ) -> None:
+    def __init__(self, table: TokenTable, clock: Callable[[], float] = time.monotonic) -> None:
         self.name = table.name
         self.table = table
-        self.is_local = is_local
         self._clock = clock
         self._level = _SCOPES.index(table.scope)
         self._under_way = 0
@@ -100,18 +93,16 @@ class Caller:
         self._allowance -= 1
 
 
-def operator(name: str, *, is_local: bool = False) -> Caller:
+def operator(name: str) -> Caller:
     """Somebody who may do everything."""
-    return Caller(
-        TokenTable(name=name, token="-" * SHORTEST_TOKEN, scope="operate"), is_local=is_local
-    )
+    return Caller(TokenTable(name=name, token="-" * SHORTEST_TOKEN, scope="operate"))
 
 
 class Callers:
     """All who may ask. Without any token, whoever can connect may."""
 
     def __init__(self, token: str | None = None, tables: tuple[TokenTable, ...] = ()) -> None:
-        self._local = operator("local", is_local=True)
+        self._local = operator("local")
         self._known = {_digest(table.token): Caller(table) for table in tables}
         if token is not None:
             self._known[_digest(token)] = operator("operator")

@@ -8,6 +8,7 @@ import socket
 import time
 import traceback
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -239,6 +240,7 @@ def _is_private(request: web.Request) -> bool:
     return known is not None and known.family == socket.AF_UNIX
 
 
+@lru_cache(1_000)
 def _is_loopback(name: str) -> bool:
     try:
         return ipaddress.ip_address(name).is_loopback

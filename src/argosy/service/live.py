@@ -40,7 +40,7 @@ CALM: Final = 60.0
 #: Seconds for which processes are started and stopped before others have their turn.
 SLICE: Final = 0.01
 #: Seconds until an input is written that nobody waits for.
-SOON: Final = 0.02
+SOON: Final = 0.01
 #: Seconds between two looks at all processes, in case a report was lost.
 SWEEP: Final = 5.0
 _MICRO: Final = 1_000_000

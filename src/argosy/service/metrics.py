@@ -188,7 +188,7 @@ class Metrics:
                 "Machines among these that could take the task.",
                 counts.eligible,
             ),
-            ("sampling_seconds", "Processor time of samples.", counts.sampling_time / 1e9),
+            ("sampling_seconds", "Time spent on samples.", counts.sampling_time / 1e9),
             ("releases", "Commits that were undone.", counts.released),
             ("reservations_expired", "Reservations whose lease was over.", counts.expired),
         ):

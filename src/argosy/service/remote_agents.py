@@ -84,6 +84,7 @@ class FederatedAgents:
         self._numbers: dict[str, dict[str, int]] = {}
         self._state: tuple[Host | None, int] = (None, -1)
         self._away: set[str] = set()
+        self._complaint = ""
         self.runner: RemoteRunner
         self.cluster: LiveCluster
 
@@ -131,17 +132,27 @@ class FederatedAgents:
         try:
             reply = await self._links[cluster].ask("POST", "/v1/sample", _sample_request(effect))
             if reply.status == HTTPStatus.OK:
-                answer = self._sample_answer(cluster, _SAMPLE.decode(reply.body))
+                answer = self._sample_answer(effect, _SAMPLE.decode(reply.body))
             else:
-                self._log(f"{cluster} refuses to sample: {_problem(reply).detail}")
+                self._complain(f"{cluster} refuses to sample: {_problem(reply).detail}")
         except (AgentUnreached, msgspec.MsgspecError) as error:
             self._note_away(cluster, error)
         self._tell(host, lambda world: world.host.sampled(scheduler, effect.token, answer))
 
-    def _sample_answer(self, cluster: str, found: SampleResult) -> RemoteSample:
+    def _sample_answer(self, effect: Sample, found: SampleResult) -> RemoteSample:
+        """What the agent says, in terms of the mirror. One that answers nonsense counts as away."""
+        cluster, pipeline = effect.cluster, effect.pipeline
+        assert pipeline is not None
+        scores, free = found.scores, found.free
+        rows = len(found.machines)
+        if len(scores) != rows or len(free) not in (0, rows):
+            raise AgentUnreached(f"a sample of {rows} machines with {len(scores)} rows of scores")
+        if any(len(row) != len(pipeline.scores) for row in scores):
+            raise AgentUnreached(f"scores that are not of {len(pipeline.scores)} plug-ins")
+        if free:
+            free = _columns(free, found.resources, self.cluster.world.host.view.dimensions)
         known = self._known(cluster)
         machines = [known.get(name, -1) for name in found.machines]
-        scores, free = found.scores, found.free
         if -1 in machines:
             # They have joined: next time, they are known.
             self._spawn(self._learn_machines(cluster))
@@ -215,6 +226,9 @@ class FederatedAgents:
         for attempt in range(COMMIT_ATTEMPTS):
             try:
                 reply = await link.ask("POST", "/v1/commits", body, key=where.key)
+                if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                    # What has become of it, not even the agent knows.
+                    raise AgentUnreached(_problem(reply).detail)
                 return self._commit_answer(
                     where.cluster, reply, dict(zip(names, numbers, strict=True))
                 ), True
@@ -244,10 +258,15 @@ class FederatedAgents:
                 lacking=refused.lacking,
             )
             return RemoteCommit(refusal=refusal)
-        self._log(f"{cluster} refuses a commit: {problem.detail}")
+        self._complain(f"{cluster} refuses a commit: {problem.detail}")
         return RemoteCommit(refusal=Refusal(Why.MACHINE_GONE, machine=first), reached=False)
 
     # Undoing.
+
+    def release_unwritten(self) -> None:
+        """The world is built from what is on the disk: what was committed since is not known there."""
+        for where in self.runner.take_unwritten():
+            self.release(where)
 
     def release(self, where: RemotePlace) -> None:
         self._under_way.add(where.key)
@@ -263,11 +282,17 @@ class FederatedAgents:
                 if reply.status == HTTPStatus.OK:
                     self._under_way.discard(where.key)
                     return
-                self._log(f"{where.cluster} does not undo {where.key}: {_problem(reply).detail}")
+                self._complain(f"{where.cluster} undoes nothing: {_problem(reply).detail}")
             except (AgentUnreached, msgspec.MsgspecError) as error:
                 self._note_away(where.cluster, error)
             await asyncio.sleep(rest)
             rest = min(2 * rest, LONGEST_REST)
+
+    def _complain(self, text: str) -> None:
+        """Once, until something else is the matter."""
+        if text != self._complaint:
+            self._complaint = text
+            self._log(text)
 
     def _note_away(self, cluster: str, error: Exception) -> None:
         if cluster not in self._away:
@@ -419,6 +444,17 @@ def _sample_request(effect: Sample) -> bytes:
             free=pipeline.free,
         )
     )
+
+
+def _columns(
+    rows: list[list[int]], resources: tuple[str, ...], dimensions: tuple[str, ...]
+) -> list[list[int]]:
+    """The amounts in the order of the mirror's dimensions; a resource that a cluster does not have is
+    not free there."""
+    if any(len(row) != len(resources) for row in rows):
+        raise AgentUnreached(f"amounts that are not of {len(resources)} resources")
+    places = [resources.index(name) if name in resources else -1 for name in dimensions]
+    return [[row[at] if at >= 0 else 0 for at in places] for row in rows]
 
 
 def _single(job: Job, index: int, key: str) -> Job:

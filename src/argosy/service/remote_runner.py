@@ -53,6 +53,17 @@ class RemoteRunner:
         self._places[job, index] = where
         self._known.add(where.key)
 
+    def take_unwritten(self) -> list[RemotePlace]:
+        """Commits whose tries have not begun here. If the turn is lost in which they do, so are they."""
+        lost = [
+            (task, where) for task, where in self._places.items() if where.key not in self._numbers
+        ]
+        for task, where in lost:
+            del self._places[task]
+            self._known.discard(where.key)
+            self._early.pop(where.key, None)
+        return [where for _, where in lost]
+
     def adopt_as(self, number: int, job: str, index: int, where: RemotePlace) -> None:
         """A try of an earlier server."""
         self.place(job, index, where)

@@ -151,6 +151,8 @@ class Server:
         )
 
     def _build(self, deliberator: Deliberator) -> LocalWorld:
+        if self._agents is not None:
+            self._agents.release_unwritten()
         return LocalWorld(
             self.store,
             self.engines,

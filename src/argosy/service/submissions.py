@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from argosy.engines.api import RunFacts
 from argosy.engines.registry import find_engines
 from argosy.model.constraints.constraint import Constraint
 from argosy.model.errors import EngineFault, FleetRefused, ModelError, excerpt
@@ -17,7 +18,7 @@ from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, FleetEntry, Scenario
 from argosy.model.truth import untimed
 from argosy.scenarios.cell_tables import CellTable, MachineTable, make_cell
-from argosy.scenarios.engine_checks import check_engines, is_checking
+from argosy.scenarios.engine_checks import check_engines, facts_of, is_checking
 from argosy.scenarios.ignored_demands import ignored_demands
 from argosy.scenarios.job_checks import JobChecks
 from argosy.scenarios.loader import read_fleet
@@ -39,6 +40,7 @@ class Submissions:
         #: Notes on jobs by their demands, in one life of the cluster: many jobs are alike.
         self._notes: dict[tuple[str, bool, tuple[Constraint, ...]], tuple[str, ...]] = {}
         self._noted_life = 0
+        self._facts: tuple[CellSpec, RunFacts] | None = None
 
     def read(self, world: LocalWorld, table: Any, default_id: str, path: TablePath = ()) -> Job:
         """The job that a document describes, if this cluster can run it. `path` is its place in the
@@ -47,12 +49,23 @@ class Submissions:
             job = read_live_job(table, default_id=default_id, path=path)
             self._job_checks(world).job(job, path, has_groups="groups" in table)
             _check_addressable(job.id, (*path, "id"))
-            engines = _engines(world.cluster.fleet)
-            if is_checking(engines):
-                check_engines(_scenario(world, (job,)), engines)
+            self._check_engines(world, job)
         except Misfit as misfit:
             raise located(misfit) from None
         return job
+
+    def _check_engines(self, world: LocalWorld, job: Job) -> None:
+        """The machines that the cluster was made with do not change, so what there is to know about
+        them is found once."""
+        engines = _engines(world.cluster.fleet)
+        if not is_checking(engines):
+            return
+        scenario, facts = _scenario(world, (job,)), None
+        if not job.constraints:
+            if self._facts is None or self._facts[0] is not world.cluster.cell:
+                self._facts = world.cluster.cell, facts_of(_scenario(world, ()))
+            facts = msgspec.structs.replace(self._facts[1], jobs=[job])
+        check_engines(scenario, engines, facts)
 
     def notes(self, world: LocalWorld, job: Job) -> tuple[str, ...]:
         """Demands of the job that its schedulers ignore."""

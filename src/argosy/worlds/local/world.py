@@ -256,8 +256,7 @@ class LocalWorld:
 
     def submit(self, job: Job, key: tuple[str, bytes] | None = None) -> None:
         """A new job. `key` is the submission's idempotency key, and a digest of what it asked for."""
-        if self.job_seq(job.id) is not None:
-            raise ModelError(f"there is a job {job.id} already", field="id", expected="a new id")
+        self._check_new(job)
         self.settle()
         self.host.submit(job)
         self._added(job, key)
@@ -267,6 +266,7 @@ class LocalWorld:
     ) -> Refusal | None:
         """A new job of one task that starts on this machine, as a scheduler elsewhere has decided.
         Returns why it is refused, in which case nothing has happened."""
+        self._check_new(job)
         self.settle()
         refusal = self.host.place(job, machine, by, commit)
         if refusal is None:
@@ -278,6 +278,10 @@ class LocalWorld:
         self._new_ids.add(job.id)
         if key is not None:
             self._unsaved.keys.append((*key, job.id))
+
+    def _check_new(self, job: Job) -> None:
+        if self.job_seq(job.id) is not None:
+            raise ModelError(f"there is a job {job.id} already", field="id", expected="a new id")
 
     def note_key(self, key: str, digest: bytes, job: str) -> None:
         """Something to be found again by `job_of_key`."""

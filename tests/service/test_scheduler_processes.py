@@ -1,0 +1,183 @@
+"""Agents and a scheduler as processes of their own, as users start them, also killed and stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.client import Client
+
+#: Seconds. Far more than anything here takes.
+PATIENCE = 90.0
+
+
+class ServerProcess:
+    """`argosy` with these arguments, until it is ended."""
+
+    def __init__(self, *arguments: str, log: Path, lines: str = "") -> None:
+        self.url = "http://127.0.0.1:1"
+        with log.open("ab") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "argosy.cli", *arguments, "-o", "json"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        assert self.process.stdin is not None
+        self.process.stdin.write(lines)
+        self.process.stdin.close()
+        self.process.stdin = None
+
+    def ready(self) -> ServerProcess:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "it did not start"
+        self.url = json.loads(line)["url"]
+        return self
+
+    @cached_property
+    def client(self) -> Client:
+        return Client(self.url)
+
+    def signal(self, number: int) -> None:
+        os.kill(self.process.pid, number)
+
+    def end(self) -> None:
+        self.client.close()
+        if self.process.poll() is None:
+            self.signal(signal.SIGCONT)
+            self.process.terminate()
+        self.process.communicate(timeout=PATIENCE)
+
+
+Start = Callable[..., ServerProcess]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    made = []
+
+    def start(*arguments: str, lines: str = "") -> ServerProcess:
+        made.append(ServerProcess(*arguments, log=tmp_path / "log", lines=lines))
+        return made[-1]
+
+    yield start
+    for process in made:
+        process.end()
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < deadline, "it does not come to that"
+        time.sleep(0.02)
+
+
+def committed(agent: ServerProcess) -> int:
+    return sum(job.tasks.running for job in agent.client.jobs(is_open=True))
+
+
+def job(name: str, **keys: Any) -> dict[str, Any]:
+    return {"id": name, "command": "true", "request": {"cpu": "1", "memory": "1GiB"}, **keys}
+
+
+def test_three_agents_and_a_scheduler_place_jobs_go_on_without_one_and_come_back(
+    start: Start, tmp_path: Path
+) -> None:
+    names = ("one", "two", "three")
+    agents = [start("agent", "--name", name, "--machines", "5") for name in names]
+    urls = [part for agent in agents for part in ("--agent", agent.ready().url)]
+    whole = ("--set", "clusters=1", "--set", "machines=1", "--set", 'backoff="50ms"')
+    arguments = ("scheduler", *urls, *whole, "--timeout", "5", "--dir", str(tmp_path / "scheduler"))
+    scheduler = start(*arguments).ready()
+    client = scheduler.client
+    client.submit(job("batch", count=12, estimate="100ms"))
+    assert client.wait("batch", timeout=PATIENCE).state == "finished"
+    client.submit(job("service", count=9, kind="service"))
+    until(lambda: client.job("service").tasks.running == 9)
+    assert sum(map(committed, agents)) == 9
+
+    # An agent is killed: the others go on.
+    agents[0].signal(signal.SIGKILL)
+    agents[0].process.wait()
+    client.submit(job("without", count=3))
+    until(lambda: client.job("without").tasks.running == 3)
+    machines = [task.machine for task in client.tasks("without")]
+    assert not any(machine.startswith("one/") for machine in machines)
+
+    # The scheduler is killed, and another takes over where it was.
+    scheduler.signal(signal.SIGKILL)
+    scheduler.process.wait()
+    before = committed(agents[1]) + committed(agents[2])
+    named = [f"{name}={url}" for name, url in zip(names, urls[1::2], strict=True)]
+    again = [part for each in named for part in ("--agent", each)]
+    scheduler = start(
+        "scheduler", *again, "--timeout", "5", "--dir", str(tmp_path / "scheduler")
+    ).ready()
+    client = scheduler.client
+    until(lambda: client.job("without").tasks.running == 3)
+    client.submit(job("after", count=2))
+    until(lambda: client.job("after").tasks.running == 2)
+    assert committed(agents[1]) + committed(agents[2]) >= before
+    for name in ("service", "without", "after"):
+        client.cancel(name)
+    until(lambda: committed(agents[1]) + committed(agents[2]) == 0)
+
+
+def test_an_agent_that_stands_still_is_not_waited_for(start: Start) -> None:
+    agents = [start("agent", "--name", name, "--machines", "2") for name in ("still", "well")]
+    urls = [part for agent in agents for part in ("--agent", agent.ready().url)]
+    whole = ("--set", "clusters=1", "--set", "machines=1", "--set", 'timeout="200ms"')
+    scheduler = start("scheduler", *urls, *whole, "--timeout", "5").ready()
+    client = scheduler.client
+    agents[0].signal(signal.SIGSTOP)
+    client.submit(job("a"))
+    until(lambda: client.job("a").tasks.running == 1)
+    assert [task.machine.partition("/")[0] for task in client.tasks("a")] == ["well"]
+
+
+def test_argosy_up_is_an_agent_too(start: Start, tmp_path: Path) -> None:
+    up = start(
+        "up", "--dir", str(tmp_path / "up"), "--machines", "2", "--listen", "127.0.0.1:0"
+    ).ready()
+    scheduler = start("scheduler", "--agent", f"here={up.url}").ready()
+    client = scheduler.client
+    small = {"cpu": "100m", "memory": "16MiB"}
+    client.submit({"id": "hello", "command": "echo hello", "request": small})
+    assert client.wait("hello", timeout=PATIENCE).state == "finished"
+    client.submit({"id": "fails", "command": "false", "request": small})
+    done = client.wait("fails", timeout=PATIENCE)
+    assert (done.state, done.exit_code) == ("failed", 1)
+    [there] = [each for each in up.client.jobs() if each.name == "hello/0"]
+    assert up.client.logs(there.id, 0) == b"hello\n"
+
+
+def test_jobs_come_from_a_file_or_from_standard_input(start: Start, tmp_path: Path) -> None:
+    agent = start("agent", "--machines", "4").ready()
+    lines = [json.dumps(job("one", estimate="10ms")), "not JSON", '{"id": "bad"}', ""]
+    lines.append(json.dumps(job("two", estimate="10ms")))
+    fed = start("scheduler", "--agent", agent.url, "--jobs", "-", lines="\n".join(lines)).ready()
+    for name in ("one", "two"):
+        until(lambda name=name: name in {each.id for each in fed.client.jobs()})  # type: ignore[misc]
+        assert fed.client.wait(name, timeout=PATIENCE).state == "finished"
+    log = (tmp_path / "log").read_text()
+    assert "line 2 of standard input is not JSON" in log
+    assert "not submitted: missing key 'request'" in log
+    (tmp_path / "jobs.toml").write_text(
+        'id = "three"\ncommand = "true"\nestimate = "10ms"\nrequest = { cpu = "1", memory = "1GiB" }\n'
+    )
+    file = str(tmp_path / "jobs.toml")
+    filed = start("scheduler", "--agent", agent.url, "--name", "filed", "--jobs", file).ready()
+    until(lambda: "three" in {each.id for each in filed.client.jobs()})
+    assert filed.client.wait("three", timeout=PATIENCE).state == "finished"
