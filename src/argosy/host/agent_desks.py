@@ -89,12 +89,14 @@ class AgentHealth:
 
     def is_down(self, since: int, now: int) -> bool:
         """Whether it was down at some time from `since` to `now`."""
-        return any(
+        return bool(self._faults) and any(
             isinstance(fault, AgentDown) and at <= now and since < end
             for at, end, fault in self._faults
         )
 
     def extra(self, now: int) -> int:
+        if not self._faults:
+            return 0
         return sum(
             fault.extra
             for at, end, fault in self._faults
@@ -102,7 +104,7 @@ class AgentHealth:
         )
 
     def is_cut_off(self, now: int) -> bool:
-        return any(
+        return bool(self._faults) and any(
             isinstance(fault, AgentStale) and at <= now < end for at, end, fault in self._faults
         )
 

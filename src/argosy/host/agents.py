@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.cell import Rule, View
+from argosy.cell import Rule, View, to_mask
 from argosy.cell.search import Found
 from argosy.host.scheduler import Scheduler
 from argosy.model.effects import Sample
@@ -18,6 +18,7 @@ from argosy.model.transactions import Claims
 
 #: Padding in rows of alternatives.
 _NO_MACHINE: Final = -1
+_FEW: Final = 16
 
 
 class Agents:
@@ -60,9 +61,12 @@ class Agents:
         is_machine = (machines >= 0) & (machines < count)
         # The cell refuses numbers that are not machines, as it does without clusters.
         known = machines[is_machine]
-        # Of a large federation, only the words of these machines are worth unpacking.
-        words = self._view.members(CLUSTER_GROUP, cluster)[known >> 6]
-        is_own = (words >> (known & 63).astype(np.uint64)) & np.uint64(1) != 0
+        if len(known) <= _FEW:
+            # In a large federation, to look up a few machines is much cheaper than a set of all.
+            sets_of = self._view.sets_of
+            if all(cluster in sets_of(each, CLUSTER_GROUP) for each in known.tolist()):
+                return
+        is_own = to_mask(self._view.members(CLUSTER_GROUP, cluster), count)[known]
         if is_own.all():
             return
         machine = int(known[~is_own][0])

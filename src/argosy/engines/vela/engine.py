@@ -92,14 +92,13 @@ class Vela:
             strategy=settings.strategy,
             filters=settings.filters,
             scores=tuple(settings.scores),
-            rounds=settings.rounds,
+            # A machine that is asked by itself is drawn blindly: there is no second round.
+            rounds=1 if settings.asks == "machines" else settings.rounds,
             limit=settings.sampling_limit,
             free=bool(settings.decision_filters or settings.decision_scores),
             overshoot=settings.overshoot,
             repeats=settings.repeats,
         )
-        # A machine that is asked by itself is drawn blindly: there is no second round.
-        self._probe_pipeline = structs.replace(self._pipeline, rounds=1)
         self._commit_pipeline = CommitPipeline(
             checks=settings.checks, commit=settings.commit, reservations=settings.reservations
         )
@@ -294,9 +293,10 @@ class Vela:
         count = self._asked_next(item)
         agents, item.agents_left = item.agents_left[:count], item.agents_left[count:]
         is_probing = self._settings.asks == "machines"
-        pipeline = self._probe_pipeline if is_probing else self._pipeline
         share = 0.0 if agents[0].count else self._shares.machines
-        pipeline = structs.replace(pipeline, share=share)
+        if self._pipeline.share != share:
+            self._pipeline = structs.replace(self._pipeline, share=share)
+        pipeline = self._pipeline
         group = item.group
         for question in agents:
             token = self._next_token()
