@@ -35,8 +35,12 @@ class CostScaling {
   Status run(Control& control) { return scale_down(control, net_.vertices() + 1); }
 
   // The same, but only down to a quarter of a unit of cost: a feasible flow and integer prices that leave
-  // little to repair, without large factors.
-  Status approximate(Control& control) { return scale_down(control, 4); }
+  // little to repair, without large factors. The first phase is at `spread`, by which prices are expected to
+  // be wrong.
+  Status approximate(Control& control, Cost spread) {
+    spread_ = spread;
+    return scale_down(control, 4);
+  }
 
  private:
   Status scale_down(Control& control, Cost scale) {
@@ -110,7 +114,9 @@ class CostScaling {
       }
     }
     // An excess has to travel: with prices that do not match, as far as the prices of new vertices differ.
-    if (!is_even && net_.all_touched()) worst = std::max(worst, scale_ * net_.largest_cost());
+    if (!is_even && net_.all_touched()) {
+      worst = std::max(worst, scale_ * std::min(net_.largest_cost(), divisor * spread_));
+    }
     if (!is_even && !fits_fresh_) {
       for (const Arc a : net_.touched()) {
         if (!net_.has_arc(a)) continue;
@@ -346,6 +352,7 @@ class CostScaling {
   bool is_too_much_ = false;
   Cost scale_ = 1;
   Cost epsilon_ = 0;
+  Cost spread_ = cost_limit;
   std::vector<std::uint32_t> cursors_;
   std::vector<std::uint8_t> is_queued_;
   std::vector<Vertex> queue_;
