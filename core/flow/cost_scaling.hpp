@@ -18,6 +18,7 @@
 // Complexity.  O(n^2 m log(n C)) in the worst case. Numbers: largest cost x n x s must pass `fits`.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -59,6 +60,7 @@ class CostScaling {
   }
 
   static constexpr Cost divisor = 16;
+  static constexpr std::ptrdiff_t fetch_ahead = 12;
   // Arcs scanned, in multiples of the number of arcs, after which a small change is treated as a large one.
   static constexpr std::int64_t patience = 16;
   static constexpr std::int64_t most_passes = 32;
@@ -265,7 +267,12 @@ class CostScaling {
 
   void look_back(Vertex v, Cost reached) {
     const bool is_plain = !net_.has_convex_arcs();
-    for (const Half* h = net_.in_begin(v); h != net_.in_end(v); ++h) {
+    const Half* const last = net_.in_end(v);
+    for (const Half* h = net_.in_begin(v); h != last; ++h) {
+      if (last - h > fetch_ahead) {
+        __builtin_prefetch(distances_.data() + h[fetch_ahead].other);
+        net_.prefetch_price(h[fetch_ahead].other);
+      }
       const Vertex w = h->other;
       if (distances_[w] <= reached) continue;
       const Cost cost = is_plain ? -h->cost : net_.half(h->id ^ 1).cost;

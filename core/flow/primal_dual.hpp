@@ -123,7 +123,10 @@ class PrimalDual {
     const Cost here = reached + net_.price(v);
     const Half* const last = net_.in_end(v);
     for (const Half* h = net_.in_begin(v); h != last; ++h) {
-      if (last - h > fetch_ahead) __builtin_prefetch(distances_.data() + h[fetch_ahead].other);
+      if (last - h > fetch_ahead) {
+        __builtin_prefetch(distances_.data() + h[fetch_ahead].other);
+        net_.prefetch_price(h[fetch_ahead].other);
+      }
       const Vertex w = h->other;
       if (distances_[w] <= reached) continue;
       const Cost cost = is_plain ? -h->cost : net_.half(h->id ^ 1).cost;

@@ -96,7 +96,8 @@ class Solver {
     if (!settling.is_stuck()) return Outcome{status, Algorithm::primal_dual, control.scans()};
     const Cost spread = settling.usual_distance();
     net_.touch_all();
-    status = CostScaling(net_, heuristics_.price_refine, heuristics_.fresh_prices).approximate(control, spread);
+    // Prices that fit the flow without its excesses are seldom near those that fit it with them: no price refine.
+    status = CostScaling(net_, false, heuristics_.fresh_prices).approximate(control, spread);
     // If even small factors are too large for the costs, the others go on.
     if (status == Status::optimal || status == Status::overflow) status = settling.run(control, false);
     return Outcome{status, Algorithm::cost_scaling, control.scans()};

@@ -108,7 +108,7 @@ class _Maker:
         most = self.shape.units
         if most == 1:
             return np.ones(units, np.int64)
-        sizes = self.random.integers(1, most + 1, 1 + 2 * units // most)
+        sizes = self.random.integers(1, most + 1, 1 + 4 * units // most)
         ends = np.minimum(np.cumsum(sizes), units)
         parts = np.diff(ends, prepend=0)
         return parts[parts > 0]
@@ -201,7 +201,10 @@ class _Maker:
         return np.searchsorted(weights, self.random.uniform(0, weights[-1], self.tasks))
 
     def _places(
-        self, is_running: np.ndarray[tuple[int], np.dtype[np.bool_]], owner: Numbers, machine: Numbers
+        self,
+        is_running: np.ndarray[tuple[int], np.dtype[np.bool_]],
+        owner: Numbers,
+        machine: Numbers,
     ) -> Numbers:
         """The machine of each task; -1 if it does not run. No machine runs more than fits."""
         shape, random = self.shape, self.random
