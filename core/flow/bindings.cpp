@@ -242,6 +242,7 @@ void bind_flow(nb::module_& module) {
       .value("AUTO", Algorithm::automatic)
       .value("LOCAL", Algorithm::local)
       .value("SHORTEST_PATHS", Algorithm::shortest_paths)
+      .value("PRIMAL_DUAL", Algorithm::primal_dual)
       .value("RELAXATION", Algorithm::relaxation)
       .value("COST_SCALING", Algorithm::cost_scaling)
       .value("CYCLE_CANCELLING", Algorithm::cycle_cancelling)

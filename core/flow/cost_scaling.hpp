@@ -18,6 +18,7 @@
 // Complexity.  O(n^2 m log(n C)) in the worst case. Numbers: largest cost x n x s must pass `fits`.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -35,8 +36,12 @@ class CostScaling {
   Status run(Control& control) { return scale_down(control, net_.vertices() + 1); }
 
   // The same, but only down to a quarter of a unit of cost: a feasible flow and integer prices that leave
-  // little to repair, without large factors.
-  Status approximate(Control& control) { return scale_down(control, 4); }
+  // little to repair, without large factors. The first phase is at `spread`, by which prices are expected to
+  // be wrong.
+  Status approximate(Control& control, Cost spread) {
+    spread_ = spread;
+    return scale_down(control, 4);
+  }
 
  private:
   Status scale_down(Control& control, Cost scale) {
@@ -55,6 +60,7 @@ class CostScaling {
   }
 
   static constexpr Cost divisor = 16;
+  static constexpr std::ptrdiff_t fetch_ahead = 12;
   // Arcs scanned, in multiples of the number of arcs, after which a small change is treated as a large one.
   static constexpr std::int64_t patience = 16;
   static constexpr std::int64_t most_passes = 32;
@@ -110,7 +116,9 @@ class CostScaling {
       }
     }
     // An excess has to travel: with prices that do not match, as far as the prices of new vertices differ.
-    if (!is_even && net_.all_touched()) worst = std::max(worst, scale_ * net_.largest_cost());
+    if (!is_even && net_.all_touched()) {
+      worst = std::max(worst, scale_ * std::min(net_.largest_cost(), divisor * spread_));
+    }
     if (!is_even && !fits_fresh_) {
       for (const Arc a : net_.touched()) {
         if (!net_.has_arc(a)) continue;
@@ -259,7 +267,12 @@ class CostScaling {
 
   void look_back(Vertex v, Cost reached) {
     const bool is_plain = !net_.has_convex_arcs();
-    for (const Half* h = net_.in_begin(v); h != net_.in_end(v); ++h) {
+    const Half* const last = net_.in_end(v);
+    for (const Half* h = net_.in_begin(v); h != last; ++h) {
+      if (last - h > fetch_ahead) {
+        __builtin_prefetch(distances_.data() + h[fetch_ahead].other);
+        net_.prefetch_price(h[fetch_ahead].other);
+      }
       const Vertex w = h->other;
       if (distances_[w] <= reached) continue;
       const Cost cost = is_plain ? -h->cost : net_.half(h->id ^ 1).cost;
@@ -346,6 +359,7 @@ class CostScaling {
   bool is_too_much_ = false;
   Cost scale_ = 1;
   Cost epsilon_ = 0;
+  Cost spread_ = cost_limit;
   std::vector<std::uint32_t> cursors_;
   std::vector<std::uint8_t> is_queued_;
   std::vector<Vertex> queue_;

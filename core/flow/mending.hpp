@@ -49,8 +49,16 @@ inline void price_fresh(Network& net) {
 // Repairs what the network lists as touched, or everything.
 inline void mend_touched(Network& net) {
   if (net.all_touched()) {
-    for (Arc a = 0; a < net.arc_bound(); ++a) {
-      if (net.has_arc(a)) mend(net, a);
+    // Vertex by vertex, in the order of memory. A push reorders: the half that is then at the same place is next.
+    for (Vertex v = 0; v < net.vertex_bound(); ++v) {
+      for (std::ptrdiff_t i = 0; net.begin(v) + i < net.out_end(v);) {
+        const Half& half = net.begin(v)[i];
+        if (net.reduced(v, half) >= 0) {
+          ++i;
+        } else {
+          mend(net, half.id / 2);
+        }
+      }
     }
   } else {
     price_fresh(net);

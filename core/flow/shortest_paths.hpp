@@ -52,6 +52,8 @@ class ShortestPaths {
 
   // The share of excesses and deficits that the last run had handled when it ended.
   double progress() const { return progress_; }
+  // The vertex that takes and gives for the time being; `none` before the first run.
+  Vertex anchor() const { return anchor_; }
 
  private:
   enum class Found { path, nothing, stopped };

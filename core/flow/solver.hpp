@@ -9,7 +9,9 @@
 #include "flow/cost_scaling.hpp"
 #include "flow/cycle_cancelling.hpp"
 #include "flow/network.hpp"
+#include "flow/primal_dual.hpp"
 #include "flow/relaxation.hpp"
+#include "flow/settling.hpp"
 #include "flow/shortest_paths.hpp"
 #include "flow/solving.hpp"
 #include "flow/ways.hpp"
@@ -20,6 +22,7 @@ enum class Algorithm : std::int32_t {
   automatic,
   local,
   shortest_paths,
+  primal_dual,
   relaxation,
   cost_scaling,
   cycle_cancelling,
@@ -68,6 +71,8 @@ class Solver {
       case Algorithm::shortest_paths:
         net_.touch_all();
         return shortest_paths_.run(control, false, heuristics_.short_searches);
+      case Algorithm::primal_dual:
+        return PrimalDual(net_).run(control);
       case Algorithm::relaxation:
         return Relaxation(net_, heuristics_.arc_prioritisation).run(control);
       case Algorithm::cost_scaling:
@@ -79,31 +84,39 @@ class Solver {
     }
   }
 
-  // Relaxation from scratch and local repair otherwise, unless the work shows too much contention: then prices
-  // are found by scaling, and the rest is repaired locally.
+  // Local repair after edits, and otherwise, or if that takes too long, all paths at once. What these do not settle
+  // because destinations are scarce is left to scaling, and what that leaves to them again.
   Outcome choose(Control& control) {
+    if (!net_.all_touched()) {
+      const Status status = repair(control);
+      if (!is_too_much_) return Outcome{status, Algorithm::local, control.scans()};
+    }
+    Settling settling(net_, shortest_paths_);
+    Status status = settling.run(control, true);
+    if (!settling.is_stuck()) return Outcome{status, Algorithm::primal_dual, control.scans()};
+    const Cost spread = settling.usual_distance();
+    net_.touch_all();
+    // Prices that fit the flow without its excesses are seldom near those that fit it with them: no price refine.
+    status = CostScaling(net_, false, heuristics_.fresh_prices).approximate(control, spread);
+    // If even small factors are too large for the costs, the others go on.
+    if (status == Status::optimal || status == Status::overflow) status = settling.run(control, false);
+    return Outcome{status, Algorithm::cost_scaling, control.scans()};
+  }
+
+  // Local repair, unless it `is_too_much_`: then another way seems faster.
+  Status repair(Control& control) {
     const std::int64_t patience = 4096 + 24 * (net_.arcs() + net_.vertices());
-    const Algorithm first = net_.all_touched() ? Algorithm::relaxation : Algorithm::local;
-    Status status = Status::stopped;
+    is_too_much_ = false;
     for (double left = patience; left <= 2.0 * patience;) {
       Control trial = control.part(patience);
-      status = run(first, trial);
+      const Status status = shortest_paths_.run(trial);
       control.take_over(trial);
-      if (status != Status::stopped || trial.scans() <= patience) {
-        return Outcome{status, first, control.scans()};
-      }
-      // Local repair continues while it seems faster than scaling.
-      const double done = first == Algorithm::local ? shortest_paths_.progress() : 0;
+      if (status != Status::stopped || trial.scans() <= patience) return status;
+      const double done = shortest_paths_.progress();
       left = done > 0 ? trial.scans() * (1 - done) / done : 4.0 * patience;
     }
-    net_.touch_all();
-    status = CostScaling(net_, heuristics_.price_refine, heuristics_.fresh_prices).approximate(control);
-    // If even small factors are too large for the costs, shortest paths start without prices.
-    if (status == Status::overflow) {
-      return Outcome{shortest_paths_.run(control), Algorithm::local, control.scans()};
-    }
-    if (status == Status::optimal) status = shortest_paths_.run(control, true);
-    return Outcome{status, Algorithm::cost_scaling, control.scans()};
+    is_too_much_ = true;
+    return Status::stopped;
   }
 
   // Relaxation here and cost scaling on a copy, on two threads: the first to finish stops the other.
@@ -140,6 +153,7 @@ class Solver {
   ShortestPaths shortest_paths_{net_};
   Ways ways_{net_};
   Heuristics heuristics_;
+  bool is_too_much_ = false;
 };
 
 }  // namespace argosy::flow

@@ -115,6 +115,8 @@ class DistanceQueue {
     filled_ &= ~(std::uint64_t{1} << bucket);
     return last_;
   }
+  // Whether an entry at the distance of the last `least` is left.
+  bool has_level() const { return (filled_ & 1) != 0; }
   // Must be called after `least`.
   const Entry& top() const { return buckets_[0].back(); }
   void pop() {

@@ -153,6 +153,9 @@ def test_gen_writes_what_solve_reads(argosy: Call) -> None:
     assert code == 0
     assert out.splitlines()[0] == "status,cost,seconds,algorithm,vertices,arcs"
     assert out.splitlines()[1].startswith("optimal,")
+    code, out, _ = argosy("flow", "gen", "ties", "--size", "10", "--utilisation", "1.5")
+    assert code == 0
+    assert "\nn 1 -180\n" in out
     code, out, _ = argosy("flow", "gen", "quincy", "--size", "10", "--seed", "5", "-o", "json")
     assert code == 0
     columns = json.loads(out)
@@ -212,6 +215,7 @@ def test_mistakes_at_the_command_line_are_one_line(argosy: Call) -> None:
         (["solve", "small.min", "--algorithm", "simplex"], "unknown algorithm 'simplex'"),
         (["gen", "qincy"], "did you mean 'quincy'?"),
         (["gen", "quincy", "--size", "1"], "size"),
+        (["gen", "quincy", "--utilisation", "1.05"], "no utilisation to choose"),
         (["check", "small.min", "short.sol"], "short.sol:2: 1 flows"),
         (["check", "small.min", "strange.sol"], "strange.sol:2: the flow of an arc 2 1"),
     ]:
@@ -239,6 +243,16 @@ SHAPES = {
     "load-spreading": (26, 151, 12, 16, "bbbdebb7918f"),
     "random": (12, 84, 62, 29415, "c90a8fcab48a"),
     "adversarial": (9, 24, 9, 15, "41c6b17e1d94"),
+    "locality": (146, 1268, 130, 633, "70710d122ffe"),
+    "uniform-costs": (146, 1069, 130, 3793, "1044388e0140"),
+    "pareto-costs": (146, 1010, 130, 271, "9d7893457a4a"),
+    "ties": (146, 1302, 130, 870, "af8f367c9bff"),
+    "few-preferences": (233, 987, 216, 2717, "c1b5e99e44f7"),
+    "many-preferences": (70, 1298, 54, 49, "5123478b0fb9"),
+    "hot-spots": (146, 1245, 130, 296, "f8346a42602b"),
+    "all-new": (146, 1054, 130, 8859, "a47e337756c8"),
+    "no-aggregators": (146, 1039, 130, 375, "7db4080880c0"),
+    "groups": (59, 476, 432, 1466, "e8f5022fe5b5"),
 }
 
 

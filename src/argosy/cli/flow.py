@@ -33,7 +33,7 @@ def command() -> None:
     default="auto",
     show_default=True,
     metavar="NAME",
-    help="auto, local, shortest-paths, relaxation, cost-scaling, cycle-cancelling or race.",
+    help="auto, local, shortest-paths, primal-dual, relaxation, cost-scaling, cycle-cancelling or race.",
 )
 @click.option(
     "--solution",
@@ -84,6 +84,12 @@ def solve(file: Path, algorithm: str, solution: Path | None, output: str) -> Non
 )
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option(
+    "--utilisation",
+    type=click.FloatRange(0.01, 10),
+    metavar="SHARE",
+    help="Tasks of a kind of cluster as a share of its slots; 0.9 unless given.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Choice(["dimacs", "json"]),
@@ -91,16 +97,28 @@ def solve(file: Path, algorithm: str, solution: Path | None, output: str) -> Non
     show_default=True,
     help="DIMACS text, or one JSON document of columns.",
 )
-def gen(shape: str, size: int, seed: int, output: str) -> None:
-    """Write a problem of SHAPE quincy, oversubscribed, load-spreading, random or adversarial."""
+def gen(shape: str, size: int, seed: int, utilisation: float | None, output: str) -> None:
+    """Write a problem of SHAPE quincy, oversubscribed, load-spreading, random or adversarial, or of a
+    kind of cluster: locality, uniform-costs, pareto-costs, ties, few-preferences, many-preferences,
+    hot-spots, all-new, no-aggregators or groups.
+    """
     import msgspec
 
+    from argosy.solvers.flow.clusters import CLUSTERS, cluster
     from argosy.solvers.flow.dimacs import write_problem
     from argosy.solvers.flow.generators import GENERATORS
 
     if shape not in GENERATORS:
         raise UnknownName("shape", shape, GENERATORS)
-    problem = GENERATORS[shape](size, seed)
+    if utilisation is None:
+        problem = GENERATORS[shape](size, seed)
+    elif shape in CLUSTERS:
+        problem = cluster(CLUSTERS[shape], size, utilisation, seed)
+    else:
+        raise ArgosyError(
+            f"the shape {shape!r} has no utilisation to choose",
+            hint=f"leave out --utilisation, or choose one of {', '.join(CLUSTERS)}",
+        )
     if output == "json":
         columns = msgspec.structs.asdict(problem)
         write(json.dumps({name: column.tolist() for name, column in columns.items()}))

@@ -8,11 +8,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from argosy.solvers.flow.clusters import CLUSTERS, cluster
 from argosy.solvers.flow.problem import FlowProblem
 from argosy.solvers.flow.quincy import QuincyShape, quincy
 
 #: Takes a size (machines or vertices) and a seed.
 Generator = Callable[[int, int], FlowProblem]
+
+#: Of the kinds of clusters, unless said otherwise: tasks as a share of all slots.
+UTILISATION: Final = 0.9
 
 
 def quincy_like(machines: int, seed: int) -> FlowProblem:
@@ -87,12 +91,17 @@ def adversarial(vertices: int, seed: int) -> FlowProblem:
     return _problem(supplies, *rows)
 
 
+def _kind(name: str) -> Generator:
+    return lambda machines, seed: cluster(CLUSTERS[name], machines, UTILISATION, seed)
+
+
 GENERATORS: Final[dict[str, Generator]] = {
     "quincy": quincy_like,
     "oversubscribed": oversubscribed,
     "load-spreading": load_spreading,
     "random": random_network,
     "adversarial": adversarial,
+    **{name: _kind(name) for name in CLUSTERS},
 }
 
 

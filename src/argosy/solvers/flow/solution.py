@@ -18,6 +18,8 @@ class Algorithm(enum.StrEnum):
     LOCAL = "local"
     #: Successive shortest paths, without assumptions about the network.
     SHORTEST_PATHS = "shortest-paths"
+    #: Shortest paths from all excesses at once.
+    PRIMAL_DUAL = "primal-dual"
     #: Dual ascent over sets of vertices.
     RELAXATION = "relaxation"
     #: Push-relabel with ever finer approximation of costs.

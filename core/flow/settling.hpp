@@ -1,0 +1,120 @@
+// All paths at once or one by one, whichever is faster now: how excesses are settled from exact prices.
+//
+// A phase of all paths at once (primal_dual.hpp) looks at the whole network and settles a share of the
+// excesses; single searches (shortest_paths.hpp) look at what is near one of them. After each phase, single
+// searches get a fraction of its work to show what they settle. They go on while that is more than a phase
+// is expected to settle with the same work.
+//
+// Where destinations are scarce, neither gets far: prices rise in many small steps, each for a few units.
+// Then it gives up, if it may, and is `stuck`. All measures are of work and of units, and keep what was done.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "flow/network.hpp"
+#include "flow/primal_dual.hpp"
+#include "flow/shortest_paths.hpp"
+#include "flow/solving.hpp"
+
+namespace argosy::flow {
+
+class Settling {
+ public:
+  Settling(Network& network, ShortestPaths& shortest_paths)
+      : net_(network), single_(shortest_paths), all_(network) {}
+
+  Status run(Control& control, bool may_give_up) {
+    std::vector<Amount> left;  // before each phase
+    for (;;) {
+      Status status = all_.begin();
+      if (status != Status::optimal || all_.left() == 0) return finish(status);
+      left.push_back(all_.left());
+      is_stuck_ = may_give_up && is_slow(left);
+      if (is_stuck_) return finish(Status::stopped);
+      const std::int64_t before = control.scans();
+      status = all_.phase(control);
+      finish(status);
+      if (status != Status::optimal || all_.left() == 0) return status;
+      status = search(control, control.scans() - before);
+      if (status != Status::stopped || !is_out_of_patience_) return status;
+    }
+  }
+
+  bool is_stuck() const { return is_stuck_; }
+
+  // Half of the arcs out of excesses that are not tight have a reduced cost below this power of two.
+  Cost usual_distance() const {
+    std::int64_t counts[64] = {}, total = 0;
+    for (const Vertex v : all_.sources()) {
+      for (const Half* h = net_.begin(v); h != net_.out_end(v); ++h) {
+        const Cost reduced = net_.reduced(v, *h);
+        if (reduced <= 0) continue;
+        ++counts[std::bit_width(static_cast<std::uint64_t>(reduced))];
+        ++total;
+      }
+    }
+    int bits = 0;
+    for (std::int64_t below = counts[0]; 2 * below < total; below += counts[bits]) ++bits;
+    return Cost{1} << std::min(bits, 40);
+  }
+
+ private:
+  // Phases that must settle a share of the excesses, together; a lean phase may precede a rich one.
+  static constexpr std::size_t window = 5;
+  static constexpr Amount least_share = 12;
+  // Single searches get this part of a phase's work at a time. They jump around in memory: an arc costs them
+  // about twice as much.
+  static constexpr std::int64_t fraction = 8;
+  static constexpr Amount burden = 2;
+
+  Status finish(Status status) {
+    all_.finish();
+    return status;
+  }
+
+  static bool is_slow(const std::vector<Amount>& left) {
+    if (left.size() <= window) return false;
+    const Amount before = left[left.size() - 1 - window];
+    return least_share * (before - left.back()) < before;
+  }
+
+  // Units that are not yet where they belong, except for what the other end of all searches has to give or take.
+  Amount open_units() const {
+    Amount sum = 0;
+    for (Vertex v = 0; v < net_.vertex_bound(); ++v) {
+      if (v != single_.anchor()) sum += std::abs(net_.excess(v));
+    }
+    return sum;
+  }
+
+  // Single searches, as long as they are faster than a phase that takes `work`; `stopped` with
+  // `is_out_of_patience_` if they are not.
+  Status search(Control& control, std::int64_t work) {
+    const std::int64_t patience = 256 + work / fraction;
+    is_out_of_patience_ = true;
+    const double share = static_cast<double>(all_.moved()) / static_cast<double>(all_.moved() + all_.left());
+    for (Amount open = open_units();;) {
+      Control trial = control.part(patience);
+      const Status status = single_.run(trial, true);
+      const bool may_go_on = control.take_over(trial);
+      is_out_of_patience_ = may_go_on && trial.scans() > patience;
+      if (status != Status::stopped || !is_out_of_patience_) return status;
+      const Amount now = open_units();
+      const auto settled = static_cast<double>(fraction * (open - now));
+      if (settled < static_cast<double>(burden) * share * static_cast<double>(now)) return status;
+      open = now;
+    }
+  }
+
+  Network& net_;
+  ShortestPaths& single_;
+  PrimalDual all_;
+  bool is_stuck_ = false;
+  bool is_out_of_patience_ = false;
+};
+
+}  // namespace argosy::flow
