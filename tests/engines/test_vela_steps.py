@@ -106,7 +106,7 @@ def test_figures_count_a_task_on_its_way() -> None:
     one, other = sorted(of(asked, Sample), key=lambda sample: sample.cluster)
     assert not engine.handle(found(one, [0, 1], [5, 9], drawn=3), cell, 10 * MS)
     effects = engine.handle(found(other, [4], [7], drawn=2), cell, 13 * MS)
-    # The sampler is free for the second task, which has waited for 12 ms.
+    # The sampler is free for the second task, which has waited for 12 ms, the first not at all.
     thinking = {effect.lane: effect for effect in of(effects, Think)}
     second, deciding = thinking["sampler 0"], thinking["decider 0"]
     commit = only(engine.handle(DecisionDue(deciding.token), cell, 15 * MS), Commit)
@@ -115,11 +115,12 @@ def test_figures_count_a_task_on_its_way() -> None:
     told = engine.figures()
     assert {name: value for name, value in told.items() if value} == {
         "attempts": 1,
+        "attempting s": 0.02,
         "placed": 1,
         "machines drawn": 5,
         "machines eligible": 3,
         "samples asked": 2,
-        "mean queueing ms": 12.0,
+        "mean queueing ms": 6.0,
         "mean sampling ms": 13.0,
         "mean commit ms": 5.0,
         "mean end to end ms": 20.0,
