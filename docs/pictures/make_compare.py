@@ -22,7 +22,10 @@ from rich.text import Text
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PICTURE: Final = Path(__file__).with_name("compare.svg")
-COMMAND: Final = ("compare", "scenarios/demo.toml", "--seeds", "3")
+COMMAND: Final = (
+    *("compare", "scenarios/demo.toml", "--seeds", "3"),
+    *("--engine", "omega", "--engine", "murmuration", "--engine", "hawk", "--engine", "yaq-d"),
+)
 WIDTH: Final = 100
 
 THEME: Final = TerminalTheme(

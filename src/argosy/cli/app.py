@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "scheduler": "Schedule jobs over the agents of other clusters.",
     "run": "Simulate a scenario and save the run.",
     "compare": "Run several engines with the same seeds; say which is best, and why.",
+    "sweep": "Vary one value of a scenario, and say which engine is best where.",
     "summary": "Print the summary of a run, finished or not.",
     "replay": "Check that a run's decisions repeat, or try other engines on its jobs.",
     "engines": "List engines, or the settings of one.",

@@ -10,9 +10,10 @@ import msgspec
 from argosy.engines.api import Engine
 from argosy.engines.registry import find_engines
 from argosy.experiments.pool import BUG, Failure, raised_again
-from argosy.experiments.sweep import SweepPoint, run_all
+from argosy.experiments.sweep import OWN_FLEET, SweepPoint, run_all
 from argosy.model.scenario import Scenario
 from argosy.records.summary import Summary
+from argosy.scenarios.changed_values import ChangedValue
 from argosy.scenarios.ignored_demands import IgnoredDemand, ignored_demands
 from argosy.scenarios.loader import with_engine
 from argosy.scenarios.missing_extras import missing
@@ -37,7 +38,7 @@ def demands_ignored(
     """What each engine would ignore. Raises `MissingExtra` if one cannot run."""
     found = {}
     for name in engines:
-        changed = with_engine(scenario, name, also)
+        changed = scenario if name == OWN_FLEET else with_engine(scenario, name, also)
         known = find_engines(changed.engine_names(), also)
         if (lack := missing(changed, known)) is not None:
             raise lack
@@ -54,12 +55,13 @@ def hold_contest(
     also: Mapping[str, type[Engine]] | None = None,
     processes: int = 1,
     time_limit: float | None = None,
+    changes: tuple[ChangedValue, ...] = (),
     tell: Callable[[float], None],
 ) -> Contest:
     """Runs the engines named in `ignores`. Raises the error of the first if all of them fail."""
     classes = tuple((also or {}).items())
     points = [
-        SweepPoint(source, engine, seed, published, classes, time_limit)
+        SweepPoint(source, engine, seed, published, classes, changes, time_limit)
         for engine in ignores
         for seed in seeds
     ]

@@ -17,10 +17,13 @@ from argosy.model.errors import ArgosyError
 from argosy.model.scenario import Scenario
 from argosy.model.units import format_duration
 from argosy.records.summary import Summary
+from argosy.scenarios.changed_values import ChangedValue
 from argosy.scenarios.loader import load, with_engine
 
 #: How often the progress bar is updated while runs are in progress.
 _TICK_SECONDS: Final = 0.2
+#: Instead of an engine: the fleet that the scenario has.
+OWN_FLEET: Final = "own fleet"
 
 
 class SweepPoint(NamedTuple):
@@ -31,6 +34,8 @@ class SweepPoint(NamedTuple):
     published: bool = False
     #: Engines in addition to the registered ones, by name.
     also: tuple[tuple[str, type[Engine]], ...] = ()
+    #: Values of the file that are replaced.
+    changes: tuple[ChangedValue, ...] = ()
     #: Seconds after which the run is given up; None: never.
     time_limit: float | None = None
 
@@ -78,10 +83,17 @@ def _one_by_one(
 def _run(point: SweepPoint, tell: Callable[[float], None] | None) -> Summary:
     also = dict(point.also)
     if isinstance(point.scenario, Path):
-        scenario = load(point.scenario, seed=point.seed, published=point.published, also=also)
+        scenario = load(
+            point.scenario,
+            seed=point.seed,
+            published=point.published,
+            also=also,
+            changes=point.changes,
+        )
     else:
         scenario = msgspec.structs.replace(point.scenario, seed=point.seed)
-    scenario = with_engine(scenario, point.engine, also)
+    if point.engine != OWN_FLEET:
+        scenario = with_engine(scenario, point.engine, also)
     return execute(scenario, None, progress=_limited(point.time_limit, tell), also=also)
 
 

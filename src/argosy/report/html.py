@@ -10,6 +10,7 @@ from argosy.papers.charts import Chart, Figure, HeatMap
 from argosy.papers.claims import Claim
 from argosy.papers.paper import Paper, Scale
 from argosy.report.figures import draw_chart, draw_heat_map, heat_key, key
+from argosy.report.tables import Table
 from argosy.version import __version__
 
 STYLE: Final = """
@@ -71,14 +72,34 @@ def page(
         f"{escape(scale.about)}.</p>",
         *(f'<p class="soft">Not here: {escape(text)}.</p>' for text in notes),
         *_claims(claims),
-        *(_figure(figure) for figure in figures),
+        *(html_figure(figure) for figure in figures),
     ]
+    return document(f"{paper.name}: figures and claims", body)
+
+
+def document(title: str, body: Sequence[str]) -> str:
+    """An HTML file in the style of all reports."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(paper.name)}: figures and claims</title><style>{STYLE}</style></head>\n"
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n"
         "<body>\n" + "\n".join(body) + "\n</body></html>\n"
     )
+
+
+def html_table(table: Table) -> str:
+    heads = "".join(f"<th>{escape(column.title)}</th>" for column in table.columns)
+    rows = "".join(
+        "<tr>"
+        + "".join(
+            f"<td>{escape(column.text(value))}</td>"
+            for column, value in zip(table.columns, row, strict=True)
+        )
+        + "</tr>"
+        for row in table.rows
+    )
+    inner = f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody>"
+    return f'<div class="scroll"><table>{inner}</table></div>'
 
 
 def _claims(claims: Sequence[Claim]) -> list[str]:
@@ -103,7 +124,7 @@ def _small(text: str) -> str:
     return f"<small>{escape(text)}</small>" if text else ""
 
 
-def _figure(figure: Figure) -> str:
+def html_figure(figure: Figure) -> str:
     drawn = []
     keys: dict[str, None] = {}
     for place, panel in enumerate(figure.panels):

@@ -44,6 +44,7 @@ from argosy.model.truth import SimulatedJob, untimed
 from argosy.model.units import Time
 from argosy.scenarios import checks
 from argosy.scenarios.cell_tables import CellTable, make_cell
+from argosy.scenarios.changed_values import ChangedValue, with_values
 from argosy.scenarios.cluster_tables import (
     FederatedTable,
     FleetTable,
@@ -148,11 +149,16 @@ def load(
     seed: int | None = None,
     also: dict[str, type[Engine]] | None = None,
     published: bool = False,
+    changes: Sequence[ChangedValue] = (),
 ) -> Scenario:
-    """The scenario in the file at `path`. `seed` overrides the file's own; `also` adds engines to the
-    registered ones; with `published`, `with_engine` accepts published configurations. Every mistake in
-    the file is an `ArgosyError` with its place."""
-    return _located(path, lambda document: _scenario(path, document, seed, also, published))
+    """The scenario in the file at `path`. `seed` overrides the file's own, `changes` any value in it;
+    `also` adds engines to the registered ones; with `published`, `with_engine` accepts published
+    configurations. Every mistake in the file is an `ArgosyError` with its place."""
+
+    def read(document: dict[str, Any]) -> Scenario:
+        return _scenario(path, with_values(document, changes), seed, also, published)
+
+    return _located(path, read)
 
 
 def load_cluster(path: Path) -> Scenario:
