@@ -254,3 +254,17 @@ def test_a_service_level_moves_a_job_to_its_users() -> None:
         web = job("web", 10, cpu=100, seconds=None, demands=demands)
         done = run([web], settings={"scores": {"ResourcesFit": 1, "ServiceLevel": 5}})
         assert {machine // 20 for machine in machines_of(done, "web")} == {cluster}
+
+
+def test_shards_shorten_samples_without_more_conflicts() -> None:
+    jobs = [job(f"j{n}", 1, cpu=2_000, submit=n / 50, seconds=None) for n in range(40)]
+    told = {}
+    for shards in (1, 5):
+        agents = AgentModel(t_machine=5 * MS, shards=shards)
+        done = run(jobs, settings={"machines": 0.5}, agents=agents)
+        assert done.counts[TaskState.RUNNING] == 40
+        told[shards] = figures(done)
+    # A round is ten of 20 machines, or two of each shard's four: 50 or 10 ms, besides the network's 40.
+    assert told[1]["mean sampling ms"] >= 40 + 50
+    assert told[5]["mean sampling ms"] < 40 + 2 * 10
+    assert told[5]["commits refused"] <= told[1]["commits refused"]

@@ -583,5 +583,5 @@ GOLDEN = {
     "eagle": "b819e25266de4e70011c0a8355dbda11",
     "yaq-c": "e3e02c7f04f9644ec31fc3c161560ace",
     "yaq-d": "e7f936388aab8bfea85ecaed19ce6cbc",
-    "vela": "478b44d6c4fd22bed5e4afbd10d69fc0",
+    "vela": "ac7514ed7ac2dcc7ad0bdaa1c470c0e1",
 }
