@@ -181,3 +181,36 @@ def test_jobs_come_from_a_file_or_from_standard_input(start: Start, tmp_path: Pa
     filed = start("scheduler", "--agent", agent.url, "--name", "filed", "--jobs", file).ready()
     until(lambda: "three" in {each.id for each in filed.client.jobs()})
     assert filed.client.wait("three", timeout=PATIENCE).state == "finished"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--engine", "omega"), "omega does not work over agents"),
+        (("--set", "clusters=2"), "clusters"),
+        (("--set", "clusters"), "expected KEY=VALUE"),
+        (("--name", "a b"), "--name"),
+        (("--agent", "http://127.0.0.1:1"), "cannot ask http://127.0.0.1:1 for its name"),
+        (("--agent", "ftp://x"), "the agent's URL"),
+    ],
+)
+def test_a_scheduler_that_cannot_start_says_why(
+    arguments: tuple[str, ...], problem: str, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "argosy.cli",
+            "scheduler",
+            "--agent",
+            "away=http://127.0.0.1:1",
+            *arguments,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 2, done.stderr
+    assert problem in done.stderr
+    assert "Traceback" not in done.stderr
