@@ -214,3 +214,34 @@ def test_a_scheduler_that_cannot_start_says_why(
     assert done.returncode == 2, done.stderr
     assert problem in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_agent_may_be_that_of_one_cluster_of_a_scenario(start: Start) -> None:
+    scenario = str(Path(__file__).parents[2] / "scenarios" / "federation.toml")
+    agent = start("agent", scenario, "--cluster", "north").ready()
+    machines = list(agent.client.machines())
+    assert machines
+    assert all(machine.joins["cluster"] == ("north",) for machine in machines)
+    assert agent.client.health().cluster == "north"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--cluster", "north"), "--cluster without a scenario"),
+        (("--mix", "huge"), "expected cloud, edge, or a size"),
+        (("--refresh", "5"), "--refresh '5'"),
+        (("-d",), "--detach without --dir"),
+        (("--engine", "omgea"), "did you mean 'omega'?"),
+    ],
+)
+def test_an_agent_that_cannot_start_says_why(arguments: tuple[str, ...], problem: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "argosy.cli", "agent", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 2, done.stderr
+    assert problem in done.stderr
+    assert "Traceback" not in done.stderr
