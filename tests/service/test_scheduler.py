@@ -363,3 +363,17 @@ def test_a_task_that_is_cancelled_while_its_commit_is_under_way_is_released(
     may_answer.set()
     bench.until(lambda: bench.committed() == {"c0": 0})
     assert bench.state("a") == "cancelled"
+
+
+def test_what_belongs_to_other_clusters_is_not_changed_here(make_bench: Make) -> None:
+    bench = make_bench(agents=1)
+    routes = {(route.method, route.path) for route in bench.scheduler.routes}
+    assert ("GET", "/v1/machines") in routes
+    for method, path in (
+        ("POST", "/v1/machines"),
+        ("DELETE", "/v1/machines/{machine}"),
+        ("PUT", "/v1/fleet"),
+        ("POST", "/v1/plan"),
+        ("POST", "/v1/commits"),
+    ):
+        assert (method, path) not in routes

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -77,15 +77,29 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.end()
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < deadline, "it does not come to that"
-        time.sleep(0.02)
+def running(client: Client, name: str, tasks: int) -> None:
+    """Waits until so many tasks of a job run."""
+    for found in client.watch(name, timeout=PATIENCE):
+        if found.tasks.running == tasks:
+            return
+    raise AssertionError(f"{name} does not come to {tasks} running tasks")
+
+
+def submitted(client: Client, name: str) -> None:
+    """Waits until there is a job, and then until it is over."""
+    with contextlib.closing(client.events(after="0")) as events:
+        next(each for each in events if getattr(each.event, "job", "") == name)
+    assert client.wait(name, timeout=PATIENCE).state == "finished"
 
 
 def committed(agent: ServerProcess) -> int:
     return sum(job.tasks.running for job in agent.client.jobs(is_open=True))
+
+
+def emptied(agent: ServerProcess) -> None:
+    """Waits until all jobs of an agent are over."""
+    for each in agent.client.jobs(is_open=True):
+        assert agent.client.wait(each.id, timeout=PATIENCE).state == "cancelled"
 
 
 def job(name: str, **keys: Any) -> dict[str, Any]:
@@ -105,14 +119,14 @@ def test_three_agents_and_a_scheduler_place_jobs_go_on_without_one_and_come_back
     client.submit(job("batch", count=12, estimate="100ms"))
     assert client.wait("batch", timeout=PATIENCE).state == "finished"
     client.submit(job("service", count=9, kind="service"))
-    until(lambda: client.job("service").tasks.running == 9)
+    running(client, "service", 9)
     assert sum(map(committed, agents)) == 9
 
     # An agent is killed: the others go on.
     agents[0].signal(signal.SIGKILL)
     agents[0].process.wait()
     client.submit(job("without", count=3))
-    until(lambda: client.job("without").tasks.running == 3)
+    running(client, "without", 3)
     machines = [task.machine for task in client.tasks("without")]
     assert not any(machine.startswith("one/") for machine in machines)
 
@@ -126,13 +140,14 @@ def test_three_agents_and_a_scheduler_place_jobs_go_on_without_one_and_come_back
         "scheduler", *again, "--timeout", "5", "--dir", str(tmp_path / "scheduler")
     ).ready()
     client = scheduler.client
-    until(lambda: client.job("without").tasks.running == 3)
+    running(client, "without", 3)
     client.submit(job("after", count=2))
-    until(lambda: client.job("after").tasks.running == 2)
+    running(client, "after", 2)
     assert committed(agents[1]) + committed(agents[2]) >= before
     for name in ("service", "without", "after"):
         client.cancel(name)
-    until(lambda: committed(agents[1]) + committed(agents[2]) == 0)
+    for agent in agents[1:]:
+        emptied(agent)
 
 
 def test_an_agent_that_stands_still_is_not_waited_for(start: Start) -> None:
@@ -143,7 +158,7 @@ def test_an_agent_that_stands_still_is_not_waited_for(start: Start) -> None:
     client = scheduler.client
     agents[0].signal(signal.SIGSTOP)
     client.submit(job("a"))
-    until(lambda: client.job("a").tasks.running == 1)
+    running(client, "a", 1)
     assert [task.machine.partition("/")[0] for task in client.tasks("a")] == ["well"]
 
 
@@ -169,8 +184,7 @@ def test_jobs_come_from_a_file_or_from_standard_input(start: Start, tmp_path: Pa
     lines.append(json.dumps(job("two", estimate="10ms")))
     fed = start("scheduler", "--agent", agent.url, "--jobs", "-", lines="\n".join(lines)).ready()
     for name in ("one", "two"):
-        until(lambda name=name: name in {each.id for each in fed.client.jobs()})  # type: ignore[misc]
-        assert fed.client.wait(name, timeout=PATIENCE).state == "finished"
+        submitted(fed.client, name)
     log = (tmp_path / "log").read_text()
     assert "line 2 of standard input is not JSON" in log
     assert "not submitted: missing key 'request'" in log
@@ -179,5 +193,68 @@ def test_jobs_come_from_a_file_or_from_standard_input(start: Start, tmp_path: Pa
     )
     file = str(tmp_path / "jobs.toml")
     filed = start("scheduler", "--agent", agent.url, "--name", "filed", "--jobs", file).ready()
-    until(lambda: "three" in {each.id for each in filed.client.jobs()})
-    assert filed.client.wait("three", timeout=PATIENCE).state == "finished"
+    submitted(filed.client, "three")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--engine", "omega"), "omega does not work over agents"),
+        (("--set", "clusters=2"), "clusters"),
+        (("--set", "clusters"), "expected KEY=VALUE"),
+        (("--name", "a b"), "--name"),
+        (("--agent", "http://127.0.0.1:1"), "cannot ask http://127.0.0.1:1 for its name"),
+        (("--agent", "ftp://x"), "the agent's URL"),
+    ],
+)
+def test_a_scheduler_that_cannot_start_says_why(
+    arguments: tuple[str, ...], problem: str, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "argosy.cli",
+            "scheduler",
+            "--agent",
+            "away=http://127.0.0.1:1",
+            *arguments,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 2, done.stderr
+    assert problem in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_agent_may_be_that_of_one_cluster_of_a_scenario(start: Start) -> None:
+    scenario = str(Path(__file__).parents[2] / "scenarios" / "federation.toml")
+    agent = start("agent", scenario, "--cluster", "north").ready()
+    machines = list(agent.client.machines())
+    assert machines
+    assert all(machine.joins["cluster"] == ("north",) for machine in machines)
+    assert agent.client.health().cluster == "north"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--cluster", "north"), "--cluster without a scenario"),
+        (("--mix", "huge"), "expected cloud, edge, or a size"),
+        (("--refresh", "5"), "--refresh '5'"),
+        (("-d",), "--detach without --dir"),
+        (("--engine", "omgea"), "did you mean 'omega'?"),
+    ],
+)
+def test_an_agent_that_cannot_start_says_why(arguments: tuple[str, ...], problem: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "argosy.cli", "agent", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 2, done.stderr
+    assert problem in done.stderr
+    assert "Traceback" not in done.stderr

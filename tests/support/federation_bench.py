@@ -135,6 +135,8 @@ class FederationBench:
         self.agents: dict[str, Server] = {}
         self.proxies: dict[str, CuttingProxy] = {}
         self._serving: dict[str, asyncio.Task[None]] = {}
+        #: Set after every turn of every server.
+        self._changed = asyncio.Event()
         self._runner = asyncio.Runner()
         self._names = [f"c{number}" for number in range(agents)]
         self.run(self._start())
@@ -188,6 +190,7 @@ class FederationBench:
         )
 
     async def _serve(self, name: str, server: Server) -> None:
+        server.cluster.listeners.append(lambda seconds: self._changed.set())
         ready = asyncio.Event()
         self._serving[name] = serving = asyncio.create_task(server.run(ready.set))
         waits = asyncio.create_task(ready.wait())
@@ -243,11 +246,12 @@ class FederationBench:
         return self.run(self.ask("GET", path))
 
     def until(self, is_so: Callable[[], bool]) -> None:
-        """Until something is so, looking whenever the loop has done something."""
+        """Until something is so, looking whenever some server has done something."""
 
         async def wait() -> None:
             while not is_so():
-                await asyncio.sleep(0.005)
+                self._changed.clear()
+                await self._changed.wait()
 
         self.run(wait())
 

@@ -14,13 +14,14 @@ import msgspec
 from argosy.api.values import Health
 from argosy.client.agent_connection import AgentLink, AgentUnreached
 from argosy.client.endpoints import Endpoint, parse_endpoint
+from argosy.engines.vela import Vela
 from argosy.model.errors import ArgosyError, CommandError
 from argosy.model.machines import CLUSTER_GROUP, Cluster, Machine
 from argosy.model.scenario import CellSpec, Federation, GroupSpec
 from argosy.scenarios.loader import read_fleet
 from argosy.service.remote_agents import FederatedAgents, read_machines
 from argosy.service.server import Server, ServerOptions, raise_limits
-from argosy.workloads.tables import Misfit
+from argosy.workloads.tables import Misfit, path_text
 from argosy.worlds.local.store import holds_cluster
 from argosy.worlds.local.turn import LocalCluster
 
@@ -153,11 +154,16 @@ def _cluster(options: SchedulerOptions, names: list[str], machines: list[Machine
             sets.setdefault(group, {}).update(dict.fromkeys(joined))
     groups = tuple(GroupSpec(name=name, sets=tuple(known)) for name, known in sets.items())
     cell = CellSpec(machines=tuple(machines), groups=groups)
+    if options.engine != Vela.name:
+        raise CommandError(
+            f"{options.engine} does not work over agents", expected=f"the engine {Vela.name}"
+        )
     table = {"name": options.engine, "engine": options.engine, "settings": options.settings}
     try:
         fleet = read_fleet([table], cell)
     except Misfit as misfit:
-        raise misfit.error from None
+        # Of the table above, users have written the settings alone.
+        raise misfit.error.located(field=path_text(misfit.path[3:]) or None) from None
     clusters = tuple(Cluster(name, "") for name in names)
     return LocalCluster(
         name=options.name, cell=cell, fleet=fleet, federation=Federation(clusters=clusters)

@@ -176,8 +176,7 @@ class Server:
         if self.agent is not None:
             routes += AgentRoutes(self.backend, self.agent, self.events).routes()
         else:
-            # What is free elsewhere, only agents know.
-            routes = [route for route in routes if route.path != "/v1/plan"]
+            routes = [route for route in routes if not _is_for_own_machines(route)]
         description = describe(routes)
 
         async def openapi(request: web.Request) -> Reply:
@@ -305,6 +304,13 @@ class Server:
         port = listening.sockets[0].getsockname()[1]
         shown = f"[{options.host}]" if ":" in options.host else options.host
         self.url = f"{'http' if context is None else 'https'}://{shown}:{port}"
+
+
+def _is_for_own_machines(route: Route) -> bool:
+    """Machines elsewhere cannot be changed from here, only agents know what is free on them, and not
+    every engine asks agents."""
+    changes = route.method != "GET" and route.path.startswith(("/v1/machines", "/v1/fleet"))
+    return changes or route.path == "/v1/plan"
 
 
 async def _sign(request: web.Request, response: web.StreamResponse) -> None:
