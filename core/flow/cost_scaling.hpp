@@ -5,7 +5,8 @@
 // flow over every half of negative reduced cost, and then moves the excesses this made, over halves of
 // negative reduced cost, raising the price of a vertex that has none (by at least e) until all is even.
 //
-// Heuristics.  Price update: now and then, one search backwards from all deficits raises every price by
+// Heuristics.  Look-ahead: a vertex that could not pass an excess on is raised before it is given one. Price
+// update: now and then, one search backwards from all deficits raises every price by
 // as much as it can be raised, which also shows who cannot reach a deficit at all (infeasible). Price
 // refine: before a phase, prices alone are tried. Incremental start: with kept flow and prices, new
 // vertices are given prices that fit, and the last phase alone is tried first. Only if that takes too much
@@ -35,12 +36,12 @@ class CostScaling {
 
   Status run(Control& control) { return scale_down(control, net_.vertices() + 1); }
 
-  // The same, but only down to a quarter of a unit of cost: a feasible flow and integer prices that leave
+  // The same, but only down to a sixteenth of a unit of cost: a feasible flow and integer prices that leave
   // little to repair, without large factors. The first phase is at `spread`, by which prices are expected to
   // be wrong.
   Status approximate(Control& control, Cost spread) {
     spread_ = spread;
-    return scale_down(control, 4);
+    return scale_down(control, 16);
   }
 
  private:
@@ -173,7 +174,6 @@ class CostScaling {
     if (queue_.empty()) return Status::optimal;
     const Status reached = update_prices(control);
     if (reached != Status::optimal) return reached;
-    const std::int64_t pause = net_.arcs() + 2 * net_.vertices();
     std::int64_t work = 0;
     while (head_ < queue_.size()) {
       if (head_ > 1'000'000 && head_ > queue_.size() / 2) {
@@ -186,7 +186,7 @@ class CostScaling {
       if (scans < 0) return Status::infeasible;
       work += scans + 4;
       if (!control.spend(scans)) return Status::stopped;
-      if (work > pause && head_ < queue_.size()) {
+      if (work > pause() && head_ < queue_.size()) {
         work = 0;
         const Status status = update_prices(control);
         if (status != Status::optimal) return status;
@@ -195,10 +195,19 @@ class CostScaling {
     return Status::optimal;
   }
 
-  // Sends the excess of v away; returns the number of halves scanned, or -1 if there is no way out.
+  // Work after which prices are updated.
+  std::int64_t pause() const { return net_.arcs() + 2 * net_.vertices(); }
+
+  // Sends the excess of v away; returns the number of halves scanned, or -1 if there is no way out. Where an
+  // excess is cut off from all deficits, v and its neighbours could raise each other for ever: it ends at the
+  // next update of prices, which shows that.
   std::int64_t discharge(Vertex v) {
     std::int64_t scans = 0;
     while (net_.excess(v) > 0) {
+      if (scans > pause()) {
+        activate(v);
+        return scans;
+      }
       Cost least = infinite;
       std::int64_t size = net_.out_end(v) - net_.begin(v);
       std::int64_t i = cursors_[v] < size ? cursors_[v] : 0;
@@ -216,6 +225,7 @@ class CostScaling {
           continue;
         }
         const HalfId id = half.id;
+        if (net_.excess(w) >= 0 && !can_pass_on(w, scans)) continue;
         const Amount excess = net_.excess(v);
         const auto amount = static_cast<std::int32_t>(std::min<Amount>(excess, net_.residual(id)));
         send(v, w, id, amount);
@@ -233,6 +243,28 @@ class CostScaling {
       net_.set_price(v, least + epsilon_);
     }
     return scans;
+  }
+
+  // Whether w has an admissible half; if not, its price rises until it has, before it is given more.
+  bool can_pass_on(Vertex w, std::int64_t& scans) {
+    const std::int64_t size = net_.out_end(w) - net_.begin(w);
+    std::int64_t i = cursors_[w] < size ? cursors_[w] : 0;
+    Cost least = infinite;
+    for (std::int64_t seen = 0; seen < size; ++seen, ++i) {
+      if (i >= size) i = 0;
+      const Half& half = net_.begin(w)[i];
+      ++scans;
+      if (half.other == w) continue;
+      const Cost there = half.cost * scale_ + net_.price(half.other);
+      if (there < net_.price(w)) {
+        cursors_[w] = static_cast<std::uint32_t>(i);
+        return true;
+      }
+      least = std::min(least, there);
+    }
+    if (least == infinite) return true;
+    net_.set_price(w, least + epsilon_);
+    return false;
   }
 
   // Raises each price by e x (distance to a deficit), where a half (i, j) is floor(reduced / e) + 1 long.

@@ -28,18 +28,18 @@ class Settling {
       : net_(network), single_(shortest_paths), all_(network) {}
 
   Status run(Control& control, bool may_give_up) {
-    std::vector<Amount> left;  // before each phase
+    history_.clear();
     for (;;) {
       Status status = all_.begin();
       if (status != Status::optimal || all_.left() == 0) return finish(status);
-      left.push_back(all_.left());
-      is_stuck_ = may_give_up && is_slow(left);
+      history_.push_back({all_.left(), control.scans()});
+      is_stuck_ = may_give_up && is_slow();
       if (is_stuck_) return finish(Status::stopped);
       const std::int64_t before = control.scans();
       status = all_.phase(control);
       finish(status);
       if (status != Status::optimal || all_.left() == 0) return status;
-      status = search(control, control.scans() - before);
+      status = search(control, control.scans() - before, may_give_up);
       if (status != Status::stopped || !is_out_of_patience_) return status;
     }
   }
@@ -63,23 +63,37 @@ class Settling {
   }
 
  private:
-  // Phases that must settle a share of the excesses, together; a lean phase may precede a rich one.
-  static constexpr std::size_t window = 5;
-  static constexpr Amount least_share = 12;
-  // Single searches get this part of a phase's work at a time. They jump around in memory: an arc costs them
-  // about twice as much.
-  static constexpr std::int64_t fraction = 8;
+  // Phases that are judged together: a lean phase may precede a rich one.
+  static constexpr std::size_t window = 4;
+  // Single searches get at least this part of a phase's work at a time, and more after a phase that settled
+  // less than as many units. They jump around in memory: an arc costs them about twice as much.
+  static constexpr Amount most_parts = 8;
   static constexpr Amount burden = 2;
+  // Scaling is expected to scan each arc about as often.
+  static constexpr double too_much = 48;
+
+  struct Moment {
+    Amount left;
+    std::int64_t scans;
+  };
 
   Status finish(Status status) {
     all_.finish();
     return status;
   }
 
-  static bool is_slow(const std::vector<Amount>& left) {
-    if (left.size() <= window) return false;
-    const Amount before = left[left.size() - 1 - window];
-    return least_share * (before - left.back()) < before;
+  // Whether going on as in the last phases would be too much work.
+  bool is_slow() const {
+    if (history_.size() <= window) return false;
+    const Moment &then = history_[history_.size() - 1 - window], &now = history_.back();
+    return is_too_much(now.scans - then.scans, then.left - now.left, now.left);
+  }
+
+  // Whether it is, for what is left, if `settled` took `work`.
+  bool is_too_much(std::int64_t work, Amount settled, Amount left) const {
+    const auto size = static_cast<double>(net_.arcs() + net_.vertices());
+    return static_cast<double>(work) * static_cast<double>(left) >
+           too_much * size * static_cast<double>(settled);
   }
 
   // Units that are not yet where they belong, except for what the other end of all searches has to give or take.
@@ -93,9 +107,9 @@ class Settling {
 
   // Single searches, as long as they are faster than a phase that takes `work`; `stopped` with
   // `is_out_of_patience_` if they are not.
-  Status search(Control& control, std::int64_t work) {
-    const std::int64_t patience = 256 + work / fraction;
-    is_out_of_patience_ = true;
+  Status search(Control& control, std::int64_t work, bool may_give_up) {
+    const Amount parts = std::clamp<Amount>(all_.moved(), 1, most_parts);
+    const std::int64_t patience = 256 + work / parts;
     const double share = static_cast<double>(all_.moved()) / static_cast<double>(all_.moved() + all_.left());
     for (Amount open = open_units();;) {
       Control trial = control.part(patience);
@@ -104,8 +118,9 @@ class Settling {
       is_out_of_patience_ = may_go_on && trial.scans() > patience;
       if (status != Status::stopped || !is_out_of_patience_) return status;
       const Amount now = open_units();
-      const auto settled = static_cast<double>(fraction * (open - now));
+      const auto settled = static_cast<double>(parts * (open - now));
       if (settled < static_cast<double>(burden) * share * static_cast<double>(now)) return status;
+      if (may_give_up && is_too_much(patience, open - now, now)) return status;
       open = now;
     }
   }
@@ -113,6 +128,7 @@ class Settling {
   Network& net_;
   ShortestPaths& single_;
   PrimalDual all_;
+  std::vector<Moment> history_;  // before each phase
   bool is_stuck_ = false;
   bool is_out_of_patience_ = false;
 };
