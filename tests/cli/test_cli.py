@@ -252,6 +252,23 @@ class TestMistakes:
 
 
 class TestRun:
+    def test_a_file_may_begin_with_a_byte_order_mark(self, argosy: Call, tmp_path: Path) -> None:
+        marked = tmp_path / "marked.toml"
+        marked.write_bytes(b"\xef\xbb\xbf" + QUICKSTART.read_bytes())
+        assert argosy("run", marked, "--no-save").code == 0
+
+    @pytest.mark.parametrize("command", ["run", "compare"])
+    def test_a_workload_without_jobs_is_noted(
+        self, argosy: Call, tmp_path: Path, command: str
+    ) -> None:
+        text = QUICKSTART.read_text("utf-8")
+        cell, fleet = text[: text.index("[[workload.jobs]]")], text[text.index("[[fleet]]") :]
+        empty = tmp_path / "empty.toml"
+        empty.write_text(f"{cell}\n[workload]\njobs = []\n{fleet}", "utf-8")
+        some = ("--no-save",) if command == "run" else ("--seeds", "1", "--engine", "omega")
+        done = argosy(command, empty, *some)
+        assert (done.code, done.err) == (0, "note: the workload has no jobs\n")
+
     def test_a_run_prints_its_summary_and_keeps_a_directory(self, argosy: Call) -> None:
         result = argosy("run", QUICKSTART)
         assert result.code == 0
@@ -379,6 +396,14 @@ class TestDoctor:
 
 
 class TestTerminals:
+    def test_an_output_that_is_closed_is_one_clear_error(self) -> None:
+        called = [sys.executable, "-m", "argosy.cli", "engines"]
+        done = subprocess.run(
+            ["sh", "-c", '"$@" >&-', "sh", *called], stderr=subprocess.PIPE, text=True, check=False
+        )
+        assert done.returncode == 2
+        assert done.stderr == "argosy: error[output]: the output is closed\n"
+
     def test_an_encoding_without_unicode_gets_ascii(self) -> None:
         done = process(
             "compare", QUICKSTART, "--seeds", "2", "--jobs", "1", env={"PYTHONIOENCODING": "ascii"}

@@ -211,7 +211,7 @@ def test_mistakes_at_the_command_line_are_one_line(argosy: Call) -> None:
     Path("strange.sol").write_text("s 14\nf 2 1 2\n")
     for arguments, text in [
         (["solve", "none.min"], "No such file"),
-        (["solve", "binary.min"], "no text in UTF-8"),
+        (["solve", "binary.min"], "error[dimacs]: binary.min: not UTF-8"),
         (["solve", "small.min", "--algorithm", "simplex"], "unknown algorithm 'simplex'"),
         (["gen", "qincy"], "did you mean 'quincy'?"),
         (["gen", "quincy", "--size", "1"], "size"),

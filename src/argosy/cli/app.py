@@ -104,6 +104,10 @@ def app(options: GlobalOptions, debug: bool) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Calls the command and returns the exit code."""
     options = GlobalOptions(debug=bool(os.environ.get("ARGOSY_DEBUG")))
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stdout is None:
+        return _complain("output", "the output is closed", options)
     try:
         code = _called(arguments, options)
         # The reader may leave while the last lines are still buffered.

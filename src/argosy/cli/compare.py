@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from argosy.cli.output import emit, engines_option, output_option, tell_unmet
+from argosy.cli.output import NO_JOBS, emit, engines_option, output_option, tell_unmet
 from argosy.cli.progress import progress
 from argosy.cli.run import LARGEST_SEED
 from argosy.model.errors import ArgosyError, CommandError, MissingExtra
@@ -185,7 +185,7 @@ def command(
 
     most = None if engines or everything else SHOWN
     told = [f"skipped: {error}" for error in skipped.values()]
-    tell_unmet([*loaded.left_out, *told])
+    tell_unmet([*loaded.left_out, *([] if loaded.jobs else [NO_JOBS]), *told])
     emit(
         output,
         sections=lambda width: sections(comparisons, width, overall=by_all, most=most),

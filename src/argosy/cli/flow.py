@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from argosy.cli.output import emit, note, output_option, write
-from argosy.model.errors import ArgosyError, UnknownName
+from argosy.model.errors import CommandError, UnknownName
 
 if TYPE_CHECKING:
     from argosy.solvers.flow.dimacs import FlowInstance
@@ -115,7 +115,7 @@ def gen(shape: str, size: int, seed: int, utilisation: float | None, output: str
     elif shape in CLUSTERS:
         problem = cluster(CLUSTERS[shape], size, utilisation, seed)
     else:
-        raise ArgosyError(
+        raise CommandError(
             f"the shape {shape!r} has no utilisation to choose",
             hint=f"leave out --utilisation, or choose one of {', '.join(CLUSTERS)}",
         )
@@ -179,7 +179,9 @@ def _opened(file: Path) -> Iterator[TextIO]:
         with file.open(encoding="utf-8") as lines:
             yield lines
     except UnicodeDecodeError:
-        raise ArgosyError("no text in UTF-8", file=str(file)) from None
+        from argosy.solvers.flow.dimacs import DimacsError
+
+        raise DimacsError("not UTF-8", file=str(file), expected="a DIMACS problem") from None
 
 
 def _show(output: str, result: dict[str, Any]) -> None:

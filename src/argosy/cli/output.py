@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -118,6 +118,10 @@ def flush() -> None:
 def note(text: str) -> None:
     """Print a remark that is not part of the result, to stderr."""
     click.echo(text, err=True)
+
+
+#: Of a scenario whose results are all empty.
+NO_JOBS: Final = "the workload has no jobs"
 
 
 def tell_unmet(notes: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from argosy.cli.output import emit, note, output_option, tell_unmet
+from argosy.cli.output import NO_JOBS, emit, note, output_option, tell_unmet
 from argosy.cli.progress import progress
 from argosy.model.errors import CommandError
 
@@ -87,6 +87,8 @@ def command(
 
     ignored = ignored_demands(loaded, find_engines(loaded.engine_names()))
     notes = [*loaded.left_out, *map(str, ignored)]
+    if not loaded.jobs:
+        notes.append(NO_JOBS)
 
     def document() -> dict[str, Any]:
         kept = None if directory is None else str(directory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import tomllib
 from pathlib import Path
@@ -23,7 +24,9 @@ def read_utf8(path: Path, form_error: type[ArgosyError], expected: str) -> str:
 
 
 def decode_utf8(data: bytes, file: str, form_error: type[ArgosyError], expected: str) -> str:
-    """The text in `data`, with the ends of its lines as "\\n"."""
+    """The text in `data`, with the ends of its lines as "\\n" and without the mark that some editors
+    begin a file with."""
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
