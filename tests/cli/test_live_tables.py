@@ -26,7 +26,8 @@ from argosy.api.values import (
 from argosy.cli import live, output, top
 from argosy.cli.job_arguments import _document, _given
 from argosy.cli.job_tables import JOB_COLUMNS, TASK_COLUMNS, job_row, task_row
-from argosy.cli.up import _address, _cluster
+from argosy.cli.serving import address
+from argosy.cli.up import DEFAULT_LISTEN, _cluster
 from argosy.model.errors import CommandError
 
 NOON = "2026-05-01T12:00:00.000000+00:00"
@@ -303,12 +304,12 @@ class TestUp:
         ],
     )
     def test_an_address_is_a_host_and_a_port(self, text: str, expected: object) -> None:
-        assert _address(text) == expected
+        assert address(text, DEFAULT_LISTEN) == expected
 
     @pytest.mark.parametrize("text", ["localhost", ":80", "localhost:65536", "h:-1", "h:٣", ""])
     def test_anything_else_is_no_address(self, text: str) -> None:
         with pytest.raises(CommandError, match="HOST:PORT"):
-            _address(text)
+            address(text, DEFAULT_LISTEN)
 
     def test_machines_are_equal_shares_of_this_computer(
         self, monkeypatch: pytest.MonkeyPatch
