@@ -22,7 +22,7 @@ demo: $(VENV)/.installed
 	  '  docs/scenarios.md                                   to describe a cluster of your own'
 
 test: $(VENV)/.dev lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

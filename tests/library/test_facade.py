@@ -124,6 +124,8 @@ class TestEngine:
         # What a world gives to views, and the protocol for published forms, are not for authors.
         inner = {
             "CellSnapshot",
+            "DrawnMachines",
+            "MachineDraw",
             "CellView",
             "Known",
             "Names",
