@@ -1,6 +1,6 @@
 """The documents of an agent's calls: samples, commits and reservations.
 
-Amounts are whole numbers: `cpu` in thousandths of a core, `memory` in bytes. Columns belong together:
+WholeAmounts are whole numbers: `cpu` in thousandths of a core, `memory` in bytes. Columns belong together:
 row i of `scores` and of `free` is about machine i.
 """
 
@@ -13,9 +13,9 @@ import msgspec
 from argosy.model.units import LARGEST
 
 Amount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
-Amounts: TypeAlias = Annotated[dict[str, Amount], msgspec.Meta(max_length=8)]
+WholeAmounts: TypeAlias = Annotated[dict[str, Amount], msgspec.Meta(max_length=8)]
 Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-Names: TypeAlias = Annotated[tuple[Name, ...], msgspec.Meta(max_length=20)]
+PluginNames: TypeAlias = Annotated[tuple[Name, ...], msgspec.Meta(max_length=20)]
 Labels: TypeAlias = Annotated[dict[str, str], msgspec.Meta(max_length=50)]
 WhichReservations: TypeAlias = Literal["earlier", "all"]
 
@@ -25,7 +25,7 @@ class SampleRequest(
 ):
     """What a task asks for, and how the agent is to look: its plug-ins by name, in order."""
 
-    request: Amounts
+    request: WholeAmounts
     #: Attributes that machines must have.
     requires: Labels = {}
     #: For plug-ins.
@@ -34,8 +34,8 @@ class SampleRequest(
     share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     count: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 1
     strategy: Name = "Random"
-    filters: Names = ("ResourcesFit",)
-    scores: Names = ("ResourcesFit",)
+    filters: PluginNames = ("ResourcesFit",)
+    scores: PluginNames = ("ResourcesFit",)
     #: 0: draw until enough machines were found or all were seen. Otherwise at most so many rounds, each
     #: of which may draw the same machines again.
     rounds: Annotated[int, msgspec.Meta(ge=0, le=1_000)] = 0
@@ -66,7 +66,7 @@ class CommitOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     job: dict[str, Any]
     machines: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1, max_length=1_000)]
     #: Plug-ins that check for conflicts, and the one that commits.
-    checks: Names = ("ResourcesFit",)
+    checks: PluginNames = ("ResourcesFit",)
     commit: Name = "Bind"
     #: Which reservations of others count: those that came before, so that the first wins, or all.
     reservations: WhichReservations = "earlier"
@@ -111,7 +111,7 @@ class ReservationRequest(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """Room on a machine that samples and other commits leave alone for a while."""
 
     machine: Name
-    request: Amounts
+    request: WholeAmounts
     #: Microseconds until it is given up.
     lease: Annotated[int, msgspec.Meta(ge=1, le=LARGEST)] = 10_000_000
 
