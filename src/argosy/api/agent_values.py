@@ -1,6 +1,6 @@
 """The documents of an agent's calls: samples, commits and reservations.
 
-Amounts are whole numbers: `cpu` in thousandths of a core, `memory` in bytes. Columns belong together:
+WholeAmounts are whole numbers: `cpu` in thousandths of a core, `memory` in bytes. Columns belong together:
 row i of `scores` and of `free` is about machine i.
 """
 
@@ -13,7 +13,7 @@ import msgspec
 from argosy.model.units import LARGEST
 
 Amount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
-ResourceAmounts: TypeAlias = Annotated[dict[str, Amount], msgspec.Meta(max_length=8)]
+WholeAmounts: TypeAlias = Annotated[dict[str, Amount], msgspec.Meta(max_length=8)]
 Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 PluginNames: TypeAlias = Annotated[tuple[Name, ...], msgspec.Meta(max_length=20)]
 Labels: TypeAlias = Annotated[dict[str, str], msgspec.Meta(max_length=50)]
@@ -25,7 +25,7 @@ class SampleRequest(
 ):
     """What a task asks for, and how the agent is to look: its plug-ins by name, in order."""
 
-    request: ResourceAmounts
+    request: WholeAmounts
     #: Attributes that machines must have.
     requires: Labels = {}
     #: For plug-ins.
@@ -111,7 +111,7 @@ class ReservationRequest(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """Room on a machine that samples and other commits leave alone for a while."""
 
     machine: Name
-    request: ResourceAmounts
+    request: WholeAmounts
     #: Microseconds until it is given up.
     lease: Annotated[int, msgspec.Meta(ge=1, le=LARGEST)] = 10_000_000
 
