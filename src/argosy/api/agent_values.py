@@ -1,6 +1,6 @@
 """The documents of an agent's calls: samples, commits and reservations.
 
-WholeAmounts are whole numbers: `cpu` in thousandths of a core, `memory` in bytes. Columns belong together:
+Amounts are whole numbers: `cpu` in thousandths of a core, `memory` in bytes. Columns belong together:
 row i of `scores` and of `free` is about machine i.
 """
 
