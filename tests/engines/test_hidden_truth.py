@@ -42,7 +42,7 @@ class Slotted:
         Slotted(Slotted([7])),
         PhaseFinished(0, 1, 7),
     ],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )
 def test_a_number_is_found_wherever_it_hides(value: Any) -> None:
     assert any(isinstance(found, int) and found == 7 for found in reachable(value))
