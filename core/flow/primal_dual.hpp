@@ -33,7 +33,10 @@ class PrimalDual {
 
   Status run(Control& control) {
     Status status = begin();
-    while (status == Status::optimal && left_ > 0) status = phase(control);
+    while (status == Status::optimal && left_ > 0) {
+      status = phase(control);
+      if (has_drifted_) begin();
+    }
     finish();
     return status;
   }
@@ -43,6 +46,8 @@ class PrimalDual {
   Status begin() {
     if (net_.total_supply() != 0) return Status::unbalanced;
     if (!net_.fits(8)) return Status::overflow;
+    list_sources();
+    if (has_drifted_) net_.forget_prices();
     mend_touched(net_);
     list_sources();
     return Status::optimal;
@@ -70,7 +75,9 @@ class PrimalDual {
   void list_sources() {
     sources_.clear();
     left_ = 0;
+    has_drifted_ = false;
     for (Vertex v = 0; v < net_.vertex_bound(); ++v) {
+      has_drifted_ |= net_.price(v) > price_limit;
       if (net_.excess(v) <= 0) continue;
       sources_.push_back(v);
       left_ += net_.excess(v);
@@ -205,6 +212,8 @@ class PrimalDual {
   std::vector<HalfId> path_;
   DistanceQueue queue_;
   Amount left_ = 0, moved_ = 0;
+  // Prices of vertices without a path to a deficit rise with every phase, forever.
+  bool has_drifted_ = false;
 };
 
 }  // namespace argosy::flow

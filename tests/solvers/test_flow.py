@@ -424,7 +424,10 @@ def test_prices_that_could_rise_for_ever_end_in_an_answer() -> None:
     assert solution.scans < 10_000
 
 
-def test_prices_of_what_is_apart_from_the_rest_do_not_drift_out_of_their_range() -> None:
+@pytest.mark.parametrize("algorithm", ["local", "primal-dual"])
+def test_prices_of_what_is_apart_from_the_rest_do_not_drift_out_of_their_range(
+    algorithm: str,
+) -> None:
     """A long chain whose ends swap supply and demand: each time, its prices rise by twice its length.
     The rest, a star, is where local repair has its anchor."""
     network, links, cost = FlowNetwork(), 2**14, 2**40
@@ -436,7 +439,7 @@ def test_prices_of_what_is_apart_from_the_rest_do_not_drift_out_of_their_range()
     for number in range(80):
         sign = 1 - 2 * (number % 2)
         network.set_supplies(chain[[0, -1]], [sign, -sign])
-        assert network.solve("local").cost == links * cost
+        assert network.solve(algorithm).cost == links * cost
         assert np.abs(network.prices()).max() < 2**60 + 2**57
     assert faults(network.problem(), network.segment_flows(), network.prices()) == []
 

@@ -1,4 +1,4 @@
-"""Kinds of clusters: right answers on all, and little more work than the best algorithm needs."""
+"""Kinds of clusters: right answers, and little more work than the best algorithm needs."""
 
 from __future__ import annotations
 
