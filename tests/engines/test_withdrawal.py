@@ -146,10 +146,14 @@ class Driver:
     def _sample(self, asked: Sample) -> None:
         assert asked.pipeline is not None
         found = self._sampler.sample(asked, asked.pipeline, self.now, most=0, is_cut_off=False)
-        nodes = found.nodes
-        versions = self.view.versions(nodes.machines)
         answer = SampleReturned(
-            asked.token, nodes.machines, nodes.free, versions, "", found.scores, found.drawn
+            asked.token,
+            found.machines,
+            found.free,
+            found.versions,
+            "",
+            found.scores,
+            found.drawn,
         )
         self._post(self.now + 1_000, answer)
 
