@@ -425,3 +425,26 @@ def test_tasks_that_run_or_wait_are_listed_over_all_jobs_and_pages(live: LiveBen
     ]
     for name in (*names, big):
         live.cancel(name)
+
+
+def test_documents_that_are_alike_are_read_once_while_the_machines_stay_the_same(
+    live: LiveBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[str] = []
+    read = Submissions._read
+
+    def counted(self: Submissions, world: Any, table: Any, default_id: str, path: Any) -> Any:
+        reads.append(default_id)
+        return read(self, world, table, default_id, path)
+
+    monkeypatch.setattr(Submissions, "_read", counted)
+    first, second = live.submit(job(name="alike")), live.submit(job(name="alike"))
+    other = live.submit(job(name="alike", count=2))
+    assert len({first, second, other}) == 3
+    assert reads == [first, other]
+    one, two = (live.read(f"/v1/jobs/{name}")["document"] for name in (first, second))
+    assert {**two, "id": first} == one
+    live.patch("/v1/machines/m0", {"draining": True})
+    live.patch("/v1/machines/m0", {"draining": False})
+    third = live.submit(job(name="alike"))
+    assert reads[2:] == [third]

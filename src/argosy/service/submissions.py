@@ -30,6 +30,10 @@ from argosy.worlds.local.world import LocalWorld
 
 _CONVERTER: Final = Converter(UnfitDocument)
 _MOST_NOTES: Final = 1_000
+_MOST_ALIKE: Final = 256
+#: Bytes; longer documents are read anew each time.
+_LONGEST_ALIKE: Final = 4_096
+_ENCODE: Final = msgspec.json.Encoder().encode
 
 
 class Submissions:
@@ -41,10 +45,28 @@ class Submissions:
         self._notes: dict[tuple[str, bool, tuple[Constraint, ...]], tuple[str, ...]] = {}
         self._noted_life = 0
         self._facts: tuple[CellSpec, RunFacts] | None = None
+        #: Jobs by their documents, as long as the same machines and schedulers are there: who submits
+        #: many jobs without ids mostly submits the same one.
+        self._alike: dict[bytes, Job] = {}
+        self._alike_since = (0, 0)
 
     def read(self, world: LocalWorld, table: Any, default_id: str, path: TablePath = ()) -> Job:
         """The job that a document describes, if this cluster can run it. `path` is its place in the
         request's document."""
+        if not default_id or path:
+            return self._read(world, table, default_id, path)
+        known = (world.life, world.projection.machine_version)
+        if self._alike_since != known or len(self._alike) >= _MOST_ALIKE:
+            self._alike, self._alike_since = {}, known
+        text = _ENCODE(table)
+        if (job := self._alike.get(text)) is not None:
+            return msgspec.structs.replace(job, id=default_id)
+        job = self._read(world, table, default_id, path)
+        if len(text) <= _LONGEST_ALIKE:
+            self._alike[text] = job
+        return job
+
+    def _read(self, world: LocalWorld, table: Any, default_id: str, path: TablePath) -> Job:
         try:
             job = read_live_job(table, default_id=default_id, path=path)
             self._job_checks(world).job(job, path, has_groups="groups" in table)
