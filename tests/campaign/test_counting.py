@@ -12,6 +12,7 @@ from argosy.campaign.campaign import MIXED, Campaign, merged, repeat_command
 from argosy.campaign.draw import DrawnScenario
 from argosy.campaign.findings import Finding
 from argosy.campaign.processes import TrialAnswer
+from argosy.report import campaigns
 
 
 class ScriptedLane:
@@ -82,6 +83,8 @@ def test_runs_are_counted_by_engine_and_failures_by_kind(workers: int) -> None:
         (MIXED, 1, 1, 0, [("gang", 1)]),
     ]
     assert result.runs == 7
+    shown = {str(row["engine"]): row["refused"] for row in campaigns.table(result).records()}
+    assert shown == {"omega": 0, "sparrow": 1, "zeta": 0, MIXED: 0}
     found = [(f.engine, f.check, f.kind, f.number, f.times) for f in result.failures]
     assert found == [
         (MIXED, "gang", "first half", 1, 1),

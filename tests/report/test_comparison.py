@@ -196,6 +196,11 @@ class TestComparison:
         assert "  of jobs of kind gpu, a finishes only 30 %, b 90 %" in lines
         assert "  for jobs of kind web, b is 3.00 times faster than a" in lines
         assert not any("batch" in line for line in lines)
+        # Whoever finishes only the quick jobs of a kind is not the fastest at it.
+        runs["c"] = [
+            with_kinds(summary("c", jct=30e6), batch=(1e6, 2), gpu=(5e6, 9), web=(9e6, 10))
+        ]
+        assert not any("batch" in line for line in verdict(compare(runs, JCT), JCT))
         table = comparison.kinds_table(compared.standings, "kinds")
         assert table is not None
         assert table.records()[0]["gpu_finished"] == 0.3

@@ -448,3 +448,16 @@ def test_documents_that_are_alike_are_read_once_while_the_machines_stay_the_same
     live.patch("/v1/machines/m0", {"draining": False})
     third = live.submit(job(name="alike"))
     assert reads[2:] == [third]
+
+
+def test_only_tasks_that_are_not_over_are_listed_across_jobs(live: LiveBench) -> None:
+    live.get("/v1/tasks?state=finished").problem(400, "request")
+
+
+def test_a_job_is_checked_against_the_machines_that_are_there_now(live: LiveBench) -> None:
+    picky = job(requires={"colour": "green"})
+    live.post("/v1/jobs", picky).problem(422, "scenario")
+    added = {"name": "green", "capacity": {"cpu": "1", "memory": "1GiB"}}
+    live.post("/v1/machines", {**added, "attributes": {"colour": "green"}})
+    live.over(live.submit(picky))
+    live.delete("/v1/machines/green")
