@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -47,7 +47,7 @@ class LiveProcess:
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "argosy.cli", *arguments, "-o", "json"],
-                stdin=subprocess.PIPE,
+                stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -68,21 +68,20 @@ class LiveProcess:
             raise CommandError(f"{self._what} did not start: {self._last_words()}")
         self.url = json.loads(line)["url"]
 
-    def feed(self, document: Mapping[str, Any]) -> None:
-        """Writes a line to its standard input."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(document) + "\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise CommandError(f"{self._what} has ended: {self._last_words()}") from None
-
     def get(self, path: str) -> bytes:
+        return self._ask("GET", path)
+
+    def post(self, path: str, document: Mapping[str, Any]) -> bytes:
+        return self._ask("POST", path, json.dumps(document))
+
+    def _ask(self, method: str, path: str, body: str | None = None) -> bytes:
+        """Over a connection of its own, so that several threads can ask at once."""
         connection = HTTPConnection(urlsplit(self.url).netloc, timeout=_REQUEST_SECONDS)
+        headers = {"Content-Type": "application/json"} if body is not None else {}
         try:
-            connection.request("GET", path)
+            connection.request(method, path, body, headers)
             reply = connection.getresponse()
-            body = reply.read()
+            answer = reply.read()
         except (OSError, HTTPException) as error:
             raise CommandError(
                 f"{self._what} does not answer ({type(error).__name__}: {error}); "
@@ -90,9 +89,9 @@ class LiveProcess:
             ) from None
         finally:
             connection.close()
-        if reply.status != 200:
-            raise CommandError(f"{self._what} answers GET {path} with {reply.status}")
-        return body
+        if reply.status not in (200, 201):
+            raise CommandError(f"{self._what} answers {method} {path} with {reply.status}")
+        return answer
 
     def listed(self, path: str) -> Iterator[dict[str, Any]]:
         """All items of a list that comes in pages."""
@@ -116,9 +115,6 @@ class LiveProcess:
         return found
 
     def tell_to_stop(self) -> None:
-        if self._process.stdin is not None:
-            with suppress(BrokenPipeError):
-                self._process.stdin.close()
         self._process.terminate()
 
     def wait(self) -> None:
