@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from argosy.cli.paper import command
 from argosy.model.errors import CommandError
 from argosy.papers.experiment import ExperimentPoint, Findings, PointResult, digest, run_points
 from argosy.papers.vela import VELA
@@ -89,6 +91,23 @@ def test_real_processes_are_measured_only_on_request_and_alone() -> None:
     points = plan("quick", ["live", "losses"])
     alone = [point for point in points if VELA.alone(point)]
     assert [point.parameters["how"] for point in alone] == ["processes"] * 2
+
+
+@pytest.mark.parametrize(("given", "is_live"), [((), False), (("--figure", "live"), True)])
+def test_the_command_starts_processes_only_if_told_to(
+    given: tuple[str, ...], is_live: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    planned: list[ExperimentPoint] = []
+
+    def run(points: list[ExperimentPoint], *_: object, **__: object) -> dict[str, PointResult]:
+        planned.extend(points)
+        return {}
+
+    monkeypatch.setattr("argosy.papers.experiment.run_points", run)
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(command, ["vela", "--smoke", *given]).exit_code == 0
+    assert planned
+    assert any(VELA.alone(point) for point in planned) is is_live
 
 
 def in_which_process(point: ExperimentPoint) -> PointResult:
