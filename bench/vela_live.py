@@ -17,14 +17,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
-import json
 import os
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import aiohttp
@@ -32,57 +29,32 @@ import msgspec
 
 from argosy.client.agent_connection import AgentLink
 from argosy.client.endpoints import parse_endpoint
+from argosy.papers.vela.processes import AgentPlan, LiveFederation, LiveProcess, started
 
 MIX = (1, 2, 2, 4)
 TICK = os.sysconf("SC_CLK_TCK")
 PATIENCE = 180.0
 
 
-class BenchProcess:
-    """`argosy` with these arguments, which says as JSON where it is."""
+def processor_time(process: LiveProcess) -> float:
+    with open(f"/proc/{process.pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
 
-    def __init__(self, *arguments: str) -> None:
-        command = [sys.executable, "-m", "argosy.cli", *arguments, "-o", "json"]
-        self._process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+
+def federation(
+    agents: int, machines: int, delay: float, mix: str = ""
+) -> AbstractContextManager[LiveFederation]:
+    plans = [
+        AgentPlan(
+            name=f"c{number}",
+            mix=mix or ("cloud" if number % 10 < 3 else "edge"),
+            machines=machines,
+            delay=delay,
         )
-
-    def ready(self) -> BenchProcess:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise SystemExit(self._process.communicate()[1])
-        self.url: str = json.loads(line)["url"]
-        return self
-
-    def processor_time(self) -> float:
-        with open(f"/proc/{self._process.pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICK
-
-    def close(self) -> None:
-        self._process.terminate()
-        self._process.communicate(timeout=30)
-
-
-@contextlib.contextmanager
-def federation(agents: int, machines: int, delay: float) -> Iterator[list[BenchProcess]]:
-    """The agents, and last the scheduler."""
-    made: list[BenchProcess] = []
-    try:
-        for number in range(agents):
-            mix = "cloud" if number % 10 < 3 else "edge"
-            arguments = ["agent", "--name", f"c{number}", "--machines", str(machines)]
-            made.append(BenchProcess(*arguments, "--mix", mix, "--delay", f"{delay:g}ms"))
-        for process in made:
-            process.ready()
-        urls = [part for process in made for part in ("--agent", process.url)]
-        made.append(BenchProcess("scheduler", "--timeout", "60", *urls))
-        made[-1].ready()
-        yield made
-    finally:
-        for process in made:
-            process.close()
+        for number in range(agents)
+    ]
+    return started(plans, "--timeout", "60")
 
 
 def job(number: int) -> bytes:
@@ -91,21 +63,11 @@ def job(number: int) -> bytes:
     return msgspec.json.encode({"id": f"j{number}", "command": "true", "request": request})
 
 
-async def figures(link: AgentLink) -> dict[str, float]:
-    found = {}
-    for line in (await link.ask("GET", "/metrics")).body.decode().splitlines():
-        if line.startswith("argosy_scheduler_figure"):
-            found[line.partition('figure="')[2].partition('"')[0]] = float(line.split()[-1])
-        elif not line.startswith("#"):
-            found[line.rpartition(" ")[0]] = float(line.rpartition(" ")[2])
-    return found
-
-
 async def rate(arguments: argparse.Namespace) -> None:
-    with federation(arguments.agents, arguments.machines, arguments.delay) as processes:
-        *agents, scheduler = processes
-        link = AgentLink(parse_endpoint(scheduler.url, "scheduler"), timeout=PATIENCE)
-        before = [process.processor_time() for process in processes]
+    with federation(arguments.agents, arguments.machines, arguments.delay) as live:
+        processes = (*live.agents, live.scheduler)
+        link = AgentLink(parse_endpoint(live.scheduler.url, "scheduler"), timeout=PATIENCE)
+        before = [processor_time(process) for process in processes]
         own, began = time.process_time(), time.perf_counter()
         turns = asyncio.Semaphore(32)
 
@@ -116,17 +78,19 @@ async def rate(arguments: argparse.Namespace) -> None:
 
         await asyncio.gather(*(submit(number) for number in range(arguments.jobs)))
         while True:
-            found = await figures(link)
+            found = live.scheduler.metrics()
             if found["placed"] + found["abandoned"] >= arguments.jobs:
                 break
             if time.perf_counter() - began > PATIENCE:
                 break
             await asyncio.sleep(0.05)
         seconds = time.perf_counter() - began
-        spent = [p.processor_time() - b for p, b in zip(processes, before, strict=True)]
+        spent = [processor_time(p) - b for p, b in zip(processes, before, strict=True)]
         placed, attempts = found["placed"], found["attempts"]
         total = sum(spent) + time.process_time() - own
-        print(f"{arguments.jobs} jobs over {len(agents)} agents of {arguments.machines} machines")
+        print(
+            f"{arguments.jobs} jobs over {len(live.agents)} agents of {arguments.machines} machines"
+        )
         print(f"  placed {placed:g} in {seconds:.1f} s: {placed / seconds:.0f} jobs/s")
         print(f"  placing alone, as the paper counts: {placed / found['placing s']:.0f} jobs/s")
         print(
@@ -140,30 +104,28 @@ async def rate(arguments: argparse.Namespace) -> None:
             f"{sum(spent[:-1]) * per_job:.2f} ms, this client {(total - sum(spent)) * per_job:.2f} ms"
         )
         print(f"  that is {2 * placed / total:.0f} jobs/s on two cores without other load")
-        await report_agents(agents)
+        report_agents(live.agents)
         link.close()
 
 
-async def report_agents(agents: list[BenchProcess]) -> None:
+def report_agents(agents: Sequence[LiveProcess]) -> None:
     samples = taken = reservations = 0.0
     for agent in agents:
-        link = AgentLink(parse_endpoint(agent.url, "agent"))
-        found = await figures(link)
+        found = agent.metrics()
         samples += found["argosy_agent_samples_total"]
         taken += found["argosy_agent_sampling_seconds_total"]
         reservations += found["argosy_agent_reservations"]
-        link.close()
     print(f"  pipeline: {1e3 * taken / max(1, samples):.3f} ms per sample")
     print(f"  reservations left: {reservations:g}")
 
 
 async def latency(arguments: argparse.Namespace) -> None:
-    with federation(arguments.agents, arguments.machines, arguments.delay) as processes:
-        link = AgentLink(parse_endpoint(processes[-1].url, "scheduler"), timeout=PATIENCE)
+    with federation(arguments.agents, arguments.machines, arguments.delay) as live:
+        link = AgentLink(parse_endpoint(live.scheduler.url, "scheduler"), timeout=PATIENCE)
         placed: list[float] = []
         async with (
             aiohttp.ClientSession() as session,
-            session.get(f"{processes[-1].url}/v1/events?after=now") as stream,
+            session.get(f"{live.scheduler.url}/v1/events?after=now") as stream,
         ):
             await stream.content.readuntil(b"\n\n")
             for number in range(arguments.jobs):
@@ -174,7 +136,7 @@ async def latency(arguments: argparse.Namespace) -> None:
                     if b"event: task" in event and b'"state":"running"' in event:
                         break
                 placed.append(1e3 * (time.perf_counter() - began))
-        found = await figures(link)
+        found = live.scheduler.metrics()
         print(f"one job at a time, agents answer {arguments.delay:g} ms late")
         print(f"  submission to event, through the disk: median {statistics.median(placed):.1f} ms")
         print(
@@ -195,8 +157,8 @@ async def sample(arguments: argparse.Namespace) -> None:
         (8_000, 0.04),
         (8_000, 0.01),
     ):
-        agent = BenchProcess("agent", "--machines", str(machines), "--mix", "edge").ready()
-        try:
+        with federation(1, machines, 0.0, mix="edge") as live:
+            agent = live.agents[0]
             link = AgentLink(parse_endpoint(agent.url, "agent"))
             asked: dict[str, Any] = {"request": {"cpu": 1000, "memory": 2**30}, "share": share}
             asked |= {
@@ -206,11 +168,11 @@ async def sample(arguments: argparse.Namespace) -> None:
             body = msgspec.json.encode(asked)
             for _ in range(100):
                 await link.ask("POST", "/v1/sample", body)
-            before, count = agent.processor_time(), arguments.jobs
-            first = await figures(link)
+            before, count = processor_time(agent), arguments.jobs
+            first = agent.metrics()
             for _ in range(count):
                 await link.ask("POST", "/v1/sample", body)
-            spent, found = agent.processor_time() - before, await figures(link)
+            spent, found = processor_time(agent) - before, agent.metrics()
             name = "argosy_agent_sampling_seconds_total"
             inside = 1e3 * (found[name] - first[name]) / count
             size = round(machines * share)
@@ -219,8 +181,6 @@ async def sample(arguments: argparse.Namespace) -> None:
                 f"of which the pipeline {inside:.3f} ms"
             )
             link.close()
-        finally:
-            agent.close()
 
 
 def main() -> None:

@@ -79,7 +79,8 @@ def command(
     for figure in figures:
         if figure not in paper.figures:
             raise UnknownName(f"figure of {paper.name}:", figure, paper.figures)
-    chosen = [f for f in paper.figures if not figures or f in figures]
+    default = [figure for figure in paper.figures if figure not in paper.on_request]
+    chosen = [f for f in paper.figures if f in (figures or default)]
     size = paper.scales[scale or "quick"]
     points = paper.plan(size.name, chosen)
     if trace is not None:
@@ -98,6 +99,7 @@ def command(
             processes=jobs or os.cpu_count() or 1,
             tell=tell,
             again=again,
+            alone=paper.alone,
         )
     found = Findings(points, results)
     claims = paper.claims(found, chosen)

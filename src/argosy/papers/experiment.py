@@ -96,10 +96,11 @@ def run_points(
     processes: int = 1,
     tell: Callable[[float], None] = lambda share: None,
     again: bool = False,
+    alone: Callable[[ExperimentPoint], bool] = lambda point: False,
 ) -> dict[str, PointResult]:
     """The result of each point by its digest. Points in the store are not run, unless `again`; new
     results are stored at once. `runner` must be a module-level function, because it is called in other
-    processes."""
+    processes. Points that are to be run `alone` come last, in this process."""
     wanted = {digest(point): point for point in points}
     done: dict[str, PointResult] = {}
     if store is not None and not again:
@@ -115,10 +116,22 @@ def run_points(
         tell(len(done) / total)
 
     tell(len(done) / total)
-    if processes == 1 or len(todo) < 2:
-        for key, point in todo:
+    shared = [(key, point) for key, point in todo if not alone(point)]
+    if processes > 1 and len(shared) > 1:
+        _run_in_pool(shared, runner, processes, take, lambda: tell(len(done) / total))
+    for key, point in todo:
+        if key not in done:
             take(key, point, runner(point))
-        return done
+    return done
+
+
+def _run_in_pool(
+    todo: Sequence[tuple[str, ExperimentPoint]],
+    runner: Runner,
+    processes: int,
+    take: Callable[[str, ExperimentPoint, PointResult], None],
+    tick: Callable[[], None],
+) -> None:
     with worker_pool(min(processes, len(todo))) as pool:
         with uninterrupted():
             futures = {pool.submit(_attempt, runner, point): (key, point) for key, point in todo}
@@ -127,8 +140,7 @@ def run_points(
             ready, pending = wait(pending, timeout=_TICK_SECONDS, return_when=FIRST_COMPLETED)
             for future in ready:
                 take(*futures[future], unwrap(futures[future][1], future))
-            tell(len(done) / total)
-    return done
+            tick()
 
 
 def _attempt(runner: Runner, point: ExperimentPoint) -> PointResult | Failure:

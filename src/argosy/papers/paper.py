@@ -32,6 +32,11 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     #: What the points show: the requested figures as charts, claims, and notes on what is missing.
     draw: Callable[[Findings, Sequence[str]], list[Figure]]
     claims: Callable[[Findings, Sequence[str]], list[Claim]]
+    #: Figures that are run only if they are asked for by name.
+    on_request: tuple[str, ...] = ()
+    #: Points that measure real time: run one after another in the calling process, and nothing beside
+    #: them.
+    alone: Callable[[ExperimentPoint], bool] = lambda point: False
     notes: Callable[[Sequence[str]], list[str]] = lambda figures: []
     #: The same point on recorded input from a directory; None if the paper has no such input.
     traced: Callable[[ExperimentPoint, Path], ExperimentPoint] | None = None

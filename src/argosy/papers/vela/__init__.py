@@ -8,6 +8,8 @@ infrastructure  figures 5 to 8: times by the number of machines
 conflicts       figure 9: conflicts with and without MultiBind, by the rate of arrivals
 workload        table III: queueing, decisions and throughput, by the rate of arrivals
 comparisons     several instances, losses, other ways to sample, and schedulers that read everything
+processes       agents and a scheduler as processes of their own
+live            the same clusters in such processes, run only if asked for
 """
 
 from __future__ import annotations
@@ -19,16 +21,19 @@ from argosy.papers.paper import Makers, Paper, claimed_by, drawn_by
 from argosy.papers.vela import comparisons as compared
 from argosy.papers.vela.conflicts import claims_9, draw_9
 from argosy.papers.vela.infrastructure import claims_5, claims_alone, draw_5, draw_alone
+from argosy.papers.vela.live import claims_live, draw_live
 from argosy.papers.vela.points import (
     BASELINE,
     FIGURES,
     INSTANCES,
+    LIVE,
     LOSSES,
     PAPER,
     SAMPLING,
     SCALES,
     TABLE_3,
     plan,
+    runs_alone,
 )
 from argosy.papers.vela.trials import run_point
 from argosy.papers.vela.tuning import claims_4, draw_4
@@ -44,15 +49,20 @@ _MAKERS: Final[Makers] = {
     LOSSES: (compared.draw_losses, compared.claims_losses),
     SAMPLING: (compared.draw_sampling, compared.claims_sampling),
     BASELINE: (compared.draw_baseline, compared.claims_baseline),
+    LIVE: (draw_live, claims_live),
 }
 
 
 def notes(figures: Sequence[str]) -> list[str]:
-    return [
+    told = [
         "the paper gives neither network distances, nor the time that agents and its scheduler compute,"
         " nor arrival rates for figures 4 to 8: docs/papers/vela.md has the values used",
-        "everything is simulated; agents in processes of their own are not part of this",
     ]
+    if LIVE in figures:
+        told.append("live: other load on this computer makes its times longer")
+    else:
+        told.append("everything is simulated; --figure live starts agents as processes")
+    return told
 
 
 VELA: Final = Paper(
@@ -66,4 +76,6 @@ VELA: Final = Paper(
     draw=drawn_by(_MAKERS),
     claims=claimed_by(_MAKERS),
     notes=notes,
+    on_request=(LIVE,),
+    alone=runs_alone,
 )

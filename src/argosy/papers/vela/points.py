@@ -14,9 +14,10 @@ INSTANCES: Final = "instances"
 LOSSES: Final = "losses"
 SAMPLING: Final = "sampling"
 BASELINE: Final = "baseline"
+LIVE: Final = "live"
 FIGURES: Final = (
     *("4", "5", "6", "7", "8", "9", TABLE_3),
-    *(INSTANCES, LOSSES, SAMPLING, BASELINE),
+    *(INSTANCES, LOSSES, SAMPLING, BASELINE, LIVE),
 )
 #: Figures that are drawn from the points of another.
 DRAWN_FROM: Final = {"6": "5", "7": "5", "8": "5", TABLE_3: "9"}
@@ -26,7 +27,8 @@ SCALES: Final = {
     ),
     "quick": Scale(
         name="quick",
-        about="a tenth of the machines, jobs and arrivals; figures 5 to 8 as in the paper, run once",
+        about="a tenth of the machines, jobs and arrivals; figures 5 to 8 as in the paper, run once;"
+        " live with the paper's clusters",
     ),
     "full": Scale(name="full", about="the paper's clusters, jobs and settings"),
 }
@@ -74,6 +76,10 @@ ASKS: Final = (
     *("agents", "machines", "machines, 20 at once", "in turn"),
 )
 ORDERS: Final = ("highest", "lowest")
+#: Agents in processes: machines of each, for how many seconds jobs come, and how many a second.
+LIVE_MACHINES: Final = {"smoke": 100, "quick": 2_000, "full": 2_000}
+LIVE_SECONDS: Final = {"smoke": 5, "quick": 20, "full": 180}
+LIVE_RATES: Final = {"smoke": (10,), "quick": (10, 94), "full": (10, 94)}
 
 
 def plan(scale: str, figures: Sequence[str]) -> list[ExperimentPoint]:
@@ -84,6 +90,11 @@ def plan(scale: str, figures: Sequence[str]) -> list[ExperimentPoint]:
         for case, seeds in _cases(scale, figure)
         for seed in range(1, seeds + 1)
     ]
+
+
+def runs_alone(point: ExperimentPoint) -> bool:
+    """Whether it measures real time."""
+    return point.figure == LIVE and point.parameters["how"] == "processes"
 
 
 def _cases(scale: str, figure: str) -> list[tuple[dict[str, Parameter], int]]:
@@ -103,6 +114,12 @@ def _cases(scale: str, figure: str) -> list[tuple[dict[str, Parameter], int]]:
         ]
     if figure == "9":
         return [(case, 1) for case in _workload(scale)]
+    if figure == LIVE:
+        return [
+            ({"how": how, "rate": rate}, 1)
+            for rate in LIVE_RATES[scale]
+            for how in ("processes", "distances", "test bed")
+        ]
     return [(case, 1) for case in _COMPARED[figure]]
 
 

@@ -9,11 +9,13 @@ import numpy as np
 
 from argosy.model.scenario import AgentDown, AgentModel, Fault, FleetEntry, SchedulerCrash
 from argosy.papers.experiment import ExperimentPoint, PointResult
+from argosy.papers.vela.live import run_live
 from argosy.papers.vela.points import (
     BASELINE,
     ENDS_AFTER,
     INSTANCES,
     JOBS,
+    LIVE,
     LOSSES,
     MACHINES,
     SAMPLING,
@@ -252,4 +254,5 @@ _RUN: Final[dict[str, Callable[[ExperimentPoint], dict[str, float]]]] = {
     LOSSES: _losses,
     SAMPLING: _sampling,
     BASELINE: _baseline,
+    LIVE: run_live,
 }
