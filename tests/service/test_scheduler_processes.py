@@ -24,7 +24,7 @@ PATIENCE = 90.0
 class ServerProcess:
     """`argosy` with these arguments, until it is ended."""
 
-    def __init__(self, *arguments: str, log: Path, lines: str = "") -> None:
+    def __init__(self, *arguments: str, log: Path, lines: str = "", is_fed: bool = False) -> None:
         self.url = "http://127.0.0.1:1"
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
@@ -36,8 +36,11 @@ class ServerProcess:
             )
         assert self.process.stdin is not None
         self.process.stdin.write(lines)
-        self.process.stdin.close()
-        self.process.stdin = None
+        if is_fed:
+            self.process.stdin.flush()
+        else:
+            self.process.stdin.close()
+            self.process.stdin = None
 
     def ready(self) -> ServerProcess:
         assert self.process.stdout is not None
@@ -68,8 +71,9 @@ Start = Callable[..., ServerProcess]
 def start(tmp_path: Path) -> Iterator[Start]:
     made = []
 
-    def start(*arguments: str, lines: str = "") -> ServerProcess:
-        made.append(ServerProcess(*arguments, log=tmp_path / "log", lines=lines))
+    def start(*arguments: str, lines: str = "", is_fed: bool = False) -> ServerProcess:
+        log = tmp_path / "log"
+        made.append(ServerProcess(*arguments, log=log, lines=lines, is_fed=is_fed))
         return made[-1]
 
     yield start
@@ -176,6 +180,15 @@ def test_argosy_up_is_an_agent_too(start: Start, tmp_path: Path) -> None:
     assert (done.state, done.exit_code) == ("failed", 1)
     [there] = [each for each in up.client.jobs() if each.name == "hello/0"]
     assert up.client.logs(there.id, 0) == b"hello\n"
+
+
+def test_a_scheduler_stops_although_its_standard_input_goes_on(start: Start) -> None:
+    agent = start("agent", "--machines", "4").ready()
+    line = json.dumps(job("one", estimate="10ms")) + "\n"
+    fed = start("scheduler", "--agent", agent.url, "--jobs", "-", lines=line, is_fed=True).ready()
+    submitted(fed.client, "one")
+    fed.process.terminate()
+    assert fed.process.wait(timeout=PATIENCE) in (0, 143)
 
 
 def test_jobs_come_from_a_file_or_from_standard_input(start: Start, tmp_path: Path) -> None:

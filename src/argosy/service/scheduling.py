@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +27,8 @@ from argosy.worlds.local.store import holds_cluster
 from argosy.worlds.local.turn import LocalCluster
 
 _HEALTH: Final = msgspec.json.Decoder(Health)
+#: Documents that are read before they are needed.
+_READ_AHEAD: Final = 64
 
 
 class AgentAddress(msgspec.Struct, frozen=True):
@@ -184,11 +187,32 @@ def _tls(options: SchedulerOptions) -> ssl.SSLContext | None:
     return context
 
 
+async def _read_beside(jobs: Iterator[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
+    """What an iterator yields that may wait for ever. Its thread is left alone at the end: a server
+    that is told to stop cannot wait for the next line of its standard input."""
+    loop = asyncio.get_running_loop()
+    coming: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+    room = threading.Semaphore(_READ_AHEAD)
+
+    def read() -> None:
+        # After the end, nobody listens.
+        with contextlib.suppress(RuntimeError):
+            for document in jobs:
+                room.acquire()
+                loop.call_soon_threadsafe(coming.put_nowait, document)
+            loop.call_soon_threadsafe(coming.put_nowait, None)
+
+    threading.Thread(target=read, daemon=True).start()
+    while (document := await coming.get()) is not None:
+        room.release()
+        yield document
+
+
 async def _feed(server: Server, jobs: Iterator[dict[str, Any]], log: Callable[[str], None]) -> None:
     """Submits jobs as they come. What cannot be submitted is told, and left out."""
-    loop, backend = asyncio.get_running_loop(), server.backend
+    backend = server.backend
     with contextlib.suppress(asyncio.CancelledError):
-        while (document := await loop.run_in_executor(None, next, jobs, None)) is not None:
+        async for document in _read_beside(jobs):
             world = server.cluster.world
             try:
                 default = "" if document.get("id") else world.new_id()
