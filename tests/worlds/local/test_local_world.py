@@ -272,6 +272,19 @@ def test_a_task_that_ended_while_it_lost_its_machine_does_not_run_again(
     assert bench.processes.launched == [1]
     *_, (outcome, status) = bench.store.rows("SELECT outcome, exit_status FROM tries ORDER BY try")
     assert (outcome, status) == ("ended as try 1", 0)
+
+
+def test_a_task_whose_end_is_heard_in_the_turn_that_takes_its_machine_does_not_run_again(
+    bench: LocalBench,
+) -> None:
+    bench.world.submit(sleeper("a"))
+    bench.go(1)
+    [(_, _, machine)] = bench.processes.running.values()
+    bench.world.remove_machine(machine)
+    bench.world.ended(1, TryResult(0))
+    bench.go(1)
+    assert bench.states() == {"a": "finished"}
+    assert bench.processes.launched == [1]
     for journal in bench.journals():
         Replay(journal, ENGINES).run()
 

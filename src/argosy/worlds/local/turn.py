@@ -100,10 +100,16 @@ class LocalMachines:
 
     def __init__(self) -> None:
         self._orders: list[StartOrder | StopOrder] = []
+        self._stopping: set[int] = set()
 
     def take(self) -> list[StartOrder | StopOrder]:
         orders, self._orders = self._orders, []
+        self._stopping.clear()
         return orders
+
+    def is_stopping(self, task: int) -> bool:
+        """Whether the turn has something to stop that runs for this task."""
+        return task in self._stopping
 
     def start(
         self, tasks: TaskArray, machines: MachineArray, incarnations: NDArray[np.int64]
@@ -116,6 +122,7 @@ class LocalMachines:
     ) -> None:
         rows = zip(tasks.tolist(), incarnations.tolist(), strict=True)
         self._orders.extend(StopOrder(*row, why) for row in rows)
+        self._stopping.update(tasks.tolist())
 
 
 class TurnStream(io.BytesIO):

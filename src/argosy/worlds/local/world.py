@@ -418,12 +418,17 @@ class LocalWorld:
     def ended(self, number: int, end: TryResult | None) -> None:
         """A process has ended, or nobody knows what became of it. In that case, and if it is a service,
         the task starts again where it is."""
-        self._handover.ended(number, end)
-        self._launch_ready()
-        live = self.tries.get(number)
-        if live is None:
-            return
         self.settle()
+        live = self.tries.get(number)
+        if live is not None and self.machines.is_stopping(live.task):
+            # In this very turn it has lost its place: the task's next try takes over the end.
+            self._fold()
+            self._take_orders()
+            live = None
+        if live is None:
+            self._handover.ended(number, end)
+            self._launch_ready()
+            return
         if end is None:
             self._unsaved.end_try(number, None, "lost", self._clock())
             self._restart_later(number, live)
