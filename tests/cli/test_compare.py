@@ -15,6 +15,9 @@ from pathlib import Path
 import pytest
 from command_line import QUICKSTART, Call, process
 
+from argosy.cli import compare
+from argosy.report import comparison
+
 BROKEN_ENGINE = """
 from argosy.engines.omega.engine import Omega
 
@@ -25,6 +28,10 @@ class Broken(Omega):
     def handle(self, event, view, now):
         raise RuntimeError("out of fuel")
 """
+
+
+def test_the_default_threshold_in_the_help_is_the_report_s_own() -> None:
+    assert compare.DEFAULT_THRESHOLD == comparison.DEFAULT_THRESHOLD
 
 
 class TestCompare:

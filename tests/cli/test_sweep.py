@@ -37,7 +37,7 @@ def test_the_place_where_the_best_engine_changes_is_told() -> None:
     # Ahead by 8 s of the median at 0.7 and behind by 16 s at 0.9.
     assert change.crossing == pytest.approx(0.7 + 0.2 / 3)
     assert sweep_lines(found, JCT) == [
-        "The best by median JCT changes at about 0.767 of load: from a to b."
+        "The best engine by median JCT changes at about load = 0.767, from a to b."
     ]
     assert [row["best"] for row in sweep_table(found, JCT).records()] == ["a", "a", "b"]
 
@@ -45,7 +45,7 @@ def test_the_place_where_the_best_engine_changes_is_told() -> None:
 def test_values_that_are_no_numbers_have_no_crossing() -> None:
     found = made(("cold", {"a": [10e6], "b": [20e6]}), ("hot", {"a": [60e6], "b": [40e6]}))
     assert sweep_lines(found, JCT) == [
-        "The best by median JCT changes between cold and hot of load: from a to b."
+        "The best engine by median JCT changes between load = cold and hot, from a to b."
     ]
     (panel,) = sweep_figure(found, JCT).panels
     assert [mark.x for mark in panel.lines[0].marks] == [0, 1]  # type: ignore[union-attr]

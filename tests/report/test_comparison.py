@@ -41,14 +41,14 @@ class TestComparison:
         close = {"a": [10e6, 14e6, 12e6], "b": [14e6, 10e6, 12.1e6]}
         compared = compare(runs_of(**close, slow=[30e6, 31e6, 29e6]), JCT)
         first, second = verdict(compared, JCT)
-        assert first.startswith("a and b tie for the best place by median JCT (less than 2 % apart")
+        assert first.startswith("a and b tie for first place by median JCT (less than 2 % apart")
         assert second.endswith(" times faster than slow")
         assert [s.place for s in compared.standings] == [1, 1, 2]
 
     def test_a_difference_within_the_noise_is_called_so(self) -> None:
         compared = compare(runs_of(a=[10e6, 14e6, 12e6], b=[14e6, 10e6, 12.1e6]), JCT)
         assert verdict(compared, JCT) == [
-            "All engines tie by median JCT (less than 2 % apart, or no further than chance explains)."
+            "All engines tie by median JCT (less than 2 % apart, or no more than chance would explain)."
         ]
         assert compared.leaders == ("a", "b")
 
@@ -131,7 +131,7 @@ class TestComparison:
         first, second = verdict(compared, JCT)
         assert first == "slow is best by median JCT."
         assert second == (
-            "  1 engine is not ranked for ignoring what the scenario asks for:"
+            "  1 engine is not ranked, ignoring what the scenario asks for:"
             " gangs (1 job asks for one)"
         )
         (row,) = comparison.apart_table(compared, JCT).records()

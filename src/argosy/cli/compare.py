@@ -29,7 +29,7 @@ MOST_SEEDS: Final = 10_000
 WIDEST_PLOT: Final = 100
 #: How many places and engines are shown in detail, unless all are asked for.
 SHOWN: Final = 5
-#: In percent; the same as the report's own, which is not imported only to print help.
+#: A share; the same as the report's own, which is not imported only to print help.
 DEFAULT_THRESHOLD: Final = 0.02
 
 

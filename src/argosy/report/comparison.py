@@ -137,7 +137,7 @@ def compare(
     if len(seeds) != 1 or seeds == {()}:
         raise CommandError("the engines did not run under the same seeds")
     rule = rule or RankingRule()
-    contest = _Contest(runs, metric, ignores or {}, rule)
+    contest = _Grouping(runs, metric, ignores or {}, rule)
     standings = [_standing(engine, contest) for engine in runs]
     standings.sort(key=_order)
     return Ranking(
@@ -151,13 +151,13 @@ def compare(
         elsewhere={
             other.name: tuple(groups[0])
             for other in related_metrics(metric)
-            if (groups := _Contest(runs, other, ignores or {}, rule).groups)
+            if (groups := _Grouping(runs, other, ignores or {}, rule).groups)
         },
         failures=dict(failures or {}),
     )
 
 
-class _Contest:
+class _Grouping:
     """Who is ranked by a metric, and in which groups."""
 
     def __init__(
@@ -242,7 +242,7 @@ def _mean_jct(summaries: Sequence[Summary]) -> float:
     return middle.median(summary.jct.mean for summary in summaries)
 
 
-def _standing(engine: str, contest: _Contest) -> EngineRank:
+def _standing(engine: str, contest: _Grouping) -> EngineRank:
     summaries = contest.runs[engine]
     best = contest.groups[0][0] if contest.groups else None
     is_known = engine in contest.known
@@ -355,7 +355,7 @@ def apart_table(comparison: Ranking, metric: Metric) -> Table:
         Column("finished", "jobs finished", Unit.SHARE),
         Column("split_gangs", "gangs split", Unit.SHARE),
         Column("violating", "violating", Unit.SHARE),
-        Column("apart", "not ranked because it"),
+        Column("apart", "why"),
     )
     rows: list[tuple[Value, ...]] = [
         (

@@ -114,13 +114,13 @@ def sweep_lines(found: SweepResult, metric: Metric) -> list[str]:
     lines = []
     for change in changes:
         place = (
-            f"at about {change.crossing:.3g}"
+            f"at about {found.varied} = {change.crossing:.3g}"
             if change.crossing is not None
-            else f"between {_shown(change.after)} and {_shown(change.before)}"
+            else f"between {found.varied} = {_shown(change.after)} and {_shown(change.before)}"
         )
         lines.append(
-            f"The best by {metric.title} changes {place} of {found.varied}: from"
-            f" {', '.join(change.was)} to {', '.join(change.now)}."
+            f"The best engine by {metric.title} changes {place}, from {', '.join(change.was)} to"
+            f" {', '.join(change.now)}."
         )
     if not changes:
         leaders = [set(row.ranking.leaders) for row in found.rows if row.ranking.best is not None]
@@ -129,7 +129,7 @@ def sweep_lines(found: SweepResult, metric: Metric) -> list[str]:
         lines.append(
             f"Best by {metric.title} at every value: {names}."
             if names
-            else f"No engine is best by {metric.title} at every value, but neighbours tie."
+            else f"No engine is best by {metric.title} at every value; from one to the next they tie."
         )
     for row in found.rows:
         lines += [

@@ -60,8 +60,8 @@ def _first(comparison: Ranking, metric: Metric, *, is_last: bool) -> str:
     if len({s.estimate.value for s in leaders if s.estimate}) == 1:
         best = "" if is_last else ", and best"
         return f"{who} are equal by {metric.title}{best}{means}{end}"
-    best = "" if is_last else " for the best place"
-    chance = ", or no further than chance explains" if len(comparison.seeds) > 1 else ""
+    best = "" if is_last else " for first place"
+    chance = ", or no more than chance would explain" if len(comparison.seeds) > 1 else ""
     why = f"less than {format_share(comparison.threshold)} apart{chance}"
     return f"{who} tie{best} by {metric.title} ({why}){means}{end}"
 
@@ -138,9 +138,7 @@ def _ignored(comparison: Ranking) -> list[str]:
     apart = [s for s in comparison.standings if s.place is None and s.ignores]
     if apart:
         are = "engine is" if len(apart) == 1 else "engines are"
-        return [
-            f"  {len(apart)} {are} not ranked for ignoring what the scenario asks for: {demands}"
-        ]
+        return [f"  {len(apart)} {are} not ranked, ignoring what the scenario asks for: {demands}"]
     return [
         f"  {standing.engine} ignores {demand.what} ({demand.asked})"
         for standing in comparison.standings
