@@ -131,7 +131,7 @@ class TestComparison:
         first, second = verdict(compared, JCT)
         assert first == "slow is best by median JCT."
         assert second == (
-            "  1 engine is not ranked, ignoring what the scenario asks for:"
+            "  1 engine is not ranked because it ignores what the scenario asks for:"
             " gangs (1 job asks for one)"
         )
         (row,) = comparison.apart_table(compared, JCT).records()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from argosy.cli.serving import Listening, listen_options
+from argosy.cli.serving import Listening, listen_options, readiness_option
 from argosy.cli.up import DEFAULT_ENGINE
 from argosy.model.errors import ArgosyError, CommandError
 
@@ -69,14 +69,7 @@ _SIZE: Final = re.compile(r"(?P<cores>\d+(?:\.\d+)?)x(?P<memory>\d+\w+)")
 @click.option(
     "-d", "--detach", is_flag=True, help="Return as soon as the server answers; needs --dir."
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to say that the server is up: a line on stderr, or a JSON document on stdout.",
-)
+@readiness_option
 def command(
     scenario: Path | None,
     name: str | None,

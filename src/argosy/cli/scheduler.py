@@ -13,7 +13,7 @@ from typing import Any, Final
 import click
 
 from argosy.cli.output import note
-from argosy.cli.serving import Listening, listen_options
+from argosy.cli.serving import Listening, listen_options, readiness_option
 from argosy.model.errors import CommandError
 
 DEFAULT_LISTEN: Final = "127.0.0.1:0"
@@ -87,14 +87,7 @@ _NAME: Final = re.compile(r"[\w-]{1,60}")
 @click.option(
     "-d", "--detach", is_flag=True, help="Return as soon as the server answers; needs --dir."
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to say that the server is up: a line on stderr, or a JSON document on stdout.",
-)
+@readiness_option
 def command(
     agents: tuple[str, ...],
     engine: str,

@@ -1,4 +1,4 @@
-"""Options of commands that run a server: where it listens, and who may ask."""
+"""Options of commands that run a server: where it listens, who may ask, and how it reports."""
 
 from __future__ import annotations
 
@@ -24,6 +24,17 @@ class Listening(NamedTuple):
     certificate: Path | None
     key: Path | None
     client_ca: Path | None
+
+
+def readiness_option(command: Command) -> Command:
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="How to say that the server is up: a line on stderr, or a JSON document on stdout.",
+    )(command)
 
 
 def listen_options(default: str) -> Callable[[Command], Command]:

@@ -11,7 +11,7 @@ import click
 
 from argosy.api.sockets import PORT
 from argosy.cli.output import flush, note, write
-from argosy.cli.serving import Listening, listen_options
+from argosy.cli.serving import Listening, listen_options, readiness_option
 from argosy.model.errors import CommandError
 
 if TYPE_CHECKING:
@@ -47,14 +47,7 @@ DEFAULT_ENGINE: Final = "omega"
 )
 @listen_options(DEFAULT_LISTEN)
 @click.option("-d", "--detach", is_flag=True, help="Return as soon as the server answers.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to say that the server is up: a line on stderr, or a JSON document on stdout.",
-)
+@readiness_option
 def command(
     scenario: Path | None,
     directory: Path | None,

@@ -137,8 +137,12 @@ def _ignored(comparison: Ranking) -> list[str]:
     demands = ", ".join(f"{what} ({who})" for what, who in asked.items())
     apart = [s for s in comparison.standings if s.place is None and s.ignores]
     if apart:
-        are = "engine is" if len(apart) == 1 else "engines are"
-        return [f"  {len(apart)} {are} not ranked, ignoring what the scenario asks for: {demands}"]
+        are, they = (
+            ("engine is", "it ignores") if len(apart) == 1 else ("engines are", "they ignore")
+        )
+        return [
+            f"  {len(apart)} {are} not ranked because {they} what the scenario asks for: {demands}"
+        ]
     return [
         f"  {standing.engine} ignores {demand.what} ({demand.asked})"
         for standing in comparison.standings
