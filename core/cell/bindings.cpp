@@ -96,6 +96,12 @@ void bind_changes(nb::class_<Cell, CellView>& type) {
              return self.relabel(machine, sets, attributes);
            },
            "machine"_a, "sets"_a, "attributes"_a)
+      .def("mark",
+           [](Cell& self, std::int32_t attribute, const Given<std::uint64_t>& bitmap, bool is_given) {
+             const Contiguous<std::uint64_t> bits(bitmap);
+             self.mark(attribute, bits.span(), is_given);
+           },
+           "attribute"_a, "bitmap"_a.noconvert(), "is_given"_a)
       .def("grow", &Cell::grow, "resource"_a)
       .def("add_sets", &Cell::add_sets, "count"_a)
       .def("capacity_ever",

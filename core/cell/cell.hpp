@@ -304,6 +304,9 @@ class Cell : public CellView {
   // Whether anything changed.
   bool relabel(std::int32_t machine, std::span<const std::int32_t> sets,
                std::span<const std::int32_t> attributes);
+  // The machines in `bitmap` get the mark or lose it (see groups.hpp). Not part of a transaction: it
+  // changes no version, because no claim is judged by it.
+  void mark(std::int32_t attribute, std::span<const std::uint64_t> bitmap, bool is_given);
 
   // Throws std::invalid_argument unless every row is valid; `commit` relies on it.
   void check(const ClaimRows& rows, const Settled& settled, const Terms& terms) const;

@@ -5,6 +5,9 @@
 // are added in place: a snapshot shares this with the live cell and stays frozen by reading no further
 // than its own machines and sets. A machine is relabelled in a copy of the whole while a snapshot shares
 // it: O(machines / 64 x labels), which labels change seldom enough for.
+//
+// A mark is an attribute that is in no machine's list: it is given to and taken from many machines at
+// once, O(machines / 64), and stays when a machine is relabelled. An attribute is never both.
 #pragma once
 
 #include <algorithm>
@@ -28,6 +31,11 @@ inline void set_bit(Bitmap& bitmap, std::int32_t machine) {
   const std::size_t word = static_cast<std::size_t>(machine) / 64;
   if (bitmap.size() <= word) bitmap.resize(word + 1);
   bitmap[word] |= std::uint64_t{1} << (machine & 63);
+}
+
+inline bool has_bit(const Bitmap& bitmap, std::int32_t machine) {
+  const std::size_t word = static_cast<std::size_t>(machine) / 64;
+  return word < bitmap.size() && (bitmap[word] >> (machine & 63) & 1) != 0;
 }
 
 // Clears the bits behind the last machine.
@@ -99,7 +107,7 @@ class Groups {
 
   // The next machine is in `sets` (each 0 <= set < sets(), distinct) and has `attributes` (>= 0).
   void append(std::span<const std::int32_t> sets, std::span<const std::int32_t> attributes) {
-    mark(sets_of_.size(), sets, attributes);
+    note(sets_of_.size(), sets, attributes);
     sets_of_.append(sets);
     attributes_of_.append(attributes);
   }
@@ -122,16 +130,27 @@ class Groups {
     for (const std::int32_t attribute : attributes_of_.of(machine)) {
       clear_bit(attributes_[static_cast<std::size_t>(attribute)], machine);
     }
-    mark(machine, sets, attributes);
+    note(machine, sets, attributes);
     sets_of_.replace(machine, sets);
     attributes_of_.replace(machine, attributes);
   }
 
   std::span<const std::int32_t> sets_of(std::int32_t machine) const { return sets_of_.of(machine); }
 
+  // The machines in `bitmap` get the mark or lose it. Must be called on a copy that no snapshot shares.
+  void mark(std::int32_t attribute, std::span<const std::uint64_t> bitmap, bool is_given) {
+    const auto at = static_cast<std::size_t>(attribute);
+    if (attributes_.size() <= at) attributes_.resize(at + 1);
+    Bitmap& having = attributes_[at];
+    if (having.size() < bitmap.size()) having.resize(bitmap.size());
+    for (std::size_t word = 0; word < bitmap.size(); ++word) {
+      having[word] = is_given ? having[word] | bitmap[word] : having[word] & ~bitmap[word];
+    }
+  }
+
   bool has_attribute(std::int32_t machine, std::int32_t attribute) const {
-    const std::span<const std::int32_t> had = attributes_of_.of(machine);
-    return std::find(had.begin(), had.end(), attribute) != had.end();
+    const auto at = static_cast<std::size_t>(attribute);
+    return at < attributes_.size() && has_bit(attributes_[at], machine);
   }
 
   const Bitmap& members(std::int32_t set) const { return members_[static_cast<std::size_t>(set)]; }
@@ -147,7 +166,7 @@ class Groups {
   }
 
  private:
-  void mark(std::int32_t machine, std::span<const std::int32_t> sets,
+  void note(std::int32_t machine, std::span<const std::int32_t> sets,
             std::span<const std::int32_t> attributes) {
     for (const std::int32_t set : sets) set_bit(members_[static_cast<std::size_t>(set)], machine);
     for (const std::int32_t attribute : attributes) {

@@ -1,4 +1,4 @@
-// Machine changes: added, drained, removed, revived, resized, relabelled.
+// Machine changes: added, drained, removed, revived, resized, relabelled, marked.
 //
 // Claims go in the order least precedence first, among equals the youngest first. A change without effect
 // (draining a draining machine, removing one that is gone) does not change the version. Removing a machine
@@ -139,6 +139,15 @@ inline bool Cell::relabel(std::int32_t machine, std::span<const std::int32_t> se
   count(1);
   touch(machine);
   return true;
+}
+
+inline void Cell::mark(std::int32_t attribute, std::span<const std::uint64_t> bitmap, bool is_given) {
+  if (attribute < 0 || attribute >= most_attributes) {
+    throw std::invalid_argument("attribute numbers must be from 0 to 2^24");
+  }
+  if (bitmap.size() > bitmap_words(machines())) throw std::invalid_argument("a mark beyond the last machine");
+  if (groups_.use_count() > 1) groups_ = std::make_shared<Groups>(*groups_);
+  groups_->mark(attribute, bitmap, is_given);
 }
 
 }  // namespace argosy

@@ -11,6 +11,7 @@ import numpy as np
 
 from argosy._core import Cell as NativeCell
 from argosy.cell.audit import AuditFailure, Usage
+from argosy.cell.bitmaps import Bitmap
 from argosy.cell.changes import check_changes, make_changes
 from argosy.cell.dtypes import NativeColumn, misfit
 from argosy.cell.names import Names
@@ -25,6 +26,8 @@ from argosy.model.transactions import OPERATOR, Claims, Outcome, TaskArray, Tran
 if TYPE_CHECKING:
     from argosy._core.cell import CommitAnswer
 
+#: The value of marks.
+TRUE: Final = "true"
 #: More than any cell can hold.
 UNLIMITED: Final = 2**62
 
@@ -133,6 +136,13 @@ class Cell(View):
             known = self._names.change()
             del known.applications[number]
             known.applications_version += 1
+
+    def mark(self, attribute: str, bitmap: Bitmap, *, is_given: bool = True) -> None:
+        """Machines get the attribute, with the value ``true``, or lose it. Unlike others it stays when a
+        machine is relabelled, and may change for many machines at once. No version changes."""
+        [number] = self._names.attributes_had({attribute: TRUE})
+        self._native.mark(number, bitmap, is_given)
+        self._names.change().labels_version += 1
 
     def commit(self, transaction: Transaction) -> Outcome:
         """Checks the transaction against the current cell and applies it. An invalid one raises

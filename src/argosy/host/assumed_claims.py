@@ -52,10 +52,11 @@ class AssumedClaims:
         self, tasks: TaskArray, incarnations: NDArray[np.int64]
     ) -> tuple[TaskArray, NDArray[np.int64]]:
         """Those whose claims are the task's current ones, and assumed."""
-        host = self._host
+        host, is_overruled = self._host, self._host.setup.is_overruled
         pairs = zip(tasks.tolist(), incarnations.tolist(), strict=True)
         is_current = [
-            host.runtime.incarnation(task) == incarnation and host.cell.is_assumed(task)
+            host.runtime.incarnation(task) == incarnation
+            and (is_overruled or host.cell.is_assumed(task))
             for task, incarnation in pairs
         ]
         rows = np.array(is_current, np.bool_)

@@ -459,6 +459,14 @@ class Host:
         self.membership.change(change)
         self._pass_on_starts()
 
+    def mark(
+        self, attribute: str, group: str, sets: Sequence[str], *, is_given: bool = True
+    ) -> None:
+        """Gives the machines in these sets of a node group an attribute, with the value ``true``, or takes
+        it from them: what a world knows about where tasks may run, for every engine to respect."""
+        self.membership.mark(attribute, group, sets, is_given=is_given)
+        self._pass_on_starts()
+
     def stop(self, tasks: TaskArray, why: Why) -> None:
         """Tasks have lost their machines: real machines are told to stop them."""
         if self._tries is not None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from argosy.cell.bitmaps import to_mask
 from argosy.host import records
 from argosy.host.protocols import CELL
 from argosy.model.events import MachineChanged, MachineJoined, MachineLost, TasksLost
@@ -63,10 +67,25 @@ class Membership:
             event = MachineJoined(machine)
         else:
             event = MachineChanged(machine)
+        self._tell(event, now)
+
+    def _tell(self, event: MachineJoined | MachineLost | MachineChanged, now: int) -> None:
+        host = self._host
         for scheduler in host.schedulers:
             if scheduler.capabilities.machine_events and scheduler.is_alive:
                 hop = self._links.reliable_delay(CELL, scheduler.name, now)
                 host.post(now + hop, scheduler, event)
+
+    def mark(self, attribute: str, group: str, sets: Sequence[str], *, is_given: bool) -> None:
+        """The machines in these sets get the attribute, or lose it. Engines that hear of machines are
+        told of the first machine that gets it, since more than one task may fit now."""
+        host, now = self._host, self._runtime.now
+        bitmap = reduce(or_, (host.view.members(group, name) for name in sets))
+        host.cell.mark(attribute, bitmap, is_given=is_given)
+        host.decisions.input(records.MarkedRecord(now, attribute, group, list(sets), is_given))
+        machines = np.flatnonzero(to_mask(bitmap, host.view.machines))
+        if is_given and len(machines):
+            self._tell(MachineChanged(int(machines[0])), now)
 
     def evict(self, outcome: Outcome, why: Why, now: int) -> None:
         """Evicted tasks are pending again; slots held by probes are simply released."""

@@ -123,6 +123,15 @@ class MachineRecord(InputRecord, frozen=True, tag="machine"):
     change: MachineChange
 
 
+class MarkedRecord(InputRecord, frozen=True, tag="marked", omit_defaults=True):
+    """The machines in these sets of a node group got an attribute, or lost it."""
+
+    attribute: str
+    group: str
+    sets: list[str]
+    is_given: bool = True
+
+
 class CrashedRecord(InputRecord, frozen=True, tag="crashed"):
     scheduler: str
 
@@ -328,6 +337,7 @@ Input: TypeAlias = (
     | ConfirmedRecord
     | ForgottenRecord
     | MachineRecord
+    | MarkedRecord
     | CrashedRecord
     | RestartedRecord
     | CancelledRecord

@@ -43,6 +43,9 @@ class HostSetup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     agent_faults: tuple[AgentFault, ...] = ()
     #: Whether agents are in other processes: then every answer of theirs is an input.
     has_remote_agents: bool = False
+    #: Whether another system has the last word on every claim, so that each counts as assumed until that
+    #: system says otherwise (`Host.forget`).
+    is_overruled: bool = False
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:

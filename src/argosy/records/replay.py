@@ -141,6 +141,7 @@ class Replay:
             records.SubmittedRecord: self._submitted,
             records.RestoredRecord: self._restored,
             records.MachineRecord: self._machine,
+            records.MarkedRecord: self._marked,
             records.CrashedRecord: self._crashed,
             records.RestartedRecord: self._restarted,
             records.FailedRecord: self._failed,
@@ -244,6 +245,11 @@ class Replay:
     def _machine(self, record: records.MachineRecord) -> None:
         self._runtime.advance(record.at)
         self.host.membership.change(record.change)
+
+    def _marked(self, record: records.MarkedRecord) -> None:
+        self._runtime.advance(record.at)
+        mark = self.host.membership.mark
+        mark(record.attribute, record.group, record.sets, is_given=record.is_given)
 
     def _failed(self, record: records.FailedRecord) -> None:
         self._runtime.advance(record.at)
