@@ -8,7 +8,7 @@ from msgspec import Meta, structs
 
 from argosy.cell import Bitmap, Draft, Rule, View
 from argosy.engines.api import Capabilities, Context, Finishes, Settings
-from argosy.engines.kube.queues import Batch, Kinds, Pod, ReadyQueue, RetryQueue, one
+from argosy.engines.kube.queues import Batch, Kinds, QueuedPod, ReadyQueue, RetryQueue, one
 from argosy.engines.kube.room import Room
 from argosy.engines.kube.skipped_attempts import VainAttempts
 from argosy.engines.shared.withdrawal import Withdrawal, added, failed, withdrawn
@@ -83,7 +83,7 @@ class Kube:
         self._vain = VainAttempts(self._ready, self._waiting, settings.t_task, settings.retry)
         self._room = Room()
         #: The current task and what was found for it; the claims are kept until the cell answers.
-        self._pod: Pod | None = None
+        self._pod: QueuedPod | None = None
         self._claims: Claims | None = None
         self._explanation = Explanation()
         #: Whether that task has been withdrawn.
@@ -152,7 +152,7 @@ class Kube:
             self._vain.most = max(self._vain.most, self._pod.attempts)
             self._is_withdrawn |= self._pod.task in gone
 
-    def _forget(self, pod: Pod, view: View, now: int) -> Sequence[Effect]:
+    def _forget(self, pod: QueuedPod, view: View, now: int) -> Sequence[Effect]:
         self._room.wanted(pod.kind, -1)
         self._is_gone(pod)
         return self._begin(view, now)
@@ -186,12 +186,12 @@ class Kube:
         self._choose(pod, view)
         return self._think(pod, self._settings.t_task, now)
 
-    def _think(self, pod: Pod, duration: int, now: int) -> Sequence[Effect]:
+    def _think(self, pod: QueuedPod, duration: int, now: int) -> Sequence[Effect]:
         self._decision += 1
         self._due = now + duration
         return (Think(duration, self._decision, pod.job, "", self._vain.take_unreported(pod.job)),)
 
-    def _choose(self, pod: Pod, view: View) -> None:
+    def _choose(self, pod: QueuedPod, view: View) -> None:
         kind = pod.kind
         looks = self._in_turn(view)
         known = self._room.why_none(kind)
@@ -271,7 +271,7 @@ class Kube:
         effects.extend(self._begin(view, now))
         return effects
 
-    def _explain(self, pod: Pod) -> Sequence[Effect]:
+    def _explain(self, pod: QueuedPod) -> Sequence[Effect]:
         """Explains a task's first failure, together with the rest of its batch, and then ever more
         rarely, because there are millions of attempts in a full cell."""
         tasks = [pod.task]
@@ -283,7 +283,7 @@ class Kube:
         pod.explained = pod.attempts
         return (Explain(np.array(tasks, np.int64), self._explanation),)
 
-    def _tell_others(self, pod: Pod) -> Sequence[Effect]:
+    def _tell_others(self, pod: QueuedPod) -> Sequence[Effect]:
         """Tells tasks that have not been tried since the last attempt of a task of higher precedence,
         which found no room, that it goes first."""
         others = self._ready.passed_over(pod.kind.precedence, pod.failed_at)
@@ -293,7 +293,7 @@ class Kube:
         told = Explanation(refused=Refusal(Why.BEHIND, task=pod.task), remedy=_OTHERS_FIRST)
         return [Explain(np.array(each.tasks[each.at :], np.int64), told) for each in others]
 
-    def _is_gone(self, pod: Pod) -> None:
+    def _is_gone(self, pod: QueuedPod) -> None:
         if pod.task == self._first:
             self._first = None
             self._ready.tell_again()
@@ -325,7 +325,7 @@ class Kube:
         if (ahead := self._ready.ahead_of_fresh) is not None:
             wake = min(wake, now + ahead * self._settings.t_task)
         head = self._ready.head
-        told = self._tell_others(head) if isinstance(head, Pod) else ()
+        told = self._tell_others(head) if isinstance(head, QueuedPod) else ()
         return (*told, *self._set_timer(wake))
 
     def _catch_up(self, now: int) -> Sequence[Effect]:

@@ -26,7 +26,7 @@ class TaskKind:
         self.requires = requires
 
 
-class Pod:
+class QueuedPod:
     """A task taken from its job, and its number of attempts."""
 
     __slots__ = ("attempts", "batch", "explained", "failed_at", "job", "kind", "task")
@@ -60,8 +60,8 @@ class Batch:
         #: the rest.
         self.is_fresh = True
 
-    def next(self) -> Pod:
-        pod = Pod(self.job, self.kind, self.tasks[self.at])
+    def next(self) -> QueuedPod:
+        pod = QueuedPod(self.job, self.kind, self.tasks[self.at])
         if self.is_fresh:
             pod.batch = self
         else:
@@ -91,7 +91,7 @@ class _Level:
     __slots__ = ("came", "fresh", "items", "untold", "went")
 
     def __init__(self) -> None:
-        self.items: deque[Batch | Pod] = deque()
+        self.items: deque[Batch | QueuedPod] = deque()
         #: Total arrivals and departures; number of arrivals before each fresh batch.
         self.came = 0
         self.went = 0
@@ -106,7 +106,7 @@ class _Level:
         self.came = self.went = 0
         self.fresh.clear()
         for item in items:
-            if isinstance(item, Pod):
+            if isinstance(item, QueuedPod):
                 size = int(is_wanted(item.task))
                 gone[item.kind] += 1 - size
             else:
@@ -132,7 +132,7 @@ class ReadyQueue:
     def __bool__(self) -> bool:
         return self._first is not None
 
-    def __iter__(self) -> Iterator[Batch | Pod]:
+    def __iter__(self) -> Iterator[Batch | QueuedPod]:
         for precedence in self._order:
             yield from self._levels[precedence].items
 
@@ -143,17 +143,17 @@ class ReadyQueue:
         level.untold.append(batch)
         level.came += len(batch.tasks)
 
-    def put_back(self, pod: Pod) -> None:
+    def put_back(self, pod: QueuedPod) -> None:
         level = self._level(pod.kind.precedence)
         level.items.append(pod)
         level.came += 1
 
-    def pop(self) -> Pod:
+    def pop(self) -> QueuedPod:
         level = self._first
         assert level is not None
         first = level.items[0]
         level.went += 1
-        if isinstance(first, Pod):
+        if isinstance(first, QueuedPod):
             level.items.popleft()
             pod = first
         else:
@@ -201,7 +201,7 @@ class ReadyQueue:
             level.untold = deque(silent)
 
     @property
-    def head(self) -> Batch | Pod | None:
+    def head(self) -> Batch | QueuedPod | None:
         return self._first.items[0] if self._first is not None else None
 
     @property
@@ -233,15 +233,15 @@ class RetryQueue:
 
     def __init__(self, wait: int) -> None:
         self._wait = wait
-        self._pods: deque[tuple[int, Pod]] = deque()
+        self._pods: deque[tuple[int, QueuedPod]] = deque()
 
     def __len__(self) -> int:
         return len(self._pods)
 
-    def __iter__(self) -> Iterator[Pod]:
+    def __iter__(self) -> Iterator[QueuedPod]:
         return (pod for _, pod in self._pods)
 
-    def add(self, pod: Pod, now: int) -> None:
+    def add(self, pod: QueuedPod, now: int) -> None:
         self._pods.append((now + self._wait, pod))
 
     def keep(self, is_wanted: Callable[[int], bool]) -> Counter[TaskKind]:

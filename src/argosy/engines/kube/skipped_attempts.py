@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from argosy.engines.kube.queues import Pod, ReadyQueue, RetryQueue
+from argosy.engines.kube.queues import QueuedPod, ReadyQueue, RetryQueue
 from argosy.model.effects import EarlierTime
 
 
@@ -32,7 +32,7 @@ class VainAttempts:
         self._unreported_by_job: Counter[int] = Counter()
         self._passed = 0
 
-    def until(self, now: int) -> tuple[Pod, int] | None:
+    def until(self, now: int) -> tuple[QueuedPod, int] | None:
         """Accounts for all attempts that start before `now`; later ones are really made. Returns the
         task in progress at `now` and when its attempt ends; None if the scheduler is free."""
         at, self.since = self.since, None
@@ -59,11 +59,11 @@ class VainAttempts:
             self.put_aside(pod, end)
             at = end
 
-    def tried(self, pod: Pod) -> None:
+    def tried(self, pod: QueuedPod) -> None:
         pod.attempts += 1
         self.most = max(self.most, pod.attempts)
 
-    def put_aside(self, pod: Pod, now: int) -> None:
+    def put_aside(self, pod: QueuedPod, now: int) -> None:
         pod.failed_at = now
         if self._retry:
             self._waiting.add(pod, now)
@@ -92,5 +92,5 @@ class VainAttempts:
 
     def recount(self) -> None:
         """Recomputes the largest number of attempts among remaining tasks."""
-        pods = [pod for pod in self._ready if isinstance(pod, Pod)]
+        pods = [pod for pod in self._ready if isinstance(pod, QueuedPod)]
         self.most = max((pod.attempts for pod in (*pods, *self._waiting)), default=0)
