@@ -101,10 +101,19 @@ class Membership:
         self._runtime.set_pending(evicted)
         for machine in set(outcome.evicted_from.tolist()):
             self._runtime.pump(machine)
-        self.lose(evicted, machines, why, now)
+        # Where another system has the last word, it decides whether such a task ever runs again.
+        self.lose(evicted, machines, why, now, is_told=not self._host.setup.is_overruled)
 
-    def lose(self, tasks: TaskArray, machines: MachineArray, why: Why, now: int) -> None:
-        """Tasks have lost their machines: their schedulers learn of it a hop later."""
+    def lose(
+        self,
+        tasks: TaskArray,
+        machines: MachineArray,
+        why: Why,
+        now: int,
+        *,
+        is_told: bool = True,
+    ) -> None:
+        """Tasks have lost their machines: their schedulers learn of it a hop later, if they are told."""
         host = self._host
         if why is Why.PREEMPTED:
             self.preemptions += len(tasks)
@@ -113,7 +122,7 @@ class Membership:
         for number, where in by_job(tasks):
             lost, where_from = tasks[where], machines[where]
             host.decisions.lost(now, number, lost, where_from, why)
-            if host.jobs.is_done(number):
+            if not is_told or host.jobs.is_done(number):
                 continue
             job, owner = host.jobs.job(number), host.schedulers[host.board.owner(number)]
             if job.activities and not (owner.is_alive and owner.capabilities.malleable):

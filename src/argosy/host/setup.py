@@ -44,7 +44,8 @@ class HostSetup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: Whether agents are in other processes: then every answer of theirs is an input.
     has_remote_agents: bool = False
     #: Whether another system has the last word on every claim, so that each counts as assumed until that
-    #: system says otherwise (`Host.forget`).
+    #: system says otherwise (`Host.forget`). It also decides what becomes of a task that is pushed off
+    #: its machine: schedulers are not told, and the world cancels it or has it placed anew.
     is_overruled: bool = False
 
     @property

@@ -16,6 +16,7 @@ from msgspec.structs import astuple, replace
 
 from argosy.host import records
 from argosy.host.job_state import JobState
+from argosy.model.explanations import Explanation
 from argosy.model.jobs import Job, index_of, job_of
 from argosy.model.machines import Machine
 from argosy.model.transactions import (
@@ -165,6 +166,8 @@ class Projection:
         #: Jobs that the turn speaks of.
         self._mentioned: set[int] = set()
         self._machine_changes: list[MachineChange] = []
+        #: Jobs that the turn explained as waiting, and what the last explanation was.
+        self.explained: dict[str, Explanation] = {}
         #: Changes in the order in which they happened, except those of jobs.
         self._changes: list[ChangeNote] = []
         #: Tasks that run or wait at each machine: by its name, and `running` or `queued`.
@@ -257,7 +260,10 @@ class Projection:
             case records.ResubmittedRecord(job=job, scheduler=scheduler):
                 self.by_id[job].scheduler = scheduler
                 self._change(self.by_id[job])
-            case records.ExplainedRecord(job=job) | records.RefusedRecord(job=job):
+            case records.ExplainedRecord(job=job, explanation=explanation):
+                self._mentioned.add(self.by_id[job].seq)
+                self.explained[job] = explanation
+            case records.RefusedRecord(job=job):
                 self._mentioned.add(self.by_id[job].seq)
             case records.MachineRecord(at, change):
                 self._mentioned.add(MACHINES_SEQ)
@@ -419,5 +425,6 @@ class Projection:
         self._changed_jobs.clear()
         self._changed_tasks.clear()
         self._mentioned.clear()
+        self.explained.clear()
         self._machine_changes.clear()
         self._changes.clear()

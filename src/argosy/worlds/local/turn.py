@@ -101,10 +101,18 @@ class LocalMachines:
     def __init__(self) -> None:
         self._orders: list[StartOrder | StopOrder] = []
         self._stopping: set[int] = set()
+        self._seen = 0
 
     def take(self) -> list[StartOrder | StopOrder]:
         orders, self._orders = self._orders, []
         self._stopping.clear()
+        self._seen = 0
+        return orders
+
+    def unseen(self) -> list[StartOrder | StopOrder]:
+        """Orders that came since the last call, each of which `take` returns as well."""
+        orders = self._orders[self._seen :]
+        self._seen = len(self._orders)
         return orders
 
     def is_stopping(self, task: int) -> bool:

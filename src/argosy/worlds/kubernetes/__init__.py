@@ -1,0 +1,1 @@
+"""Kubernetes' rules: what pods ask for, and which nodes may run them."""

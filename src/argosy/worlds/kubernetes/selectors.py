@@ -1,0 +1,90 @@
+"""Label selectors and node selectors, as Kubernetes reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from argosy.kubernetes.objects import (
+    LabelSelector,
+    Node,
+    NodeSelector,
+    NodeSelectorTerm,
+    SelectorRequirement,
+)
+
+
+def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    """No selector selects nothing; an empty one selects everything."""
+    if selector is None:
+        return False
+    return all(labels.get(key) == value for key, value in selector.match_labels.items()) and all(
+        holds(requirement, labels) for requirement in selector.match_expressions
+    )
+
+
+def holds(requirement: SelectorRequirement, labels: Mapping[str, str]) -> bool:
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            return _compares(requirement, value)
+    return False
+
+
+def _compares(requirement: SelectorRequirement, value: str | None) -> bool:
+    try:
+        [bound] = requirement.values
+        number = int(value or "")
+        return number > int(bound) if requirement.operator == "Gt" else number < int(bound)
+    except ValueError:
+        return False
+
+
+def selects_node(selector: NodeSelector | None, node: Node) -> bool:
+    """Whether one of its terms matches; no selector matches every node."""
+    return selector is None or any(
+        term_matches(term, node) for term in selector.node_selector_terms
+    )
+
+
+def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
+    """All requirements hold; a term without any matches no node."""
+    if not (term.match_expressions or term.match_fields):
+        return False
+    fields = {"metadata.name": node.name}
+    return all(holds(each, node.metadata.labels) for each in term.match_expressions) and all(
+        holds(each, fields) for each in term.match_fields
+    )
+
+
+def described(selector: LabelSelector | None) -> str:
+    """The selector as `kubectl get --selector` takes it."""
+    if selector is None:
+        return "nothing"
+    parts = [f"{key}={value}" for key, value in sorted(selector.match_labels.items())]
+    parts += [described_requirement(each) for each in selector.match_expressions]
+    return ",".join(parts) or "everything"
+
+
+def described_requirement(requirement: SelectorRequirement) -> str:
+    key, values = requirement.key, ",".join(requirement.values)
+    match requirement.operator:
+        case "In":
+            return f"{key} in ({values})"
+        case "NotIn":
+            return f"{key} notin ({values})"
+        case "Exists":
+            return key
+        case "DoesNotExist":
+            return f"!{key}"
+        case "Gt":
+            return f"{key}>{values}"
+        case _:
+            return f"{key}<{values}"

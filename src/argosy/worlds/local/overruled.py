@@ -1,0 +1,122 @@
+"""A live world in which another system has the last word: whether a task starts where its claim is,
+and what becomes of one that is pushed off its machine.
+
+An *overseer* stands for that system. It sees every start and stop in the turn in which it is decided,
+before anything else is, so that what it marks (`mark`) holds for the next decision; and it may refuse a
+start (`refuse`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+from msgspec.structs import replace
+
+from argosy.engines.api import Engine
+from argosy.host.protocols import Deliberator
+from argosy.host.setup import HostSetup
+from argosy.model.explanations import Refusal, Why
+from argosy.model.jobs import Job
+from argosy.model.machines import Machine
+from argosy.model.resources import Resources
+from argosy.model.transactions import RelabelMachine, ResizeMachine
+from argosy.worlds.local.store import LocalStore
+from argosy.worlds.local.turn import (
+    LocalCluster,
+    StartOrder,
+    StopOrder,
+    TryResult,
+    TryRunner,
+)
+from argosy.worlds.local.world import LocalWorld
+
+#: The plug-in that writes claims of tasks that run already.
+_BIND = "Bind"
+
+
+class Overseer(Protocol):
+    def oversee(self, world: OverruledWorld, orders: Sequence[StartOrder | StopOrder]) -> None:
+        """Starts and stops that were just decided."""
+
+    def begin(self, world: OverruledWorld) -> None:
+        """A new host has begun, which has no marks yet."""
+
+
+class OverruledWorld(LocalWorld):
+    def __init__(
+        self,
+        store: LocalStore,
+        engines: Mapping[str, type[Engine]],
+        processes: TryRunner,
+        clock: Callable[[], int],
+        overseer: Overseer,
+        *,
+        cluster: LocalCluster,
+        deliberator: Deliberator | None = None,
+        began: int = 0,
+    ) -> None:
+        self._overseer = overseer
+        super().__init__(
+            store,
+            engines,
+            processes,
+            clock,
+            cluster=cluster,
+            deliberator=deliberator,
+            began=began,
+        )
+
+    def setup(self, machines: Sequence[Machine], *, is_resumed: bool) -> HostSetup:
+        return replace(super().setup(machines, is_resumed=is_resumed), is_overruled=True)
+
+    def _begin_life(
+        self, machines: Sequence[tuple[Machine, bool]], adopt: Callable[[int], TryResult | bool]
+    ) -> None:
+        super()._begin_life(machines, adopt)
+        self._overseer.begin(self)
+
+    def settle(self) -> None:
+        super().settle()
+        while orders := self.machines.unseen():
+            self._overseer.oversee(self, orders)
+            super().settle()
+
+    def mark(self, attribute: str, group: str, sets: Sequence[str], is_given: bool) -> None:
+        self.host.mark(attribute, group, sets, is_given=is_given)
+
+    def refuse(self, task: int, incarnation: int, why: Why) -> None:
+        """The task does not start where it was to: its scheduler is told, and places it anew."""
+        self.host.forget(np.array([task], np.int64), np.array([incarnation], np.int64), why)
+
+    def refuse_try(self, number: int, why: Why) -> None:
+        self.settle()
+        live = self.tries.get(number)
+        if live is not None:
+            self.refuse(live.task, live.incarnation, why)
+
+    def adopt(self, job: Job, machine: str, by: str) -> Refusal | None:
+        """A job of one task that runs already. Returns why there is no room for it."""
+        self._check_new(job)
+        self.settle()
+        refusal = self.host.place(job, self.machine_number(machine), by, _BIND)
+        if refusal is None:
+            self._added(job, None)
+        return refusal
+
+    def relabel_machine(self, machine: Machine) -> None:
+        number = self.machine_number(machine.name)
+        self._change(RelabelMachine(number, machine.attributes, machine.joins))
+
+    def fit_machine(self, name: str, capacity: Resources) -> None:
+        """Another capacity, but never less than what runs there: nothing is pushed off."""
+        number, view = self.machine_number(name), self.host.view
+        numbers = np.array([number], np.int32)
+        used = (view.capacity(numbers) - view.free(numbers))[0].tolist()
+        held = dict(zip(view.dimensions, used, strict=True))
+        amounts = {
+            resource: max(amount, held.pop(resource, 0)) for resource, amount in capacity.items()
+        } | {resource: amount for resource, amount in held.items() if amount}
+        cpu, memory = amounts.pop("cpu"), amounts.pop("memory")
+        self._change(ResizeMachine(number, Resources(cpu, memory, amounts)))
