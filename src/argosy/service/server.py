@@ -37,6 +37,7 @@ from argosy.service.doors import MOST_CONNECTIONS, Door
 from argosy.service.event_log import EventLog
 from argosy.service.guard import HEAD_TIMEOUT, Guard, scoped
 from argosy.service.job_routes import JobRoutes
+from argosy.service.kubernetes.overseer import PodOverseer
 from argosy.service.live import LiveCluster
 from argosy.service.metrics import Metrics
 from argosy.service.openapi import describe
@@ -45,6 +46,7 @@ from argosy.service.remote_runner import RemoteRunner
 from argosy.service.routes import LARGEST_BODY, Reply, Route
 from argosy.service.stream_routes import StreamRoutes
 from argosy.worlds.local.isolation import detect_isolation
+from argosy.worlds.local.overruled import OverruledWorld
 from argosy.worlds.local.runner import ProcessRunner
 from argosy.worlds.local.simulated import SimulatedRunner
 from argosy.worlds.local.store import LocalStore
@@ -100,15 +102,17 @@ class FoundEngines(dict[str, type[Engine]]):
 
 class Server:
     """Made inside a running loop. `log` gets lines for the operator. With `agents`, it has no machines
-    of its own: jobs run in the clusters of these."""
+    of its own: jobs run in the clusters of these. With an `overseer`, its tasks are pods."""
 
     def __init__(
         self,
         options: ServerOptions,
         log: Callable[[str], None],
         agents: FederatedAgents | None = None,
+        overseer: PodOverseer | None = None,
     ) -> None:
         self._options = options
+        self._overseer = overseer
         #: The agents of other clusters, if jobs run there.
         self._agents = agents
         self._log = log
@@ -127,7 +131,8 @@ class Server:
         self.events = EventLog(self.store)
         if agents is not None:
             agents.cluster = self.cluster
-        self.agent = LiveAgent(self.cluster, self.store, options.agent) if agents is None else None
+        has_machines = agents is None and overseer is None
+        self.agent = LiveAgent(self.cluster, self.store, options.agent) if has_machines else None
         self.metrics = Metrics(self.cluster, self.events, self.agent)
         self.cluster.listeners += [self.events.turn_ended, self.metrics.turn_ended]
         self.routes = self._routes()
@@ -140,6 +145,9 @@ class Server:
         if self._agents is not None:
             self._agents.runner = RemoteRunner(self._ended, self._agents.release, loop.call_soon)
             return self._agents.runner
+        if self._overseer is not None:
+            self._overseer.connect(self._ended, loop.call_soon)
+            return self._overseer
         if options.tasks == "simulated":
             return SimulatedRunner(loop.call_later, self._ended)
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
@@ -151,17 +159,31 @@ class Server:
         )
 
     def _build(self, deliberator: Deliberator) -> LocalWorld:
+        began = time.time_ns() // 1000 - self.store.origin
+        if self._overseer is not None:
+            cluster = self._options.cluster
+            assert cluster is not None
+            return OverruledWorld(
+                self.store,
+                self.engines,
+                self.runner,
+                _clock,
+                self._overseer,
+                cluster=cluster,
+                deliberator=deliberator,
+                began=began,
+            )
         if self._agents is not None:
             self._agents.release_unwritten()
         return LocalWorld(
             self.store,
             self.engines,
             self.runner,
-            lambda: time.monotonic_ns() // 1000,
+            _clock,
             cluster=self._options.cluster,
             deliberator=deliberator,
             agents=self._agents,
-            began=time.time_ns() // 1000 - self.store.origin,
+            began=began,
         )
 
     def _ended(self, number: int, result: TryResult | None) -> None:
@@ -173,7 +195,10 @@ class Server:
             *StreamRoutes(self.backend, self.events, self._stopping).routes(),
             *ClusterRoutes(self.backend, self.metrics, self._shut_down).routes(),
         ]
-        if self.agent is not None:
+        if self._overseer is not None:
+            # Pods and nodes are changed by `kubectl`, and its users have the rights for it.
+            routes = [route for route in routes if route.method == "GET" or not _changes(route)]
+        elif self.agent is not None:
             routes += AgentRoutes(self.backend, self.agent, self.events).routes()
         else:
             routes = [route for route in routes if not _is_for_own_machines(route)]
@@ -306,11 +331,19 @@ class Server:
         self.url = f"{'http' if context is None else 'https'}://{shown}:{port}"
 
 
+def _clock() -> int:
+    return time.monotonic_ns() // 1000
+
+
 def _is_for_own_machines(route: Route) -> bool:
     """Machines elsewhere cannot be changed from here, only agents know what is free on them, and not
     every engine asks agents."""
     changes = route.method != "GET" and route.path.startswith(("/v1/machines", "/v1/fleet"))
     return changes or route.path == "/v1/plan"
+
+
+def _changes(route: Route) -> bool:
+    return route.path.startswith(("/v1/jobs", "/v1/machines", "/v1/plan"))
 
 
 async def _sign(request: web.Request, response: web.StreamResponse) -> None:

@@ -177,6 +177,15 @@ class Rulebook:
         for is_open, group in by_openness.items():
             self._set_mark(term.name, having, group, is_open)
 
+    def mark_all(self) -> None:
+        """Makes all marks anew, for a host that knows none of them."""
+        for _, attribute, admitted in self._rules.values():
+            if admitted:
+                self._mark(attribute, MACHINE_GROUP, list(admitted), True)
+        for name, having in self._open.items():
+            if having:
+                self._mark(name, MACHINE_GROUP, list(having), True)
+
     # What pods need.
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:

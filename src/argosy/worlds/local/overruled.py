@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from argosy.engines.api import Engine
 from argosy.host.protocols import Deliberator
 from argosy.host.setup import HostSetup
-from argosy.model.explanations import Refusal, Why
+from argosy.model.errors import UnknownName
+from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
@@ -32,6 +33,8 @@ from argosy.worlds.local.turn import (
 )
 from argosy.worlds.local.world import LocalWorld
 
+#: How a try ends that was told to stop.
+GONE = TryResult(-15, "gone", was_stopped=True)
 #: The plug-in that writes claims of tasks that run already.
 _BIND = "Bind"
 
@@ -58,6 +61,8 @@ class OverruledWorld(LocalWorld):
         began: int = 0,
     ) -> None:
         self._overseer = overseer
+        self._numbers: dict[str, int] = {}
+        self.explained: dict[str, Explanation] = {}
         super().__init__(
             store,
             engines,
@@ -74,6 +79,7 @@ class OverruledWorld(LocalWorld):
     def _begin_life(
         self, machines: Sequence[tuple[Machine, bool]], adopt: Callable[[int], TryResult | bool]
     ) -> None:
+        self._numbers = {}
         super()._begin_life(machines, adopt)
         self._overseer.begin(self)
 
@@ -82,6 +88,16 @@ class OverruledWorld(LocalWorld):
         while orders := self.machines.unseen():
             self._overseer.oversee(self, orders)
             super().settle()
+
+    def _fold(self) -> None:
+        super()._fold()
+        self.explained |= self.projection.explained
+        self.projection.explained.clear()
+
+    def take_explained(self) -> dict[str, Explanation]:
+        """Jobs that wait, with the latest explanation, since the last call."""
+        explained, self.explained = self.explained, {}
+        return explained
 
     def mark(self, attribute: str, group: str, sets: Sequence[str], is_given: bool) -> None:
         self.host.mark(attribute, group, sets, is_given=is_given)
@@ -95,6 +111,15 @@ class OverruledWorld(LocalWorld):
         live = self.tries.get(number)
         if live is not None:
             self.refuse(live.task, live.incarnation, why)
+            self.settle()
+
+    def finish(self, number: int, status: int, reason: str) -> None:
+        """A task has ended by itself."""
+        self.ended(number, TryResult(status, reason))
+
+    def gone(self, number: int) -> None:
+        """Nothing is left of a try that was told to stop."""
+        self.ended(number, GONE)
 
     def adopt(self, job: Job, machine: str, by: str) -> Refusal | None:
         """A job of one task that runs already. Returns why there is no room for it."""
@@ -104,6 +129,27 @@ class OverruledWorld(LocalWorld):
         if refusal is None:
             self._added(job, None)
         return refusal
+
+    def has_machine(self, name: str) -> bool:
+        return name in self._names() and self.host.view.is_up(self._names()[name])
+
+    def _names(self) -> dict[str, int]:
+        """All machines there ever were, by name."""
+        machines = self.projection.machines
+        if len(self._numbers) != len(machines):
+            self._numbers = {machine.name: number for number, machine in enumerate(machines)}
+        return self._numbers
+
+    def machine_number(self, name: str) -> int:
+        if not self.has_machine(name):
+            raise UnknownName("machine", name, list(self._names()))
+        return self._names()[name]
+
+    def free_on(self, name: str) -> Resources:
+        view = self.host.view
+        free = view.free(np.array([self.machine_number(name)], np.int32))[0].tolist()
+        amounts = dict(zip(view.dimensions, free, strict=True))
+        return Resources(amounts.pop("cpu"), amounts.pop("memory"), amounts)
 
     def relabel_machine(self, machine: Machine) -> None:
         number = self.machine_number(machine.name)

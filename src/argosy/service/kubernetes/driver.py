@@ -1,0 +1,254 @@
+"""Keeps a live cluster in step with Kubernetes: watches feed the world, its orders go to the API."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from argosy.kubernetes.client import KubernetesClient
+from argosy.kubernetes.kinds import (
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    PRIORITY_CLASSES,
+)
+from argosy.kubernetes.objects import (
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+)
+from argosy.kubernetes.watching import UNFINISHED_PODS, ChangeBatch, ObjectChange, ObjectWatch
+from argosy.service.kubernetes.messages import waiting_message
+from argosy.service.kubernetes.overseer import PodOverseer
+from argosy.service.kubernetes.writer import KubernetesWriter
+from argosy.service.live import LiveCluster
+from argosy.worlds.kubernetes.cluster import PodCluster, PodState
+from argosy.worlds.kubernetes.requests import pod_request
+from argosy.worlds.kubernetes.unsupported import ignored_wishes
+from argosy.worlds.local.overruled import OverruledWorld
+
+#: Seconds between two looks at pods that were refused again and again.
+_LOOK_AGAIN: Final = 1.0
+
+
+class ClusterWatches:
+    """What a scheduler watches, each kind in a store of its own."""
+
+    def __init__(self, client: KubernetesClient) -> None:
+        self.nodes = ObjectWatch(client, NODES)
+        self.pods = ObjectWatch(client, PODS, fields=UNFINISHED_PODS)
+        self.namespaces = ObjectWatch(client, NAMESPACES)
+        self.priority_classes = ObjectWatch(client, PRIORITY_CLASSES)
+        self.volumes = ObjectWatch(client, PERSISTENT_VOLUMES)
+        self.claims = ObjectWatch(client, PERSISTENT_VOLUME_CLAIMS)
+        self._stack = contextlib.AsyncExitStack()
+
+    @property
+    def all(self) -> tuple[ObjectWatch[Any], ...]:
+        return (
+            self.nodes,
+            self.namespaces,
+            self.priority_classes,
+            self.volumes,
+            self.claims,
+            self.pods,
+        )
+
+    async def __aenter__(self) -> ClusterWatches:
+        for watch in self.all:
+            await self._stack.enter_async_context(watch)
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._stack.aclose()
+
+    async def complete(self) -> None:
+        """Until all that there is has been read."""
+        await asyncio.gather(*(_complete(watch) for watch in self.all))
+
+
+async def _complete(watch: ObjectWatch[Any]) -> None:
+    async for batch in watch:
+        if batch.is_complete:
+            return
+
+
+def prepare(pods: PodCluster, watches: ClusterWatches) -> None:
+    """What has to be known before there is a world: priorities, and which resources count."""
+    pods.set_priorities(each.value for each in watches.priority_classes.objects.values())
+    for pod in watches.pods.objects.values():
+        pods.know_resources(pod_request(pod))
+
+
+class KubernetesDriver:
+    """`name` is who writes events."""
+
+    def __init__(
+        self,
+        client: KubernetesClient,
+        watches: ClusterWatches,
+        overseer: PodOverseer,
+        cluster: LiveCluster,
+        name: str,
+        log: Callable[[str], None],
+        *,
+        writes_events: bool = True,
+    ) -> None:
+        self._watches = watches
+        self._overseer = overseer
+        self._pods = overseer.pods
+        self._cluster = cluster
+        self._log = log
+        self.writer = KubernetesWriter(
+            client,
+            name,
+            bound=self._pods.bound,
+            failed=lambda uid: self._tell(lambda: self._pods.bind_failed(uid)),
+            stayed=lambda uid: self._tell(lambda: self._pods.eviction_failed(uid)),
+            log=log,
+            writes_events=writes_events,
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+        self._life = -1
+        overseer.wake = self._pump
+        cluster.listeners.append(self._turn_ended)
+
+    def start(self) -> None:
+        """Takes in what there is, and goes on with what changes."""
+        loop = asyncio.get_running_loop()
+        self.writer.start()
+        self._life = self._world.life
+        self._tell(self._take_all)
+        feeds: dict[ObjectWatch[Any], Callable[[ObjectChange[Any]], None]] = {
+            self._watches.nodes: self._node_changed,
+            self._watches.namespaces: self._namespace_changed,
+            self._watches.volumes: self._volume_changed,
+            self._watches.claims: self._claim_changed,
+            self._watches.pods: self._pod_changed,
+        }
+        self._tasks = [loop.create_task(self._follow(*feed)) for feed in feeds.items()]
+        self._tasks.append(loop.create_task(self._look_again()))
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.writer.close()
+
+    @property
+    def _world(self) -> OverruledWorld:
+        world = self._cluster.world
+        assert isinstance(world, OverruledWorld)
+        return world
+
+    def _tell(self, action: Callable[[], None]) -> None:
+        self._cluster.tell(lambda _: action())
+        self._pump()
+
+    def _take_all(self) -> None:
+        stores = self._watches
+        for namespace in stores.namespaces.objects.values():
+            self._pods.set_namespace(namespace)
+        for node in stores.nodes.objects.values():
+            self._pods.set_node(node)
+        for volume in stores.volumes.objects.values():
+            self._pods.set_volume(volume)
+        for claim in stores.claims.objects.values():
+            self._pods.set_claim(claim)
+        for pod in _bound_first(stores.pods.objects.values()):
+            self._pods.set_pod(pod)
+
+    async def _follow(
+        self, watch: ObjectWatch[Any], change: Callable[[ObjectChange[Any]], None]
+    ) -> None:
+        async for batch in watch:
+            self._tell(lambda batch=batch: _apply(batch, change))  # type: ignore[misc]
+
+    # What changes.
+
+    def _node_changed(self, change: ObjectChange[Node]) -> None:
+        if change.new is not None:
+            self._pods.set_node(change.new)
+        elif change.old is not None:
+            self._pods.remove_node(change.old.name)
+
+    def _namespace_changed(self, change: ObjectChange[Namespace]) -> None:
+        if change.new is not None:
+            self._pods.set_namespace(change.new)
+
+    def _volume_changed(self, change: ObjectChange[PersistentVolume]) -> None:
+        if change.new is not None:
+            self._pods.set_volume(change.new)
+        elif change.old is not None:
+            self._pods.remove_volume(change.old.name)
+
+    def _claim_changed(self, change: ObjectChange[PersistentVolumeClaim]) -> None:
+        if change.new is not None:
+            self._pods.set_claim(change.new)
+        elif change.old is not None:
+            self._pods.remove_claim(change.old.namespace, change.old.name)
+
+    def _pod_changed(self, change: ObjectChange[Pod]) -> None:
+        old, new = change.old, change.new
+        if old is not None and (new is None or new.uid != old.uid):
+            # What has ended is no longer watched, but how it ended is told.
+            if change.final is not None and change.final.uid == old.uid:
+                self._pods.set_pod(change.final)
+            self._pods.remove_pod(old.uid)
+        if new is not None:
+            self._pods.set_pod(new)
+
+    # What is decided.
+
+    def _pump(self) -> None:
+        orders = self._pods.orders
+        while orders:
+            self.writer.carry_out(orders.popleft())
+        refused = self._pods.refused
+        while refused:
+            tracked = refused.popleft()
+            if tracked.obstacle and tracked.state is PodState.OUTSIDE:
+                self.writer.note_waiting(tracked.pod, tracked.obstacle)
+
+    def _turn_ended(self, seconds: float) -> None:
+        world = self._world
+        if world.life != self._life:
+            self._life = world.life
+            known = [row.job.id for row in world.open_rows()]
+            self._tell(lambda: self._pods.recover(known))
+        for job, explanation in world.take_explained().items():
+            tracked = self._pods.of_job(job)
+            if tracked is None or tracked.state is not PodState.WAITING:
+                continue
+            message = waiting_message(
+                explanation,
+                len(self._pods.rulebook.nodes),
+                world.host.view.machine_name,
+                ignored_wishes(tracked.pod),
+            )
+            self.writer.note_waiting(tracked.pod, message)
+        self._pump()
+
+    async def _look_again(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_AGAIN)
+            if self._pods.has_resting:
+                self._tell(self._pods.look_again)
+
+
+def _apply(batch: ChangeBatch[Any], change: Callable[[ObjectChange[Any]], None]) -> None:
+    for each in batch.changes:
+        change(each)
+
+
+def _bound_first(pods: Iterable[Pod]) -> list[Pod]:
+    """What is on a node counts before anything is decided; the rest in the order of creation."""
+    return sorted(
+        pods, key=lambda pod: (not pod.spec.node_name, str(pod.metadata.creation_timestamp))
+    )

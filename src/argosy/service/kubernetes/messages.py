@@ -1,0 +1,51 @@
+"""Why a pod has no node, in the words that `kubectl describe` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from argosy.model.explanations import Explanation
+from argosy.model.units import format_amount
+
+#: The API truncates longer ones; annotations share 256 KiB.
+LONGEST = 1_000
+_RULED_OUT = {
+    "filtered": "node(s) did not match the pod's rules",
+    "down": "node(s) were gone or draining",
+    "pods": "Too many pods",
+}
+
+
+def waiting_message(
+    explanation: Explanation, nodes: int, name_of: Callable[[int], str], wishes: Sequence[str] = ()
+) -> str:
+    """`name_of` gives the name of a machine, and `wishes` are fields of the pod that are ignored."""
+    parts = [f"0/{nodes} nodes are available"]
+    reasons = [
+        f"{count} {_RULED_OUT.get(reason, f'Insufficient {reason}')}"
+        for reason, count in explanation.ruled_out.items()
+        if count
+    ]
+    if reasons:
+        parts[0] += ": " + ", ".join(reasons)
+    miss = explanation.nearest_miss
+    if miss is not None and miss.dimension:
+        where = name_of(miss.machine) if miss.machine >= 0 else "the nearest node"
+        parts.append(
+            f"{where} came closest and lacks {format_amount(miss.dimension, miss.lacking)}"
+        )
+    elif explanation.refused is not None:
+        refused = explanation.refused
+        parts.append(refused.sentence(name_of(refused.machine) if refused.machine >= 0 else ""))
+    if explanation.remedy:
+        parts.append(explanation.remedy)
+    if wishes:
+        parts.append("ignored: " + ", ".join(wishes))
+    return ". ".join(parts)[:LONGEST] + "."
+
+
+def placed_message(explanation: Explanation | None) -> str:
+    """Why the pod is where it is; empty if its scheduler did not say."""
+    if explanation is None or not explanation.rule:
+        return ""
+    return explanation.rule

@@ -1,0 +1,108 @@
+"""Between the live world and a Kubernetes cluster: pods are the world's tries.
+
+The world's starts and stops reach the cluster (`PodCluster`) twice: when they are decided, so that the
+cluster can refuse them and mark what they change, and when the turn is written, so that Kubernetes is
+asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from argosy.kubernetes.objects import Pod
+from argosy.model.explanations import Why
+from argosy.model.jobs import Job, job_of
+from argosy.model.machines import Machine
+from argosy.worlds.kubernetes.cluster import PodCluster
+from argosy.worlds.local.overruled import GONE, OverruledWorld
+from argosy.worlds.local.turn import StartOrder, StopOrder, TryResult
+
+
+class PodOverseer:
+    """Also runs the world's tries, as `ServedRunner`. `wake` is called when there are orders for
+    Kubernetes."""
+
+    has_stillborn = False
+    report_fd = None
+
+    def __init__(
+        self,
+        schedulers: Collection[str],
+        route: Callable[[Pod], str],
+    ) -> None:
+        self._ended: Callable[[int, TryResult | None], None] = lambda number, result: None
+        self._soon: Callable[[Callable[[], None]], object] = lambda action: None
+        self.wake: Callable[[], None] = lambda: None
+        self._world: OverruledWorld | None = None
+        self.pods = PodCluster(self._current, schedulers, route)
+
+    def connect(
+        self,
+        ended: Callable[[int, TryResult | None], None],
+        soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        """`ended` hears of ends, `soon` calls something when there is nothing else to do."""
+        self._ended, self._soon = ended, soon
+
+    def _current(self) -> OverruledWorld:
+        assert self._world is not None
+        return self._world
+
+    # As the world's overseer.
+
+    def begin(self, world: OverruledWorld) -> None:
+        is_first, self._world = self._world is None, world
+        if not is_first:
+            self.pods.rulebook.mark_all()
+
+    def oversee(self, world: OverruledWorld, orders: Sequence[StartOrder | StopOrder]) -> None:
+        for order in orders:
+            job = world.host.jobs.job(job_of(order.task)).id
+            if isinstance(order, StopOrder):
+                self.pods.pushed_off(job, order.why)
+            elif not self.pods.claimed(job, world.host.view.machine_name(order.machine)):
+                world.refuse(order.task, order.incarnation, Why.FILTERED)
+        self.pods.follow_up()
+
+    # As the runner of its tries.
+
+    def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
+        if self.pods.launch(number, job.id):
+            self.wake()
+        else:
+            self._soon(lambda: self._ended(number, GONE))
+
+    def stop(self, number: int) -> None:
+        """A pod that is on its node ends when it has left; for others there is nothing to stop."""
+        if self.pods.is_leaving(number):
+            self.wake()
+        else:
+            self._soon(lambda: self._ended(number, GONE))
+
+    def adopt(self, number: int) -> TryResult | bool:
+        return self.pods.has_try(number)
+
+    def discard_after(self, number: int) -> int:
+        return number
+
+    def is_running(self, number: int) -> bool:
+        return self.pods.has_try(number)
+
+    @property
+    def is_idle(self) -> bool:
+        return True
+
+    def directory_of(self, number: int) -> str:
+        return ""
+
+    def limits(self) -> str:
+        return "it is a pod: its containers have the limits of their specifications"
+
+    def hear(self) -> None:
+        """Nothing is reported by descriptors."""
+
+    def sweep(self) -> None:
+        """Watches miss nothing."""
+
+    def close(self) -> None:
+        """Pods go on."""

@@ -1,0 +1,642 @@
+"""The pods and nodes of a Kubernetes cluster, as jobs and machines of a live world.
+
+Kubernetes' API has the last word: what it says of a pod or node is an input (`set_pod`, `set_node`), and
+what the world decides becomes an order (`BindOrder`, `EvictOrder`, `NominateOrder`) that somebody
+carries out and reports back on. A pod that is bound counts where it is, whoever bound it.
+
+    outside   not to be scheduled here: gated, or another scheduler's
+    waiting   submitted, without a node
+    claimed   a scheduler has chosen a node
+    held      chosen, but what has to leave the node first is still there
+    binding   Kubernetes is asked
+    bound     on its node
+    leaving   told to leave its node
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from enum import Enum
+from typing import Final, Protocol
+
+import msgspec
+
+from argosy.kubernetes.objects import (
+    Namespace,
+    Node,
+    NodeSelector,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+)
+from argosy.model.explanations import Refusal, Why
+from argosy.model.jobs import Job
+from argosy.model.machines import Machine
+from argosy.model.resources import BASE_DIMENSIONS, MOST_DIMENSIONS, Resources
+from argosy.worlds.kubernetes.pod_jobs import job_of_pod, kind_of
+from argosy.worlds.kubernetes.priorities import Precedences
+from argosy.worlds.kubernetes.requests import PODS, node_capacity, pod_request
+from argosy.worlds.kubernetes.rulebook import GROUP_KEYS, PodNeeds, Rulebook, describe_obstacle
+from argosy.worlds.kubernetes.unsupported import obstacles_to_scheduling
+
+#: Who placed what was there already.
+KUBERNETES: Final = "kubernetes"
+#: Refusals in a row after which a pod rests.
+MOST_REFUSALS: Final = 5
+_OVER: Final = ("Succeeded", "Failed")
+
+
+class PodWorld(Protocol):
+    """What this needs of the live world."""
+
+    def submit(self, job: Job) -> None: ...
+    def adopt(self, job: Job, machine: str, by: str) -> Refusal | None: ...
+    def cancel(self, name: str) -> int: ...
+    def settle(self) -> None: ...
+    def job_seq(self, name: str) -> int | None: ...
+    def finish(self, number: int, status: int, reason: str) -> None: ...
+    def gone(self, number: int) -> None: ...
+    def refuse_try(self, number: int, why: Why) -> None: ...
+    def mark(self, attribute: str, group: str, sets: Sequence[str], is_given: bool) -> None: ...
+    def has_machine(self, name: str) -> bool: ...
+    def add_machine(self, machine: Machine) -> None: ...
+    def remove_machine(self, name: str) -> None: ...
+    def fit_machine(self, name: str, capacity: Resources) -> None: ...
+    def relabel_machine(self, machine: Machine) -> None: ...
+    def free_on(self, machine: str) -> Resources: ...
+
+
+class PodState(Enum):
+    OUTSIDE = "outside"
+    WAITING = "waiting"
+    CLAIMED = "claimed"
+    HELD = "held"
+    BINDING = "binding"
+    BOUND = "bound"
+    LEAVING = "leaving"
+
+
+class TrackedPod(msgspec.Struct):
+    pod: Pod
+    needs: PodNeeds
+    request: Resources
+    state: PodState = PodState.OUTSIDE
+    #: Its job in the world; empty if it has none.
+    job: str = ""
+    #: Where it is, or is going.
+    node: str = ""
+    #: The number of its try.
+    number: int | None = None
+    #: Why it is not scheduled at all, for its status.
+    obstacle: str = ""
+    #: What its job requires, and how often in a row it was refused all the same.
+    required: dict[str, str] = {}
+    refusals: int = 0
+    #: Whether its request takes up room on its node.
+    takes_room: bool = False
+    #: Whether its job asks for less than the pod does, because its node is overcommitted.
+    is_clamped: bool = False
+
+    @property
+    def uid(self) -> str:
+        return self.pod.uid
+
+
+class BindOrder(msgspec.Struct, frozen=True):
+    pod: Pod
+    node: str
+
+
+class EvictOrder(msgspec.Struct, frozen=True):
+    pod: Pod
+    why: Why
+
+
+class NominateOrder(msgspec.Struct, frozen=True):
+    """The pod goes to that node as soon as others have left it."""
+
+    pod: Pod
+    node: str
+
+
+ClusterOrder = BindOrder | EvictOrder | NominateOrder
+
+
+class PodCluster:
+    """`world` gives the live world, which may be built anew. Pods whose scheduler is in `schedulers` are
+    scheduled here; `route` gives a pod's kind of job."""
+
+    def __init__(
+        self,
+        world: Callable[[], PodWorld],
+        schedulers: Collection[str],
+        route: Callable[[Pod], str] = kind_of,
+    ) -> None:
+        self._world = world
+        self._schedulers = schedulers
+        self._route = route
+        self.rulebook = Rulebook(self._mark)
+        self.pods: dict[str, TrackedPod] = {}
+        self.orders: deque[ClusterOrder] = deque()
+        #: Pods whose status should say why they are not scheduled at all.
+        self.refused: deque[TrackedPod] = deque()
+        self._by_job: dict[str, TrackedPod] = {}
+        self._precedences = Precedences()
+        #: What bound pods take of each node, and the pods that wait until others have left.
+        self._used: dict[str, Counter[str]] = defaultdict(Counter)
+        self._held: dict[str, dict[str, None]] = defaultdict(dict)
+        #: Pods on nodes that are not known yet.
+        self._homeless: dict[str, dict[str, None]] = defaultdict(dict)
+        self._clamped: dict[str, dict[str, None]] = defaultdict(dict)
+        self._volumes: dict[str, PersistentVolume] = {}
+        self._claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
+        #: Resources that are accounted for, besides cpu and memory.
+        self._extras: dict[str, None] = {PODS: None}
+        #: Pods by the numbers of their tries.
+        self._numbers: dict[int, TrackedPod] = {}
+        self._cancelled: list[str] = []
+        self._stale: list[TrackedPod] = []
+        self._resting: list[TrackedPod] = []
+
+    def _mark(self, attribute: str, group: str, sets: Sequence[str], is_given: bool) -> None:
+        self._world().mark(attribute, group, sets, is_given)
+
+    # What the API says.
+
+    def set_priorities(self, known: Iterable[int]) -> None:
+        """The priorities of the priority classes; only before there are pods."""
+        self._precedences = Precedences(known)
+
+    def set_namespace(self, namespace: Namespace) -> None:
+        self.rulebook.set_namespace(namespace.name, namespace.metadata.labels)
+
+    def set_volume(self, volume: PersistentVolume) -> None:
+        self._volumes[volume.name] = volume
+
+    def remove_volume(self, name: str) -> None:
+        self._volumes.pop(name, None)
+
+    def set_claim(self, claim: PersistentVolumeClaim) -> None:
+        self._claims[claim.namespace, claim.name] = claim
+        self._look_again(claim.namespace)
+
+    def remove_claim(self, namespace: str, name: str) -> None:
+        self._claims.pop((namespace, name), None)
+
+    def _look_again(self, namespace: str) -> None:
+        """Pods that had to wait for a volume may not have to any more."""
+        for tracked in list(self.pods.values()):
+            if tracked.obstacle and tracked.state is PodState.OUTSIDE:
+                if tracked.pod.namespace != namespace:
+                    continue
+                self.rulebook.release(tracked.needs)
+                tracked.needs = self.rulebook.needs(tracked.pod, self._volume_rules(tracked.pod))
+                self._consider(tracked)
+
+    def machine_of(self, node: Node) -> Machine:
+        labels = node.metadata.labels
+        return Machine(
+            name=node.name,
+            capacity=node_capacity(node, self._extras),
+            attributes={key: value for key, value in labels.items() if key not in _OWN_LABELS},
+            joins={key: (labels[key],) for key in GROUP_KEYS if labels.get(key)},
+        )
+
+    def set_node(self, node: Node) -> None:
+        before, world = self.rulebook.nodes.get(node.name), self._world()
+        machine = self.machine_of(node)
+        if before is None:
+            if not world.has_machine(node.name):
+                world.add_machine(machine)
+            self.rulebook.set_node(node)
+            for uid in list(self._homeless.pop(node.name, ())):
+                self._adopt(self.pods[uid], node.name)
+            return
+        if before.status.allocatable != node.status.allocatable:
+            world.fit_machine(node.name, machine.capacity)
+        if before.metadata.labels != node.metadata.labels:
+            world.relabel_machine(machine)
+        if _rules_of(before) != _rules_of(node):
+            self.rulebook.set_node(node)
+        else:
+            self.rulebook.nodes[node.name] = node
+        self._release_held(node.name)
+
+    def remove_node(self, name: str) -> None:
+        if name not in self.rulebook.nodes:
+            return
+        self.rulebook.remove_node(name)
+        self._used.pop(name, None)
+        self._held.pop(name, None)
+        self._clamped.pop(name, None)
+        if self._world().has_machine(name):
+            self._world().remove_machine(name)
+        self._world().settle()
+
+    def set_pod(self, pod: Pod) -> None:
+        tracked = self.pods.get(pod.uid)
+        if pod.status.phase in _OVER:
+            if tracked is not None:
+                self._over(tracked, pod)
+            return
+        if tracked is None:
+            if not pod.spec.node_name and pod.spec.scheduler_name not in self._schedulers:
+                return
+            needs = self.rulebook.needs(pod, self._volume_rules(pod))
+            tracked = TrackedPod(pod, needs, pod_request(pod))
+            self.pods[pod.uid] = tracked
+        before, tracked.pod = tracked.pod, pod
+        if pod.spec.node_name:
+            self._seen_on_node(tracked, before)
+        elif pod.metadata.deletion_timestamp is not None:
+            self._drop(tracked)
+        elif tracked.state is PodState.OUTSIDE:
+            self._consider(tracked)
+
+    def remove_pod(self, uid: str) -> None:
+        tracked = self.pods.get(uid)
+        if tracked is not None:
+            self._drop(tracked)
+
+    # How pods come and go.
+
+    def _seen_on_node(self, tracked: TrackedPod, before: Pod) -> None:
+        node = tracked.pod.spec.node_name
+        if tracked.state is PodState.LEAVING:
+            return
+        if tracked.node == node and tracked.job:
+            tracked.state = PodState.BOUND
+            self._take_room(tracked)
+            is_leaving = tracked.pod.metadata.deletion_timestamp is not None
+            if is_leaving and before.metadata.deletion_timestamp is None:
+                self._count_anew(tracked)
+            return
+        self._undo_claim(tracked)
+        self._cancel(tracked)
+        if node not in self.rulebook.nodes:
+            self._homeless[node][tracked.uid] = None
+            return
+        self._adopt(tracked, node)
+
+    def _count_anew(self, tracked: TrackedPod) -> None:
+        """Pods on their way out do not count when others are spread."""
+        self.rulebook.leave(tracked.uid)
+        counted = self.rulebook.counted(tracked.pod, tracked.needs.counted.brings)
+        tracked.needs.counted = counted
+        self.rulebook.put(tracked.uid, tracked.needs, tracked.node)
+
+    def _adopt(self, tracked: TrackedPod, node: str) -> None:
+        """The pod is on the node, whoever put it there."""
+        world = self._world()
+        self.know_resources(tracked.request)
+        tracked.state, tracked.node = PodState.BOUND, node
+        self._take_room(tracked)
+        self.rulebook.put(tracked.uid, tracked.needs, node)
+        job = self._job(tracked, tracked.request)
+        refusal = world.adopt(job, node, KUBERNETES)
+        if refusal is not None:
+            # The node is overcommitted: the pod gets what is left.
+            least = _least(tracked.request, world.free_on(node))
+            job = self._job(tracked, least)
+            refusal = world.adopt(job, node, KUBERNETES)
+            tracked.is_clamped = True
+            self._clamped[node][tracked.uid] = None
+        if refusal is None:
+            tracked.job = job.id
+            self._by_job[job.id] = tracked
+
+    def _job(self, tracked: TrackedPod, request: Resources) -> Job:
+        pod = tracked.pod
+        base = f"{pod.namespace}.{pod.name}"
+        name, number = base, 1
+        while self._world().job_seq(name) is not None:
+            number += 1
+            name = f"{base}~{number}"
+        requires = tracked.required = dict(tracked.needs.attributes)
+        return job_of_pod(pod, name, self._route(pod), request, requires, self._precedences)
+
+    def _consider(self, tracked: TrackedPod) -> None:
+        """A pod without a node: submits it, unless something stands in the way."""
+        pod = tracked.pod
+        if pod.spec.scheduling_gates:
+            return
+        tracked.obstacle = self._obstacle(tracked)
+        if tracked.obstacle:
+            self.refused.append(tracked)
+            return
+        self._submit(tracked)
+
+    def _obstacle(self, tracked: TrackedPod) -> str:
+        pod = tracked.pod
+        obstacle = obstacles_to_scheduling(pod, self._claims, self._volumes)
+        if obstacle:
+            return obstacle
+        if not self.know_resources(tracked.request):
+            return (
+                f"it asks for one of more than {MOST_DIMENSIONS} different resources, "
+                "which is as many as can be accounted for"
+            )
+        return ""
+
+    def _submit(self, tracked: TrackedPod) -> None:
+        world = self._world()
+        job = self._job(tracked, tracked.request)
+        tracked.job, tracked.state = job.id, PodState.WAITING
+        self._by_job[job.id] = tracked
+        world.submit(job)
+        if not tracked.needs.is_plain or self.rulebook.is_counted(tracked.needs.counted):
+            # The next pod is decided on with this one in its place.
+            world.settle()
+
+    def _volume_rules(self, pod: Pod) -> list[NodeSelector]:
+        rules = []
+        for volume in pod.spec.volumes:
+            if volume.persistent_volume_claim is None:
+                continue
+            claim = self._claims.get((pod.namespace, volume.persistent_volume_claim.claim_name))
+            bound = self._volumes.get(claim.spec.volume_name) if claim is not None else None
+            affinity = bound.spec.node_affinity if bound is not None else None
+            if affinity is not None and affinity.required is not None:
+                rules.append(affinity.required)
+        return rules
+
+    def know_resources(self, request: Resources) -> bool:
+        """Whether all that is asked for can be accounted for; nodes tell of it from now on."""
+        unknown = [name for name in request.extras if name not in self._extras]
+        if len(self._extras) + len(unknown) + len(BASE_DIMENSIONS) > MOST_DIMENSIONS:
+            return False
+        if unknown:
+            self._extras.update(dict.fromkeys(unknown))
+            for node in self.rulebook.nodes.values():
+                if any(name in node.status.allocatable for name in unknown):
+                    capacity = node_capacity(node, self._extras)
+                    self._world().fit_machine(node.name, capacity)
+        return True
+
+    def _over(self, tracked: TrackedPod, pod: Pod) -> None:
+        """The pod has ended, and its node is free of it, though the object is still there."""
+        tracked.pod = pod
+        if tracked.number is not None and tracked.job and tracked.state is PodState.BOUND:
+            status = 0 if pod.status.phase == "Succeeded" else _exit_code(pod)
+            group = "" if status == 0 else (pod.status.reason or "failed")
+            if self._ends_by_itself(tracked):
+                self._by_job.pop(tracked.job, None)
+                tracked.job = ""
+                self._world().finish(tracked.number, status, group)
+        self._drop(tracked)
+
+    def _ends_by_itself(self, tracked: TrackedPod) -> bool:
+        return tracked.pod.spec.restart_policy != "Always"
+
+    def _drop(self, tracked: TrackedPod) -> None:
+        """Nothing is left of the pod."""
+        node = tracked.node
+        self.pods.pop(tracked.uid, None)
+        self._homeless[tracked.pod.spec.node_name].pop(tracked.uid, None)
+        self._clamped[node].pop(tracked.uid, None)
+        self._undo_claim(tracked)
+        self.rulebook.release(tracked.needs)
+        self._cancel(tracked)
+        number = tracked.number
+        self._set_number(tracked, None)
+        if number is not None:
+            self._world().gone(number)
+        if node:
+            self._release_held(node)
+            self._unclamp(node)
+
+    def _undo_claim(self, tracked: TrackedPod) -> None:
+        self.rulebook.leave(tracked.uid)
+        self._held[tracked.node].pop(tracked.uid, None)
+        if tracked.takes_room:
+            tracked.takes_room = False
+            self._used[tracked.node].subtract(dict(tracked.request.items()))
+        tracked.node = ""
+
+    def _cancel(self, tracked: TrackedPod) -> None:
+        job, tracked.job = tracked.job, ""
+        if job and self._by_job.pop(job, None) is not None:
+            self._world().cancel(job)
+
+    def _unclamp(self, node: str) -> None:
+        """Room has become free on a node: what was overcommitted may be accounted for in full."""
+        for uid in list(self._clamped.pop(node, ())):
+            tracked = self.pods.get(uid)
+            if tracked is not None and tracked.state is PodState.BOUND:
+                tracked.is_clamped = False
+                self.rulebook.leave(uid)
+                self._cancel(tracked)
+                self._adopt(tracked, node)
+
+    # Room on nodes.
+
+    def _take_room(self, tracked: TrackedPod) -> None:
+        if not tracked.takes_room:
+            tracked.takes_room = True
+            self._used[tracked.node].update(dict(tracked.request.items()))
+
+    def _has_room(self, tracked: TrackedPod) -> bool:
+        """Whether the pods on the node, also those that are leaving it, leave room."""
+        used = self._used[tracked.node]
+        node = self.rulebook.nodes.get(tracked.node)
+        if node is None:
+            return False
+        have = dict(node_capacity(node, self._extras).items())
+        return all(
+            used[name] + amount <= have.get(name, 0)
+            for name, amount in tracked.request.items()
+            if amount
+        )
+
+    def _release_held(self, node: str) -> None:
+        for uid in list(self._held.get(node, ())):
+            tracked = self.pods[uid]
+            if not self._has_room(tracked):
+                return
+            del self._held[node][uid]
+            self._bind(tracked)
+
+    def _bind(self, tracked: TrackedPod) -> None:
+        tracked.state = PodState.BINDING
+        self._take_room(tracked)
+        self.orders.append(BindOrder(tracked.pod, tracked.node))
+
+    # What the world decides.
+
+    def claimed(self, job: str, node: str) -> bool:
+        """A scheduler has chosen a node for a pod; returns whether it may go there."""
+        tracked = self._by_job.get(job)
+        if tracked is None or tracked.state is not PodState.WAITING:
+            return True
+        obstacle = self.rulebook.forbidding(tracked.needs, node)
+        if obstacle is not None:
+            tracked.obstacle = describe_obstacle(obstacle)
+            tracked.refusals += 1
+            if tracked.required != tracked.needs.attributes or tracked.refusals >= MOST_REFUSALS:
+                self._stale.append(tracked)
+            return False
+        tracked.refusals = 0
+        tracked.state, tracked.node = PodState.CLAIMED, node
+        self.rulebook.put(tracked.uid, tracked.needs, node)
+        return True
+
+    def pushed_off(self, job: str, why: Why) -> None:
+        """A pod has lost its node, by a decision or because it was refused."""
+        tracked = self._by_job.get(job)
+        if tracked is None:
+            return
+        if tracked.state in (PodState.CLAIMED, PodState.HELD):
+            self._undo_claim(tracked)
+            tracked.state = PodState.WAITING
+            self._set_number(tracked, None)
+        elif tracked.state in (PodState.BINDING, PodState.BOUND):
+            tracked.state = PodState.LEAVING
+            self._cancelled.append(tracked.job)
+            if tracked.node in self.rulebook.nodes:
+                self.orders.append(EvictOrder(tracked.pod, why))
+        if why in _UNTOLD and tracked.state is PodState.WAITING:
+            self._stale.append(tracked)
+
+    def follow_up(self) -> None:
+        """What the last decisions entail for jobs: to be called after each of them."""
+        cancelled, self._cancelled = self._cancelled, []
+        for job in cancelled:
+            tracked = self._by_job.pop(job, None)
+            if tracked is not None:
+                tracked.job = ""
+                self._world().cancel(job)
+        stale, self._stale = self._stale, []
+        for tracked in stale:
+            if not tracked.job or tracked.state is not PodState.WAITING:
+                continue
+            self._cancel(tracked)
+            if tracked.refusals >= MOST_REFUSALS:
+                # A scheduler that insists on a node that is forbidden must not keep the others waiting.
+                tracked.state, tracked.refusals = PodState.OUTSIDE, 0
+                self._resting.append(tracked)
+            else:
+                self._submit(tracked)
+
+    def look_again(self) -> None:
+        """To be called now and then: pods that were refused too often get another chance."""
+        resting, self._resting = self._resting, []
+        for tracked in resting:
+            if tracked.uid in self.pods and tracked.state is PodState.OUTSIDE:
+                self._consider(tracked)
+
+    def launch(self, number: int, job: str) -> bool:
+        """A try begins: the pod is bound as soon as there is room. False if there is no such pod."""
+        tracked = self._by_job.get(job)
+        if tracked is None:
+            return False
+        self._set_number(tracked, number)
+        if tracked.state is PodState.CLAIMED:
+            if self._has_room(tracked):
+                self._bind(tracked)
+            else:
+                tracked.state = PodState.HELD
+                self._held[tracked.node][tracked.uid] = None
+                self.orders.append(NominateOrder(tracked.pod, tracked.node))
+        return True
+
+    def _set_number(self, tracked: TrackedPod, number: int | None) -> None:
+        if tracked.number is not None:
+            self._numbers.pop(tracked.number, None)
+        tracked.number = number
+        if number is not None:
+            self._numbers[number] = tracked
+
+    # How orders went.
+
+    def bound(self, uid: str) -> None:
+        tracked = self.pods.get(uid)
+        if tracked is not None and tracked.state is PodState.BINDING:
+            tracked.state = PodState.BOUND
+
+    def bind_failed(self, uid: str) -> None:
+        """Kubernetes has refused; the pod is placed anew, unless it is gone."""
+        tracked = self.pods.get(uid)
+        if tracked is None or tracked.state is not PodState.BINDING:
+            return
+        node = tracked.node
+        number, tracked.state = tracked.number, PodState.CLAIMED
+        if number is not None:
+            self._world().refuse_try(number, Why.STALE)
+        self._release_held(node)
+
+    def eviction_failed(self, uid: str) -> None:
+        """A pod that was to leave stays: it counts again, and who was to take its place looks on."""
+        tracked = self.pods.get(uid)
+        if tracked is None or tracked.state is not PodState.LEAVING:
+            return
+        node = tracked.node
+        for other in list(self._held.get(node, ())):
+            waiting = self.pods[other]
+            del self._held[node][other]
+            waiting.state = PodState.CLAIMED
+            if waiting.number is not None:
+                self._world().refuse_try(waiting.number, Why.STALE)
+        number = tracked.number
+        self._set_number(tracked, None)
+        if number is not None:
+            self._world().gone(number)
+        self.rulebook.leave(uid)
+        self._adopt(tracked, node)
+
+    def of_job(self, job: str) -> TrackedPod | None:
+        return self._by_job.get(job)
+
+    @property
+    def has_resting(self) -> bool:
+        return bool(self._resting)
+
+    def has_try(self, number: int) -> bool:
+        return number in self._numbers
+
+    def is_leaving(self, number: int) -> bool:
+        """Whether the pod of a try is on its node, and has been told to leave it."""
+        tracked = self._numbers.get(number)
+        return tracked is not None and tracked.state is PodState.LEAVING
+
+    def recover(self, known: Collection[str]) -> None:
+        """The world has been built anew, and knows only these jobs: others are submitted again."""
+        for job in known:
+            if job not in self._by_job:
+                self._world().cancel(job)
+        for tracked in list(self.pods.values()):
+            if not tracked.job or tracked.job in known:
+                continue
+            del self._by_job[tracked.job]
+            tracked.job = ""
+            if tracked.state in (PodState.BOUND, PodState.BINDING):
+                self.rulebook.leave(tracked.uid)
+                self._adopt(tracked, tracked.node)
+            else:
+                self._undo_claim(tracked)
+                self._submit(tracked)
+
+
+#: Why claims are pushed off without their schedulers being told.
+_UNTOLD: Final = (Why.PREEMPTED, Why.MACHINE_GONE, Why.NO_ROOM)
+#: Every node has its own value, which says no more than its name.
+_OWN_LABELS: Final = ("kubernetes.io/hostname",)
+
+
+def _rules_of(node: Node) -> tuple[object, ...]:
+    return node.metadata.labels, node.spec.taints, node.spec.unschedulable
+
+
+def _least(request: Resources, free: Resources) -> Resources:
+    left = dict(free.items())
+    amounts = {name: min(amount, left.get(name, 0)) for name, amount in request.items()}
+    cpu, memory = amounts.pop("cpu"), amounts.pop("memory")
+    return Resources(cpu, memory, {name: amount for name, amount in amounts.items() if amount})
+
+
+def _exit_code(pod: Pod) -> int:
+    for container in pod.status.container_statuses:
+        ended = container.state.terminated
+        if ended is not None and ended.exit_code:
+            return ended.exit_code
+    return 1
