@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "up": "Run a live cluster on this computer.",
     "agent": "Run the agent of a simulated cluster, for schedulers elsewhere.",
     "scheduler": "Schedule jobs over the agents of other clusters.",
+    "kubernetes": "Schedule the pods of a Kubernetes cluster.",
     "run": "Simulate a scenario and save the run.",
     "compare": "Run several engines with the same seeds; say which is best, and why.",
     "sweep": "Vary one value of a scenario, and say which engine is best where.",

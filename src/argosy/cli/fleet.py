@@ -57,12 +57,14 @@ def replace(file: Path | None, engines: tuple[str, ...], where: ServerChoice, ou
         raise CommandError(
             "no fleet" if file is None else "both a file and --engine", expected="one of them"
         )
-    entries = _entries(file) if file is not None else [{"name": n, "engine": n} for n in engines]
+    entries = (
+        read_entries(file) if file is not None else [{"name": n, "engine": n} for n in engines]
+    )
     with where.client() as client:
         _show(client.set_fleet(entries), output)
 
 
-def _entries(file: Path) -> list[dict[str, Any]]:
+def read_entries(file: Path) -> list[dict[str, Any]]:
     from argosy.scenarios.toml_files import parse_toml, read_utf8
 
     text = read_utf8(file, ScenarioError, _EXPECTED)

@@ -462,8 +462,8 @@ class Host:
     def mark(
         self, attribute: str, group: str, sets: Sequence[str], *, is_given: bool = True
     ) -> None:
-        """Gives the machines in these sets of a node group an attribute, with the value ``true``, or takes
-        it from them: what a world knows about where tasks may run, for every engine to respect."""
+        """Gives the machines in these sets of a node group an attribute, with the value ``true``, or
+        takes it from them: what a world knows about where tasks may run, for every engine to respect."""
         self.membership.mark(attribute, group, sets, is_given=is_given)
         self._pass_on_starts()
 

@@ -28,8 +28,9 @@ from argosy.service.kubernetes.messages import waiting_message
 from argosy.service.kubernetes.overseer import PodOverseer
 from argosy.service.kubernetes.writer import KubernetesWriter
 from argosy.service.live import LiveCluster
-from argosy.worlds.kubernetes.cluster import PodCluster, PodState
+from argosy.worlds.kubernetes.cluster import PodCluster
 from argosy.worlds.kubernetes.requests import pod_request
+from argosy.worlds.kubernetes.tracked import PodState
 from argosy.worlds.kubernetes.unsupported import ignored_wishes
 from argosy.worlds.local.overruled import OverruledWorld
 

@@ -7,12 +7,14 @@ asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 from argosy.kubernetes.objects import Pod
 from argosy.model.explanations import Why
 from argosy.model.jobs import Job, job_of
 from argosy.model.machines import Machine
+from argosy.model.scenario import FleetEntry
+from argosy.service.kubernetes.pod_fleet import PodFleet
 from argosy.worlds.kubernetes.cluster import PodCluster
 from argosy.worlds.local.overruled import GONE, OverruledWorld
 from argosy.worlds.local.turn import StartOrder, StopOrder, TryResult
@@ -20,21 +22,19 @@ from argosy.worlds.local.turn import StartOrder, StopOrder, TryResult
 
 class PodOverseer:
     """Also runs the world's tries, as `ServedRunner`. `wake` is called when there are orders for
-    Kubernetes."""
+    Kubernetes. `name` is the scheduler of pods that any of the fleet may take."""
 
     has_stillborn = False
     report_fd = None
 
-    def __init__(
-        self,
-        schedulers: Collection[str],
-        route: Callable[[Pod], str],
-    ) -> None:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._fleet: PodFleet | None = None
         self._ended: Callable[[int, TryResult | None], None] = lambda number, result: None
         self._soon: Callable[[Callable[[], None]], object] = lambda action: None
         self.wake: Callable[[], None] = lambda: None
         self._world: OverruledWorld | None = None
-        self.pods = PodCluster(self._current, schedulers, route)
+        self.pods = PodCluster(self._current, self._is_ours, self._kind_of)
 
     def connect(
         self,
@@ -48,7 +48,18 @@ class PodOverseer:
         assert self._world is not None
         return self._world
 
+    def _is_ours(self, pod: Pod) -> bool:
+        return self._fleet is not None and pod.spec.scheduler_name in self._fleet.names
+
+    def _kind_of(self, pod: Pod) -> str:
+        assert self._fleet is not None
+        return self._fleet.kind_of(pod)
+
     # As the world's overseer.
+
+    def fleet(self, entries: tuple[FleetEntry, ...]) -> tuple[FleetEntry, ...]:
+        self._fleet = PodFleet(self._name, entries)
+        return self._fleet.entries
 
     def begin(self, world: OverruledWorld) -> None:
         is_first, self._world = self._world is None, world

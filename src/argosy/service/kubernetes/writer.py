@@ -25,13 +25,13 @@ from argosy.kubernetes.failures import (
 from argosy.kubernetes.kinds import EVENTS, PODS
 from argosy.kubernetes.meta import micro_time
 from argosy.kubernetes.objects import Pod
-from argosy.worlds.kubernetes.cluster import (
+from argosy.worlds.kubernetes.pod_jobs import PLACED_BY
+from argosy.worlds.kubernetes.tracked import (
     BindOrder,
     ClusterOrder,
     EvictOrder,
     NominateOrder,
 )
-from argosy.worlds.kubernetes.pod_jobs import PLACED_BY
 
 #: Requests at a time.
 AT_ONCE: Final = 32

@@ -17,10 +17,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
-from enum import Enum
-from typing import Final, Protocol
-
-import msgspec
+from typing import Final
 
 from argosy.kubernetes.objects import (
     Namespace,
@@ -30,14 +27,23 @@ from argosy.kubernetes.objects import (
     PersistentVolumeClaim,
     Pod,
 )
-from argosy.model.explanations import Refusal, Why
+from argosy.model.explanations import Why
 from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import BASE_DIMENSIONS, MOST_DIMENSIONS, Resources
 from argosy.worlds.kubernetes.pod_jobs import job_of_pod, kind_of
 from argosy.worlds.kubernetes.priorities import Precedences
 from argosy.worlds.kubernetes.requests import PODS, node_capacity, pod_request
-from argosy.worlds.kubernetes.rulebook import GROUP_KEYS, PodNeeds, Rulebook, describe_obstacle
+from argosy.worlds.kubernetes.rulebook import GROUP_KEYS, Rulebook, describe_obstacle
+from argosy.worlds.kubernetes.tracked import (
+    BindOrder,
+    ClusterOrder,
+    EvictOrder,
+    NominateOrder,
+    PodState,
+    PodWorld,
+    TrackedPod,
+)
 from argosy.worlds.kubernetes.unsupported import obstacles_to_scheduling
 
 #: Who placed what was there already.
@@ -47,94 +53,18 @@ MOST_REFUSALS: Final = 5
 _OVER: Final = ("Succeeded", "Failed")
 
 
-class PodWorld(Protocol):
-    """What this needs of the live world."""
-
-    def submit(self, job: Job) -> None: ...
-    def adopt(self, job: Job, machine: str, by: str) -> Refusal | None: ...
-    def cancel(self, name: str) -> int: ...
-    def settle(self) -> None: ...
-    def job_seq(self, name: str) -> int | None: ...
-    def finish(self, number: int, status: int, reason: str) -> None: ...
-    def gone(self, number: int) -> None: ...
-    def refuse_try(self, number: int, why: Why) -> None: ...
-    def mark(self, attribute: str, group: str, sets: Sequence[str], is_given: bool) -> None: ...
-    def has_machine(self, name: str) -> bool: ...
-    def add_machine(self, machine: Machine) -> None: ...
-    def remove_machine(self, name: str) -> None: ...
-    def fit_machine(self, name: str, capacity: Resources) -> None: ...
-    def relabel_machine(self, machine: Machine) -> None: ...
-    def free_on(self, machine: str) -> Resources: ...
-
-
-class PodState(Enum):
-    OUTSIDE = "outside"
-    WAITING = "waiting"
-    CLAIMED = "claimed"
-    HELD = "held"
-    BINDING = "binding"
-    BOUND = "bound"
-    LEAVING = "leaving"
-
-
-class TrackedPod(msgspec.Struct):
-    pod: Pod
-    needs: PodNeeds
-    request: Resources
-    state: PodState = PodState.OUTSIDE
-    #: Its job in the world; empty if it has none.
-    job: str = ""
-    #: Where it is, or is going.
-    node: str = ""
-    #: The number of its try.
-    number: int | None = None
-    #: Why it is not scheduled at all, for its status.
-    obstacle: str = ""
-    #: What its job requires, and how often in a row it was refused all the same.
-    required: dict[str, str] = {}
-    refusals: int = 0
-    #: Whether its request takes up room on its node.
-    takes_room: bool = False
-    #: Whether its job asks for less than the pod does, because its node is overcommitted.
-    is_clamped: bool = False
-
-    @property
-    def uid(self) -> str:
-        return self.pod.uid
-
-
-class BindOrder(msgspec.Struct, frozen=True):
-    pod: Pod
-    node: str
-
-
-class EvictOrder(msgspec.Struct, frozen=True):
-    pod: Pod
-    why: Why
-
-
-class NominateOrder(msgspec.Struct, frozen=True):
-    """The pod goes to that node as soon as others have left it."""
-
-    pod: Pod
-    node: str
-
-
-ClusterOrder = BindOrder | EvictOrder | NominateOrder
-
-
 class PodCluster:
-    """`world` gives the live world, which may be built anew. Pods whose scheduler is in `schedulers` are
-    scheduled here; `route` gives a pod's kind of job."""
+    """`world` gives the live world, which may be built anew. `is_ours` says which pods are scheduled
+    here, and `route` which kind of job a pod is."""
 
     def __init__(
         self,
         world: Callable[[], PodWorld],
-        schedulers: Collection[str],
+        is_ours: Callable[[Pod], bool],
         route: Callable[[Pod], str] = kind_of,
     ) -> None:
         self._world = world
-        self._schedulers = schedulers
+        self._is_ours = is_ours
         self._route = route
         self.rulebook = Rulebook(self._mark)
         self.pods: dict[str, TrackedPod] = {}
@@ -241,7 +171,7 @@ class PodCluster:
                 self._over(tracked, pod)
             return
         if tracked is None:
-            if not pod.spec.node_name and pod.spec.scheduler_name not in self._schedulers:
+            if not pod.spec.node_name and not self._is_ours(pod):
                 return
             needs = self.rulebook.needs(pod, self._volume_rules(pod))
             tracked = TrackedPod(pod, needs, pod_request(pod))

@@ -22,6 +22,7 @@ from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
+from argosy.model.scenario import FleetEntry
 from argosy.model.transactions import RelabelMachine, ResizeMachine
 from argosy.worlds.local.store import LocalStore
 from argosy.worlds.local.turn import (
@@ -40,6 +41,9 @@ _BIND = "Bind"
 
 
 class Overseer(Protocol):
+    def fleet(self, entries: tuple[FleetEntry, ...]) -> tuple[FleetEntry, ...]:
+        """The fleet of the next host, for one that was asked for."""
+
     def oversee(self, world: OverruledWorld, orders: Sequence[StartOrder | StopOrder]) -> None:
         """Starts and stops that were just decided."""
 
@@ -74,7 +78,8 @@ class OverruledWorld(LocalWorld):
         )
 
     def setup(self, machines: Sequence[Machine], *, is_resumed: bool) -> HostSetup:
-        return replace(super().setup(machines, is_resumed=is_resumed), is_overruled=True)
+        setup = super().setup(machines, is_resumed=is_resumed)
+        return replace(setup, is_overruled=True, fleet=self._overseer.fleet(setup.fleet))
 
     def _begin_life(
         self, machines: Sequence[tuple[Machine, bool]], adopt: Callable[[int], TryResult | bool]

@@ -1,0 +1,32 @@
+"""Which scheduler of the fleet takes which pod."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from argosy.kubernetes.objects import Pod
+from argosy.model.jobs import BATCH, SERVICE
+from argosy.model.scenario import FleetEntry, Takes
+from argosy.worlds.kubernetes.pod_jobs import kind_of
+
+
+class PodFleet:
+    """Pods name a scheduler of the fleet, or `name`: then their kind decides."""
+
+    def __init__(self, name: str, fleet: tuple[FleetEntry, ...]) -> None:
+        kinds = {BATCH, SERVICE, *(kind for entry in fleet for kind in entry.takes.kinds)}
+        self.names = frozenset({name, *(entry.name for entry in fleet)})
+        self._entries = {entry.name for entry in fleet}
+        self.entries = tuple(
+            replace(entry, takes=Takes(kinds=(entry.name, *(entry.takes.kinds or sorted(kinds)))))
+            for entry in fleet
+        )
+        self._taken = {kind for entry in self.entries for kind in entry.takes.kinds}
+        self._default = fleet[0].name
+
+    def kind_of(self, pod: Pod) -> str:
+        scheduler = pod.spec.scheduler_name
+        if scheduler in self._entries:
+            return scheduler
+        kind = kind_of(pod)
+        return kind if kind in self._taken else self._default

@@ -1,0 +1,92 @@
+"""What is known of a pod, what a cluster needs of the live world, and what it orders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from argosy.kubernetes.objects import Pod
+from argosy.model.explanations import Refusal, Why
+from argosy.model.jobs import Job
+from argosy.model.machines import Machine
+from argosy.model.resources import Resources
+from argosy.worlds.kubernetes.rulebook import PodNeeds
+
+
+class PodWorld(Protocol):
+    """What a cluster needs of the live world."""
+
+    def submit(self, job: Job) -> None: ...
+    def adopt(self, job: Job, machine: str, by: str) -> Refusal | None: ...
+    def cancel(self, name: str) -> int: ...
+    def settle(self) -> None: ...
+    def job_seq(self, name: str) -> int | None: ...
+    def finish(self, number: int, status: int, reason: str) -> None: ...
+    def gone(self, number: int) -> None: ...
+    def refuse_try(self, number: int, why: Why) -> None: ...
+    def mark(self, attribute: str, group: str, sets: Sequence[str], is_given: bool) -> None: ...
+    def has_machine(self, name: str) -> bool: ...
+    def add_machine(self, machine: Machine) -> None: ...
+    def remove_machine(self, name: str) -> None: ...
+    def fit_machine(self, name: str, capacity: Resources) -> None: ...
+    def relabel_machine(self, machine: Machine) -> None: ...
+    def free_on(self, machine: str) -> Resources: ...
+
+
+class PodState(Enum):
+    OUTSIDE = "outside"
+    WAITING = "waiting"
+    CLAIMED = "claimed"
+    HELD = "held"
+    BINDING = "binding"
+    BOUND = "bound"
+    LEAVING = "leaving"
+
+
+class TrackedPod(msgspec.Struct):
+    pod: Pod
+    needs: PodNeeds
+    request: Resources
+    state: PodState = PodState.OUTSIDE
+    #: Its job in the world; empty if it has none.
+    job: str = ""
+    #: Where it is, or is going.
+    node: str = ""
+    #: The number of its try.
+    number: int | None = None
+    #: Why it is not scheduled at all, for its status.
+    obstacle: str = ""
+    #: What its job requires, and how often in a row it was refused all the same.
+    required: dict[str, str] = {}
+    refusals: int = 0
+    #: Whether its request takes up room on its node.
+    takes_room: bool = False
+    #: Whether its job asks for less than the pod does, because its node is overcommitted.
+    is_clamped: bool = False
+
+    @property
+    def uid(self) -> str:
+        return self.pod.uid
+
+
+class BindOrder(msgspec.Struct, frozen=True):
+    pod: Pod
+    node: str
+
+
+class EvictOrder(msgspec.Struct, frozen=True):
+    pod: Pod
+    why: Why
+
+
+class NominateOrder(msgspec.Struct, frozen=True):
+    """The pod goes to that node as soon as others have left it."""
+
+    pod: Pod
+    node: str
+
+
+ClusterOrder: TypeAlias = BindOrder | EvictOrder | NominateOrder
