@@ -7,7 +7,7 @@ SOURCES := $(shell find core -name '*.cpp' -o -name '*.hpp' -o -name CMakeLists.
   $(shell find src -name __init__.py)
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench docs sanitize clean
+.PHONY: demo test lint bench docs kube-tools sanitize clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/argosy demo scenarios/demo.toml
@@ -22,6 +22,7 @@ demo: $(VENV)/.installed
 	  '  docs/scenarios.md                                   to describe a cluster of your own'
 
 test: $(VENV)/.dev lint
+	@$(PYTHON) tools/kube/build --optional
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 lint: $(VENV)/.dev
@@ -36,6 +37,10 @@ bench: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/project/test_docs.py
+
+# etcd, Kubernetes and kwok, compiled once into the user's cache; prints the folder.
+kube-tools:
+	@$(PYTHON) tools/kube/build
 
 # The same suite over a core built with AddressSanitizer and UndefinedBehaviorSanitizer.
 sanitize: $(VENV)/.dev

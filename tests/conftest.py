@@ -4,6 +4,7 @@ scenarios written into a test."""
 import sys
 
 import pytest
+from control_planes import MISSING
 from hypothesis import settings
 from outside import Install, forget_modules, install_into
 from small_scenario import ALSO
@@ -18,6 +19,14 @@ def pytest_addoption(parser):
         action="store_true",
         help="Write the logs under tests/worlds/golden anew instead of comparing with them.",
     )
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Whoever runs the tests without the Kubernetes tools is told what was not tested."""
+    skipped = [report.longrepr[2] for report in terminalreporter.getreports("skipped")]
+    reasons = [reason.partition(MISSING)[2] for reason in skipped if MISSING in reason]
+    if reasons:
+        terminalreporter.write_line(f"{len(reasons)} tests of Kubernetes skipped: {reasons[0]}")
 
 
 settings.register_profile("argosy", derandomize=True, deadline=None)

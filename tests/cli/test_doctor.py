@@ -42,6 +42,10 @@ def ascii_terminal(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(doctor, "speaks_unicode", lambda: False)
 
 
+def no_kube_tools(patch: pytest.MonkeyPatch) -> None:
+    patch.setenv("KUBEBUILDER_ASSETS", "/nowhere")
+
+
 def no_place(patch: pytest.MonkeyPatch) -> None:
     def refuse(**_: Any) -> None:
         raise PermissionError("Permission\ndenied")
@@ -80,6 +84,13 @@ def no_place(patch: pytest.MonkeyPatch) -> None:
             "terminal",
             "plots are drawn in ASCII",
             "a UTF-8 locale, or PYTHONUTF8=1, gives smoother plots",
+        ),
+        (
+            no_kube_tools,
+            "note",
+            "kubernetes",
+            "no control plane to try Argosy on: no etcd, kube-apiserver, ",
+            "run `make kube-tools`, or set KUBEBUILDER_ASSETS to a folder that has them",
         ),
         (
             no_place,
@@ -125,6 +136,7 @@ def test_what_works_is_named_too(
         "engines",
         "engine",
         "tasks",
+        "kubernetes",
         "write access",
         "terminal",
     ]

@@ -44,7 +44,8 @@ class DoctorFinding(NamedTuple):
 @click.command(epilog="Example: argosy doctor -o json")
 @output_option
 def command(output: str) -> None:
-    """Check Python, the native core, libraries, engines, tasks, write access and the terminal."""
+    """Check Python, the native core, libraries, engines, tasks, Kubernetes tools, write access and the
+    terminal."""
     findings = [finding for check in CHECKS for finding in _guarded(check)]
     table = Table(
         (
@@ -145,6 +146,16 @@ def _tasks() -> Iterator[DoctorFinding]:
     yield DoctorFinding("ok" if full else "note", "tasks", isolation.sentence())
 
 
+def _kubernetes() -> Iterator[DoctorFinding]:
+    control_plane = importlib.import_module("argosy.kubernetes.control_plane")
+    try:
+        folder = control_plane.find_tools().directory
+        yield DoctorFinding("ok", "kubernetes", f"programs of a control plane in {folder}")
+    except control_plane.KubeToolsMissing as missing:
+        found = f"no control plane to try Argosy on: {missing.problem}"
+        yield DoctorFinding("note", "kubernetes", found, missing.hint)
+
+
 def _write_access() -> Iterator[DoctorFinding]:
     place = RUNS if RUNS.is_dir() else Path()
     with tempfile.TemporaryDirectory(prefix=".argosy-", dir=place):
@@ -172,6 +183,7 @@ CHECKS: Final = (
     _extras,
     _engines,
     _tasks,
+    _kubernetes,
     _write_access,
     _terminal,
 )
