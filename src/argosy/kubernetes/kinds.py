@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final, Generic, TypeAlias, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
@@ -76,8 +77,9 @@ class ResourceKind(Generic[AnyObject]):
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """Of all objects, of those in a namespace, of one object, or of a part of one."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        within = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
-        parts = [root + within, self.plural, name, subresource]
+        # Quoted, because a slash in a name would be a request for something else.
+        within = f"/namespaces/{quote(namespace, '')}" if namespace and self.namespaced else ""
+        parts = [root + within, self.plural, quote(name, ""), subresource]
         return "/".join(part for part in parts if part)
 
     def decode(self, text: bytes) -> AnyObject:
