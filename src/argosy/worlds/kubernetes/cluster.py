@@ -19,6 +19,8 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
+import msgspec
+
 from argosy.kubernetes.objects import (
     Namespace,
     Node,
@@ -40,6 +42,7 @@ from argosy.worlds.kubernetes.tracked import (
     ClusterOrder,
     EvictOrder,
     NominateOrder,
+    PodShape,
     PodState,
     PodWorld,
     TrackedPod,
@@ -72,6 +75,7 @@ class PodCluster:
         #: Pods whose status should say why they are not scheduled at all.
         self.refused: deque[TrackedPod] = deque()
         self._by_job: dict[str, TrackedPod] = {}
+        self._shapes: dict[bytes, PodShape] = {}
         self._precedences = Precedences()
         #: What bound pods take of each node, and the pods that wait until others have left.
         self._used: dict[str, Counter[str]] = defaultdict(Counter)
@@ -120,8 +124,8 @@ class PodCluster:
             if tracked.obstacle and tracked.state is PodState.OUTSIDE:
                 if tracked.pod.namespace != namespace:
                     continue
-                self.rulebook.release(tracked.needs)
-                tracked.needs = self.rulebook.needs(tracked.pod, self._volume_rules(tracked.pod))
+                self._release(tracked.shape)
+                tracked.shape = self._shape(tracked.pod)
                 self._consider(tracked)
 
     def machine_of(self, node: Node) -> Machine:
@@ -173,9 +177,7 @@ class PodCluster:
         if tracked is None:
             if not pod.spec.node_name and not self._is_ours(pod):
                 return
-            needs = self.rulebook.needs(pod, self._volume_rules(pod))
-            tracked = TrackedPod(pod, needs, pod_request(pod))
-            self.pods[pod.uid] = tracked
+            tracked = self.pods[pod.uid] = TrackedPod(pod, self._shape(pod))
         before, tracked.pod = tracked.pod, pod
         if pod.spec.node_name:
             self._seen_on_node(tracked, before)
@@ -213,8 +215,8 @@ class PodCluster:
         """Pods on their way out do not count when others are spread."""
         self.rulebook.leave(tracked.uid)
         counted = self.rulebook.counted(tracked.pod, tracked.needs.counted.brings)
-        tracked.needs.counted = counted
-        self.rulebook.put(tracked.uid, tracked.needs, tracked.node)
+        needs = msgspec.structs.replace(tracked.needs, counted=counted)
+        self.rulebook.put(tracked.uid, needs, tracked.node)
 
     def _adopt(self, tracked: TrackedPod, node: str) -> None:
         """The pod is on the node, whoever put it there."""
@@ -240,7 +242,9 @@ class PodCluster:
         pod = tracked.pod
         base = f"{pod.namespace}.{pod.name}"
         name, number = base, 1
-        while self._world().job_seq(name) is not None:
+        # A name that the server has made up does not come again, except for what the world has seen.
+        is_new = bool(pod.metadata.generate_name) and not tracked.required
+        while not is_new and self._world().job_seq(name) is not None:
             number += 1
             name = f"{base}~{number}"
         requires = tracked.required = dict(tracked.needs.attributes)
@@ -278,6 +282,38 @@ class PodCluster:
         if not tracked.needs.is_plain or self.rulebook.is_counted(tracked.needs.counted):
             # The next pod is decided on with this one in its place.
             world.settle()
+
+    def _shape(self, pod: Pod) -> PodShape:
+        """What the pod asks for; most pods are like many others."""
+        spec, metadata = pod.spec, pod.metadata
+        key = _ENCODE(
+            (
+                metadata.namespace,
+                metadata.labels,
+                spec.node_selector,
+                spec.affinity,
+                spec.tolerations,
+                spec.topology_spread_constraints,
+                spec.containers,
+                spec.init_containers,
+                spec.overhead,
+                spec.resources,
+                self._volume_rules(pod) if spec.volumes else (),
+                metadata.deletion_timestamp is not None,
+            )
+        )
+        shape = self._shapes.get(key)
+        if shape is None:
+            needs = self.rulebook.needs(pod, self._volume_rules(pod))
+            shape = self._shapes[key] = PodShape(key, needs, pod_request(pod))
+        shape.pods += 1
+        return shape
+
+    def _release(self, shape: PodShape) -> None:
+        shape.pods -= 1
+        if not shape.pods:
+            self._shapes.pop(shape.key, None)
+            self.rulebook.release(shape.needs)
 
     def _volume_rules(self, pod: Pod) -> list[NodeSelector]:
         rules = []
@@ -326,7 +362,7 @@ class PodCluster:
         self._homeless[tracked.pod.spec.node_name].pop(tracked.uid, None)
         self._clamped[node].pop(tracked.uid, None)
         self._undo_claim(tracked)
-        self.rulebook.release(tracked.needs)
+        self._release(tracked.shape)
         self._cancel(tracked)
         number = tracked.number
         self._set_number(tracked, None)
@@ -549,6 +585,7 @@ class PodCluster:
 
 #: Why claims are pushed off without their schedulers being told.
 _UNTOLD: Final = (Why.PREEMPTED, Why.MACHINE_GONE, Why.NO_ROOM)
+_ENCODE: Final = msgspec.json.Encoder().encode
 #: Every node has its own value, which says no more than its name.
 _OWN_LABELS: Final = ("kubernetes.io/hostname",)
 

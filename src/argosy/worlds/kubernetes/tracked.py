@@ -46,10 +46,18 @@ class PodState(Enum):
     LEAVING = "leaving"
 
 
-class TrackedPod(msgspec.Struct):
-    pod: Pod
+class PodShape(msgspec.Struct):
+    """What pods that are alike need; `pods` counts them."""
+
+    key: bytes
     needs: PodNeeds
     request: Resources
+    pods: int = 0
+
+
+class TrackedPod(msgspec.Struct):
+    pod: Pod
+    shape: PodShape
     state: PodState = PodState.OUTSIDE
     #: Its job in the world; empty if it has none.
     job: str = ""
@@ -66,6 +74,14 @@ class TrackedPod(msgspec.Struct):
     takes_room: bool = False
     #: Whether its job asks for less than the pod does, because its node is overcommitted.
     is_clamped: bool = False
+
+    @property
+    def needs(self) -> PodNeeds:
+        return self.shape.needs
+
+    @property
+    def request(self) -> Resources:
+        return self.shape.request
 
     @property
     def uid(self) -> str:
