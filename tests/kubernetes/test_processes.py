@@ -20,14 +20,16 @@ from argosy.kubernetes.control_plane.processes import KeptProcess, ProcessKeeper
 PATIENCE = 30.0
 ENDLESS = ["/bin/sleep", "100000"]
 USER = """
-import sys
+import os, sys
 from pathlib import Path
 from argosy.kubernetes.control_plane.processes import ProcessKeeper
 
 directory = Path(sys.argv[1])
 keeper = ProcessKeeper(directory, directory / "keeper.log")
 started = keeper.start(["/bin/sleep", "100000"], directory / "log")
-print(keeper._process.pid, started.pid, flush=True)
+# A process that inherits everything, as that of a fork does, does not keep the others alive.
+if os.fork():
+    print(keeper._process.pid, started.pid, flush=True)
 sys.stdin.read()
 """
 
