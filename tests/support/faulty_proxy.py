@@ -36,8 +36,6 @@ class Fault:
     then: str = ""
     #: Lines written then, before it ends.
     also: bytes = b""
-    #: Parameters of the request that the server gets instead.
-    rewritten: Mapping[str, str] = field(default_factory=dict)
     #: Changes every line.
     edit: Callable[[bytes], bytes] | None = None
     #: Bytes of one piece; between two pieces, the loop turns.
@@ -136,11 +134,10 @@ class FaultyProxy:
             abort(request)
         if fault.status:
             return web.Response(status=fault.status, headers=fault.headers, body=fault.body)
-        query = {**request.rel_url.query, **fault.rewritten}
         async with self._session.request(
             request.method,
             self._upstream.server + request.rel_url.path,
-            params={name: value for name, value in query.items() if value},
+            params=request.rel_url.query,
             data=await request.read() or None,
             headers=[(k, v) for k, v in request.headers.items() if k.lower() not in _OWN],
             ssl=self._tls,

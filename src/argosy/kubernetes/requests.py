@@ -147,6 +147,9 @@ class RequestSender:
         if self._session is not None:
             await self._session.close()
             self._session = None
+            # A connection that was closed while in use gives its socket back some turns later.
+            for _ in range(4):
+                await asyncio.sleep(0)
 
     def _is_near(self) -> bool:
         host = urlsplit(self.connection.server).hostname or ""
@@ -228,11 +231,16 @@ class RequestSender:
                         raise failure(str(call), code, status_in(await response.read()))
         finally:
             self.observer.answered(call.verb, call.resource, code, time.monotonic() - started)
-        async with response:
-            try:
-                yield response.content
-            except aiohttp.ClientError as error:
-                raise self._unreachable(call, error) from None
+        connection = response.connection
+        try:
+            yield response.content
+        except aiohttp.ClientError as error:
+            raise self._unreachable(call, error) from None
+        finally:
+            if not response.content.at_eof() and connection is not None and connection.transport:
+                # Closing it politely would wait for the server, which has no reason to answer.
+                connection.transport.abort()
+            response.close()
 
     @asynccontextmanager
     async def _in_time(self, call: KubernetesCall) -> AsyncIterator[None]:
