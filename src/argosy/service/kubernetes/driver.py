@@ -149,8 +149,12 @@ class KubernetesDriver:
         return world
 
     def _tell(self, action: Callable[[], None]) -> None:
-        self._cluster.tell(lambda _: action())
+        self._cluster.tell(lambda _: self._carry_out(action))
         self._pump()
+
+    def _carry_out(self, action: Callable[[], None]) -> None:
+        action()
+        self._pods.flush()
 
     def _take_all(self) -> None:
         stores = self._watches

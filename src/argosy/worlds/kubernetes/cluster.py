@@ -77,7 +77,8 @@ class PodCluster:
         self._by_job: dict[str, TrackedPod] = {}
         self._shapes: dict[bytes, PodShape] = {}
         self._precedences = Precedences()
-        #: What bound pods take of each node, and the pods that wait until others have left.
+        #: What each node has, what bound pods take of it, and the pods that wait until others have left.
+        self._capacity: dict[str, dict[str, int]] = {}
         self._used: dict[str, Counter[str]] = defaultdict(Counter)
         self._held: dict[str, dict[str, None]] = defaultdict(dict)
         #: Pods on nodes that are not known yet.
@@ -89,6 +90,8 @@ class PodCluster:
         self._extras: dict[str, None] = {PODS: None}
         #: Pods by the numbers of their tries.
         self._numbers: dict[int, TrackedPod] = {}
+        #: Jobs that are new, and not submitted yet.
+        self._fresh: list[Job] = []
         self._cancelled: list[str] = []
         self._stale: list[TrackedPod] = []
         self._resting: list[TrackedPod] = []
@@ -140,6 +143,7 @@ class PodCluster:
     def set_node(self, node: Node) -> None:
         before, world = self.rulebook.nodes.get(node.name), self._world()
         machine = self.machine_of(node)
+        self._capacity[node.name] = dict(machine.capacity.items())
         if before is None:
             if not world.has_machine(node.name):
                 world.add_machine(machine)
@@ -162,6 +166,7 @@ class PodCluster:
             return
         self.rulebook.remove_node(name)
         self._used.pop(name, None)
+        self._capacity.pop(name, None)
         self._held.pop(name, None)
         self._clamped.pop(name, None)
         if self._world().has_machine(name):
@@ -278,10 +283,17 @@ class PodCluster:
         job = self._job(tracked, tracked.request)
         tracked.job, tracked.state = job.id, PodState.WAITING
         self._by_job[job.id] = tracked
-        world.submit(job)
+        self._fresh.append(job)
         if not tracked.needs.is_plain or self.rulebook.is_counted(tracked.needs.counted):
             # The next pod is decided on with this one in its place.
+            self.flush()
             world.settle()
+
+    def flush(self) -> None:
+        """Submits what is new: to be called after changes."""
+        if self._fresh:
+            fresh, self._fresh = self._fresh, []
+            self._world().submit_all(fresh)
 
     def _shape(self, pod: Pod) -> PodShape:
         """What the pod asks for; most pods are like many others."""
@@ -337,6 +349,7 @@ class PodCluster:
             for node in self.rulebook.nodes.values():
                 if any(name in node.status.allocatable for name in unknown):
                     capacity = node_capacity(node, self._extras)
+                    self._capacity[node.name] = dict(capacity.items())
                     self._world().fit_machine(node.name, capacity)
         return True
 
@@ -383,6 +396,7 @@ class PodCluster:
     def _cancel(self, tracked: TrackedPod) -> None:
         job, tracked.job = tracked.job, ""
         if job and self._by_job.pop(job, None) is not None:
+            self.flush()
             self._world().cancel(job)
 
     def _unclamp(self, node: str) -> None:
@@ -404,16 +418,11 @@ class PodCluster:
 
     def _has_room(self, tracked: TrackedPod) -> bool:
         """Whether the pods on the node, also those that are leaving it, leave room."""
-        used = self._used[tracked.node]
-        node = self.rulebook.nodes.get(tracked.node)
-        if node is None:
-            return False
-        have = dict(node_capacity(node, self._extras).items())
-        return all(
-            used[name] + amount <= have.get(name, 0)
-            for name, amount in tracked.request.items()
-            if amount
-        )
+        used, have = self._used[tracked.node], self._capacity.get(tracked.node, {})
+        for name, amount in tracked.request.items():
+            if amount and used[name] + amount > have.get(name, 0):
+                return False
+        return True
 
     def _release_held(self, node: str) -> None:
         for uid in list(self._held.get(node, ())):
@@ -483,6 +492,7 @@ class PodCluster:
                 self._resting.append(tracked)
             else:
                 self._submit(tracked)
+        self.flush()
 
     def look_again(self) -> None:
         """To be called now and then: pods that were refused too often get another chance."""
