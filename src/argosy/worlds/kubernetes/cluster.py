@@ -15,7 +15,7 @@ carries out and reports back on. A pod that is bound counts where it is, whoever
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
@@ -36,6 +36,7 @@ from argosy.model.resources import BASE_DIMENSIONS, MOST_DIMENSIONS, Resources
 from argosy.worlds.kubernetes.pod_jobs import job_of_pod, kind_of
 from argosy.worlds.kubernetes.priorities import Precedences
 from argosy.worlds.kubernetes.requests import PODS, node_capacity, pod_request
+from argosy.worlds.kubernetes.room import NodeRoom
 from argosy.worlds.kubernetes.rulebook import GROUP_KEYS, Rulebook, describe_obstacle
 from argosy.worlds.kubernetes.tracked import (
     BindOrder,
@@ -77,9 +78,8 @@ class PodCluster:
         self._by_job: dict[str, TrackedPod] = {}
         self._shapes: dict[bytes, PodShape] = {}
         self._precedences = Precedences()
-        #: What each node has, what bound pods take of it, and the pods that wait until others have left.
-        self._capacity: dict[str, dict[str, int]] = {}
-        self._used: dict[str, Counter[str]] = defaultdict(Counter)
+        self._room = NodeRoom()
+        #: Pods that wait until others have left their node.
         self._held: dict[str, dict[str, None]] = defaultdict(dict)
         #: Pods on nodes that are not known yet.
         self._homeless: dict[str, dict[str, None]] = defaultdict(dict)
@@ -143,7 +143,7 @@ class PodCluster:
     def set_node(self, node: Node) -> None:
         before, world = self.rulebook.nodes.get(node.name), self._world()
         machine = self.machine_of(node)
-        self._capacity[node.name] = dict(machine.capacity.items())
+        self._room.set_capacity(node.name, machine.capacity)
         if before is None:
             if not world.has_machine(node.name):
                 world.add_machine(machine)
@@ -165,8 +165,7 @@ class PodCluster:
         if name not in self.rulebook.nodes:
             return
         self.rulebook.remove_node(name)
-        self._used.pop(name, None)
-        self._capacity.pop(name, None)
+        self._room.remove(name)
         self._held.pop(name, None)
         self._clamped.pop(name, None)
         if self._world().has_machine(name):
@@ -349,7 +348,7 @@ class PodCluster:
             for node in self.rulebook.nodes.values():
                 if any(name in node.status.allocatable for name in unknown):
                     capacity = node_capacity(node, self._extras)
-                    self._capacity[node.name] = dict(capacity.items())
+                    self._room.set_capacity(node.name, capacity)
                     self._world().fit_machine(node.name, capacity)
         return True
 
@@ -390,7 +389,7 @@ class PodCluster:
         self._held[tracked.node].pop(tracked.uid, None)
         if tracked.takes_room:
             tracked.takes_room = False
-            self._used[tracked.node].subtract(dict(tracked.request.items()))
+            self._room.give_back(tracked.node, tracked.request)
         tracked.node = ""
 
     def _cancel(self, tracked: TrackedPod) -> None:
@@ -414,20 +413,12 @@ class PodCluster:
     def _take_room(self, tracked: TrackedPod) -> None:
         if not tracked.takes_room:
             tracked.takes_room = True
-            self._used[tracked.node].update(dict(tracked.request.items()))
-
-    def _has_room(self, tracked: TrackedPod) -> bool:
-        """Whether the pods on the node, also those that are leaving it, leave room."""
-        used, have = self._used[tracked.node], self._capacity.get(tracked.node, {})
-        for name, amount in tracked.request.items():
-            if amount and used[name] + amount > have.get(name, 0):
-                return False
-        return True
+            self._room.take(tracked.node, tracked.request)
 
     def _release_held(self, node: str) -> None:
         for uid in list(self._held.get(node, ())):
             tracked = self.pods[uid]
-            if not self._has_room(tracked):
+            if not self._room.fits(node, tracked.request):
                 return
             del self._held[node][uid]
             self._bind(tracked)
@@ -508,7 +499,7 @@ class PodCluster:
             return False
         self._set_number(tracked, number)
         if tracked.state is PodState.CLAIMED:
-            if self._has_room(tracked):
+            if self._room.fits(tracked.node, tracked.request):
                 self._bind(tracked)
             else:
                 tracked.state = PodState.HELD
