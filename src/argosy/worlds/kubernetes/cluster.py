@@ -24,7 +24,6 @@ import msgspec
 from argosy.kubernetes.objects import (
     Namespace,
     Node,
-    NodeSelector,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
@@ -49,6 +48,7 @@ from argosy.worlds.kubernetes.tracked import (
     TrackedPod,
 )
 from argosy.worlds.kubernetes.unsupported import obstacles_to_scheduling
+from argosy.worlds.kubernetes.volumes import KnownVolumes
 
 #: Who placed what was there already.
 KUBERNETES: Final = "kubernetes"
@@ -84,8 +84,7 @@ class PodCluster:
         #: Pods on nodes that are not known yet.
         self._homeless: dict[str, dict[str, None]] = defaultdict(dict)
         self._clamped: dict[str, dict[str, None]] = defaultdict(dict)
-        self._volumes: dict[str, PersistentVolume] = {}
-        self._claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
+        self._known_volumes = KnownVolumes()
         #: Resources that are accounted for, besides cpu and memory.
         self._extras: dict[str, None] = {PODS: None}
         #: Pods by the numbers of their tries.
@@ -109,17 +108,17 @@ class PodCluster:
         self.rulebook.set_namespace(namespace.name, namespace.metadata.labels)
 
     def set_volume(self, volume: PersistentVolume) -> None:
-        self._volumes[volume.name] = volume
+        self._known_volumes.volumes[volume.name] = volume
 
     def remove_volume(self, name: str) -> None:
-        self._volumes.pop(name, None)
+        self._known_volumes.volumes.pop(name, None)
 
     def set_claim(self, claim: PersistentVolumeClaim) -> None:
-        self._claims[claim.namespace, claim.name] = claim
+        self._known_volumes.claims[claim.namespace, claim.name] = claim
         self._look_again(claim.namespace)
 
     def remove_claim(self, namespace: str, name: str) -> None:
-        self._claims.pop((namespace, name), None)
+        self._known_volumes.claims.pop((namespace, name), None)
 
     def _look_again(self, namespace: str) -> None:
         """Pods that had to wait for a volume may not have to any more."""
@@ -267,7 +266,7 @@ class PodCluster:
 
     def _obstacle(self, tracked: TrackedPod) -> str:
         pod = tracked.pod
-        obstacle = obstacles_to_scheduling(pod, self._claims, self._volumes)
+        obstacle = obstacles_to_scheduling(pod, self._known_volumes)
         if obstacle:
             return obstacle
         if not self.know_resources(tracked.request):
@@ -309,13 +308,13 @@ class PodCluster:
                 spec.init_containers,
                 spec.overhead,
                 spec.resources,
-                self._volume_rules(pod) if spec.volumes else (),
+                self._known_volumes.node_rules(pod) if spec.volumes else (),
                 metadata.deletion_timestamp is not None,
             )
         )
         shape = self._shapes.get(key)
         if shape is None:
-            needs = self.rulebook.needs(pod, self._volume_rules(pod))
+            needs = self.rulebook.needs(pod, self._known_volumes.node_rules(pod))
             shape = self._shapes[key] = PodShape(key, needs, pod_request(pod))
         shape.pods += 1
         return shape
@@ -325,18 +324,6 @@ class PodCluster:
         if not shape.pods:
             self._shapes.pop(shape.key, None)
             self.rulebook.release(shape.needs)
-
-    def _volume_rules(self, pod: Pod) -> list[NodeSelector]:
-        rules = []
-        for volume in pod.spec.volumes:
-            if volume.persistent_volume_claim is None:
-                continue
-            claim = self._claims.get((pod.namespace, volume.persistent_volume_claim.claim_name))
-            bound = self._volumes.get(claim.spec.volume_name) if claim is not None else None
-            affinity = bound.spec.node_affinity if bound is not None else None
-            if affinity is not None and affinity.required is not None:
-                rules.append(affinity.required)
-        return rules
 
     def know_resources(self, request: Resources) -> bool:
         """Whether all that is asked for can be accounted for; nodes tell of it from now on."""
