@@ -189,10 +189,14 @@ class PodCluster:
         elif tracked.state is PodState.OUTSIDE:
             self._consider(tracked)
 
-    def remove_pod(self, uid: str) -> None:
+    def remove_pod(self, uid: str, *, has_ended: bool = False) -> None:
+        """The pod is gone, or has ended by itself: nobody says how."""
         tracked = self.pods.get(uid)
-        if tracked is not None:
-            self._drop(tracked)
+        if tracked is None:
+            return
+        if has_ended:
+            self._end(tracked, 0, "")
+        self._drop(tracked)
 
     # How pods come and go.
 
@@ -342,17 +346,17 @@ class PodCluster:
     def _over(self, tracked: TrackedPod, pod: Pod) -> None:
         """The pod has ended, and its node is free of it, though the object is still there."""
         tracked.pod = pod
-        if tracked.number is not None and tracked.job and tracked.state is PodState.BOUND:
-            status = 0 if pod.status.phase == "Succeeded" else _exit_code(pod)
-            group = "" if status == 0 else (pod.status.reason or "failed")
-            if self._ends_by_itself(tracked):
-                self._by_job.pop(tracked.job, None)
-                tracked.job = ""
-                self._world().finish(tracked.number, status, group)
+        status = 0 if pod.status.phase == "Succeeded" else _exit_code(pod)
+        self._end(tracked, status, "" if status == 0 else (pod.status.reason or "failed"))
         self._drop(tracked)
 
-    def _ends_by_itself(self, tracked: TrackedPod) -> bool:
-        return tracked.pod.spec.restart_policy != "Always"
+    def _end(self, tracked: TrackedPod, status: int, reason: str) -> None:
+        """The job ends as the pod has, if it is one that can."""
+        can_end = tracked.state is PodState.BOUND and tracked.pod.spec.restart_policy != "Always"
+        if tracked.number is not None and tracked.job and can_end:
+            self._by_job.pop(tracked.job, None)
+            tracked.job = ""
+            self._world().finish(tracked.number, status, reason)
 
     def _drop(self, tracked: TrackedPod) -> None:
         """Nothing is left of the pod."""
