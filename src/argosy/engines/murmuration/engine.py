@@ -96,10 +96,8 @@ class Murmuration:
         #: The request of each shape that the view has been given.
         self._requests: dict[int, tuple[int, ...]] = {}
         #: Numbers by which the view knows sets of requirements and preferences.
-        self._sets: dict[
-            tuple[tuple[tuple[str, str], ...], ...],
-            tuple[int, NDArray[np.uint8] | None, NDArray[np.uint8] | None],
-        ] = {}
+        self._sets: dict[tuple[tuple[tuple[str, str], ...], ...], KnownSet] = {}
+        self._last_set = 0
 
     @classmethod
     def wait_rules(cls, settings: Settings) -> WaitRules:
@@ -305,12 +303,17 @@ class Murmuration:
             tuple(sorted(group.requires.items())),
             tuple(sorted(group.prefers.items())) if locality else (),
         )
-        found = self._sets.get(wanted)
-        if found is None:
+        found, labels = self._sets.get(wanted), view.labels_version
+        if found is None or found.labels != labels:
             members = _members(group.requires, view) if group.requires else None
             near = _members(group.prefers, view) if locality else None
-            found = self._sets[wanted] = (len(self._sets) + 1, members, near)
-        return *found, locality
+            if found is not None and found.has(members, near):
+                found.labels = labels
+            else:
+                # The wait view never sees two sets under one number.
+                self._last_set += 1
+                found = self._sets[wanted] = KnownSet(self._last_set, members, near, labels)
+        return found.number, found.members, found.near, locality
 
     def _get_stuck(
         self,
@@ -366,6 +369,33 @@ class Murmuration:
                 update = WaitUpdate(mine, versions, nowhere, 0, shape, request, job.tasks, now)
                 effects.append(Send(self._context.peers, update))
         return effects
+
+
+class KnownSet:
+    """Machines that have what tasks require, and those near what they prefer, as of some labels."""
+
+    __slots__ = ("labels", "members", "near", "number")
+
+    def __init__(
+        self,
+        number: int,
+        members: NDArray[np.uint8] | None,
+        near: NDArray[np.uint8] | None,
+        labels: int,
+    ) -> None:
+        self.number = number
+        self.members = members
+        self.near = near
+        self.labels = labels
+
+    def has(self, members: NDArray[np.uint8] | None, near: NDArray[np.uint8] | None) -> bool:
+        return _are_same(self.members, members) and _are_same(self.near, near)
+
+
+def _are_same(one: NDArray[np.uint8] | None, other: NDArray[np.uint8] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
 
 
 def _members(attributes: Mapping[str, str], view: View) -> NDArray[np.uint8]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
+from typing import Any, Final
 
+from msgspec.structs import fields, replace
+
+from argosy.engines.registry import find_engine
 from argosy.kubernetes.objects import Pod
 from argosy.model.jobs import BATCH, SERVICE
 from argosy.model.scenario import FleetEntry, Takes
 from argosy.worlds.kubernetes.pod_jobs import kind_of
+
+#: The setting of engines that move what runs.
+_RESCHEDULE: Final = "reschedule"
 
 
 class PodFleet:
@@ -18,7 +24,11 @@ class PodFleet:
         self.names = frozenset({name, *(entry.name for entry in fleet)})
         self._entries = {entry.name for entry in fleet}
         self.entries = tuple(
-            replace(entry, takes=Takes(kinds=(entry.name, *(entry.takes.kinds or sorted(kinds)))))
+            replace(
+                entry,
+                takes=Takes(kinds=(entry.name, *(entry.takes.kinds or sorted(kinds)))),
+                settings=_settled(entry),
+            )
             for entry in fleet
         )
         self._taken = {kind for entry in self.entries for kind in entry.takes.kinds}
@@ -30,3 +40,11 @@ class PodFleet:
             return scheduler
         kind = kind_of(pod)
         return kind if kind in self._taken else self._default
+
+
+def _settled(entry: FleetEntry) -> dict[str, Any]:
+    """The settings of an entry. Pods that run stay where they are unless it says otherwise: moving one
+    means to evict it, and what a pod requires of its node is not required for it to stay."""
+    names = {field.name for field in fields(find_engine(entry.engine).settings_type)}
+    defaults = {_RESCHEDULE: False} if _RESCHEDULE in names else {}
+    return defaults | entry.settings

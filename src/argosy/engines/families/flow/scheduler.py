@@ -158,6 +158,8 @@ class FlowScheduler:
             self._graph = Graph(self._settings, view)
         new = self._take_inbox(view, now)
         self._is_due, self._has_news, self._withdrawals = False, False, []
+        # Labels may change without an event.
+        self.graph.grow(view)
         self.graph.observe(view)
         self._round += 1
         self._is_lent = True
