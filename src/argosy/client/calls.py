@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
-from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -127,8 +126,17 @@ def _bytes(reply: ServerReply) -> bytes:
     return reply.body
 
 
+def _quoted(text: str) -> str:
+    if text.isascii() and text.replace("-", "").isalnum():
+        return text
+    # Commands that need no quoting start sooner without it.
+    from urllib.parse import quote
+
+    return quote(text, safe="")
+
+
 def _path(*parts: str | int) -> str:
-    return "/v1/" + "/".join(quote(str(part), safe="") for part in parts)
+    return "/v1/" + "/".join(_quoted(str(part)) for part in parts)
 
 
 def _get(
@@ -144,7 +152,8 @@ def _query(given: Mapping[str, object]) -> str:
         for name, value in given.items()
         if value is not None
     }
-    return "?" + urlencode(texts, quote_via=quote) if texts else ""
+    pairs = [f"{_quoted(name)}={_quoted(text)}" for name, text in texts.items()]
+    return "?" + "&".join(pairs) if pairs else ""
 
 
 def _send(

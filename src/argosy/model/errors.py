@@ -5,7 +5,6 @@ Expected outcomes (no room, a conflict) are values, not errors: see `explanation
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Final
 
@@ -250,5 +249,7 @@ def excerpt(text: str, around: int = 0) -> str:
 
 
 def did_you_mean(name: str, options: Iterable[str]) -> str | None:
+    import difflib
+
     near = difflib.get_close_matches(name, list(options), n=1, cutoff=0.6)
     return f"did you mean {near[0]!r}?" if near else None
