@@ -39,7 +39,7 @@ from argosy.api.agent_values import (
 from argosy.cell import to_mask
 from argosy.host.host import Host
 from argosy.model.effects import CommitPipeline, Sample, SamplingPipeline
-from argosy.model.explanations import CONFLICTS, Refusal, Why
+from argosy.model.explanations import OF_ONE_MACHINE, Refusal, Why
 from argosy.model.jobs import Job
 from argosy.model.machines import Cluster
 from argosy.model.resources import Resources
@@ -55,7 +55,6 @@ T = TypeVar("T")
 LONGEST_LEASE: Final = 60_000_000
 #: Refusals and releases that are remembered, so that who asks again gets the same answer.
 MOST_REMEMBERED: Final = 10_000
-_CONFLICTS: Final = frozenset(CONFLICTS)
 
 
 class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -348,7 +347,7 @@ class LiveAgent:
                 return CommitResult(key=key, job=job.id, machine=tried)
             self.counts.conflicts += 1
             last = refusal
-            if last.why not in _CONFLICTS:
+            if last.why not in OF_ONE_MACHINE:
                 break
         raise CommitConflict(last, tried)
 

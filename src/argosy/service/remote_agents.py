@@ -33,7 +33,7 @@ from argosy.host.host import Host
 from argosy.host.remote_desks import RemoteCommit, RemoteSample
 from argosy.model.effects import Commit, Sample
 from argosy.model.errors import ArgosyError
-from argosy.model.explanations import Refusal, Why
+from argosy.model.explanations import OF_ONE_MACHINE, Refusal, Why
 from argosy.model.jobs import Job, index_of, job_of
 from argosy.model.machines import CLUSTER_GROUP, Machine
 from argosy.model.resources import Resources
@@ -249,10 +249,9 @@ class FederatedAgents:
         if reply.status == HTTPStatus.CONFLICT and problem.refused is not None:
             refused = problem.refused
             why = _REASONS.get(refused.why, Why.MACHINE_GONE)
-            # Whatever else the agent has against a machine, another one may do.
-            is_room = why in (Why.NO_ROOM, Why.MACHINE_DRAINING)
             refusal = Refusal(
-                why if is_room else Why.MACHINE_GONE,
+                # Whatever else the agent has against a machine, another one may do.
+                why if why in OF_ONE_MACHINE else Why.MACHINE_GONE,
                 machine=numbers.get(refused.machine, first),
                 dimension=refused.resource,
                 lacking=refused.lacking,
