@@ -30,6 +30,7 @@ CLIENT = {
     "argosy.api.values",
     "argosy.cli.live",
     "argosy.client",
+    "argosy.client.agent_calls",
     "argosy.client.calls",
     "argosy.client.connections",
     "argosy.client.endpoints",

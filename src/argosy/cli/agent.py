@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from argosy.cli.serving import Listening, listen_options, readiness_option
+from argosy.cli.serving import (
+    Listening,
+    duration_of,
+    listen_options,
+    place_options,
+    readiness_option,
+)
 from argosy.cli.up import DEFAULT_ENGINE
-from argosy.model.errors import ArgosyError, CommandError
+from argosy.model.errors import CommandError
 
 if TYPE_CHECKING:
     from argosy.model.scenario import CellSpec
@@ -58,6 +64,7 @@ _SIZE: Final = re.compile(r"(?P<cores>\d+(?:\.\d+)?)x(?P<memory>\d+\w+)")
     metavar="TIME",
     help="Answer samples and commits so much later, as if the agent were far away.  [default: 0]",
 )
+@place_options
 @click.option(
     "--dir",
     "directory",
@@ -79,6 +86,8 @@ def command(
     engine: str,
     refresh: str,
     delay: str,
+    place: str,
+    location: str,
     directory: Path | None,
     listening: Listening,
     detach: bool,
@@ -104,7 +113,12 @@ def command(
         raise CommandError(f"both a scenario and {other}", expected="one of them")
     if cluster is not None and scenario is None:
         raise CommandError("--cluster without a scenario", expected="both")
-    agent = AgentOptions(refresh=_time(refresh, "--refresh"), delay=_time(delay, "--delay"))
+    agent = AgentOptions(
+        refresh=duration_of(refresh, "--refresh"),
+        delay=duration_of(delay, "--delay"),
+        place=place,
+        location=location,
+    )
     is_new = directory is None or not holds_cluster(directory)
     made_of = None
     if is_new:
@@ -131,15 +145,6 @@ def command(
             **listening._asdict(),
         )
         run_server(options, as_json=output == "json")
-
-
-def _time(text: str, option: str) -> int:
-    from argosy.model.units import parse_duration
-
-    try:
-        return 0 if text == "0" else int(parse_duration(text))
-    except ArgosyError as error:
-        raise CommandError(f"{option} {text!r}", expected=error.expected, hint=error.hint) from None
 
 
 def _made_of(name: str, cell: CellSpec, engine: str) -> LocalCluster:

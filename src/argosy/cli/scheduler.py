@@ -13,8 +13,14 @@ from typing import Any, Final
 import click
 
 from argosy.cli.output import note
-from argosy.cli.serving import Listening, listen_options, readiness_option
-from argosy.model.errors import CommandError
+from argosy.cli.serving import (
+    Listening,
+    checked_place,
+    duration_of,
+    listen_options,
+    readiness_option,
+)
+from argosy.model.errors import CommandError, excerpt
 
 DEFAULT_LISTEN: Final = "127.0.0.1:0"
 _NAME: Final = re.compile(r"[\w-]{1,60}")
@@ -44,6 +50,20 @@ _NAME: Final = re.compile(r"[\w-]{1,60}")
     metavar="NAME",
     help="What agents know it by; each scheduler over the same agents has its own.  "
     "[default: made up, and kept in DIR]",
+)
+@click.option(
+    "--place",
+    default="",
+    metavar="NAME",
+    help="Where it is, for tasks that demand to be near there.",
+)
+@click.option(
+    "--distance",
+    "distances",
+    multiple=True,
+    metavar="ONE<>OTHER=TIME",
+    help="How long a message takes between two places, if the scheduler cannot measure it, such as "
+    "vienna<>rome=9ms; repeatable.",
 )
 @click.option(
     "--timeout",
@@ -93,6 +113,8 @@ def command(
     engine: str,
     settings: tuple[str, ...],
     name: str | None,
+    place: str,
+    distances: tuple[str, ...],
     timeout: float,
     agent_token_file: Path | None,
     agent_ca: Path | None,
@@ -134,6 +156,8 @@ def command(
             settings=_settings(settings),
             agents=tuple(AgentAddress.parse(each) for each in agents),
             timeout=timeout,
+            place=checked_place(place),
+            distances=dict(map(_distance, distances)),
             token=find_token(file=agent_token_file),
             ca=agent_ca,
             certificate=agent_cert,
@@ -156,6 +180,17 @@ def _kept_name(directory: Path) -> str:
         return path.read_text("ascii").strip()
     except OSError as error:
         raise CommandError(f"cannot write to {directory}: {error.strerror}") from None
+
+
+def _distance(text: str) -> tuple[str, int]:
+    from argosy.model.scenario import BOTH_WAYS
+
+    pair, _, duration = text.partition("=")
+    one, _, other = pair.partition(BOTH_WAYS)
+    if not (one.strip() and other.strip() and duration):
+        raise CommandError(f"--distance {excerpt(text)}", expected="such as vienna<>rome=9ms")
+    took = duration_of(duration.strip(), "--distance")
+    return f"{checked_place(one.strip())}{BOTH_WAYS}{checked_place(other.strip())}", took
 
 
 def _settings(given: tuple[str, ...]) -> dict[str, Any]:

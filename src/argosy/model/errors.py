@@ -209,6 +209,20 @@ class ServerError(ArgosyError):
         return f"{self.file}{line}: {self.problem}"
 
 
+class CommitRefused(ServerError):
+    """No machine of a commit takes its job. `why` is the reason of the last one, as in a journal; of
+    `resource` it lacks `lacking`, if that is why."""
+
+    code = "commit-refused"
+
+    def __init__(self, text: str, *, why: str, machine: str, resource: str, lacking: int) -> None:
+        super().__init__(text, status=409)
+        self.why = why
+        self.machine = machine
+        self.resource = resource
+        self.lacking = lacking
+
+
 class ServerUnreachable(ArgosyError):
     """No server answers at this address, or it broke off."""
 

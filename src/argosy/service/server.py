@@ -128,7 +128,8 @@ class Server:
         if agents is not None:
             agents.cluster = self.cluster
         self.agent = LiveAgent(self.cluster, self.store, options.agent) if agents is None else None
-        self.metrics = Metrics(self.cluster, self.events, self.agent)
+        distances = None if agents is None else agents.distances
+        self.metrics = Metrics(self.cluster, self.events, self.agent, distances)
         self.cluster.listeners += [self.events.turn_ended, self.metrics.turn_ended]
         self.routes = self._routes()
         self._sockets: list[asyncio.Server] = []
