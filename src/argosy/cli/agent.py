@@ -182,13 +182,9 @@ def _generated(count: int, mix: str) -> CellSpec:
     from argosy.model.scenario import CellSpec
 
     if mix in ("cloud", "edge"):
-        from argosy.papers.vela.world import CLOUD, EDGE, GIB
+        from argosy.papers.vela.world import sizes_of
 
-        sizes = [
-            Resources(1_000 * cores, memory * GIB)
-            for percent, cores, memory in (CLOUD if mix == "cloud" else EDGE)
-            for _ in range(round(count * percent / 100))
-        ]
+        sizes = sizes_of(mix, count)
     else:
         found = _SIZE.fullmatch(mix)
         if found is None:
