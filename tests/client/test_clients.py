@@ -407,7 +407,7 @@ class TestAgents:
         error = caught.value
         assert (error.why, error.machine, error.resource) == ("no_room", "local-1", "cpu")
         assert 0 < error.lacking < 10**9
-        assert (error.status, error.code) == (409, "commit-refused")
+        assert (error.status, error.code) == (409, "commit-conflict")
 
     def test_room_is_reserved_and_given_back(self, client: Client) -> None:
         held = client.reserve(ReservationRequest(machine="local-0", request=ROOM))

@@ -15,12 +15,14 @@ from argosy.cli.serving import (
     listen_options,
     place_options,
     readiness_option,
+    retention_options,
 )
 from argosy.cli.up import DEFAULT_ENGINE
 from argosy.model.errors import CommandError
 
 if TYPE_CHECKING:
     from argosy.model.scenario import CellSpec
+    from argosy.service.retention import KeptJobs
     from argosy.worlds.local.turn import LocalCluster
 
 DEFAULT_LISTEN: Final = "127.0.0.1:0"
@@ -72,6 +74,7 @@ _SIZE: Final = re.compile(r"(?P<cores>\d+(?:\.\d+)?)x(?P<memory>\d+\w+)")
     metavar="DIR",
     help="Where the cluster is kept.  [default: a directory that is removed at the end]",
 )
+@retention_options
 @listen_options(DEFAULT_LISTEN)
 @click.option(
     "-d", "--detach", is_flag=True, help="Return as soon as the server answers; needs --dir."
@@ -89,6 +92,7 @@ def command(
     place: str,
     location: str,
     directory: Path | None,
+    kept: KeptJobs,
     listening: Listening,
     detach: bool,
     output: str,
@@ -142,6 +146,7 @@ def command(
             agent=agent,
             tasks="simulated",
             is_lasting=directory is not None,
+            kept=kept,
             **listening._asdict(),
         )
         run_server(options, as_json=output == "json")

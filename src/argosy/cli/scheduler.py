@@ -8,7 +8,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -19,8 +19,12 @@ from argosy.cli.serving import (
     duration_of,
     listen_options,
     readiness_option,
+    retention_options,
 )
 from argosy.model.errors import CommandError, excerpt
+
+if TYPE_CHECKING:
+    from argosy.service.retention import KeptJobs
 
 DEFAULT_LISTEN: Final = "127.0.0.1:0"
 _NAME: Final = re.compile(r"[\w-]{1,60}")
@@ -103,6 +107,7 @@ _NAME: Final = re.compile(r"[\w-]{1,60}")
     metavar="DIR",
     help="Where jobs are kept.  [default: a directory that is removed at the end]",
 )
+@retention_options
 @listen_options(DEFAULT_LISTEN)
 @click.option(
     "-d", "--detach", is_flag=True, help="Return as soon as the server answers; needs --dir."
@@ -121,6 +126,7 @@ def command(
     agent_cert: Path | None,
     jobs: str | None,
     directory: Path | None,
+    kept: KeptJobs,
     listening: Listening,
     detach: bool,
     output: str,
@@ -146,12 +152,12 @@ def command(
         detached(sys.argv[1:], directory, as_json=output == "json")
         return
     with TemporaryDirectory(prefix="argosy-scheduler-") as scratch:
-        kept = directory or Path(scratch)
+        home = directory or Path(scratch)
         options = SchedulerOptions(
             server=ServerOptions(
-                directory=kept, is_lasting=directory is not None, **listening._asdict()
+                directory=home, is_lasting=directory is not None, kept=kept, **listening._asdict()
             ),
-            name=name or _kept_name(kept),
+            name=name or _kept_name(home),
             engine=engine,
             settings=_settings(settings),
             agents=tuple(AgentAddress.parse(each) for each in agents),

@@ -53,6 +53,32 @@ def place_options(command: Command) -> Command:
     return named(located(called))  # type: ignore[return-value]
 
 
+def retention_options(command: Command) -> Command:
+    """Adds which jobs are kept; the command gets them as `kept`, for `ServerOptions`."""
+
+    @functools.wraps(command)
+    def called(*arguments: Any, keep_jobs: int | None, keep_for: str | None, **options: Any) -> Any:
+        from argosy.service.retention import KeptJobs
+
+        age = 0 if keep_for is None else duration_of(keep_for, "--keep-for")
+        kept = KeptJobs(jobs=keep_jobs or 0, age=age)
+        return command(*arguments, kept=kept, **options)
+
+    count = click.option(
+        "--keep-jobs",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Forget jobs that are over, with their output, except the newest N.  [default: keep all]",
+    )
+    age = click.option(
+        "--keep-for",
+        metavar="TIME",
+        help="Forget jobs, with their output, so long after their end, such as 30d.  "
+        "[default: keep all]",
+    )
+    return count(age(called))  # type: ignore[return-value]
+
+
 def checked_place(name: str) -> str:
     from argosy.model.scenario import BOTH_WAYS
 

@@ -11,10 +11,17 @@ import click
 
 from argosy.api.sockets import PORT
 from argosy.cli.output import flush, note, write
-from argosy.cli.serving import Listening, listen_options, place_options, readiness_option
+from argosy.cli.serving import (
+    Listening,
+    listen_options,
+    place_options,
+    readiness_option,
+    retention_options,
+)
 from argosy.model.errors import CommandError
 
 if TYPE_CHECKING:
+    from argosy.service.retention import KeptJobs
     from argosy.service.server import Server, ServerOptions
     from argosy.worlds.local.turn import LocalCluster
 
@@ -46,6 +53,7 @@ DEFAULT_ENGINE: Final = "omega"
     help=f"The engine of the scheduler; repeatable, for several.  [default: {DEFAULT_ENGINE}]",
 )
 @place_options
+@retention_options
 @listen_options(DEFAULT_LISTEN)
 @click.option("-d", "--detach", is_flag=True, help="Return as soon as the server answers.")
 @readiness_option
@@ -56,6 +64,7 @@ def command(
     engines: tuple[str, ...],
     place: str,
     location: str,
+    kept: KeptJobs,
     listening: Listening,
     detach: bool,
     output: str,
@@ -94,6 +103,7 @@ def command(
         directory=chosen,
         cluster=_cluster(scenario, machines or 1, engines or (DEFAULT_ENGINE,)) if is_new else None,
         agent=AgentOptions(place=place, location=location),
+        kept=kept,
         **listening._asdict(),
     )
     run_server(options, as_json=output == "json")

@@ -84,6 +84,7 @@ def problem(reply: ServerReply) -> ServerError:
     if (refused := told.refused) is not None:
         return CommitRefused(
             text,
+            code=told.code,
             why=refused.why,
             machine=refused.machine,
             resource=refused.resource,

@@ -215,8 +215,10 @@ class CommitRefused(ServerError):
 
     code = "commit-refused"
 
-    def __init__(self, text: str, *, why: str, machine: str, resource: str, lacking: int) -> None:
-        super().__init__(text, status=409)
+    def __init__(
+        self, text: str, *, code: str, why: str, machine: str, resource: str, lacking: int
+    ) -> None:
+        super().__init__(text, status=409, code=code)
         self.why = why
         self.machine = machine
         self.resource = resource
