@@ -17,6 +17,10 @@ EXCLUDED_BY: Final = "by "
 #: The reason of machines whose cluster did not answer.
 UNANSWERED: Final = "unanswered"
 LIMITS: Final = (Why.RESOURCE_LIMIT, Why.JOB_LIMIT, Why.PRECEDENCE_LIMIT)
+#: Reasons that lie with one machine: another may take the task.
+OF_ONE_MACHINE: Final = (*CONFLICTS, Why.MACHINE_UNKNOWN, Why.FILTERED, Why.QUEUE_FULL)
+#: The task has a machine already, or wants none any more: its scheduler hears of it separately.
+SETTLED: Final = (Why.DUPLICATE, Why.NOT_YOURS, Why.CANCELLED, Why.ENDED, Why.MOVED)
 
 
 class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -98,6 +102,8 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 return "another attempt, on a fresh view of the cell"
             case Why.MACHINE_GONE | Why.MACHINE_DRAINING | Why.MACHINE_UNKNOWN:
                 return "another machine"
+            case Why.FILTERED:
+                return "a machine that meets the task's requirements"
         return ""
 
 

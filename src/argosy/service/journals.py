@@ -11,6 +11,7 @@ from argosy.records.answers import TaskAnswers
 from argosy.records.journal_file import JournalFile
 from argosy.records.journal_run import JournalRun
 from argosy.service.problems import NotFound
+from argosy.service.retention import forgotten_life
 from argosy.worlds.local.projection import MACHINES_SEQ
 from argosy.worlds.local.store import LocalStore
 
@@ -32,6 +33,12 @@ class Journals:
         if not rows:
             last = self._store.rows("SELECT max(life) FROM lives")[0][0]
             raise NotFound(f"there is no life {number}", field="life", expected=f"1 to {last}")
+        if rows[0][0] <= forgotten_life(self._store):
+            raise NotFound(
+                f"the journal of life {rows[0][0]} is not kept as a whole",
+                field="life",
+                hint="`argosy up` forgets turns with the jobs they speak of (--keep-jobs, --keep-for)",
+            )
         return self._pieces(*rows[0])
 
     def _pieces(self, life: int, header: bytes) -> Iterator[bytes]:
