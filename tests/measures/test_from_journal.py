@@ -10,7 +10,7 @@ import pytest
 
 from argosy.engines.registry import ENGINES
 from argosy.host.journal import Journal
-from argosy.host.records import RefusedRecord, SubmittedRecord
+from argosy.host.records import PlacedRecord, RefusedRecord, SubmittedRecord
 from argosy.host.setup import HostSetup
 from argosy.measures.from_journal import NOT_TOLD, sample_times, summarise_state
 from argosy.measures.measure import summarise
@@ -144,3 +144,16 @@ def test_conflicts_before_any_success_are_all_there_is() -> None:
     assert counted.conflict_fraction == 1
     assert counted.schedulers[0].transactions == 2
     assert counted.schedulers[0].refused == {"no_room": 2, "job_limit": 1}
+
+
+def test_conflicts_are_told_for_each_success() -> None:
+    steps = JournalSteps(HostSetup.of(scenario("omega", [])))
+    steps.read(SubmittedRecord(0, 0, job("a", 5).job, "s-0"))
+    for at in range(5):
+        steps.read(PlacedRecord(at, "a", [at], [at], f"s-{at % 2}"))
+    for at, who in ((6, "s-0"), (7, "s-1")):
+        steps.read(RefusedRecord(at, "a", [0], [0], who, [int(Why.NO_ROOM)], [0], [1]))
+    counted = summarise_state(RunState(steps, 10))
+    assert counted.conflict_fraction == 2 / 5
+    assert [each.transactions for each in counted.schedulers] == [4, 3]
+    assert [each.conflicts for each in counted.schedulers] == [1, 1]
