@@ -53,7 +53,7 @@ def test_a_server_that_others_can_reach_makes_a_token(
 def test_a_token_file_counts_on_this_computer_too(tmp_path: Path) -> None:
     path = tmp_path / "t"
     options = ServerOptions(directory=tmp_path / "made", host="127.0.0.1", token_file=path)
-    with pytest.raises(CommandError, match="cannot read the token: .* No such file"):
+    with pytest.raises(CommandError, match=r"cannot read the token: .* No such file"):
         server._token(options)
     for text, says in (("123456789012345\n", "a token of 15 characters; expected at least 16"),):
         path.write_text(text)

@@ -56,7 +56,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     #: Seconds for each request.
     timeout: float
     token: str = ""
-    #: Authorities that sign the agents' certificates; a certificate of this scheduler's own, with its key.
+    #: Authorities that sign the agents' certificates; a certificate of its own, with its key.
     ca: Path | None = None
     certificate: Path | None = None
     #: Job documents that are submitted as they come.
