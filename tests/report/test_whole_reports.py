@@ -105,7 +105,8 @@ def empty() -> Summary:
     )  # fmt: skip
     return Summary(
         scenario="empty", seed=1, fleet="omega", ended_at=0,
-        counts=Counts(**dict.fromkeys(names + rest, 0)), wait_time=nothing, placement_latency=nothing, jct=nothing, response_time=nothing,
+        counts=Counts(**dict.fromkeys(names + rest, 0)), wait_time=nothing,
+        placement_latency=nothing, jct=nothing, response_time=nothing,
         utilisation={}, conflict_fraction=0.0, network={}, schedulers=(one,), events=0, log_digest="",
         series={},
     )  # fmt: skip
