@@ -132,7 +132,7 @@ def command(
             else _of_scenario(scenario, cluster)
         )
         made_of = _made_of(name or cluster or "agent", cell, engine)
-    elif scenario is not None or machines is not None or name is not None:
+    elif any(given is not None for given in (scenario, machines, mix, name)):
         raise CommandError(
             f"{directory} holds a cluster already", hint="name another directory with --dir"
         )

@@ -59,10 +59,9 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     #: Seconds for each request.
     timeout: float
     token: str = ""
-    #: Authorities that sign the agents' certificates; a certificate and a key of this scheduler's own.
+    #: Authorities that sign the agents' certificates; a certificate of its own, with its key.
     ca: Path | None = None
     certificate: Path | None = None
-    key: Path | None = None
     #: Where the scheduler is, and distances that it cannot measure: microseconds by "one<>other".
     place: str = ""
     distances: dict[str, int] = {}
@@ -200,7 +199,7 @@ def _tls(options: SchedulerOptions) -> ssl.SSLContext | None:
     context = ssl.create_default_context(cafile=options.ca)
     if options.certificate is not None:
         try:
-            context.load_cert_chain(options.certificate, options.key)
+            context.load_cert_chain(options.certificate)
         except (OSError, ssl.SSLError) as error:
             raise CommandError(
                 f"cannot use the certificate: {error}", file=str(options.certificate)
