@@ -74,6 +74,8 @@ class PlacementNews:
         shape: int,
         total: int,
         since: int,
+        is_per_task: bool = False,
+        begins: bool = True,
     ) -> None: ...
 
 class LineBuffer:
