@@ -200,6 +200,7 @@ void bind_hearing(Type& type) {
             self.listeners().gossip(self.cell(), owners, due, held.news, self.now());
           },
           nb::arg("owners"), nb::arg("due"), nb::arg("news"))
+      .def_prop_ro("ends_told", [](TaskRuntime& self) { return self.listeners().ends_told(); })
       .def("tell_starts", &TaskRuntime::tell_starts, nb::arg("tells"))
       .def_prop_ro("has_starts", &TaskRuntime::has_starts)
       .def("take_starts",

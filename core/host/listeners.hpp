@@ -72,6 +72,7 @@ class Listeners {
     bool is_logged = false;
     for (WaitView* view : views_) {
       if (view == nullptr) continue;
+      ++ends_told_;
       if (!view->is_published()) {
         view->post(report, now);
       } else if (!is_logged) {
@@ -82,6 +83,9 @@ class Listeners {
       }
     }
   }
+
+  // How often a view was told of an end.
+  std::int64_t ends_told() const { return ends_told_; }
 
   void gossip(const Cell& cell, std::span<const std::int32_t> owners, std::int64_t due,
               const PlacementNews& news, std::int64_t now) {
@@ -147,6 +151,7 @@ class Listeners {
   std::vector<WaitView*> views_;
   std::shared_ptr<ReportLog> log_ = std::make_shared<ReportLog>();
   std::int64_t hop_ = -1;
+  std::int64_t ends_told_ = 0;
 };
 
 }  // namespace argosy

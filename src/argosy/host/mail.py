@@ -95,9 +95,7 @@ def _messages(updates: tuple[WaitUpdate, ...]) -> list[list[PlacementNews]]:
     return [[_news(update, begins=number == 0) for number, update in enumerate(updates)]]
 
 
-def _news(
-    update: WaitUpdate, part: slice = slice(None), *, begins: bool = True
-) -> PlacementNews:
+def _news(update: WaitUpdate, part: slice = slice(None), *, begins: bool = True) -> PlacementNews:
     """`begins`: whether a message begins with it."""
     return PlacementNews(
         update.tasks[part],

@@ -74,6 +74,12 @@ class Murmuration:
             MachineModel(queue="shortest-remaining", slack=5, start_delay=1_000),
             10,
         ),
+        # What the paper's text names, where the authors' simulator has the shortest remaining job.
+        "murmuration-sjf-stf": PaperPreset(
+            {"as_published": True, "order": "shortest-job"},
+            MachineModel(queue="shortest-first", start_delay=1_000),
+            10,
+        ),
     }
 
     def __init__(self, settings: Settings, context: Context) -> None:
