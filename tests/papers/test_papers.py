@@ -200,6 +200,33 @@ class TestOmega:
         assert len(after.series["speed_up"]) == 101
         assert len(after.series["cpu"]) == len(after.series["hours"])
 
+    @pytest.mark.parametrize("figure", ["2", "3", "4"])
+    def test_the_workload_is_described_without_a_run(self, figure: str) -> None:
+        _, found = tiny([figure])
+        (drawn,) = OMEGA.draw(found, [figure])
+        for panel in drawn.panels:
+            assert isinstance(panel, Chart)
+            assert all(line.marks for line in panel.lines)
+        assert all(
+            claim.id.startswith(f"omega-{figure}-") for claim in OMEGA.claims(found, [figure])
+        )
+        assert OMEGA.claims(found, [figure])
+
+    def test_the_published_simulator_s_mesos_is_measured_like_the_other(self) -> None:
+        points = [
+            point
+            for point in OMEGA.plan("smoke", ["7"])
+            if point.figure in ("7", "7-simulator")
+            and point.parameters["cluster"] == "A"
+            and point.parameters["service_t_job"] in (0.1, 10.0)
+        ]
+        found = Findings(points, {digest(point): run_point(point) for point in points})
+        ids = [claim.id for claim in OMEGA.claims(found, ["7"])]
+        assert ids == [
+            "omega-7c-mesos-abandons-jobs",
+            "omega-7c-mesos-abandons-jobs-simulator",
+        ]
+
     @pytest.mark.parametrize("figure", ["11", "15", "16"])
     def test_figures_are_drawn_from_what_was_measured(self, figure: str) -> None:
         _, found = tiny([figure])

@@ -24,8 +24,8 @@ class WaitRules(msgspec.Struct, frozen=True):
     as_published: bool = False
     #: How long reports are held back at the scheduler before the view includes them.
     lag: int = 0
-    #: The expected wait is the plain sum of the estimates, whatever share of a machine its tasks take and
-    #: whether or not there is room.
+    #: The expected wait is the plain sum of the estimates, whatever share of a machine its tasks take
+    #: and whether or not there is room.
     plain: bool = False
     #: How long reading one message takes. A scheduler reads while it does not decide.
     cost: int = 0

@@ -115,8 +115,8 @@ PATTERNS: Final = {
 PatternName: TypeAlias = Literal["A", "B", "C", "D"]
 #: How long a pattern's rate lasts before another is drawn.
 PERIOD: Final = 60 * MICROS_PER_SECOND
-#: The same for tasks that come one by one: no longer than the largest job of the trace takes at the highest
-#: peak.
+#: The same for tasks that come one by one: no longer than the largest job of the trace takes at the
+#: highest peak.
 BURST: Final = 10 * MICROS_PER_SECOND
 #: The peak is this many standard deviations above the median: one period in a thousand.
 _PEAK_AT: Final = 3.09

@@ -30,8 +30,8 @@ class MurmurationSettings(Settings, frozen=True):
     batch_size: Annotated[int, Meta(ge=0)] = 0
     #: How long a scheduler takes to read one message. It reads while it does not decide.
     t_update: Micros = Micros(0)
-    #: The expected wait of a machine: the work of its tasks by the share of the machine that they take, and
-    #: none if there is room; or the plain sum of their estimates, as in the paper's formula.
+    #: The expected wait of a machine: the work of its tasks by the share of the machine that they take,
+    #: and none if there is room; or the plain sum of their estimates, as in the paper's formula.
     expected_wait: Literal["share", "sum"] = "share"
     #: How long a scheduler delays reports before it uses them.
     update_delay: Micros = Micros(0)

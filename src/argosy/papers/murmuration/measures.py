@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -90,7 +91,7 @@ def _jobs(world: SimulatedWorld, point: ExperimentPoint) -> NDArray[np.int64]:
     if not is_one_by_one(point):
         return np.arange(count)
     owners = [job.job.owner for job in world.scenario.jobs]
-    is_next = [one != other for one, other in zip(owners, owners[1:], strict=False)]
+    is_next = [one != other for one, other in pairwise(owners)]
     return np.concatenate([[0], np.cumsum(is_next)]).astype(np.int64)
 
 

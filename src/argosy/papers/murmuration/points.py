@@ -35,8 +35,9 @@ SIMULATED: Final = (
     "murmuration-srjf",
     "murmuration-sjf-stf",
 )
-#: Figures 14 to 16 do not say in which order Murmuration takes jobs; its default is FCFS. The text calls
-#: the other order SJF + STF, which the authors' simulator does not have: it has the shortest remaining job.
+#: Figures 14 to 16 do not say in which order Murmuration takes jobs; its default is FCFS. The text
+#: calls the other order SJF + STF, which the authors' simulator does not have: it has the shortest
+#: remaining job.
 ORDERS: Final = ("murmuration-fcfs", "murmuration-srjf", "murmuration-sjf-stf")
 KUBES: Final = ("kube-30s", "kube-1s", "kube-none")
 SIZES: Final = (1_000, 5_000, 10_000, 15_000)

@@ -126,8 +126,8 @@ def claims_12(found: Findings) -> Iterator[Claim]:
             f"{result['messages'] / jobs:.2f} tell of placements; {result['bytes'] / jobs:,.0f} bytes",
             tolerance=f"{expected:.2f}, exactly",
             holds=abs(sent - expected) < 1e-6 * expected,
-            note="all are counted as sent; an entry of eight bytes for each task that is placed, to every "
-            "other scheduler, and that has ended, to every scheduler",
+            note="all are counted as sent; an entry of eight bytes for each task that is placed, to "
+            "every other scheduler, and that has ended, to every scheduler",
         )
 
 

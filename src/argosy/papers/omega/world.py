@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.engines.registry import find_engines
+from argosy.engines.registry import find_engines, find_published
 from argosy.measures.measure import summarise
 from argosy.model.random import Random
 from argosy.model.scenario import (
@@ -26,6 +26,7 @@ from argosy.model.scenario import (
     Takes,
 )
 from argosy.papers.experiment import ExperimentPoint, Parameter, PointResult
+from argosy.papers.omega.workload import described
 from argosy.workloads import clusters, mapreduce
 from argosy.worlds.sim import SimulatedWorld
 
@@ -50,6 +51,8 @@ USUAL: Final[dict[str, Parameter]] = {
     "service_t_job": 0.1,
     "service_t_task": 0.005,
     "placement": "first-fit",
+    #: How the initial fill is placed.
+    "fill": "first-fit",
     "transaction": "incremental",
     "detection": "fine",
     #: Where a Mesos framework puts a partly placed job.
@@ -62,6 +65,8 @@ USUAL: Final[dict[str, Parameter]] = {
 def run_point(point: ExperimentPoint) -> PointResult:
     """Runs the world of the point from start to horizon."""
     told = {**USUAL, **point.parameters}
+    if point.figure == "2":
+        return described(str(told["cluster"]), float(told["hours"]), point.seed)
     spec = clusters.cluster(str(told["cluster"]))
     span, cell, rate = int(float(told["hours"]) * HOUR), float(told["cell"]), float(told["rate"])
     random = Random(point.seed).child("workload")
@@ -102,6 +107,9 @@ def fleet(told: dict[str, Parameter]) -> tuple[FleetEntry, ...]:
             # In the paper's model, what was declined is offered again at once.
             settings = {"frameworks": times, "retry": told["retry"], "refuse": 0}
             entries = (_entry("mesos", KINDS, settings),)
+        case "mesos-simulator":
+            settings = {"frameworks": times, **find_published("mesos-simulator")[1].settings}
+            entries = (_entry("mesos", KINDS, settings),)
         case "omega":
             how = {name: told[name] for name in ("placement", "transaction", "detection")}
             entries = tuple(
@@ -118,7 +126,7 @@ def fleet(told: dict[str, Parameter]) -> tuple[FleetEntry, ...]:
     if told["policy"]:
         settings = {**times["batch"], "policy": told["policy"], **retry}
         entries += (_entry("mapreduce", (mapreduce.MAPREDUCE,), settings),)
-    at_once = {"t_job": 0, "t_task": 0, "placement": told["placement"], **retry}
+    at_once = {"t_job": 0, "t_task": 0, "placement": told["fill"], **retry}
     return (*entries, _entry("omega", (clusters.FILL,), at_once))
 
 
