@@ -285,7 +285,9 @@ def test_a_job_of_which_nothing_was_placed_may_be_given_up_sooner(
     engine, cell = a_mesos(refuse=0, attempts=5, attempts_in_vain=3), cell_of(4)
     size = {"cpu": 4_000, "memory": 64 * GIB} if tasks == 2 else {"cpu": 64_000}
     submit(engine, cell, job("j", tasks, **size), 0)
-    for attempt in range(1, 10):
+    attempt, is_over = 0, False
+    while not is_over:
+        attempt += 1
         found = of(offer(engine, cell), Think)
         if not found:
             # Everything is taken: what is free is nothing.
@@ -296,6 +298,5 @@ def test_a_job_of_which_nothing_was_placed_may_be_given_up_sooner(
         effects = decide(engine, cell, found[0])
         if of(effects, Commit):
             effects = answer(engine, cell, only(effects, Commit))
-        if of(effects, Abandon):
-            break
+        is_over = bool(of(effects, Abandon))
     assert attempt == expected

@@ -46,11 +46,11 @@ class MesosSettings(Settings, frozen=True):
     frameworks: dict[str, FrameworkSettings] = msgspec.field(default_factory=dict)
     #: How long the allocator takes to make an offer.
     t_offer: Micros = Micros(1_000)
-    #: Whether an offer contains all that is free, or at most what the framework lacks of an equal share of
-    #: all that frameworks hold or could have.
+    #: Whether an offer contains all that is free, or at most what the framework lacks of an equal share
+    #: of all that frameworks hold or could have.
     offers: Literal["all", "fair-share"] = "all"
-    #: Whether a framework uses an offer for its next job, or keeps it and goes through its whole queue, as
-    #: in the Omega paper's published simulator.
+    #: Whether a framework uses an offer for its next job, or keeps it and goes through its whole queue,
+    #: as in the Omega paper's published simulator.
     uses: Literal["job", "queue"] = "job"
     #: How long a machine that a framework declined is not offered to it again; 5 s as in Mesos. 0 offers
     #: it at once, as in the Omega paper's model: one job that fits nowhere can then keep all other
@@ -199,8 +199,9 @@ class Mesos:
     def _fair_part(
         self, framework: Framework, available: NDArray[np.int64], view: View
     ) -> NDArray[np.int64]:
-        """Whole machines, starting at a random one, up to what the framework lacks of an equal share. What
-        frameworks share is what they hold and what is free; others may hold the rest of the cell."""
+        """Whole machines, starting at a random one, up to what the framework lacks of an equal share.
+        What frameworks share is what they hold and what is free; others may hold the rest of the
+        cell."""
         held = {
             each.kind: np.array([*view.held_by(self._name(each)).values()], np.int64)
             for each in self._frameworks.values()

@@ -5,8 +5,7 @@ selected job" of the trace. Pods come one after another, as the paper's control 
 each is a job of its own here, owned by the job it is from. The amount of work depends on the starting
 point: windows of the trace's first 10,000 jobs have 400 to 920 s per task. The paper says that its
 cluster was full; to make it as full here for any draw, the number of machines is proportional to the
-work: 50 if tasks run as long as
-the average over the whole trace.
+work: 50 if tasks run as long as the average over the whole trace.
 """
 
 from __future__ import annotations

@@ -97,8 +97,8 @@ def claims_7(found: Findings) -> Iterator[Claim]:
             + ", ".join(f"{a:.0f} to {b:.0f} ({c})" for c, (a, b) in ends.items()),
             tolerance="more at the longest t_job(service) than at the shortest, on some cluster",
             holds=any(b > a for a, b in ends.values()),
-            note="a framework goes through its queue with each offer, queues what failed again after 1 s, "
-            "and abandons a job after 100 attempts of which none placed a task",
+            note="a framework goes through its queue with each offer, queues what failed again after "
+            "1 s, and abandons a job after 100 attempts of which none placed a task",
         )
     if not found.has("5b"):
         return
