@@ -288,6 +288,8 @@ def test_sparrow_decides_on_one_job_after_another() -> None:
     for now in (120, 230, 350):
         [thinking] = [effect for effect in effects if isinstance(effect, Think)]
         effects = engine.handle(DecisionDue(thinking.token), cell, now)
-        probes += [(effect.job, len(effect.tasks)) for effect in effects if isinstance(effect, Probe)]
+        probes += [
+            (effect.job, len(effect.tasks)) for effect in effects if isinstance(effect, Probe)
+        ]
     assert probes == [(0, 2), (1, 1), (2, 2)]
     assert not [effect for effect in effects if isinstance(effect, Think)]

@@ -29,8 +29,8 @@ class SparrowSettings(Settings, frozen=True):
     cancel: bool = True
     #: Whether a job may probe the same machine several times.
     repeated: bool = False
-    #: Decision time is t_job + t_task x tasks; the only decision is where to probe. A scheduler decides on
-    #: one job at a time, in order of arrival.
+    #: Decision time is t_job + t_task x tasks; the only decision is where to probe. A scheduler decides
+    #: on one job at a time, in order of arrival.
     t_job: Micros = Micros(0)
     t_task: Micros = Micros(0)
 

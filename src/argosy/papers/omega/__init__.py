@@ -2,6 +2,7 @@
 
 points      which runs each figure is made of, at each scale
 world       one run, and what is measured there
+traces      figures 11 to 14 on the public trace
 reading     what the modules of figures share
 workload, schemes, two_level, load, planes, interference, conflicts, mapreduce
             figures, and what the paper says of them
@@ -22,6 +23,7 @@ from argosy.papers.omega import (
     workload,
 )
 from argosy.papers.omega.points import FIGURES, PAPER, SCALES, plan
+from argosy.papers.omega.traces import traced
 from argosy.papers.omega.world import run_point
 from argosy.papers.paper import Makers, Paper, claimed_by, drawn_by
 
@@ -53,4 +55,5 @@ OMEGA: Final = Paper(
     runner=run_point,
     draw=drawn_by(_MAKERS),
     claims=claimed_by(_MAKERS),
+    traced=traced,
 )

@@ -8,6 +8,7 @@ The fill is placed at time 0 by a separate scheduler whose decisions take no tim
 from __future__ import annotations
 
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -26,6 +27,7 @@ from argosy.model.scenario import (
     Takes,
 )
 from argosy.papers.experiment import ExperimentPoint, Parameter, PointResult
+from argosy.papers.omega import traces
 from argosy.papers.omega.workload import described
 from argosy.workloads import clusters, mapreduce
 from argosy.worlds.sim import SimulatedWorld
@@ -71,19 +73,24 @@ def run_point(point: ExperimentPoint) -> PointResult:
     span, cell, rate = int(float(told["hours"]) * HOUR), float(told["cell"]), float(told["rate"])
     random = Random(point.seed).child("workload")
     make_jobs = mapreduce.jobs if told["policy"] else clusters.jobs
+    trace = Path(str(told["trace"])) if "trace" in told else None
     scenario = Scenario(
         name=f"omega, figure {point.figure}",
         seed=point.seed,
-        cell=CellSpec(machines=clusters.machines(spec, cell)),
+        cell=CellSpec(machines=traces.machines(trace) if trace else clusters.machines(spec, cell)),
         jobs=(),
         fleet=fleet(told),
         network=Network(latency=ConstantLatency(delay=0)),
         horizon=span,
         output=Output(log="none", tasks=False),
     )
-    jobs = chain(
-        clusters.fill(spec, random, scale=cell),
-        make_jobs(spec, span, random, rate={"batch": rate}, scale=cell),
+    jobs = (
+        traces.jobs(trace, span)
+        if trace
+        else chain(
+            clusters.fill(spec, random, scale=cell),
+            make_jobs(spec, span, random, rate={"batch": rate}, scale=cell),
+        )
     )
     world = SimulatedWorld(scenario, find_engines(scenario.engine_names()), None, jobs=jobs)
     world.run()
