@@ -282,6 +282,7 @@ _JOBS = st.lists(
     st.booleans(),
     st.booleans(),
     st.booleans(),
+    st.sampled_from(["ready", "created"]),
 )
 def test_attempts_that_are_passed_over_leave_what_they_would_have_left(
     drawn: list[tuple[int, int, float, float, int]],
@@ -290,13 +291,20 @@ def test_attempts_that_are_passed_over_leave_what_they_would_have_left(
     preempt: bool,
     with_another: bool,
     with_faults: bool,
+    order: str,
 ) -> None:
     jobs = [
         job(f"j{i}", n, cpu=cpu, seconds=seconds, submit=at, precedence=rank, kind=kind)
         for i, (n, cpu, seconds, at, rank) in enumerate(drawn)
         for kind in ["other" if with_another and i % 3 == 2 else "batch"]
     ]
-    told = {"retry": retry, "looks": looks, "preempt": preempt, "attempts": 60}
+    told: dict[str, Any] = {
+        "retry": retry,
+        "looks": looks,
+        "preempt": preempt,
+        "attempts": 60,
+        "order": order,
+    }
     fleet = [FleetEntry(name="s", engine="kube", takes=Takes(kinds=("batch",)), settings=told)]
     if with_another:
         fleet.append(FleetEntry(name="o", engine="omega", takes=Takes(kinds=("other",))))

@@ -203,6 +203,8 @@ class Router:
         match candidates[0].entry.split:
             case "hash":
                 choice = zlib.crc32(job.id.encode()) % len(candidates)
+            case "owner":
+                choice = zlib.crc32(job.owner.encode()) % len(candidates)
             case "round-robin":
                 choice = self._turn[job.kind] % len(candidates)
                 self._turn[job.kind] += 1

@@ -47,6 +47,10 @@ class KubeSettings(Settings, frozen=True):
     #: How long a task that found no room waits before it is ready again. 0: it joins the ready queue at
     #: once, behind others of its precedence; those of lower precedence wait as long as it finds none.
     retry: Micros = Micros(30_000_000)
+    #: Which task of one precedence is next: the one that has been ready for longest, or the one that
+    #: was created first. Kubernetes has the former, the Murmuration paper describes the latter; they
+    #: differ for tasks that come from the retry queue.
+    order: Literal["ready", "created"] = "ready"
     #: Prefer the least or the most allocated machines.
     score: Literal["least-allocated", "most-allocated"] = "least-allocated"
     #: How many machines to consider first, taking turns through the cell. 0: as Kubernetes, that is, all
@@ -78,7 +82,7 @@ class Kube:
         self._context = context
         self._rule = Rule.WORST if settings.score == "least-allocated" else Rule.BEST
         self._kinds = Kinds()
-        self._ready = ReadyQueue()
+        self._ready = ReadyQueue(by_creation=settings.order == "created")
         self._waiting = RetryQueue(settings.retry)
         self._vain = VainAttempts(self._ready, self._waiting, settings.t_task, settings.retry)
         self._room = Room()
