@@ -10,6 +10,7 @@ import click
 
 from argosy.cli.output import NO_JOBS, emit, note, output_option, tell_unmet
 from argosy.cli.progress import progress
+from argosy.cli.strictness import strict_option, unmet_notes
 from argosy.model.errors import CommandError
 
 #: The largest seed that a scenario file can contain.
@@ -44,6 +45,7 @@ LONGEST_ECHO: Final = 100
     help="Where to save the run.  [default: runs/<scenario>-<number>]",
 )
 @click.option("--no-save", is_flag=True, help="Do not save the run.")
+@strict_option
 @output_option
 def command(
     scenario: Path,
@@ -52,6 +54,7 @@ def command(
     published: bool,
     out: Path | None,
     no_save: bool,
+    strict: bool,
     output: str,
 ) -> None:
     """Simulate SCENARIO and print a summary.
@@ -75,6 +78,7 @@ def command(
         loaded = with_engine(loaded, engine)
     elif published:
         loaded = as_published(loaded)
+    unmet = unmet_notes(loaded, scenario, strict)
     directory = None if no_save else out or default_directory(loaded.name, engine or "")
     try:
         with progress(f"running {loaded.name}") as tell:
@@ -86,7 +90,7 @@ def command(
         ) from None
 
     ignored = ignored_demands(loaded, find_engines(loaded.engine_names()))
-    notes = [*loaded.left_out, *map(str, ignored)]
+    notes = [*loaded.left_out, *unmet, *map(str, ignored)]
     if not loaded.jobs:
         notes.append(NO_JOBS)
 
