@@ -39,9 +39,9 @@ def command(
 
     FILE has one constraint per line, or is TOML or YAML with a list `constraints`. `lint` also takes a
     scenario; it finds conflicts, unknown groups, unused tags and demands that can never be met, and
-    exits with 1 on errors. `print` writes the normal form. `translate` converts to another system's language, or says why it cannot.
-    With --from kubernetes, FILE is YAML or JSON with a pod's labels, affinity and
-    topologySpreadConstraints; with --from yarn, it is one placement specification.
+    exits with 1 on errors. `print` writes the normal form. `translate` converts to another system's
+    language, or says why it cannot. With --from kubernetes, FILE is YAML or JSON with a pod's labels,
+    affinity and topologySpreadConstraints; with --from yarn, it is one placement specification.
     """
     if action == "lint":
         _lint(file, output)

@@ -75,10 +75,8 @@ class Feasibility:
         if found:
             return found
         own = [part for c in of_job(job.id, job.constraints) if c.hard for part in conjuncts(c)]
-        for constraint in (*own, *self._operator):
-            if (demand := self._apart(job, constraint)) is not None:
-                found.append(demand)
-        return found
+        judged = (self._apart(job, constraint) for constraint in (*own, *self._operator))
+        return [demand for demand in judged if demand is not None]
 
     def slots(self, group: TaskGroup) -> _Counts:
         """How many tasks of the group each machine holds if it is empty."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec import structs
-
 from argosy.model.errors import ScenarioError
 from argosy.model.feasibility import Feasibility, UnmeetableDemand
 from argosy.model.machines import Machine
@@ -39,9 +37,7 @@ def _largest(scenario: Scenario) -> Iterable[Machine]:
         if isinstance(fault, MachineResize):
             sizes.setdefault(fault.machine, []).append(fault.capacity)
     for machine in scenario.cell.machines:
-        largest = dict(machine.capacity.items())
+        largest = machine
         for size in sizes.get(machine.name, ()):
-            for name, amount in size.items():
-                largest[name] = max(largest.get(name, 0), amount)
-        cpu, memory = largest.pop("cpu"), largest.pop("memory")
-        yield structs.replace(machine, capacity=Resources(cpu, memory, largest))
+            largest = largest.enlarged(size)
+        yield largest
