@@ -227,7 +227,7 @@ def test_a_placement_says_why_here_and_who_came_second() -> None:
     cell = cell_of((4, 4), (8, 8), (16, 16))
     shape = cell.shape(Resources(4, 4))
     explanation = cell.find(shape, 1, Rule.BEST, Random(1)).explanation()
-    assert (explanation.rule, explanation.score, explanation.second) == ("best", 0, 1)
+    assert (explanation.rule, explanation.score, explanation.second) == ("best fit", 0, 1)
     assert explanation.second_score == 2**20
     assert cell.find(shape, 1, Rule.WORST, Random(1)).machines.tolist() == [2]
 

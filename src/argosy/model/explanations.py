@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -107,6 +107,14 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return ""
 
 
+#: What a score counts: microseconds of expected wait; free shares of resources, in units of
+#: `WHOLE_SHARE`; tasks of the same job, in units of `SAME_JOB`, plus other tasks; costs; points.
+Measure: TypeAlias = Literal["", "wait", "room", "tasks", "cost", "points"]
+SHORTEST_WAIT: Final = "shortest expected wait"
+WHOLE_SHARE: Final = 2**20
+SAME_JOB: Final = 2**24
+
+
 class Explanation(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What a scheduler saw when it decided about a task, or about several identical ones."""
 
@@ -131,3 +139,12 @@ class Explanation(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     remedy: str = ""
     #: For a task without a machine, if its scheduler computes prices.
     price: Price | None = None
+    #: What `score` and `second_score` count.
+    measure: Measure = ""
+    #: The points by plug-in, for the winner and the runner-up, if there are several plug-ins.
+    points: dict[str, int] = {}
+    second_points: dict[str, int] = {}
+    #: For a task of a gang: how many of its tasks had room at once.
+    gang_room: int | None = None
+    #: For a task without a machine: the hard constraints that forbid every machine with room.
+    forbidden: tuple[str, ...] = ()

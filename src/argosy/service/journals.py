@@ -58,7 +58,9 @@ class Journals:
         """From the last life in which somebody decided on the task. What waits is explained by the
         present life alone."""
         task = task_name(job, index)
-        *earlier, last = (TaskAnswers(JournalRun(each), task) for each in self._of_job(seq))
+        *earlier, last = (
+            TaskAnswers(JournalRun(each), task, whole=False) for each in self._of_job(seq)
+        )
         answer = last.why()
         if not last.is_decided and answer.state != "pending":
             for older in reversed(earlier):
@@ -72,7 +74,7 @@ class Journals:
         return [
             line
             for journal in self._of_job(seq)
-            for line in TaskAnswers(JournalRun(journal), task).story()
+            for line in TaskAnswers(JournalRun(journal), task, whole=False).story()
         ]
 
     def _of_job(self, seq: int) -> Iterator[JournalFile]:

@@ -212,7 +212,7 @@ class Kube:
             prefer=looks,
             preempt_below=kind.precedence if self._settings.preempt else None,
         )
-        self._explanation = found.explanation()
+        self._explanation = found.explanation(self._settings.score)
         self._claims = draft.claims() if draft.count else None
         if self._claims is None and self._room.is_own(view):
             self._room.found_none(kind, self._explanation)

@@ -220,6 +220,7 @@ class Mesos:
     ) -> None:
         draft = Draft(view, offer - view.free())
         framework.explains = []
+        framework.explanation = None
         for group, tasks in work.job.tasks_by_group(work.tasks):
             shape = view.shape(group.request, group.tags, work.job.precedence)
             random, spread = self._context.random, self._settings.spread
@@ -231,6 +232,8 @@ class Mesos:
                 requires=group.requires,
                 prefer=over_domains(spread, len(tasks), view, random) if spread else (),
             )
+            if len(work.job.groups) == 1 and self._context.keeps_explanations:
+                framework.explanation = found.explanation()
             if len(short):
                 framework.explains.append(Explain(short, found.explanation()))
         framework.unplaced = draft.unplaced()
@@ -254,7 +257,7 @@ class Mesos:
         self._decisions[token] = framework
         framework.is_committing = True
         transaction = Transaction(self._name(framework), framework.claims, atomic=work.job.gang)
-        return (Commit(token, transaction),)
+        return (Commit(token, transaction, framework.explanation),)
 
     def _left(
         self, used: list[Claims], framework: Framework, view: View

@@ -91,6 +91,8 @@ class Framework:
         self.is_committing = False
         self.withdrawals: list[Withdrawal] = []
         self.explains: list[Explain] = []
+        #: How the claims were chosen, if all tasks are alike.
+        self.explanation: Explanation | None = None
         self.unplaced = np.empty(0, np.int64)
         self._refuse = refuse if settings.refuse is None else settings.refuse
         #: What was declined on each machine, and until when that counts.

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.cell import Rule, View, title_of
+from argosy.cell import Rule, View
 from argosy.cell.bitmaps import to_mask
 from argosy.cell.waits import WaitRules
 from argosy.engines.api import Capabilities, Context, Finishes, PaperPreset, Settings
@@ -31,7 +31,7 @@ from argosy.model.events import (
     TasksLost,
     TimerFired,
 )
-from argosy.model.explanations import Explanation, Why
+from argosy.model.explanations import SHORTEST_WAIT, Explanation, Why
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.machine_model import MachineModel
 from argosy.model.messages import WaitUpdate, WaitUpdates
@@ -282,7 +282,8 @@ class Murmuration:
                 explanation = Explanation(
                     looked_at=self._view.machines,
                     feasible=feasible,
-                    rule=title_of(Rule.SMALLEST_KEY),
+                    rule=SHORTEST_WAIT,
+                    measure="wait",
                     score=score,
                     second=second if second >= 0 else None,
                     second_score=second_score if second >= 0 else None,

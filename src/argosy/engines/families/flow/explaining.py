@@ -121,8 +121,8 @@ class Explainer:
         job = int(graph.classes["job"][task_class])
         if job in graph.parked:
             room, wanted = graph.parked[job]
-            remedy = f"room for all {wanted:,} tasks of its gang at once; {room:,} had room"
-            return msgspec.structs.replace(seen, remedy=remedy)
+            remedy = f"room for all {wanted:,} tasks at once; {room:,} had room"
+            return msgspec.structs.replace(seen, remedy=remedy, gang_room=room)
         found = price_of(graph, task_class, self._where)
         self._left -= found.scans
         price = found.price
