@@ -53,6 +53,7 @@ class FaultyProxy:
         self._port = 0
         #: Every request that arrived: method, path and query.
         self.seen: list[str] = []
+        self._arrival = asyncio.Event()
         self.under_way = 0
         self.most_under_way = 0
 
@@ -67,6 +68,16 @@ class FaultyProxy:
     ) -> None:
         """Of several faults that apply to a request, the one that was injected first takes effect."""
         self._faults.append((on, times, fault))
+
+    async def arrivals(self, method: str, count: int) -> None:
+        """Returns when so many more requests of a method have arrived."""
+        wanted = self._count(method) + count
+        while self._count(method) < wanted:
+            self._arrival.clear()
+            await self._arrival.wait()
+
+    def _count(self, method: str) -> int:
+        return sum(each.startswith(method) for each in self.seen)
 
     def end_streams(self) -> None:
         """Ends all answers that are being passed on, without an error."""
@@ -104,6 +115,7 @@ class FaultyProxy:
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         self.seen.append(f"{request.method} {request.rel_url}")
+        self._arrival.set()
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         self._streams[id(request)] = (request, asyncio.Event())
