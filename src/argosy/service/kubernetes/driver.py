@@ -23,7 +23,7 @@ from argosy.kubernetes.objects import (
     PersistentVolumeClaim,
     Pod,
 )
-from argosy.kubernetes.watching import UNFINISHED_PODS, ChangeBatch, ObjectChange, ObjectWatch
+from argosy.kubernetes.watching import ChangeBatch, ObjectChange, ObjectWatch, WatchSettings
 from argosy.service.kubernetes.messages import waiting_message
 from argosy.service.kubernetes.overseer import PodOverseer
 from argosy.service.kubernetes.writer import KubernetesWriter
