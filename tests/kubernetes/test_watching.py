@@ -139,6 +139,52 @@ async def test_a_pod_that_ends_leaves_a_watch_of_unfinished_pods(
 
 
 @asynchronous
+async def test_what_a_watch_stops_keeping_is_told_with_its_final_state(
+    control_plane: Plane, namespace: str
+) -> None:
+    async with KubernetesClient(load_connection(control_plane.kubeconfig)) as client:
+        await client.create(PODS, pod("a", namespace))
+        async with ObjectWatch(
+            client, PODS, namespace, keeps=lambda each: each.status.phase != "Succeeded"
+        ) as watch:
+            await until(watch)
+            await client.patch(
+                PODS, "a", ENDED, namespace, form=PatchForm.STRATEGIC, subresource="status"
+            )
+            (change,) = await until(watch, bool)
+            assert (change.kind, change.new, names(watch)) == (ChangeKind.DELETED, None, [])
+            assert change.final is not None
+            assert change.final.status.phase == "Succeeded"
+            await client.delete(PODS, "a", namespace, grace_seconds=0)
+            await client.create(PODS, pod("b", namespace))
+            assert told(await until(watch, bool)) == [("added", "b")], "it is not told twice"
+
+
+@asynchronous
+async def test_a_watch_knows_for_how_long_it_may_have_missed_something(
+    control_plane: Plane, namespace: str
+) -> None:
+    async with (
+        FaultyProxy(load_connection(control_plane.kubeconfig)) as proxy,
+        KubernetesClient(proxy.connection) as client,
+        ObjectWatch(client, PODS, namespace, settings=SOON) as watch,
+    ):
+        await until(watch)
+        assert watch.lag == 0.0
+        gate = asyncio.Event()
+        proxy.inject(Fault(gate=gate), on=is_watch)
+        arrived = asyncio.ensure_future(proxy.arrivals("GET", 1))
+        await asyncio.sleep(0)
+        proxy.end_streams()
+        await arrived
+        assert watch.lag > 0.0
+        gate.set()
+        await client.create(PODS, pod("a", namespace))
+        await until(watch, bool)
+        assert watch.lag == 0.0
+
+
+@asynchronous
 async def test_a_watch_goes_on_from_where_it_ended(control_plane: Plane, namespace: str) -> None:
     async with FaultyProxy(load_connection(control_plane.kubeconfig)) as proxy:
         async with (

@@ -25,7 +25,7 @@ TaskStateName: TypeAlias = Literal[
     "pending", "queued", "running", "finished", "failed", "cancelled", "abandoned"
 ]
 StreamName: TypeAlias = Literal["stdout", "stderr"]
-HealthStatus: TypeAlias = Literal["ok", "paused", "failing", "stopping"]
+HealthStatus: TypeAlias = Literal["ok", "paused", "failing", "stopping", "lagging"]
 
 
 class ProblemDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -11,6 +11,9 @@ from argosy.cli.fleet import read_entries
 from argosy.cli.output import note
 from argosy.cli.serving import Listening, listen_options, readiness_option
 from argosy.model.errors import CommandError
+
+if TYPE_CHECKING:
+    from argosy.kubernetes.connection import Connection
 
 DEFAULT_LISTEN: Final = "127.0.0.1:0"
 DEFAULT_ENGINE: Final = "omega"
@@ -55,6 +58,34 @@ DEFAULT_ENGINE: Final = "omega"
     help="Write an event for every pod that is scheduled.",
 )
 @click.option(
+    "--leader-elect",
+    is_flag=True,
+    help="Run as one of several replicas, of which only the leader schedules; the others stand by.",
+)
+@click.option(
+    "--lease-name",
+    metavar="NAME",
+    help="The Lease that the leader holds.  [default: the schedulers' NAME]",
+)
+@click.option(
+    "--lease-namespace",
+    metavar="NAMESPACE",
+    help="Where the Lease is.  [default: the pod's namespace; outside of pods, kube-system]",
+)
+@click.option(
+    "--lease-duration",
+    type=click.IntRange(min=2),
+    default=15,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a leader that is not heard of keeps its right. It stops writing after two thirds.",
+)
+@click.option(
+    "--identity",
+    metavar="NAME",
+    help="The replica's name in the Lease.  [default: made of the host's name and the process]",
+)
+@click.option(
     "--dir",
     "directory",
     type=click.Path(path_type=Path, file_okay=False),
@@ -72,6 +103,11 @@ def command(
     fleet: Path | None,
     name: str,
     events: bool,
+    leader_elect: bool,
+    lease_name: str | None,
+    lease_namespace: str | None,
+    lease_duration: int,
+    identity: str | None,
     directory: Path | None,
     listening: Listening,
     output: str,
@@ -86,6 +122,9 @@ def command(
         return
     if fleet is not None and engines:
         raise CommandError("both --fleet and --engine", expected="one of them")
+    if not leader_elect and (lease_name or lease_namespace or identity):
+        given = "--lease-name" if lease_name else "--identity" if identity else "--lease-namespace"
+        raise CommandError(f"{given} without --leader-elect", expected="both")
 
     from tempfile import TemporaryDirectory
 
@@ -95,6 +134,8 @@ def command(
     require_serve("argosy kubernetes")
 
     from argosy.kubernetes.kubeconfig import load_connection
+    from argosy.kubernetes.leases import lease_settings
+    from argosy.service.kubernetes.rights import ElectionOptions, own_identity
     from argosy.service.kubernetes.serving import KubernetesOptions, serve_kubernetes
     from argosy.service.server import ServerOptions
 
@@ -103,16 +144,29 @@ def command(
         if fleet is not None
         else [{"name": each, "engine": each} for each in engines or (DEFAULT_ENGINE,)]
     )
+    connection = load_connection(kubeconfig, context)
+    election = ElectionOptions(
+        name=lease_name or name,
+        namespace=lease_namespace or _lease_namespace(connection),
+        identity=identity or own_identity(),
+        settings=lease_settings(lease_duration),
+    )
     with TemporaryDirectory(prefix="argosy-kubernetes-") as scratch:
         options = KubernetesOptions(
-            connection=load_connection(kubeconfig, context),
+            connection=connection,
             fleet=tuple(tables),
             server=ServerOptions(
                 directory=directory or Path(scratch), is_lasting=False, **listening._asdict()
             ),
             name=name,
             writes_events=events,
+            election=election if leader_elect else None,
         )
         say = announce_json if output == "json" else announce
         serve_kubernetes(options, say, lambda line: note(f"argosy: {line}"))
     note("argosy: down")
+
+
+def _lease_namespace(connection: Connection) -> str:
+    """A pod's own, because its rights are there; otherwise that of the control plane's leases."""
+    return connection.namespace if connection.origin == "service account" else "kube-system"

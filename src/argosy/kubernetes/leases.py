@@ -58,6 +58,13 @@ class LeaseSettings(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
+def lease_settings(duration: int) -> LeaseSettings:
+    """In the proportions of client-go's: a leader gives up after two thirds."""
+    return LeaseSettings(
+        duration=duration, renew_deadline=duration * 2 / 3, retry_period=duration * 2 / 15
+    )
+
+
 def boot_clock() -> float:
     """Seconds, those included in which the machine was suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

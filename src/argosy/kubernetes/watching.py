@@ -23,7 +23,7 @@ import enum
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from types import MappingProxyType, TracebackType
 from typing import Final, Generic, Self
@@ -69,12 +69,13 @@ class ObjectChange(msgspec.Struct, Generic[AnyObject], frozen=True, gc=False):
     """`old` is None for an added object, `new` for a deleted one.
 
     An object that a selector does not select any more is deleted to its watch, without the state that
-    made the difference: who needs the exit code of a pod must not deselect pods that have ended.
+    made the difference. If the watch itself does not keep it any more (`keeps`), `final` is that state.
     """
 
     kind: ChangeKind
     old: AnyObject | None
     new: AnyObject | None
+    final: AnyObject | None = None
 
 
 class ChangeBatch(msgspec.Struct, Generic[AnyObject], frozen=True):
@@ -115,6 +116,8 @@ class ObjectWatch(Generic[AnyObject]):
 
     It has no end of its own. It raises only what trying again would not help, and only before the store
     was complete for the first time: missing rights, an unknown kind, a wrong selector.
+
+    Objects that `keeps` says no to are not in the store.
     """
 
     def __init__(
@@ -125,6 +128,7 @@ class ObjectWatch(Generic[AnyObject]):
         *,
         labels: str = "",
         fields: str = "",
+        keeps: Callable[[AnyObject], bool] = lambda _: True,
         settings: WatchSettings | None = None,
     ) -> None:
         if kind.plural == "pods" and _TRIGGER.search(fields):
@@ -139,6 +143,7 @@ class ObjectWatch(Generic[AnyObject]):
             for name, value in (("labelSelector", labels), ("fieldSelector", fields))
             if value
         }
+        self._keeps = keeps
         self._settings = settings or WatchSettings()
         self._objects: dict[ObjectKey, AnyObject] = {}
         #: Keys met while everything is read (again); None at other times.
@@ -153,6 +158,8 @@ class ObjectWatch(Generic[AnyObject]):
         self._backoff = JitteredBackoff(
             self._settings.first_delay, self._settings.longest_delay, client.sender.random
         )
+        #: Since when nothing has been streamed; None while something is.
+        self._cut_since: float | None = self._heard
         #: Causes of reconnecting, with their counts: ended, gone, stalled, or the code of an error.
         self.restarts: Counter[str] = Counter()
         #: How often everything was read again.
@@ -179,6 +186,11 @@ class ObjectWatch(Generic[AnyObject]):
     def silence(self) -> float:
         """Seconds since the server was last heard of, bookmarks included."""
         return time.monotonic() - self._heard
+
+    @property
+    def lag(self) -> float:
+        """For how many seconds changes may have been missed: 0 while there is a stream."""
+        return 0.0 if self._cut_since is None else time.monotonic() - self._cut_since
 
     async def __aenter__(self) -> Self:
         self._reader = asyncio.create_task(self._read(), name=f"watch {self.kind.plural}")
@@ -288,13 +300,17 @@ class ObjectWatch(Generic[AnyObject]):
             parameters=parameters,
         )
         async with self._client.sender.stream(call) as content:
-            # The server should end the stream itself: if it does not, nobody is there.
-            async with asyncio.timeout(asked + settings.grace):
-                unfinished = b""
-                async for chunk in content.iter_any():
-                    *lines, unfinished = (unfinished + chunk).split(b"\n")
-                    if lines:
-                        self._take(call, lines)
+            self._cut_since = None
+            try:
+                # The server should end the stream itself: if it does not, nobody is there.
+                async with asyncio.timeout(asked + settings.grace):
+                    unfinished = b""
+                    async for chunk in content.iter_any():
+                        *lines, unfinished = (unfinished + chunk).split(b"\n")
+                        if lines:
+                            self._take(call, lines)
+            finally:
+                self._cut_since = time.monotonic()
 
     def _take(self, call: KubernetesCall, lines: Iterable[bytes]) -> None:
         try:
@@ -381,16 +397,19 @@ class ObjectWatch(Generic[AnyObject]):
             # Deleted and made again under the same name while the watch was cut.
             self._remove(key)
             old = None
+        if not self._keeps(new):
+            self._remove(key, new)
+            return
         self._objects[key] = new
         if old is None:
             self._pending.append(ObjectChange(ChangeKind.ADDED, None, new))
         elif old.metadata.resource_version != new.metadata.resource_version:
             self._pending.append(ObjectChange(ChangeKind.CHANGED, old, new))
 
-    def _remove(self, key: ObjectKey) -> None:
+    def _remove(self, key: ObjectKey, final: AnyObject | None = None) -> None:
         old = self._objects.pop(key, None)
         if old is not None:
-            self._pending.append(ObjectChange(ChangeKind.DELETED, old, None))
+            self._pending.append(ObjectChange(ChangeKind.DELETED, old, None, final))
 
 
 def _is_ahead(status: ServerStatus) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from argosy.api.values import HealthStatus
 from argosy.engines.api import Engine
 from argosy.service.dates import Calendar
 from argosy.service.journals import Journals
@@ -31,12 +32,24 @@ class Backend:
         self.reading = StoreReader(store)
         self.journals = Journals(store)
         self.submissions = Submissions()
+        #: Each says what keeps the server from being in step with the world outside; empty if nothing.
+        self.checks: list[Callable[[], str]] = []
         #: When this server started.
         self.started = self.calendar.date(cluster.world.now)
 
     @property
     def world(self) -> LocalWorld:
         return self.cluster.world
+
+    def health(self) -> tuple[HealthStatus, str]:
+        """Whether all is well, and what is not."""
+        cluster = self.cluster
+        if cluster.is_stopping:
+            return "stopping", ""
+        if cluster.trouble is not None:
+            return "failing" if cluster.is_failing else "paused", str(cluster.trouble)
+        detail = "; ".join(filter(None, (check() for check in self.checks)))
+        return ("lagging" if detail else "ok"), detail
 
     @property
     def calendar(self) -> Calendar:

@@ -17,7 +17,6 @@ from argosy.api.values import (
     FleetDocument,
     FleetInfo,
     Health,
-    HealthStatus,
     MachineInfo,
     MachinePage,
     MachinePatch,
@@ -32,6 +31,7 @@ from argosy.service.metrics import Metrics
 from argosy.service.problems import Conflict, NotFound, RequestError
 from argosy.service.routes import (
     PLACED,
+    PROBES,
     VERSIONED,
     Reply,
     Route,
@@ -140,6 +140,17 @@ class ClusterRoutes:
                 "Whether the server works. The status is 503 if it does not.",
                 result=Health,
                 scope="sample",
+            ),
+            *(
+                Route(
+                    "GET",
+                    path,
+                    self.ready if path == "/readyz" else self.alive,
+                    text,
+                    result=Text("text/plain", "`ok`, or what is wrong."),
+                    scope="sample",
+                )
+                for path, text in PROBES.items()
             ),
             Route(
                 "POST",
@@ -296,15 +307,11 @@ class ClusterRoutes:
 
     async def health(self, request: web.Request) -> Reply:
         backend = self._backend
-        cluster, world = backend.cluster, backend.world
-        status: HealthStatus = "ok"
-        if cluster.is_stopping:
-            status = "stopping"
-        elif cluster.trouble is not None:
-            status = "failing" if cluster.is_failing else "paused"
+        world = backend.world
+        status, detail = backend.health()
         health = Health(
             status=status,
-            detail="" if cluster.trouble is None else str(cluster.trouble),
+            detail=detail,
             version=__version__,
             cluster=world.cluster.name,
             started=backend.started,
@@ -313,6 +320,16 @@ class ClusterRoutes:
             machines=int(np.count_nonzero(world.host.view.takes_claims())),
         )
         return Reply(health, HTTPStatus.OK if status == "ok" else HTTPStatus.SERVICE_UNAVAILABLE)
+
+    async def alive(self, request: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def ready(self, request: web.Request) -> web.Response:
+        status, detail = self._backend.health()
+        if status == "ok":
+            return web.Response(text="ok")
+        text = f"{status}: {detail}" if detail else status
+        return web.Response(text=text, status=HTTPStatus.SERVICE_UNAVAILABLE)
 
     async def stop(self, request: web.Request) -> Reply:
         self._shut_down(await read_document(request, StopRequest, is_optional=True))

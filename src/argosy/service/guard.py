@@ -32,7 +32,7 @@ from argosy.service.problems import (
     encode_problem,
     status_of,
 )
-from argosy.service.routes import JSON, LARGEST_BODY, Reply
+from argosy.service.routes import JSON, LARGEST_BODY, PROBES, Reply
 from argosy.service.routes import Handler as RouteHandler
 
 #: Seconds that a client may take to send a request's head, and its document.
@@ -141,6 +141,8 @@ class Guard:
 
     def _caller(self, request: web.Request) -> Caller:
         """Who asks, if it may."""
+        if request.path in PROBES:
+            return self._callers.local
         self._check_site(request)
         if _is_private(request):
             return self._callers.local

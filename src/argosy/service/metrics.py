@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from argosy.service.agent import LiveAgent
@@ -67,6 +67,8 @@ class Metrics:
         self._turn_times = Histogram()
         self._requests: Counter[tuple[str, int]] = Counter()
         self._request_times = Histogram()
+        #: Lines of others, such as of what a world outside is asked.
+        self.sections: list[Callable[[], Iterable[str]]] = []
 
     def request_ended(self, method: str, status: int, seconds: float) -> None:
         self._requests[method, status] += 1
@@ -96,10 +98,8 @@ class Metrics:
         for row in world.projection.by_id.values():
             for state in ("pending", "queued", "running"):
                 waiting[state] += row.counts[state]
-        yield from _metric(
-            "build_info", "gauge", "The version.", {label("version", __version__): 1}
-        )
-        yield from _metric(
+        yield from metric("build_info", "gauge", "The version.", {label("version", __version__): 1})
+        yield from metric(
             "scheduler_pending_tasks",
             "gauge",
             "Tasks that wait: for a scheduler, or in a machine's queue.",
@@ -108,10 +108,10 @@ class Metrics:
                 'queue="machines"': waiting["queued"],
             },
         )
-        yield from _metric(
+        yield from metric(
             "scheduler_running_tasks", "gauge", "Tasks that run.", {"": waiting["running"]}
         )
-        yield from _metric(
+        yield from metric(
             "scheduler_schedule_attempts_total",
             "counter",
             "Tasks that got a place, or were given up.",
@@ -120,20 +120,20 @@ class Metrics:
                 for result in ("scheduled", "unschedulable")
             },
         )
-        yield from _metric(
+        yield from metric(
             "scheduler_task_ends_total",
             "counter",
             "Tasks that are over, by how.",
             {f'state="{state}"': self._ends[state] for state in OVER},
         )
-        yield from _metric(
+        yield from metric(
             "scheduler_jobs_open",
             "gauge",
             "Jobs that are not over.",
             {"": len(world.projection.by_id)},
         )
         lived = max(1, world.now - world.host.setup.began)
-        yield from _metric(
+        yield from metric(
             "scheduler_busyness_ratio",
             "gauge",
             "Share of its time that a scheduler spends deciding.",
@@ -144,7 +144,7 @@ class Metrics:
                 for each in world.host.schedulers
             },
         )
-        yield from _metric(
+        yield from metric(
             "scheduler_figure",
             "gauge",
             "What an engine counts by itself, since it started.",
@@ -156,24 +156,24 @@ class Metrics:
         )
         used, capacity = world.host.view.used_total(), world.host.view.capacity_total()
         for what, amounts in (("used", used), ("capacity", capacity)):
-            yield from _metric(
+            yield from metric(
                 f"cluster_{what}",
                 "gauge",
                 f"Resources {'claimed' if what == 'used' else 'there are'}: cpu in thousandths of a "
                 "core, memory in bytes.",
                 {label("resource", name): amount for name, amount in amounts.items()},
             )
-        yield from _head(
+        yield from head(
             "scheduler_task_scheduling_sli_duration_seconds",
             "histogram",
             "From a job's submission until a task of it starts.",
         )
         yield from self._waits.lines(f"{_PREFIX}scheduler_task_scheduling_sli_duration_seconds")
-        yield from _head("turn_duration_seconds", "histogram", "Time to decide and store a turn.")
+        yield from head("turn_duration_seconds", "histogram", "Time to decide and store a turn.")
         yield from self._turn_times.lines(f"{_PREFIX}turn_duration_seconds")
         yield from self._agent_lines()
         if self._distances is not None:
-            yield from _metric(
+            yield from metric(
                 "scheduler_agent_round_trip_seconds",
                 "gauge",
                 "Shortest of the last round trips to an agent.",
@@ -182,7 +182,9 @@ class Metrics:
                     for cluster, place, trip in self._distances.measured()
                 },
             )
-        yield from _metric(
+        for section in self.sections:
+            yield from section()
+        yield from metric(
             "http_requests_total",
             "counter",
             "Requests, by method and status.",
@@ -191,7 +193,7 @@ class Metrics:
                 for (method, status), count in sorted(self._requests.items())
             },
         )
-        yield from _head("http_request_duration_seconds", "histogram", "Time to answer requests.")
+        yield from head("http_request_duration_seconds", "histogram", "Time to answer requests.")
         yield from self._request_times.lines(f"{_PREFIX}http_request_duration_seconds")
 
     def _agent_lines(self) -> Iterator[str]:
@@ -211,8 +213,8 @@ class Metrics:
             ("releases", "Commits that were undone.", counts.released),
             ("reservations_expired", "Reservations whose lease was over.", counts.expired),
         ):
-            yield from _metric(f"agent_{name}_total", "counter", text, {"": value})
-        yield from _metric(
+            yield from metric(f"agent_{name}_total", "counter", text, {"": value})
+        yield from metric(
             "agent_commits_total",
             "counter",
             "Commits of schedulers elsewhere: successes, machines that refused, and repetitions.",
@@ -222,7 +224,7 @@ class Metrics:
                 'result="repeated"': counts.repeated,
             },
         )
-        yield from _metric(
+        yield from metric(
             "agent_reservations",
             "gauge",
             "Room kept for commits that are under way or to come.",
@@ -240,11 +242,11 @@ def number(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(float(value))
 
 
-def _head(name: str, kind: str, text: str) -> Iterable[str]:
+def head(name: str, kind: str, text: str) -> Iterable[str]:
     return (f"# HELP {_PREFIX}{name} {text}", f"# TYPE {_PREFIX}{name} {kind}")
 
 
-def _metric(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
-    yield from _head(name, kind, text)
+def metric(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
+    yield from head(name, kind, text)
     for labels, value in values.items():
         yield f"{_PREFIX}{name}{f'{{{labels}}}' if labels else ''} {number(value)}"

@@ -125,7 +125,7 @@ def _responses(route: Route) -> dict[str, Any]:
         described["200"] = {**_success(route), "description": "It was asked for before."}
     if "If-None-Match" in route.headers:
         described["304"] = {"description": _MEANINGS[304]}
-    if route.path == "/v1/health":
+    if route.path in ("/v1/health", "/readyz"):
         described["503"] = {**_success(route), "description": "The server does not work."}
     for status in sorted({*_ALWAYS, *route.problems, *((408,) if route.body else ())}):
         described.setdefault(

@@ -31,6 +31,12 @@ from argosy.service.problems import RequestError, WrongMediaType
 from argosy.workloads.tables import Misfit, expectation, path_text
 
 JSON: Final = "application/json"
+#: Paths that anybody may ask, as a kubelet does, with what they tell.
+PROBES: Final = {
+    "/livez": "Whether the server answers.",
+    "/healthz": "Whether the server answers.",
+    "/readyz": "Whether the server works. The status is 503 if it does not.",
+}
 #: The largest document that is accepted, in bytes.
 LARGEST_BODY: Final = 4 << 20
 _STEP: Final = re.compile(r"[^.\[\]`]+|\.\.\.")

@@ -23,10 +23,11 @@ from argosy.kubernetes.objects import (
     PersistentVolumeClaim,
     Pod,
 )
-from argosy.kubernetes.watching import UNFINISHED_PODS, ChangeBatch, ObjectChange, ObjectWatch
+from argosy.kubernetes.watching import ChangeBatch, ObjectChange, ObjectWatch, WatchSettings
 from argosy.service.kubernetes.messages import waiting_message
 from argosy.service.kubernetes.overseer import PodOverseer
-from argosy.service.kubernetes.writer import KubernetesWriter
+from argosy.service.kubernetes.rights import WriteRight
+from argosy.service.kubernetes.writer import KubernetesWriter, WriterObserver
 from argosy.service.live import LiveCluster
 from argosy.worlds.kubernetes.cluster import PodCluster
 from argosy.worlds.kubernetes.requests import pod_request
@@ -36,18 +37,28 @@ from argosy.worlds.local.overruled import OverruledWorld
 
 #: Seconds between two looks at pods that were refused again and again.
 _LOOK_AGAIN: Final = 1.0
+#: A server that is back is not left waiting.
+_PROMPT: Final = WatchSettings(longest_delay=3.0)
+
+
+#: Seconds without a watch after which a scheduler says that it is not in step.
+LONGEST_LAG: Final = 10.0
+
+
+def has_not_ended(pod: Pod) -> bool:
+    return pod.status.phase not in ("Succeeded", "Failed")
 
 
 class ClusterWatches:
     """What a scheduler watches, each kind in a store of its own."""
 
     def __init__(self, client: KubernetesClient) -> None:
-        self.nodes = ObjectWatch(client, NODES)
-        self.pods = ObjectWatch(client, PODS, fields=UNFINISHED_PODS)
-        self.namespaces = ObjectWatch(client, NAMESPACES)
-        self.priority_classes = ObjectWatch(client, PRIORITY_CLASSES)
-        self.volumes = ObjectWatch(client, PERSISTENT_VOLUMES)
-        self.claims = ObjectWatch(client, PERSISTENT_VOLUME_CLAIMS)
+        self.nodes = ObjectWatch(client, NODES, settings=_PROMPT)
+        self.pods = ObjectWatch(client, PODS, keeps=has_not_ended, settings=_PROMPT)
+        self.namespaces = ObjectWatch(client, NAMESPACES, settings=_PROMPT)
+        self.priority_classes = ObjectWatch(client, PRIORITY_CLASSES, settings=_PROMPT)
+        self.volumes = ObjectWatch(client, PERSISTENT_VOLUMES, settings=_PROMPT)
+        self.claims = ObjectWatch(client, PERSISTENT_VOLUME_CLAIMS, settings=_PROMPT)
         self._stack = contextlib.AsyncExitStack()
 
     @property
@@ -69,6 +80,15 @@ class ClusterWatches:
     async def __aexit__(self, *error: object) -> None:
         await self._stack.aclose()
 
+    @property
+    def lagging(self) -> list[str]:
+        """Kinds of objects whose changes have not been heard for a while."""
+        return [
+            watch.kind.plural
+            for watch in self.all
+            if not watch.is_complete or watch.lag > LONGEST_LAG
+        ]
+
     async def complete(self) -> None:
         """Until all that there is has been read."""
         await asyncio.gather(*(_complete(watch) for watch in self.all))
@@ -88,7 +108,8 @@ def prepare(pods: PodCluster, watches: ClusterWatches) -> None:
 
 
 class KubernetesDriver:
-    """`name` is who writes events."""
+    """`name` is who writes events. Without a right to write, the world follows the cluster, and decides
+    on no pod until `lead`."""
 
     def __init__(
         self,
@@ -100,6 +121,8 @@ class KubernetesDriver:
         log: Callable[[str], None],
         *,
         writes_events: bool = True,
+        observer: WriterObserver | None = None,
+        right: WriteRight | None = None,
     ) -> None:
         self._watches = watches
         self._overseer = overseer
@@ -110,11 +133,19 @@ class KubernetesDriver:
             client,
             name,
             bound=self._pods.bound,
-            failed=lambda uid: self._tell(lambda: self._pods.bind_failed(uid)),
-            stayed=lambda uid: self._tell(lambda: self._pods.eviction_failed(uid)),
+            failed=lambda uid: self._hear(lambda: self._pods.bind_failed(uid)),
+            stayed=lambda uid: self._hear(lambda: self._pods.eviction_failed(uid)),
             log=log,
             writes_events=writes_events,
+            observer=observer,
+            right=right,
         )
+        overseer.is_leading = self.writer.right.is_held
+        #: What happened to orders while the world took no inputs.
+        self._unheard: list[Callable[[], None]] = []
+        #: Why it cannot go on; `failed` is set then.
+        self.error: BaseException | None = None
+        self.failed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._life = -1
         overseer.wake = self._pump
@@ -135,6 +166,28 @@ class KubernetesDriver:
         }
         self._tasks = [loop.create_task(self._follow(*feed)) for feed in feeds.items()]
         self._tasks.append(loop.create_task(self._look_again()))
+        for task in self._tasks:
+            task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            # A scheduler that does not hear of changes any more must not go on.
+            self.error = task.exception()
+            self.failed.set()
+
+    def lead(self, right: WriteRight, pods: Iterable[Pod]) -> None:
+        """Decides from now on. `pods` are those of the cluster, read after the right was given: what the
+        last leader has done is among them, though watches may not have told of it yet."""
+        self.writer.right = right
+        self._overseer.is_leading = True
+
+        newest = _newest(pods, self._watches.pods)
+
+        def take() -> None:
+            for pod in _bound_first(newest):
+                self._pods.set_pod(pod)
+
+        self._tell(take)
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -148,16 +201,30 @@ class KubernetesDriver:
         assert isinstance(world, OverruledWorld)
         return world
 
-    def _tell(self, action: Callable[[], None]) -> None:
-        self._cluster.tell(lambda _: self._carry_out(action))
-        self._pump()
+    def _tell(self, action: Callable[[], None]) -> bool:
+        """Returns whether the world took it; if not, all is taken in when there is a new one."""
 
-    def _carry_out(self, action: Callable[[], None]) -> None:
-        action()
-        self._pods.flush()
+        def carry_out() -> bool:
+            action()
+            self._pods.flush()
+            return True
+
+        is_taken = self._cluster.tell(lambda _: carry_out()) is not None
+        self._pump()
+        return is_taken
+
+    def _hear(self, report: Callable[[], None]) -> None:
+        """Nothing but this report tells of it: it must not be lost."""
+        if not self._tell(report):
+            self._unheard.append(report)
 
     def _take_all(self) -> None:
+        """All that there is, and nothing else."""
         stores = self._watches
+        for name in set(self._pods.rulebook.nodes) - {name for _, name in stores.nodes.objects}:
+            self._pods.remove_node(name)
+        for uid in set(self._pods.pods) - {pod.uid for pod in stores.pods.objects.values()}:
+            self._pods.remove_pod(uid)
         for namespace in stores.namespaces.objects.values():
             self._pods.set_namespace(namespace)
         for node in stores.nodes.objects.values():
@@ -223,8 +290,10 @@ class KubernetesDriver:
         world = self._world
         if world.life != self._life:
             self._life = world.life
-            known = [row.job.id for row in world.open_rows()]
-            self._tell(lambda: self._pods.recover(known))
+            unheard, self._unheard = self._unheard, []
+            for report in unheard:
+                self._hear(report)
+            self._tell(self._take_all)
         for job, explanation in world.take_explained().items():
             tracked = self._pods.of_job(job)
             if tracked is None or tracked.state is not PodState.WAITING:
@@ -248,6 +317,19 @@ class KubernetesDriver:
 def _apply(batch: ChangeBatch[Any], change: Callable[[ObjectChange[Any]], None]) -> None:
     for each in batch.changes:
         change(each)
+
+
+def _newest(pods: Iterable[Pod], watch: ObjectWatch[Pod]) -> list[Pod]:
+    """Of what was listed and what is watched. Versions grow with time, and either may be ahead."""
+    found = {pod.uid: pod for pod in watch.objects.values()}
+    known = int(watch.resource_version or 0)
+    for pod in pods:
+        version, watched = int(pod.metadata.resource_version), found.get(pod.uid)
+        # What is missing from the watch is gone, unless the watch has not come that far.
+        newest = known if watched is None else int(watched.metadata.resource_version)
+        if version > newest and has_not_ended(pod):
+            found[pod.uid] = pod
+    return list(found.values())
 
 
 def _bound_first(pods: Iterable[Pod]) -> list[Pod]:

@@ -34,6 +34,8 @@ class PodOverseer:
         self._soon: Callable[[Callable[[], None]], object] = lambda action: None
         self.wake: Callable[[], None] = lambda: None
         self._world: OverruledWorld | None = None
+        #: Otherwise all pods are somebody else's.
+        self.is_leading = True
         self.pods = PodCluster(self._current, self._is_ours, self._kind_of)
 
     def connect(
@@ -49,7 +51,9 @@ class PodOverseer:
         return self._world
 
     def _is_ours(self, pod: Pod) -> bool:
-        return self._fleet is not None and pod.spec.scheduler_name in self._fleet.names
+        if self._fleet is None or not self.is_leading:
+            return False
+        return pod.spec.scheduler_name in self._fleet.names
 
     def _kind_of(self, pod: Pod) -> str:
         assert self._fleet is not None
@@ -58,13 +62,13 @@ class PodOverseer:
     # As the world's overseer.
 
     def fleet(self, entries: tuple[FleetEntry, ...]) -> tuple[FleetEntry, ...]:
-        self._fleet = PodFleet(self._name, entries)
+        former = () if self._fleet is None else self._fleet.kinds
+        self._fleet = PodFleet(self._name, entries, former)
         return self._fleet.entries
 
     def begin(self, world: OverruledWorld) -> None:
-        is_first, self._world = self._world is None, world
-        if not is_first:
-            self.pods.rulebook.mark_all()
+        self._world = world
+        self.pods.recover([row.job.id for row in world.open_rows()], world.claimed_machines())
 
     def oversee(self, world: OverruledWorld, orders: Sequence[StartOrder | StopOrder]) -> None:
         for order in orders:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec.structs import fields, replace
@@ -17,21 +18,26 @@ _RESCHEDULE: Final = "reschedule"
 
 
 class PodFleet:
-    """Pods name a scheduler of the fleet, or `name`: then their kind decides."""
+    """Pods name a scheduler of the fleet, or `name`: then their kind decides. Bound pods of kinds that
+    only a `former` fleet took are left to the first scheduler."""
 
-    def __init__(self, name: str, fleet: tuple[FleetEntry, ...]) -> None:
+    def __init__(
+        self, name: str, fleet: tuple[FleetEntry, ...], former: Iterable[str] = ()
+    ) -> None:
         kinds = {BATCH, SERVICE, *(kind for entry in fleet for kind in entry.takes.kinds)}
         self.names = frozenset({name, *(entry.name for entry in fleet)})
         self._entries = {entry.name for entry in fleet}
+        taken = [
+            dict.fromkeys((entry.name, *(entry.takes.kinds or sorted(kinds)))) for entry in fleet
+        ]
+        self._taken = {kind for each in taken for kind in each}
+        taken[0].update(dict.fromkeys(sorted({*former} - self._taken)))
         self.entries = tuple(
-            replace(
-                entry,
-                takes=Takes(kinds=(entry.name, *(entry.takes.kinds or sorted(kinds)))),
-                settings=_settled(entry),
-            )
-            for entry in fleet
+            replace(entry, takes=Takes(kinds=tuple(each)), settings=_settled(entry))
+            for entry, each in zip(fleet, taken, strict=True)
         )
-        self._taken = {kind for entry in self.entries for kind in entry.takes.kinds}
+        #: All kinds that bound pods may have.
+        self.kinds = frozenset(kind for each in taken for kind in each)
         self._default = fleet[0].name
 
     def kind_of(self, pod: Pod) -> str:

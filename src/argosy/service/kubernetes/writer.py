@@ -2,6 +2,9 @@
 
 Binding comes before everything else. Conditions and events are for people: those of a pod are written at
 most every few seconds, and not at all if nothing has changed.
+
+Nothing is written without the right to (`right`): no request goes out later than it ends, or is waited
+for longer. What was not carried out is left to whoever has the right then.
 """
 
 from __future__ import annotations
@@ -11,9 +14,9 @@ import contextlib
 import itertools
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from argosy.kubernetes.client import KubernetesClient, PatchForm
 from argosy.kubernetes.failures import (
@@ -21,10 +24,14 @@ from argosy.kubernetes.failures import (
     KubernetesError,
     ObjectConflict,
     ObjectNotFound,
+    RequestForbidden,
+    RequestInvalid,
 )
 from argosy.kubernetes.kinds import EVENTS, PODS
 from argosy.kubernetes.meta import micro_time
 from argosy.kubernetes.objects import Pod
+from argosy.model.explanations import Why
+from argosy.service.kubernetes.rights import FENCING, LastingRight, WriteRight
 from argosy.worlds.kubernetes.pod_jobs import PLACED_BY
 from argosy.worlds.kubernetes.tracked import (
     BindOrder,
@@ -40,8 +47,20 @@ NOTE_EVERY: Final = 10.0
 #: Seconds for which an eviction that a budget forbids is tried again.
 EVICT_FOR: Final = 60.0
 _FIRST_WAIT: Final = 0.5
-_LONGEST_WAIT: Final = 10.0
+#: A server that is back should not be left waiting.
+_LONGEST_WAIT: Final = 2.0
+#: Seconds until a pod is tried again whose binding the server does not allow.
+_FIRST_REST: Final = 1.0
+_LONGEST_REST: Final = 60.0
+#: Seconds that requests under way have when the writer closes.
+_GOODBYE: Final = 5.0
+#: Seconds between two looks whether they have come to an end.
+_GLANCE: Final = 0.05
 _MOST_NOTES: Final = 100_000
+
+
+class RightEnded(Exception):
+    """There is no right to write, or it ended before there was an answer."""
 
 
 class WaitingNote:
@@ -53,6 +72,29 @@ class WaitingNote:
         self.at = -NOTE_EVERY
         self.message = ""
         self.series = 0
+
+
+class WriterObserver(Protocol):
+    """Told of what was written, for metrics. Times are in seconds."""
+
+    def bound(self, seconds: float) -> None:
+        """A pod has a node, that long after its binding was ordered."""
+
+    def refused(self) -> None:
+        """The server did not accept a binding."""
+
+    def evicted(self, why: Why) -> None: ...
+
+
+class _Unobserved:
+    def bound(self, seconds: float) -> None:
+        pass
+
+    def refused(self) -> None:
+        pass
+
+    def evicted(self, why: Why) -> None:
+        pass
 
 
 class KubernetesWriter:
@@ -71,7 +113,12 @@ class KubernetesWriter:
         annotate: Callable[[Pod], dict[str, str]] = lambda pod: {},
         log: Callable[[str], None] = lambda line: None,
         writes_events: bool = True,
+        observer: WriterObserver | None = None,
+        right: WriteRight | None = None,
     ) -> None:
+        #: May be replaced by another at any time.
+        self.right: WriteRight = right or LastingRight()
+        self._observer: WriterObserver = observer or _Unobserved()
         self._client = client
         self._name = name
         self._bound = bound
@@ -80,7 +127,10 @@ class KubernetesWriter:
         self._annotate = annotate
         self._log = log
         self._writes_events = writes_events
-        self._binds: asyncio.Queue[BindOrder] = asyncio.Queue()
+        self._binds: asyncio.Queue[tuple[float, BindOrder]] = asyncio.Queue()
+        self._binding = 0
+        self._refusals: Counter[str] = Counter()
+        self._is_closing = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._others = asyncio.Semaphore(AT_ONCE)
         self._notes: OrderedDict[str, WaitingNote] = OrderedDict()
@@ -92,6 +142,11 @@ class KubernetesWriter:
             self._spawn(self._bind_on())
 
     async def close(self) -> None:
+        """Bindings under way are finished, if that is possible soon; the others are not begun."""
+        self._is_closing = True
+        deadline = time.monotonic() + _GOODBYE
+        while self._binding and time.monotonic() < deadline:
+            await asyncio.wait(self._tasks, timeout=_GLANCE, return_when=asyncio.FIRST_COMPLETED)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -99,7 +154,7 @@ class KubernetesWriter:
     def carry_out(self, order: ClusterOrder) -> None:
         match order:
             case BindOrder():
-                self._binds.put_nowait(order)
+                self._binds.put_nowait((time.monotonic(), order))
             case EvictOrder():
                 self._spawn(self._evict(order))
             case NominateOrder(pod, node):
@@ -110,11 +165,26 @@ class KubernetesWriter:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    @contextlib.asynccontextmanager
+    async def _rightfully(self) -> AsyncIterator[None]:
+        """For one request: raises `RightEnded` if there is no right to it, or not for long enough."""
+        right = self.right
+        if not right.is_held:
+            raise RightEnded
+        try:
+            async with asyncio.timeout(right.remaining):
+                yield
+        except TimeoutError:
+            raise RightEnded from None
+
     async def _write(self, work: Coroutine[Any, Any, None]) -> None:
         """Something for people: if it cannot be written, the cluster works all the same."""
         async with self._others:
             try:
-                await work
+                async with self._rightfully():
+                    await work
+            except RightEnded:
+                work.close()
             except KubernetesError as error:
                 self.counts["unwritten"] += 1
                 if not isinstance(error, ObjectNotFound | ObjectConflict):
@@ -123,29 +193,47 @@ class KubernetesWriter:
     # Binding.
 
     async def _bind_on(self) -> None:
-        while True:
-            await self._bind(await self._binds.get())
-
-    async def _bind(self, order: BindOrder) -> None:
-        pod, wait = order.pod, _FIRST_WAIT
-        while True:
+        while not self._is_closing:
+            since, order = await self._binds.get()
+            self._binding += 1
             try:
-                await self._client.bind(
-                    pod.namespace,
-                    pod.name,
-                    order.node,
-                    uid=pod.uid,
-                    annotations={PLACED_BY: self._name, **self._annotate(pod)},
-                )
+                await self._bind(order, since)
+            except RightEnded:
+                # Whoever has the right now decides on the pod.
+                self.counts["left"] += 1
+            finally:
+                self._binding -= 1
+
+    async def _bind(self, order: BindOrder, since: float) -> None:
+        pod, wait = order.pod, _FIRST_WAIT
+        while not self._is_closing:
+            try:
+                async with self._rightfully():
+                    await self._client.bind(
+                        pod.namespace,
+                        pod.name,
+                        order.node,
+                        uid=pod.uid,
+                        annotations=self._annotations(pod),
+                    )
+            except RightEnded:
+                if not self.right.is_held:
+                    raise
+                # It was renewed meanwhile; whether the pod is bound is found out by trying again.
+                continue
             except ObjectNotFound:
                 self._failed(pod.uid)
                 return
             except ObjectConflict as error:
                 if not await self._is_bound(order):
-                    self.counts["refused"] += 1
-                    self._log(str(error))
+                    self._refused(error)
                     self._failed(pod.uid)
                     return
+            except (RequestForbidden, RequestInvalid) as error:
+                # By admission or a missing right: to try again at once would not help.
+                self._refused(error)
+                self._spawn(self._fail_later(pod.uid))
+                return
             except KubernetesError as error:
                 # The server may not answer, or may have done it all the same.
                 self._log(str(error))
@@ -153,19 +241,48 @@ class KubernetesWriter:
                 wait = min(2 * wait, _LONGEST_WAIT)
                 continue
             break
+        else:
+            return
         self.counts["bound"] += 1
+        self._observer.bound(time.monotonic() - since)
         self._bound(pod.uid)
         self._notes.pop(pod.uid, None)
+        self._refusals.pop(pod.uid, None)
         if self._writes_events:
             text = f"Successfully assigned {pod.namespace}/{pod.name} to {order.node}"
             self._spawn(self._write(self._event(pod, "Normal", "Scheduled", "Binding", text)))
 
+    def _annotations(self, pod: Pod) -> dict[str, str]:
+        annotations = {PLACED_BY: self._name, **self._annotate(pod)}
+        if self.right.fencing is not None:
+            annotations[FENCING] = str(self.right.fencing)
+        return annotations
+
+    def _refused(self, error: KubernetesError) -> None:
+        self.counts["refused"] += 1
+        self._observer.refused()
+        self._log(str(error))
+
+    async def _fail_later(self, uid: str) -> None:
+        self._refusals[uid] += 1
+        await asyncio.sleep(min(_FIRST_REST * 2.0 ** (self._refusals[uid] - 1), _LONGEST_REST))
+        self._failed(uid)
+
     async def _is_bound(self, order: BindOrder) -> bool:
-        """Whether the pod is where it was to go, perhaps because an answer was lost."""
-        with contextlib.suppress(KubernetesError):
-            pod = await self._client.get(PODS, order.pod.name, order.pod.namespace)
+        """Whether the pod is where it was to go, perhaps because an answer was lost. Asked until it is
+        certain: a node that a pod is on by mistake of ours would be given away a second time."""
+        wait = _FIRST_WAIT
+        while True:
+            try:
+                pod = await self._client.get(PODS, order.pod.name, order.pod.namespace)
+            except ObjectNotFound:
+                return False
+            except KubernetesError as error:
+                self._log(str(error))
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _LONGEST_WAIT)
+                continue
             return pod.uid == order.pod.uid and pod.spec.node_name == order.node
-        return False
 
     # Making room.
 
@@ -173,7 +290,14 @@ class KubernetesWriter:
         pod, wait, until = order.pod, _FIRST_WAIT, time.monotonic() + EVICT_FOR
         while True:
             try:
-                await self._client.evict(pod.namespace, pod.name, uid=pod.uid)
+                async with self._rightfully():
+                    await self._client.evict(pod.namespace, pod.name, uid=pod.uid)
+            except RightEnded:
+                if self.right.is_held:
+                    continue
+                await asyncio.sleep(_LONGEST_REST)
+                self._stayed(pod.uid)
+                return
             except (ObjectNotFound, ObjectConflict):
                 return
             except KubernetesError as error:
@@ -187,6 +311,7 @@ class KubernetesWriter:
                 continue
             break
         self.counts["evicted"] += 1
+        self._observer.evicted(order.why)
         reason = order.why.name.capitalize().replace("_", "")
         text = f"Evicted by {self._name}: {order.why.name.lower().replace('_', ' ')}"
         self._spawn(self._write(self._event(pod, "Normal", reason, "Evicting", text)))

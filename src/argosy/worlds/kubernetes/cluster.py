@@ -16,7 +16,7 @@ carries out and reports back on. A pod that is bound counts where it is, whoever
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -184,6 +184,9 @@ class PodCluster:
         before, tracked.pod = tracked.pod, pod
         if pod.spec.node_name:
             self._seen_on_node(tracked, before)
+        elif tracked.state in _UNDECIDED and not self._is_ours(pod):
+            # Its scheduler is not in the fleet any more.
+            self._drop(tracked)
         elif pod.metadata.deletion_timestamp is not None:
             self._drop(tracked)
         elif tracked.state is PodState.OUTSIDE:
@@ -557,26 +560,52 @@ class PodCluster:
         tracked = self._numbers.get(number)
         return tracked is not None and tracked.state is PodState.LEAVING
 
-    def recover(self, known: Collection[str]) -> None:
-        """The world has been built anew, and knows only these jobs: others are submitted again."""
+    def recover(self, known: Collection[str], claims: Mapping[str, str]) -> None:
+        """The world has been built anew, before it has decided anything: it knows only these jobs, and
+        which of them have a machine. What is bound, or about to be, stays where it is; all else is
+        decided anew."""
+        world = self._world()
+        for name, node in self.rulebook.nodes.items():
+            if world.has_machine(name):
+                world.fit_machine(name, node_capacity(node, self._extras))
+            else:
+                world.add_machine(self.machine_of(node))
+        self.rulebook.mark_all()
+        for job in self._cancelled:
+            if (cancelled := self._by_job.pop(job, None)) is not None:
+                cancelled.job = ""
+        self._cancelled = []
+        lost = []
+        for tracked in self.pods.values():
+            if not tracked.job:
+                continue
+            has_claim = bool(tracked.node) and claims.get(tracked.job) == tracked.node
+            is_placed = tracked.state in _PLACED
+            if tracked.state in (PodState.CLAIMED, PodState.HELD) and not has_claim:
+                self._undo_claim(tracked)
+                tracked.state = PodState.WAITING
+            if tracked.job not in known or (is_placed and not has_claim):
+                del self._by_job[tracked.job]
+                tracked.job = ""
+                lost.append(tracked)
         for job in known:
             if job not in self._by_job:
-                self._world().cancel(job)
-        for tracked in list(self.pods.values()):
-            if not tracked.job or tracked.job in known:
-                continue
-            del self._by_job[tracked.job]
-            tracked.job = ""
-            if tracked.state in (PodState.BOUND, PodState.BINDING):
+                world.cancel(job)
+        # Those with a node first: what is submitted is decided on at once.
+        for tracked in sorted(lost, key=lambda each: each.state not in _PLACED):
+            if tracked.state in _PLACED:
+                state = tracked.state
                 self.rulebook.leave(tracked.uid)
                 self._adopt(tracked, tracked.node)
+                tracked.state = state
             else:
-                self._undo_claim(tracked)
                 self._submit(tracked)
 
 
 #: Why claims are pushed off without their schedulers being told.
 _UNTOLD: Final = (Why.PREEMPTED, Why.MACHINE_GONE, Why.NO_ROOM)
+_PLACED: Final = (PodState.BOUND, PodState.BINDING)
+_UNDECIDED: Final = (PodState.OUTSIDE, PodState.WAITING)
 _ENCODE: Final = msgspec.json.Encoder().encode
 #: Every node has its own value, which says no more than its name.
 _OWN_LABELS: Final = ("kubernetes.io/hostname",)

@@ -19,7 +19,7 @@ from argosy.host.protocols import Deliberator
 from argosy.host.setup import HostSetup
 from argosy.model.errors import UnknownName
 from argosy.model.explanations import Explanation, Refusal, Why
-from argosy.model.jobs import Job
+from argosy.model.jobs import Job, job_of
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import FleetEntry
@@ -142,6 +142,14 @@ class OverruledWorld(LocalWorld):
             self._added(job, None)
         return refusal
 
+    def claimed_machines(self) -> dict[str, str]:
+        """Of jobs whose tasks have a machine, the machine of each."""
+        names = self.projection.machines
+        return {
+            self.host.jobs.job(job_of(live.task)).id: names[live.machine].name
+            for live in self.tries.values()
+        }
+
     def has_machine(self, name: str) -> bool:
         return name in self._names() and self.host.view.is_up(self._names()[name])
 
@@ -176,5 +184,8 @@ class OverruledWorld(LocalWorld):
         amounts = {
             resource: max(amount, held.pop(resource, 0)) for resource, amount in capacity.items()
         } | {resource: amount for resource, amount in held.items() if amount}
+        have = zip(view.dimensions, view.capacity(numbers)[0].tolist(), strict=True)
+        if {name: amount for name, amount in have if amount} == amounts:
+            return
         cpu, memory = amounts.pop("cpu"), amounts.pop("memory")
         self._change(ResizeMachine(number, Resources(cpu, memory, amounts)))
