@@ -34,7 +34,7 @@ class SchedulerProcess:
     """Starts at once; `wait_until_up` returns when it says that it is."""
 
     def __init__(self, kubeconfig: Path, *options: str, path: str = "") -> None:
-        self.messages = tempfile.NamedTemporaryFile("w+b", prefix="argosy-messages-")
+        self.messages = tempfile.NamedTemporaryFile("w+b", prefix="argosy-messages-")  # noqa: SIM115
         command = [ARGOSY, "kubernetes", "--kubeconfig", str(kubeconfig), "-o", "json", *options]
         self._process = subprocess.Popen(
             command,
