@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from argosy.cell import View
 from argosy.engines.api import Context, Settings
 from argosy.engines.kube import Kube, KubeSettings
 from argosy.engines.kube.engine import looks_at
@@ -51,11 +52,11 @@ class OneByOne(Kube):
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, KubeSettings)
         super().__init__(structs.replace(settings, skip_hopeless_attempts=False), context)
-        self._room = _Unknown()
+        self._room = _Unknown(preempts=settings.preempt)
 
 
 class _Unknown(Room):
-    def found_none(self, kind: TaskKind, explanation: Explanation) -> None:
+    def found_none(self, kind: TaskKind, explanation: Explanation, view: View, now: int) -> None:
         return
 
 
@@ -275,6 +276,15 @@ _JOBS = st.lists(
 
 
 @settings(max_examples=30)
+# Another scheduler's task ends while none of the others fits.
+@example(
+    drawn=[(7, 500, 10.0, 0.0, 2), (11, 3_000, 10.0, 0.0, 0), (1, 3_000, 61.0, 33.3001, 2)],
+    retry=30 * SECOND,
+    looks=1,
+    preempt=True,
+    with_another=True,
+    with_faults=True,
+)
 @given(
     _JOBS,
     st.sampled_from([0, 7_000, SECOND, 30 * SECOND]),

@@ -148,6 +148,7 @@ class Scheduler:
             self._clusters,
             self._place,
             self._keeps_explanations,
+            self.is_measured,
         )
         engine = self.engine_type(self.settings, context)
         # Whether it is one takes longer to find out than a short decision.
