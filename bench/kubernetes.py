@@ -4,8 +4,8 @@ python bench/kubernetes.py decisions [--nodes N] [--pods N] [--engine NAME ...]
 python bench/kubernetes.py bound [--nodes N] [--pods N] [--kind KIND ...] [--rounds N] [--engine NAME]
 python bench/kubernetes.py start [--nodes N] [--pods N]
 
-decisions  pods/s without an API server: from a pod that is seen to its order to bind, with all rules,
-           journal and database; for each engine.
+decisions  pods/s without an API server, for each engine: of deciding alone, as jobs in a host; and of
+           the whole way from a pod that is seen to its order to bind, with rules, journal and database.
 bound      pods/s and CPU per pod with a real API server and etcd. Pods are there before the scheduler
            starts; measured from the first bind to the last. Peer in the same run, taking turns:
            kube-scheduler with a client QPS of 5,000.
@@ -31,17 +31,25 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from argosy.host.host import Host
+from argosy.host.protocols import DirectLinks
+from argosy.host.setup import HostSetup
 from argosy.kubernetes.control_plane import ControlPlane, find_tools
 from argosy.kubernetes.meta import ObjectMeta
 from argosy.kubernetes.objects import Node, NodeStatus, Pod, PodSpec
-from argosy.model.scenario import CellSpec
+from argosy.model.jobs import Job, TaskGroup
+from argosy.model.machine_model import MachineModel
+from argosy.model.machines import Machine
+from argosy.model.resources import Resources
+from argosy.model.scenario import CellSpec, NotModelled, Output
 from argosy.scenarios.loader import read_fleet
 from argosy.service.kubernetes.overseer import PodOverseer
 from argosy.service.server import FoundEngines
 from argosy.worlds.local.overruled import OverruledWorld
 from argosy.worlds.local.store import LocalStore
-from argosy.worlds.local.turn import LocalCluster
+from argosy.worlds.local.turn import LocalCluster, LocalMachines
 
 TICK = os.sysconf("SC_CLK_TCK")
 ZONE = "topology.kubernetes.io/zone"
@@ -82,12 +90,60 @@ def pod_spec(kind: str, scheduler: str) -> dict[str, Any]:
 def decisions(arguments: argparse.Namespace) -> None:
     print(f"{arguments.nodes:,} nodes, {arguments.pods:,} pods; CPU of this process")
     print(f"{'engine':<14} {'kind':<8} {'pods/s':>10} {'µs/pod':>8}")
+
+    def show(engine: str, kind: str, runs: list[float]) -> None:
+        rate = arguments.pods / statistics.median(runs)
+        print(f"{engine:<14} {kind:<8} {rate:>10,.0f} {1e6 / rate:>8.0f}", flush=True)
+
     for engine in arguments.engine or ["omega", "murmuration", "sparrow", "kube", "firmament"]:
+        alone = [decide_alone(engine, arguments.nodes, arguments.pods) for _ in range(3)]
+        show(engine, "alone", alone)
         for kind in arguments.kind or ["plain", "anti", "spread"]:
             runs = [decide(engine, kind, arguments.nodes, arguments.pods) for _ in range(3)]
-            seconds = statistics.median(runs)
-            rate = arguments.pods / seconds
-            print(f"{engine:<14} {kind:<8} {rate:>10,.0f} {1e6 / rate:>8.0f}", flush=True)
+            show(engine, kind, runs)
+
+
+def decide_alone(engine: str, nodes: int, count: int) -> float:
+    """Seconds of CPU until a host has a machine for every job, all of which require one mark."""
+    names = [f"n{at}" for at in range(nodes)]
+    capacity = Resources(32_000, 256 << 30, {"pods": 110})
+    cell = CellSpec(machines=tuple(Machine(name, capacity) for name in names))
+    fleet = tuple(
+        replace(entry, decision_time=NotModelled())
+        for entry in read_fleet([{"name": engine, "engine": engine}], cell)
+    )
+    setup = HostSetup(
+        name="bench",
+        seed=1,
+        cell=cell,
+        fleet=fleet,
+        machines=MachineModel(),
+        network=None,
+        partitions=(),
+        failover=0,
+        audit=False,
+        output=Output(tasks=False),
+        is_overruled=True,
+    )
+    machines = LocalMachines()
+    host = Host(setup, FoundEngines(), machines, DirectLinks())
+    host.start()
+    host.mark("admitted", "machine", names)
+    request = Resources(100, 200 << 20, {"pods": 1})
+    group = TaskGroup(1, request, requires={"admitted": "true"})
+    began, now = time.process_time(), 0
+    for at in range(count):
+        host.submit(Job(f"p{at}", (group,)))
+        if at % BATCH == 0:
+            now += 1_000
+            host.run_until(now)
+    while len(started := machines.take()) and now < 60_000_000:
+        count -= len(started)
+        now += 1_000
+        host.run_until(now)
+    seconds = time.process_time() - began
+    assert count == 0, f"{count:,} pods have no node"
+    return seconds
 
 
 def decide(engine: str, kind: str, nodes: int, count: int) -> float:
