@@ -156,6 +156,8 @@ class Projection:
     def __init__(self, next_seq: int) -> None:
         #: What the next new job is stored under.
         self.next_seq = next_seq
+        #: Whether there are jobs that only the database knows.
+        self.has_forgotten = next_seq > 1
         #: Jobs that are not over, by the host's number and by id.
         self.by_number: dict[int, JobRow] = {}
         self.by_id: dict[str, JobRow] = {}
@@ -420,6 +422,7 @@ class Projection:
         for row in self._changed_jobs.values():
             row.version += 1
             if row.is_over:
+                self.has_forgotten = True
                 self.by_id.pop(row.job.id, None)
                 self.by_number.pop(row.number, None)
         self._changed_jobs.clear()
