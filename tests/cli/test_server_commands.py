@@ -387,3 +387,21 @@ def test_options_of_servers_have_one_meaning(served: list[ServerOptions], argosy
     [options] = served
     assert listening(options) == {"host": None, "port": 0, **PLAIN}
     assert structs.replace(options, host="::1").port == 0
+
+
+@pytest.mark.parametrize("command", [["up"], ["agent"], ["scheduler", "--agent", "unix:a"]])
+@pytest.mark.parametrize(("form", "speaker"), [("text", up.announce), ("json", up.announce_json)])
+def test_servers_say_that_they_are_up_as_they_are_told_to(
+    argosy: Call, monkeypatch: pytest.MonkeyPatch, command: list[str], form: str, speaker: Any
+) -> None:
+    said: list[Any] = []
+
+    def serve(options: Any, ready: Any, log: Any) -> bool:
+        said.append(ready)
+        return False
+
+    monkeypatch.setattr(server, "serve", serve)
+    monkeypatch.setattr(scheduling, "serve_scheduler", serve)
+    result = argosy(*command, "--dir", "kept", "-o", form)
+    assert (result.code, result.err) == (0, "argosy: down\n")
+    assert said == [speaker]

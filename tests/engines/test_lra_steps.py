@@ -15,7 +15,7 @@ from argosy.engines.families.lra.cluster import make_ledger
 from argosy.engines.families.lra.hard import hard_rows
 from argosy.engines.families.lra.manager import ConstraintManager
 from argosy.engines.families.lra.memory import Memory
-from argosy.engines.families.lra.reasons import violated
+from argosy.engines.families.lra.reasons import unplaced, violated
 from argosy.engines.registry import ENGINES
 from argosy.host.scheduler import make_settings
 from argosy.model.constraints.text import parse_constraint
@@ -29,7 +29,7 @@ from argosy.model.events import (
     TasksLost,
     TimerFired,
 )
-from argosy.model.explanations import Why
+from argosy.model.explanations import Refusal, Why
 from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.random import Random
@@ -296,3 +296,24 @@ def test_violations_of_before_are_not_told_as_added() -> None:
         0: (f"{text} 3 containers, by 4 in all",),
         1: (f"{text} 2 containers, by 2 in all",),
     }
+
+
+def test_machines_without_room_are_counted_by_the_first_resource_they_lack() -> None:
+    """Of four machines, the first is filtered out, though it lacks most."""
+    cell = cell_of(1, 8, 2, 3)
+    memory = Memory(cell, "s")
+    allowed = np.array([False, True, True, True])
+    request = np.array([4_000, GIB], np.int64)
+    kind = ContainerKind(0, frozenset("w"), request, 1, allowed=allowed)
+    found = unplaced(memory, 0, [kind], cell.free(), cell, (1_000, GIB))
+    assert (found.looked_at, found.feasible) == (4, 1)
+    assert found.ruled_out == {"filtered": 1, "cpu": 2}
+    assert found.nearest_miss is None
+    take(cell, 1, 8)
+    found = unplaced(memory, 0, [kind], cell.free(), cell, (1_000, GIB))
+    assert (found.feasible, found.ruled_out) == (0, {"filtered": 1, "cpu": 3})
+    # The last lacks one core, the fewest; the first may not be named.
+    assert found.nearest_miss == Refusal(Why.NO_ROOM, machine=3, dimension="cpu", lacking=1_000)
+    nobody = ContainerKind(0, frozenset("w"), request, 1, allowed=np.zeros(4, bool))
+    found = unplaced(memory, 0, [nobody], cell.free(), cell, (1_000, GIB))
+    assert (found.ruled_out, found.nearest_miss) == ({"filtered": 4}, None)

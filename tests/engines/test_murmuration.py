@@ -501,3 +501,15 @@ def test_learnt_estimates_come_close_to_given_ones_and_report_their_error() -> N
     assert figures["estimate_error_p50"] < 0.05
     assert learnt.jct.mean < 1.2 * told.jct.mean
     assert blind.schedulers[0].figures["estimates"] > 0
+
+
+def test_as_published_tasks_leave_one_by_one_while_the_job_is_decided_on() -> None:
+    engine, cell = a_murmuration(as_published=True, t_job=70, t_task=3), a_cell(4)
+    effects = engine.handle(submitted(job("a", 5), 0), cell, 0)
+    assert only(effects, Think).duration == 70 + 5 * 3
+    pace = only(effects, Enqueue).pace
+    assert (pace.first, pace.every) == (73, 3)
+    plain = a_murmuration(t_job=70, t_task=3)
+    thinking = only(plain.handle(submitted(job("a", 5), 0), cell, 0), Think)
+    assert thinking.duration == 70 + 5 * 3
+    assert only(plain.handle(DecisionDue(thinking.token), cell, 0), Enqueue).pace is None

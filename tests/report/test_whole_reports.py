@@ -363,3 +363,9 @@ def test_families_of_metrics_are_the_mean_the_median_and_the_tail() -> None:
             "jct.p99",
         ]
     assert related_metrics(find_metric("conflicts")) == []
+
+
+@pytest.mark.parametrize(("finished", "apart"), [(99, ""), (98, "finished fewer jobs")])
+def test_an_engine_that_finishes_nearly_all_jobs_is_ranked(finished: int, apart: str) -> None:
+    runs = {"a": [summary("a")], "b": [summary("b", finished=finished)]}
+    assert compare(runs, JCT).standing("b").apart == apart

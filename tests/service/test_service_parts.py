@@ -62,7 +62,8 @@ def test_routes_are_pinned_with_what_they_take_and_for_whom(
         )
         lines.append(f"    {int(route.status)} {' '.join(map(str, route.problems))}".rstrip())
         if route.query is not None:
-            lines.append(f"    query {' '.join(route.query.__struct_encode_fields__)}")
+            names = " ".join(route.query.__struct_encode_fields__)
+            lines.append(f"    query {route.query.__name__}: {names}")
         for what, names in (("takes", route.headers), ("gives", route.answers_with)):
             if names:
                 lines.append(f"    {what} {', '.join(names)}")

@@ -113,7 +113,7 @@ class Result:
             "index": indices_of(rows["task"]),
             "kind": self._of_jobs("kind")[jobs],
             "machine": np.array([machine.name for machine in machines])[rows["machine"]],
-            "submitted": np.array([made.submit for made in self.scenario.jobs])[jobs],
+            "submitted": self._of_jobs("submit")[jobs],
             "placed": rows["placed"],
             "started": rows["started"],
             "finished": rows["finished"],
