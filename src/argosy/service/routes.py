@@ -33,6 +33,8 @@ from argosy.workloads.tables import Misfit, expectation, path_text
 JSON: Final = "application/json"
 #: The largest document that is accepted, in bytes.
 LARGEST_BODY: Final = 4 << 20
+#: Characters of an idempotency key.
+LONGEST_KEY: Final = 200
 _STEP: Final = re.compile(r"[^.\[\]`]+|\.\.\.")
 _MISSING: Final = re.compile(r"Object missing required field `(\w+)`")
 
@@ -101,6 +103,16 @@ def read_query(request: web.Request, kind: type[Document]) -> Document:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise _explained(error, values, kind, RequestError) from None
+
+
+def check_key(key: str) -> None:
+    """The header Idempotency-Key."""
+    if not (0 < len(key) <= LONGEST_KEY and key.isprintable()):
+        raise RequestError(
+            excerpt(key) if key else "missing",
+            field="Idempotency-Key",
+            expected=f"1 to {LONGEST_KEY} printable characters",
+        )
 
 
 async def read_body(request: web.Request, *, is_optional: bool = False) -> Any:
