@@ -81,8 +81,8 @@ class Retention:
                     turn.execute(index)
 
     def forget(self, found: Sequence[OldJob]) -> None:
-        """Their files are to be removed before: what a crash leaves of a job is found again as long as it
-        is in the database."""
+        """Their files are to be removed before: what a crash leaves of a job is found again as long as
+        it is in the database."""
         jobs = [job.seq for job in found]
         with self._store.turn() as turn:
             self._forget_turns(turn, jobs)

@@ -176,8 +176,10 @@ def _explained(
         return form_error(f"missing key {missing[1]!r}", field=field, expected=f"{missing[1]}: ...")
     value = plain
     for step in path:
-        # The path of a value in a mapping ends with `[...]`, which names no key.
-        value = value[step] if isinstance(value, list | dict) and step != "..." else value
+        if step == "..." or not isinstance(value, list | dict):
+            # It stands for the key of a mapping: whatever follows, nobody knows under which.
+            break
+        value = value[step]
     return form_error(
         f"{shown(value)} does not fit",
         field=field,
