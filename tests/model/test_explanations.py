@@ -29,7 +29,10 @@ SENTENCES = {
     ),
     Why.NOT_CLAIMED: ("the task is not placed", ""),
     Why.NOT_YOURS: ("the task belongs to another scheduler", ""),
-    Why.FILTERED: ("m7 does not meet the task's requirements", ""),
+    Why.FILTERED: (
+        "m7 does not meet the task's requirements",
+        "a machine that meets the task's requirements",
+    ),
     Why.PREEMPTED: ("preempted on m7 by a task of higher precedence", ""),
     Why.ENDED: ("the task had ended when the move arrived", ""),
     Why.ATTEMPTS: ("given up after 1500 attempts", ""),

@@ -78,6 +78,7 @@ def test_a_sample_is_as_large_as_asked_for(live: LiveBench) -> None:
         ({"request": QUARTER, "filters": ["Bind"]}, ""),
         ({"request": QUARTER, "strategy": "Nobody"}, ""),
         ([], ""),
+        ({"request": {}, "jobs": {"a": [False]}}, "jobs"),
     ],
 )
 def test_a_sample_that_cannot_be_is_refused_with_its_place(

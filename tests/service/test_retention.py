@@ -40,8 +40,9 @@ def ran(bench: LiveBench, *names: str) -> None:
 def forget(bench: LiveBench, later: int = HOUR) -> None:
     """Until there is nothing left to forget at that time."""
     kept = bench.server.retention
-    while found := kept.forget(bench.server.cluster.world.now + later):
-        retention.remove(found)
+    while found := kept.superfluous(bench.server.cluster.world.now + later):
+        retention.remove(kept.directories(found))
+        kept.forget(found)
 
 
 def known(bench: LiveBench) -> list[str]:
@@ -102,6 +103,17 @@ def test_without_a_limit_everything_is_kept(make_bench: Make) -> None:
     forget(bench, 1_000 * HOUR)
     assert known(bench) == ["b", "a"]
     assert not rows(bench, "SELECT name FROM sqlite_master WHERE name = 'jobs_by_end'")
+
+
+def test_what_a_crash_leaves_half_forgotten_is_found_again(make_bench: Make) -> None:
+    bench = make_bench(jobs=1)
+    ran(bench, "a", "b")
+    kept, now = bench.server.retention, bench.server.cluster.world.now + HOUR
+    found = kept.superfluous(now)
+    retention.remove(kept.directories(found))
+    assert [job.id for job in found] == ["a"]
+    assert (outputs(bench), kept.superfluous(now)) == (1, found)
+    assert bench.get("/v1/jobs/a/tasks/0/logs").body == b""
 
 
 def test_the_name_and_the_key_of_a_forgotten_job_can_be_used_again(make_bench: Make) -> None:

@@ -59,6 +59,16 @@ class SiteFacts(Protocol):
         """Machines that have a volume of this name, as far as known."""
 
 
+def amounts_in(request: Resources, dimensions: tuple[str, ...]) -> tuple[int, ...] | None:
+    """The request in the order of the dimensions; None if it names a resource that is not among
+    them."""
+    if not request.extras:
+        return request.vector(dimensions)
+    if any(amount and name not in dimensions for name, amount in request.items()):
+        return None
+    return request.within(dimensions)
+
+
 class Nodes(msgspec.Struct, frozen=True, gc=False):
     """Machines as columns: rows of `capacity` and `free` belong to `machines`, and have one amount per
     dimension."""
@@ -81,11 +91,8 @@ class Nodes(msgspec.Struct, frozen=True, gc=False):
     def amounts(self, request: Resources) -> NDArray[np.int64] | None:
         """The request in the order of the dimensions; None if it names a resource that no machine
         has."""
-        if not request.extras:
-            return np.array(request.vector(self.dimensions), np.int64)
-        if any(amount and name not in self.dimensions for name, amount in request.items()):
-            return None
-        return np.array(request.within(self.dimensions), np.int64)
+        amounts = amounts_in(request, self.dimensions)
+        return None if amounts is None else np.array(amounts, np.int64)
 
     @staticmethod
     def joined(parts: Sequence[Nodes]) -> Nodes:

@@ -21,6 +21,7 @@ from argosy.agents.api import (
     Requirements,
     Score,
     Strategy,
+    amounts_in,
 )
 from argosy.agents.builtin import RandomStrategy, ResourcesFit
 from argosy.agents.cache import NodesCache
@@ -31,7 +32,6 @@ from argosy.model.effects import Sample, SamplingPipeline
 from argosy.model.errors import EngineFault
 from argosy.model.explanations import EXCLUDED_BY
 from argosy.model.random import Random
-from argosy.model.resources import Resources
 from argosy.model.transactions import MachineArray, VersionArray
 
 Concern: TypeAlias = Callable[[Requirements, PluginUse], bool]
@@ -118,7 +118,7 @@ class Sampler:
             and len(filters) == 1
             and type(filters[0][0]) is ResourcesFit
             and self._cache.is_live(is_cut_off=is_cut_off)
-            and (amounts := self._amounts(asked.request)) is not None
+            and (amounts := amounts_in(asked.request, self._view.dimensions)) is not None
         ):
             return self._draw_natively(task, amounts, size, pipeline, most)
         return self._draw(
@@ -214,16 +214,6 @@ class Sampler:
         scores = self._scored(task, nodes, pipeline.scores)
         versions = self._cache.versions(nodes.machines)
         return DrawnSample(nodes.machines, nodes.free, versions, scores, drawn, ruled_out)
-
-    def _amounts(self, request: Resources) -> Sequence[int] | None:
-        """The request in the order of the dimensions; None if it names a resource that no machine
-        has."""
-        dimensions = self._view.dimensions
-        if not request.extras:
-            return request.vector(dimensions)
-        if any(amount and name not in dimensions for name, amount in request.items()):
-            return None
-        return request.within(dimensions)
 
     def _passes(
         self,

@@ -136,8 +136,7 @@ class RemoteDesks:
         request = np.array(view.shape_request(int(claims.shapes[0])), np.int64)
         used = (view.capacity(claims.machines) - view.free(claims.machines))[0]
         wanted = np.maximum(view.capacity(claims.machines)[0], used + request).tolist()
-        amounts = dict(zip(view.dimensions, wanted, strict=True))
-        capacity = Resources(amounts.pop("cpu"), amounts.pop("memory"), amounts)
+        capacity = Resources.of(dict(zip(view.dimensions, wanted, strict=True)))
         change = ResizeMachine(int(claims.machines[0]), capacity)
         self._host.cell.commit(Transaction(OPERATOR, machines=(change,)))
 

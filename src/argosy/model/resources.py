@@ -53,6 +53,12 @@ class Resources(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return tuple(amounts.get(name, 0) for name in dimensions)
 
     @staticmethod
+    def of(amounts: Mapping[str, int]) -> Resources:
+        """From whole amounts by name; what is left out is none."""
+        extras = {name: each for name, each in amounts.items() if name not in ("cpu", "memory")}
+        return Resources(amounts.get("cpu", 0), amounts.get("memory", 0), extras)
+
+    @staticmethod
     def parse(table: Mapping[str, Any]) -> Resources:
         """Reads the form used in scenarios and traces: ``{cpu = "500m", memory = "2GiB", gpu = 1}``."""
         amounts: dict[str, int] = {}
@@ -68,8 +74,7 @@ class Resources(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 if name not in BASE_DIMENSIONS:
                     error.hint = error.hint or did_you_mean(name, BASE_DIMENSIONS)
                 raise error.located(field=name) from None
-        cpu, memory = amounts.pop("cpu", 0), amounts.pop("memory", 0)
-        return Resources(cpu, memory, amounts)
+        return Resources.of(amounts)
 
 
 def dimensions_of(vectors: Iterable[Resources]) -> tuple[str, ...]:

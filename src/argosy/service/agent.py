@@ -197,7 +197,7 @@ class LiveAgent:
         pipelines = self._present()
         self._expire()
         effect = Sample(
-            resources_of(asked.request), asked.count, 0, asked.requires, "", asked.demands
+            Resources.of(asked.request), asked.count, 0, asked.requires, "", asked.demands
         )
         pipeline = SamplingPipeline(
             strategy=asked.strategy,
@@ -239,7 +239,7 @@ class LiveAgent:
             )
         number = next(self._arrivals)
         lease = min(asked.lease, LONGEST_LEASE)
-        request = resources_of(asked.request)
+        request = Resources.of(asked.request)
         held = HeldRoom(caller.name, asked.machine, request, time.monotonic() + lease / 1e6, number)
         name = f"r{number}"
         self._hold(name, held)
@@ -471,11 +471,6 @@ class LiveAgent:
             CommitResult(key=key.removeprefix(first), job=job, machine=machine)
             for key, job, machine in rows
         ]
-
-
-def resources_of(amounts: dict[str, int]) -> Resources:
-    extras = {name: amount for name, amount in amounts.items() if name not in ("cpu", "memory")}
-    return Resources(amounts.get("cpu", 0), amounts.get("memory", 0), extras)
 
 
 def _stored(caller: Caller, key: str) -> str:

@@ -23,19 +23,17 @@ from argosy.api.agent_values import (
     SampleResult,
 )
 from argosy.api.values import LARGEST_PAGE
-from argosy.model.errors import excerpt
 from argosy.model.jobs import Job
 from argosy.service.agent import LiveAgent
 from argosy.service.backend import Backend
 from argosy.service.event_log import EventLog
 from argosy.service.guard import caller_of
-from argosy.service.job_routes import LONGEST_KEY
-from argosy.service.problems import RequestError
 from argosy.service.routes import (
     JSON,
     Reply,
     Route,
     UnfitDocument,
+    check_key,
     read_body,
     read_document,
     read_query,
@@ -167,7 +165,7 @@ class AgentRoutes:
     async def commit(self, request: web.Request) -> Reply:
         order = await read_document(request, CommitOrder)
         key = request.headers.get("Idempotency-Key", "")
-        _check_key(key)
+        check_key(key)
         digest = digest_of(await read_body(request))
         job = self._job(order)
         result, is_new = await self._agent.commit(caller_of(request), key, order, job, digest)
@@ -214,7 +212,7 @@ class AgentRoutes:
 
     async def release(self, request: web.Request) -> Reply:
         key = request.match_info["key"]
-        _check_key(key)
+        check_key(key)
         result = await self._agent.release(caller_of(request), key)
         await self._agent.answer_later()
         return Reply(result)
@@ -242,12 +240,3 @@ async def _sample_request(request: web.Request) -> SampleRequest:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             pass
     return await read_document(request, SampleRequest)
-
-
-def _check_key(key: str) -> None:
-    if not (0 < len(key) <= LONGEST_KEY and key.isprintable()):
-        raise RequestError(
-            excerpt(key) if key else "missing",
-            field="Idempotency-Key",
-            expected=f"1 to {LONGEST_KEY} printable characters",
-        )

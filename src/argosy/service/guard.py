@@ -119,11 +119,10 @@ class Guard:
             raise _hung_up(request)
         status = status_of(error)
         headers = dict(_ALWAYS)
+        if status in (429, 503):
+            headers["Retry-After"] = str(problems.RETRY_AFTER)
         if status == 503:
-            headers["Retry-After"] = str(problems.RETRY_AFTER)
             self._log(f"{request.method} {request.path}: {error}")
-        if status == 429:
-            headers["Retry-After"] = str(problems.RETRY_AFTER)
         if status == 401:
             headers["WWW-Authenticate"] = "Bearer"
         if isinstance(error, WrongMethod):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -32,7 +32,7 @@ from argosy.model.errors import ModelError, excerpt
 from argosy.report.answers import sentences
 from argosy.service.backend import Backend, check_version, etag, index_in, is_seen
 from argosy.service.planning import MOST_PLANNED, copy_cluster, plan
-from argosy.service.problems import Conflict, RequestError
+from argosy.service.problems import Conflict
 from argosy.service.routes import (
     PLACED,
     VERSIONED,
@@ -40,6 +40,7 @@ from argosy.service.routes import (
     Route,
     TableSchema,
     UnfitDocument,
+    check_key,
     read_body,
     read_document,
     read_query,
@@ -47,7 +48,6 @@ from argosy.service.routes import (
 from argosy.service.submissions import digest_of, scaled
 from argosy.workloads.live_jobs import LiveJobTable
 
-LONGEST_KEY: Final = 200
 Limit = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE, description="How many at most.")]
 
 
@@ -194,12 +194,8 @@ class JobRoutes:
     async def submit(self, request: web.Request) -> Reply:
         table = await read_body(request)
         key = request.headers.get("Idempotency-Key")
-        if key is not None and not (0 < len(key) <= LONGEST_KEY and key.isprintable()):
-            raise RequestError(
-                excerpt(key),
-                field="Idempotency-Key",
-                expected=f"1 to {LONGEST_KEY} printable characters",
-            )
+        if key is not None:
+            check_key(key)
         backend = self._backend
         digest = b"" if key is None else digest_of(table)
         if key is not None and (known := backend.world.job_of_key(key)) is not None:

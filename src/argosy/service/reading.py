@@ -91,7 +91,7 @@ class StoreReader:
             [*values, limit + 1],
         )
         shown = rows[:limit]
-        codes = self._exit_codes(row for row in shown)
+        codes = self._exit_codes(shown)
         items = tuple(self._summary(row, codes, _NAMED.decode(row[2]).name) for row in shown)
         return JobPage(items=items, next=str(shown[-1][0]) if len(rows) > limit else None)
 

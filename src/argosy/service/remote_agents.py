@@ -445,8 +445,7 @@ async def read_machines(link: AgentLink, cluster: str, location: str = "") -> li
         path = "/v1/machines" + (f"?after={quote(after, safe='')}" if after else "")
         page = _MACHINES.decode(_expect(await link.ask("GET", path)))
         for info in page.items:
-            amounts = dict(info.capacity)
-            capacity = Resources(amounts.pop("cpu", 0), amounts.pop("memory", 0), amounts)
+            capacity = Resources.of(info.capacity)
             joins = {**info.joins, CLUSTER_GROUP: (cluster,)}
             name = mirrored(cluster, info.name)
             found.append(Machine(name, capacity, known | info.attributes, joins))

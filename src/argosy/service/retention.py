@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -49,6 +49,13 @@ class KeptJobs(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.jobs or self.age)
 
 
+class OldJob(NamedTuple):
+    """A job that is over: its number in the database, and its id."""
+
+    seq: int
+    id: str
+
+
 def forgotten_turn(store: LocalStore) -> int:
     """Turns up to this one may be missing."""
     return int(store.meta(_TURN) or 0)
@@ -73,24 +80,23 @@ class Retention:
                 for index in _INDEXES:
                     turn.execute(index)
 
-    def forget(self, now: int) -> list[str]:
-        """Forgets some jobs that need not be kept at this time. Returns the directories of their tries,
-        for `remove`; none if there was nothing to forget."""
-        found = self._superfluous(now)
-        if not found:
-            return []
-        jobs = [seq for seq, _ in found]
-        tries = self._all("SELECT try FROM tries WHERE job = ?", jobs)
+    def forget(self, found: Sequence[OldJob]) -> None:
+        """Their files are to be removed before: what a crash leaves of a job is found again as long as
+        it is in the database."""
+        jobs = [job.seq for job in found]
         with self._store.turn() as turn:
             self._forget_turns(turn, jobs)
             for table, column in (("tasks", "job"), ("tries", "job"), ("jobs", "seq")):
                 turn.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(s,) for s in jobs])
-            turn.executemany("DELETE FROM keys WHERE job = ?", [(name,) for _, name in found])
-        # A job without a try has no directory, but there may be more jobs to forget.
-        return [self._directory_of(number) for number in tries] or [""]
+            turn.executemany("DELETE FROM keys WHERE job = ?", [(job.id,) for job in found])
 
-    def _superfluous(self, now: int) -> list[tuple[int, str]]:
-        """Oldest first."""
+    def directories(self, found: Sequence[OldJob]) -> list[str]:
+        """Where the tries of these jobs have written."""
+        tries = self._all("SELECT try FROM tries WHERE job = ?", [job.seq for job in found])
+        return list(filter(None, map(self._directory_of, tries)))
+
+    def superfluous(self, now: int) -> list[OldJob]:
+        """Some jobs that need not be kept at this time, oldest first."""
         limits, values = [], [now - SHORTEST]
         if self._kept.age:
             limits.append("ended < ?")
@@ -107,7 +113,7 @@ class Retention:
             f"SELECT seq, id FROM jobs WHERE {_IS_GONE} AND ended < ? AND ({' OR '.join(limits)})"
         )
         rows = self._store.rows(f"{query} ORDER BY seq LIMIT {BATCH}", values)
-        return [(seq, name) for seq, name in rows]
+        return [OldJob(seq, name) for seq, name in rows]
 
     def _forget_turns(self, turn: sqlite3.Cursor, jobs: Sequence[int]) -> None:
         """Those of these jobs that no other job needs, and those in between of no job at all."""
@@ -140,6 +146,5 @@ class Retention:
 
 
 def remove(directories: Sequence[str]) -> None:
-    """What tries have written."""
-    for directory in filter(None, directories):
+    for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)

@@ -39,6 +39,8 @@ PROBES: Final = {
 }
 #: The largest document that is accepted, in bytes.
 LARGEST_BODY: Final = 4 << 20
+#: Characters of an idempotency key.
+LONGEST_KEY: Final = 200
 _STEP: Final = re.compile(r"[^.\[\]`]+|\.\.\.")
 _MISSING: Final = re.compile(r"Object missing required field `(\w+)`")
 
@@ -109,6 +111,16 @@ def read_query(request: web.Request, kind: type[Document]) -> Document:
         raise _explained(error, values, kind, RequestError) from None
 
 
+def check_key(key: str) -> None:
+    """The header Idempotency-Key."""
+    if not (0 < len(key) <= LONGEST_KEY and key.isprintable()):
+        raise RequestError(
+            excerpt(key) if key else "missing",
+            field="Idempotency-Key",
+            expected=f"1 to {LONGEST_KEY} printable characters",
+        )
+
+
 async def read_body(request: web.Request, *, is_optional: bool = False) -> Any:
     """The JSON document that came with the request, as plain values."""
     data = await request.read()
@@ -170,8 +182,10 @@ def _explained(
         return form_error(f"missing key {missing[1]!r}", field=field, expected=f"{missing[1]}: ...")
     value = plain
     for step in path:
-        # The path of a value in a mapping ends with `[...]`, which names no key.
-        value = value[step] if isinstance(value, list | dict) and step != "..." else value
+        if step == "..." or not isinstance(value, list | dict):
+            # It stands for the key of a mapping: whatever follows, nobody knows under which.
+            break
+        value = value[step]
     return form_error(
         f"{shown(value)} does not fit",
         field=field,

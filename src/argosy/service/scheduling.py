@@ -85,7 +85,7 @@ async def _main(
         address: AgentLink(address.endpoint, options.token, timeout=options.timeout, tls=tls)
         for address in options.agents
     }
-    named = await _named(links, log)
+    named = await _named(links)
     distances = MeasuredDistances(options.place, options.distances)
     await asyncio.gather(*(_located(*each, distances) for each in named.items()))
     server_options = options.server
@@ -125,13 +125,11 @@ def _check_clusters(server: Server, named: dict[str, AgentLink]) -> None:
         )
 
 
-async def _named(
-    links: dict[AgentAddress, AgentLink], log: Callable[[str], None]
-) -> dict[str, AgentLink]:
+async def _named(links: dict[AgentAddress, AgentLink]) -> dict[str, AgentLink]:
     """The agents by name: what was given, or what each says, or where it is."""
     found: dict[str, AgentLink] = {}
     for address, link in links.items():
-        name = address.name or await _own_name(link, log)
+        name = address.name or await _own_name(link)
         if name in found:
             raise CommandError(
                 f"two agents are called {name}", expected="NAME=URL, with a name for each"
@@ -140,7 +138,7 @@ async def _named(
     return found
 
 
-async def _own_name(link: AgentLink, log: Callable[[str], None]) -> str:
+async def _own_name(link: AgentLink) -> str:
     try:
         reply = await link.ask("GET", "/v1/health")
         name = _HEALTH.decode(reply.body).cluster

@@ -43,7 +43,7 @@ from argosy.service.metrics import Metrics
 from argosy.service.openapi import describe
 from argosy.service.remote_agents import FederatedAgents
 from argosy.service.remote_runner import RemoteRunner
-from argosy.service.retention import KeptJobs, Retention, remove
+from argosy.service.retention import KeptJobs, OldJob, Retention, remove
 from argosy.service.routes import LARGEST_BODY, Reply, Route
 from argosy.service.stream_routes import StreamRoutes
 from argosy.worlds.local.isolation import detect_isolation
@@ -266,14 +266,16 @@ class Server:
     async def _forget(self) -> None:
         """Forgets jobs that need not be kept, a few at a time."""
         while not self._options.kept.is_everything:
-            forgotten: list[str] = []
+            found: list[OldJob] = []
             try:
-                forgotten = self.retention.forget(self.cluster.world.now)
+                if found := self.retention.superfluous(self.cluster.world.now):
+                    # Files take longest, and nobody waits for them.
+                    await asyncio.to_thread(remove, self.retention.directories(found))
+                    self.retention.forget(found)
             except StoreError as error:
+                found = []
                 self._log(f"cannot forget jobs: {error}")
-            # Files take longest, and nobody waits for them.
-            await asyncio.to_thread(remove, forgotten)
-            await asyncio.sleep(0 if forgotten else FORGET_EVERY)
+            await asyncio.sleep(0 if found else FORGET_EVERY)
 
     def close(self) -> None:
         self.runner.close()

@@ -468,7 +468,7 @@ class Vela:
                 if item.candidates and why in _OF_ONE_MACHINE:
                     self._commit(item, view)
                     return
-                self._refused(item, outcome, tried, now)
+                self._refused(item, outcome, now)
         self._committers.give(item.slot)
         self._start_committers(view)
         self._start_samplers(now)
@@ -485,9 +485,7 @@ class Vela:
         figures.end_to_end.add(now - item.submitted)
         figures.without_queue.add(now - item.began)
 
-    def _refused(
-        self, item: ScheduledTask, outcome: Outcome, tried: list[RankedMachine], now: int
-    ) -> None:
+    def _refused(self, item: ScheduledTask, outcome: Outcome, now: int) -> None:
         """No candidate is left, or no other would do."""
         why = Why(int(outcome.whys[0]))
         detail = int(outcome.details[0])

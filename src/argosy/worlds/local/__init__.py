@@ -9,6 +9,7 @@ files.
     store       the database
     projection  the state of jobs and tasks, from the journal
     runner      runs tries, each under a supervisor
+    simulated   runs tries without processes: they take as long as their jobs estimate
     spec        what to run
     launcher    starts supervisors
     supervised  a try: its status, stop, kill; adopted from its directory
