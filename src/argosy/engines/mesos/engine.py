@@ -265,7 +265,8 @@ class Mesos:
         """What is left of the framework's offer, if it goes on with it."""
         if framework.offer is None or self._settings.uses == "job":
             return None
-        return np.maximum(framework.offer - _held(used, view), 0)
+        rest: NDArray[np.int64] = np.maximum(framework.offer - _held(used, view), 0)
+        return rest
 
     def _committed(
         self, framework: Framework, outcome: Outcome, view: View, now: int

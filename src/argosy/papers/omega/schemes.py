@@ -117,11 +117,14 @@ def claims_5(found: Findings) -> Iterator[Claim]:
     )
     alike = {}
     for cluster in CLUSTERS:
-        shared, multi = (along(found, sweep, "batch.wait", cluster) for sweep in ("5c", "5b"))
+        ours, theirs = (along(found, sweep, "batch.wait", cluster) for sweep in ("5c", "5b"))
         alike[cluster] = max(
-            max(shared[x] / multi[x], multi[x] / shared[x])
-            for x in shared
-            if x in multi and x <= QUICK and min(shared[x], multi[x]) > 0
+            (
+                max(ours[x] / theirs[x], theirs[x] / ours[x])
+                for x in ours
+                if x in theirs and x <= QUICK and min(ours[x], theirs[x]) > 0
+            ),
+            default=1.0,
         )
     yield Claim(
         id="omega-5c-waits-like-multi-path",
