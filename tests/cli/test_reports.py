@@ -16,7 +16,7 @@ def test_run_and_compare_write_their_reports(argosy: Call, tmp_path: Path) -> No
     assert f"wrote {page}" in result.err
     assert "Tasks on machines" in outline(page.read_text("utf-8"))
     page = tmp_path / "compare.html"
-    engines = ("--engine", "omega", "--engine", "spread", "--engine", "kube")
+    engines = ("--engine", "omega", "--engine", "medea", "--engine", "kube")
     result = argosy(
         "compare", QUICKSTART, "--seeds", "2", "--jobs", "1", *engines, "--html", str(page)
     )
@@ -29,7 +29,7 @@ def test_run_and_compare_write_their_reports(argosy: Call, tmp_path: Path) -> No
     colours: dict[str, set[str]] = {}
     for colour, engine in re.findall(r'--line:var\(--(c\d)\)"><title>(\S+)</title>', text):
         colours.setdefault(engine, set()).add(colour)
-    assert set(colours) == {"omega", "spread", "kube"}
+    assert set(colours) == {"omega", "medea", "kube"}
     assert all(len(each) == 1 for each in colours.values())
     assert len({next(iter(each)) for each in colours.values()}) == 3
 

@@ -18,6 +18,7 @@ from argosy.cli.output import (
     emit,
     engines_option,
     html_option,
+    markdown_option,
     note,
     output_option,
     tell_unmet,
@@ -118,6 +119,7 @@ DEFAULT_THRESHOLD: Final = 0.02
 )
 @strict_option
 @html_option
+@markdown_option
 @output_option
 def command(
     scenario: Path,
@@ -134,6 +136,7 @@ def command(
     jobs: int | None,
     strict: bool,
     html: Path | None,
+    markdown: Path | None,
     output: str,
 ) -> None:
     """Run SCENARIO with each engine and the same seeds, and say which engine is best and why.
@@ -216,14 +219,17 @@ def command(
     told = [f"skipped: {error}" for error in skipped.values()]
     notes = [*loaded.left_out, *unmet, *([] if loaded.jobs else [NO_JOBS]), *told]
     tell_unmet(notes)
+    call = shlex.join(["argosy", *sys.argv[1:]])
     if html is not None:
         from argosy.report.compare_report import compare_page
 
         drawn = [s.engine for s in comparisons[0].standings][: most or DRAWN]
         runs = _drawn_runs(scenario, drawn, numbers[0], published)
-        call = shlex.join(["argosy", *sys.argv[1:]])
         write_page(html, compare_page(comparisons, runs, notes, call, by_all))
-        note(f"wrote {html}")
+    if markdown is not None:
+        from argosy.report.markdown import compare_markdown
+
+        write_page(markdown, compare_markdown(comparisons, notes, call, by_all), "--markdown")
     emit(
         output,
         sections=lambda width: sections(comparisons, width, overall=by_all, most=most),

@@ -129,11 +129,20 @@ html_option = click.option(
 )
 
 
-def write_page(path: Path, page: str) -> None:
+markdown_option = click.option(
+    "--markdown",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write a report as Markdown.",
+)
+
+
+def write_page(path: Path, page: str, option: str = "--html") -> None:
     try:
         path.write_text(page, "utf-8")
     except OSError as error:
-        raise CommandError(f"--html {path}: {error.strerror}") from None
+        raise CommandError(f"{option} {path}: {error.strerror}") from None
+    note(f"wrote {path}")
 
 
 #: Of a scenario whose results are all empty.

@@ -13,6 +13,7 @@ from argosy.cli.output import (
     NO_JOBS,
     emit,
     html_option,
+    markdown_option,
     note,
     output_option,
     tell_unmet,
@@ -62,6 +63,7 @@ LONGEST_ECHO: Final = 100
 @click.option("--no-save", is_flag=True, help="Do not save the run.")
 @strict_option
 @html_option
+@markdown_option
 @output_option
 def command(
     scenario: Path,
@@ -72,6 +74,7 @@ def command(
     no_save: bool,
     strict: bool,
     html: Path | None,
+    markdown: Path | None,
     output: str,
 ) -> None:
     """Simulate SCENARIO and print a summary.
@@ -120,6 +123,11 @@ def command(
     kept = kept or _readable(directory, LARGEST_JOURNAL if html is None else None)
     if html is not None:
         write_page(html, _page(kept, summary, notes))
+    if markdown is not None:
+        from argosy.report.markdown import run_markdown
+
+        text = run_markdown(kept, summary, notes, shlex.join(["argosy", *sys.argv[1:]]))
+        write_page(markdown, text, "--markdown")
 
     def document() -> dict[str, Any]:
         import msgspec
@@ -152,8 +160,6 @@ def command(
         document=document,
         csv=csv,
     )
-    if html is not None:
-        note(f"\nwrote {html}")
     if directory is not None:
         note(f"\nsaved in {directory}")
         note(f"next: argosy why TASK --run {directory}, or argosy compare {scenario}")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from argosy.cli.output import emit, html_option, note, output_option, write_page
+from argosy.cli.output import emit, html_option, output_option, write_page
 from argosy.cli.progress import progress
 
 DEFAULT_SEEDS: Final = 3
@@ -135,7 +135,5 @@ def command(
         return [[heading, *sweep_table(found, wanted).lines(width)], sweep_lines(found, wanted)]
 
     emit(output, sections=sections, document=document, csv=lambda: sweep_table(found, wanted).csv())
-    if html is not None:
-        note(f"drew {html}")
     if any(row.ranking.failures for row in rows):
         raise click.exceptions.Exit(1)
