@@ -174,6 +174,7 @@ class Cell(View):
                 transaction.preempt,
                 transaction.move,
                 transaction.assume,
+                transaction.by_claims,
                 bool(transaction.machines),
             )
         except ValueError as error:
