@@ -99,8 +99,8 @@ class View:
             raise misfit([("machines", machines, np.int32, 1)], error) from None
 
     def sequences(self, machines: MachineArray | None = None) -> VersionArray:
-        """How many transactions have claimed something on each machine, even if it was rolled back. Unlike
-        versions, ends of tasks do not count."""
+        """How many transactions have claimed something on each machine, even if it was rolled back;
+        unlike in versions, ends of tasks do not count."""
         try:
             return self._columns.sequences(machines)
         except TypeError as error:
