@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from argosy.model.constraints.text import format_constraint
-from argosy.model.errors import ScenarioError
+from argosy.model.errors import UnknownName
 from argosy.scenarios.loader import load
 
 SCENARIO = """\
@@ -43,7 +43,7 @@ def test_every_job_of_the_kind_has_them(tmp_path: Path) -> None:
 def test_an_unknown_group_is_an_error_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "s.toml"
     path.write_text(SCENARIO.replace("GROUP", "rack"), "utf-8")
-    with pytest.raises(ScenarioError, match="rack") as refused:
+    with pytest.raises(UnknownName, match="rack") as refused:
         load(path)
     assert refused.value.field == "workload.synthetic.kinds.service.constraints[0]"
-    assert refused.value.line == 15
+    assert refused.value.line == 14
