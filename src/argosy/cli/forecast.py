@@ -19,16 +19,23 @@ class Forecast:
     def __init__(self, advice: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._advice = advice
         self._clock = clock
-        self._begun = clock()
+        #: When the first results came, and the share that was done by then: what was before is not
+        #: work but starting processes.
+        self._first: tuple[float, float] | None = None
         self._is_told = False
 
     def line(self, share: float) -> str | None:
         """A sentence, the first time that a long rest can be predicted."""
-        passed = self._clock() - self._begun
-        if self._is_told or not 0 < share < 1 or passed < SEEN:
+        if self._is_told or not 0 < share < 1:
+            return None
+        now = self._clock()
+        if self._first is None:
+            self._first = now, share
+        passed, done = now - self._first[0], share - self._first[1]
+        if passed < SEEN or done <= 0:
             return None
         self._is_told = True
-        left = passed / share - passed
+        left = passed * (1 - share) / done
         if left < LONG:
             return None
         return f"note: about {format_duration(round(left, -1) * 1e6)} left; {self._advice}"
