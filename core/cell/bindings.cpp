@@ -132,17 +132,18 @@ void bind_commit(nb::class_<Cell, CellView>& type) {
               const Given<std::uint32_t>& versions, const Given<std::int32_t>& gangs,
               const std::optional<Choices>& alternatives, const Given<std::int64_t>& confirms,
               const Given<std::int64_t>& forgets, const Given<std::int64_t>& releases, bool atomic,
-              bool coarse, bool preempt, bool move, bool assume, bool is_begun) {
+              bool coarse, bool preempt, bool move, bool assume, bool by_claims, bool is_begun) {
              const Asked asked(tasks, machines, shapes, versions, gangs, alternatives, confirms,
                                forgets, releases);
-             return commit(self, asked, {scheduler, atomic, coarse, preempt, move, assume}, is_begun);
+             return commit(self, asked, {scheduler, atomic, coarse, preempt, move, assume, by_claims},
+                           is_begun);
            },
            "scheduler"_a, "tasks"_a.noconvert().none(), "machines"_a.noconvert().none(),
            "shapes"_a.noconvert().none(), "versions"_a.noconvert().none(),
            "gangs"_a.noconvert().none(), "alternatives"_a.noconvert().none(),
            "confirms"_a.noconvert().none(), "forgets"_a.noconvert().none(),
            "releases"_a.noconvert().none(), "atomic"_a, "coarse"_a, "preempt"_a, "move"_a, "assume"_a,
-           "is_begun"_a)
+           "by_claims"_a, "is_begun"_a)
       .def("end",
            [](Cell& self, const Array<std::int64_t>& tasks) {
              return self.end(Contiguous<std::int64_t>(tasks).span());

@@ -19,6 +19,8 @@
 // which restores the state exactly, down to list order and sequence numbers.
 //
 // Versions. A transaction increments a machine's version by one, however often it changes the machine.
+// Beside it, a machine's sequence number counts the transactions that claimed something there: the ends of
+// tasks do not raise it, and a claim that is rolled back leaves it raised.
 // `version_before` is the version before the transaction; coarse conflict detection compares with it, so
 // that a transaction's own claims do not conflict with each other. Versions wrap at 2^32.
 //
@@ -91,6 +93,8 @@ struct Terms {
   bool preempt = false;
   bool move = false;
   bool assume = false;
+  // Coarse detection compares with the number of claims instead of changes.
+  bool by_claims = false;
 };
 
 // Why a claim was refused: a dimension and an amount if the reason has them. Resources that are not a dimension
@@ -423,6 +427,7 @@ class Cell : public CellView {
   void place(std::int64_t task, std::int32_t machine, std::int32_t shape, std::uint16_t scheduler,
              bool assumed = false) {
     touch(machine);
+    count_claim(machine);
     const std::int32_t slot = claims_.add(task, machine, shape, scheduler, assumed);
     account(claims_.at(slot), 1);
     if (is_logged_) log_.push_back({Step::placed, slot, {}});
@@ -461,6 +466,19 @@ class Cell : public CellView {
     if (is_logged_) log_.push_back({Step::versioned, machine, {}});
   }
 
+  // Never undone: a claim that is taken back has been seen.
+  void count_claim(std::int32_t machine) {
+    std::uint64_t& last = claimed_in_[static_cast<std::size_t>(machine)];
+    if (last == transaction_) return;
+    last = transaction_;
+    ++columns_.sequence_for_writing(machine);
+  }
+
+  std::uint32_t sequence_before(std::int32_t machine) const {
+    const bool is_claimed = claimed_in_[static_cast<std::size_t>(machine)] == transaction_;
+    return columns_.sequence(machine) - (is_claimed ? 1 : 0);
+  }
+
   std::uint32_t version_before(std::int32_t machine) const {
     const bool is_touched = changed_in_[static_cast<std::size_t>(machine)] == transaction_;
     return columns_.version(machine) - (is_touched ? 1 : 0);
@@ -493,6 +511,8 @@ class Cell : public CellView {
   std::uint64_t transaction_ = 0;
   // The transaction that last changed each machine's version.
   std::vector<std::uint64_t> changed_in_;
+  // The transaction that last claimed something on each machine.
+  std::vector<std::uint64_t> claimed_in_;
   std::vector<Step> log_;
   // Whether a step of this transaction may have to be undone.
   bool is_logged_ = true;

@@ -38,6 +38,7 @@ struct Page {
   explicit Page(int dimensions)
       : capacity(static_cast<std::size_t>(size * dimensions)), free(capacity), scale(capacity.size()) {
     version.fill(0);
+    sequence.fill(0);
     flags.fill(flag_gone);
   }
 
@@ -46,6 +47,8 @@ struct Page {
   // 2^20 / capacity (0 if there is none): the factor by which a search multiplies leftovers.
   std::vector<double> scale;
   std::array<std::uint32_t, size> version;
+  // Transactions that claimed something, even if it was taken back.
+  std::array<std::uint32_t, size> sequence;
   std::array<std::uint8_t, size> flags;
 };
 
@@ -68,6 +71,9 @@ class Columns {
   }
   std::uint32_t version(std::int32_t machine) const {
     return page(machine).version[static_cast<std::size_t>(machine & Page::mask)];
+  }
+  std::uint32_t sequence(std::int32_t machine) const {
+    return page(machine).sequence[static_cast<std::size_t>(machine & Page::mask)];
   }
   std::uint8_t flags(std::int32_t machine) const {
     return page(machine).flags[static_cast<std::size_t>(machine & Page::mask)];
@@ -100,6 +106,7 @@ class Columns {
         std::copy_n(page->scale.data() + row * from, from, wide->scale.data() + row * to);
       }
       wide->version = page->version;
+      wide->sequence = page->sequence;
       wide->flags = page->flags;
       page = std::move(wide);
     }
@@ -111,6 +118,9 @@ class Columns {
   }
   std::uint32_t& version_for_writing(std::int32_t machine) {
     return writable(machine).version[static_cast<std::size_t>(machine & Page::mask)];
+  }
+  std::uint32_t& sequence_for_writing(std::int32_t machine) {
+    return writable(machine).sequence[static_cast<std::size_t>(machine & Page::mask)];
   }
   void set_flags(std::int32_t machine, std::uint8_t flags) {
     writable(machine).flags[static_cast<std::size_t>(machine & Page::mask)] = flags;

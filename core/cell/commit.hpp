@@ -141,9 +141,8 @@ inline Refusal Cell::claim(const ClaimRows& rows, std::size_t row, std::int32_t 
     if (!terms.move) return {Why::duplicate};
     if (claims_.at(held).scheduler != terms.scheduler) return {Why::not_yours};
   }
-  if (coarse && rows.versions[row] != version_before(machine)) {
-    return {Why::stale, -1, version_before(machine) - rows.versions[row]};
-  }
+  const std::uint32_t now = terms.by_claims ? sequence_before(machine) : version_before(machine);
+  if (coarse && rows.versions[row] != now) return {Why::stale, -1, now - rows.versions[row]};
 
   const Mark before = mark();
   if (held >= 0) remove(held);

@@ -225,6 +225,12 @@ void argosy::bind_view(nb::module_& module) {
               out.push_back(self.columns().version(m));
             }));
       }, "machines"_a.noconvert() = nb::none())
+      .def("sequences", [](const CellView& self, const std::optional<Array<std::int32_t>>& machines) {
+        return to_numpy(gather<std::uint32_t>(
+            self, machines, 1, [&](std::int32_t m, std::vector<std::uint32_t>& out) {
+              out.push_back(self.columns().sequence(m));
+            }));
+      }, "machines"_a.noconvert() = nb::none())
       .def("used_total", [](const CellView& self) { return amounts_list(self, self.used_total()); })
       .def("capacity_total",
            [](const CellView& self) { return amounts_list(self, self.capacity_total()); })

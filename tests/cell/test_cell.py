@@ -135,6 +135,31 @@ def test_coarse_refuses_a_machine_that_moved_on_and_fine_does_not() -> None:
     assert claim(cell, (3, 0, shape), versions=[old]).all_accepted
 
 
+def test_sequence_numbers_count_claims_and_not_ends() -> None:
+    cell = cell_of((9, 9))
+    shape = cell.shape(Resources(1, 1))
+    claim(cell, (1, 0, shape))
+    seen, version = int(cell.sequences()[0]), int(cell.versions()[0])
+    release(cell, 1)
+    assert int(cell.versions()[0]) == version + 1
+    terms: dict[str, Any] = {"coarse": True, "by_claims": True}
+    assert whys(claim(cell, (2, 0, shape), versions=[version], coarse=True)) == [Why.STALE]
+    assert claim(cell, (2, 0, shape), (3, 0, shape), versions=[seen, seen], **terms).all_accepted
+    late = claim(cell, (4, 0, shape), versions=[seen], **terms)
+    assert whys(late) == [Why.STALE]
+    assert late.amounts.tolist() == [1]
+
+
+def test_a_claim_that_is_rolled_back_leaves_its_sequence_number_raised() -> None:
+    cell = cell_of((9, 9), (1, 1))
+    large = cell.shape(Resources(5, 5))
+    seen, versions = cell.sequences().tolist(), cell.versions().tolist()
+    outcome = claim(cell, (1, 0, large), (2, 1, large), atomic=True)
+    assert not outcome.all_accepted
+    assert cell.versions().tolist() == versions
+    assert cell.sequences().tolist() == [seen[0] + 1, seen[1]]
+
+
 def test_claims_of_one_transaction_do_not_make_each_other_stale() -> None:
     cell = cell_of((9, 9))
     shape = cell.shape(Resources(1, 1))

@@ -171,6 +171,7 @@ class Twins:
             preempt=self.chance(50),
             move=self.chance(40),
             assume=self.chance(40),
+            by_claims=self.chance(30),
             confirms=self.tasks(30),
             forgets=self.tasks(30),
         )
@@ -225,6 +226,8 @@ class Twins:
         assert cell.assumed().tolist() == twin.assumed()
         assert cell.capacity().tolist() == [twin.capacity(number) for number in numbers]
         assert cell.versions().tolist() == [m.version for m in twin.state.machines]
+        sequences = [twin.sequences[number] for number in range(len(twin.state.machines))]
+        assert cell.sequences().tolist() == sequences
         assert [cell.is_up(n) for n in numbers] == [not m.is_gone for m in twin.state.machines]
         assert [cell.is_draining(n) for n in numbers] == [
             m.is_draining for m in twin.state.machines

@@ -210,6 +210,21 @@ class TestMistakes:
         assert signal.getsignal(signal.SIGTERM) is before
         assert not list(Path().iterdir())
 
+    def test_a_closed_terminal_leaves_no_partial_run(
+        self, argosy: Call, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import argosy.experiments.execute as execution
+
+        def hang_up(*_: object) -> None:
+            os.kill(os.getpid(), signal.SIGHUP)
+            for _ in range(1000):
+                pass
+
+        monkeypatch.setattr(execution, "_simulate", hang_up)
+        assert argosy("run", QUICKSTART, "--out", "kept") == Result(129, "", "argosy: terminated\n")
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+        assert not list(Path().iterdir())
+
     def test_a_run_that_cannot_be_kept_says_where(
         self, argosy: Call, monkeypatch: pytest.MonkeyPatch
     ) -> None:

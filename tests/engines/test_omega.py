@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+import argosy
 from argosy.cell import Cell
 from argosy.engines.api import Context
 from argosy.engines.omega import Omega, OmegaSettings
@@ -15,6 +16,7 @@ from argosy.model.explanations import Why
 from argosy.model.jobs import task_number
 from argosy.model.random import Random
 from argosy.model.resources import Resources
+from argosy.model.scenario import FleetEntry, Takes
 from argosy.model.tasks import indices_of
 from argosy.model.transactions import OPERATOR, AddMachine, Claims, TaskArray, Transaction
 from argosy.model.truth import SimulatedJob
@@ -224,3 +226,26 @@ def test_schedulers_with_regions_of_their_own_collide_less() -> None:
         assert world.host.board.counts().tolist()[3] == 360
         conflicts[regions] = sum(scheduler.conflicts for scheduler in world.host.schedulers)
     assert conflicts[4] < conflicts[1] / 2
+
+
+def conflicts(detection: str, *, is_claim: bool) -> int:
+    """Of a decision from 1 s to 3 s about the only machine, on which a task ends, or starts, at 2 s."""
+    first = job("first", seconds=1.8 if not is_claim else 60)
+    second = job("second", submit=1, kind="service")
+    slow = {"t_job": 2 * SECOND, "t_task": 0, "detection": detection}
+    quick = {"t_job": 100_000, "t_task": 0, "detection": "fine"}
+    other = job("other", submit=1.5)
+    fleet = (
+        FleetEntry(name="slow", engine="omega", settings=slow, takes=Takes(kinds=("service",))),
+        FleetEntry(name="quick", engine="omega", settings=quick, takes=Takes(kinds=("batch",))),
+    )
+    jobs = [first, second, *([other] if is_claim else [])]
+    spec = scenario("omega", jobs, cell=build_cell(1), fleet=fleet)
+    return sum(each.conflicts for each in argosy.run(spec).summary.schedulers)
+
+
+def test_ends_of_tasks_are_conflicts_by_changes_but_not_by_claims() -> None:
+    assert conflicts("coarse", is_claim=False) == 1
+    assert conflicts("coarse-claims", is_claim=False) == 0
+    assert conflicts("coarse-claims", is_claim=True) == 1
+    assert conflicts("fine", is_claim=True) == 0

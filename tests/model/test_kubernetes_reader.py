@@ -167,7 +167,7 @@ def test_a_field_that_kubernetes_does_not_have_is_refused(path: Any) -> None:
             "affinity: unknown field 'podAfinity'; expected one of nodeAffinity, podAffinity,"
             " podAntiAffinity; did you mean 'podAffinity'?",
         ),
-        (("nodeSelector",), {"a": "b"}, "nodeSelector is not translated; say it as nodeAffinity"),
+        (("nodeSelector",), ["a"], "nodeSelector: a list does not fit; expected labels of nodes"),
     ],
 )
 def test_a_mistake_is_told_with_its_place_and_what_was_expected(
@@ -185,7 +185,6 @@ def test_a_mistake_is_told_with_its_place_and_what_was_expected(
         b"# nothing\n",
         b"5\n",
         b"- a\n",
-        b"labels: {a: b}\n---\nlabels: {c: d}\n",
         b"labels: {a: \xff}\n",
         b"labels: {a: \x00}\n",
         b"labels: &a {x: *a}\n",

@@ -362,10 +362,6 @@ class TestWhyNot:
                 Explanation(looked_at=5, feasible=5, forbidden=("'a -> {a, 0, 0} in rack hard'",)),
                 "5 of 5 machines have room, but 'a -> {a, 0, 0} in rack hard' cannot be kept",
             ),
-            (
-                Explanation(looked_at=5, ruled_out={"queue full": 5}),
-                "the queues of all 5 machines are full",
-            ),
             (Explanation(looked_at=2), "none of 2 machines has 1 core and 1 GiB free"),
             (
                 Explanation(looked_at=5, nearest_miss=NEAREST),

@@ -184,6 +184,7 @@ class Cell(View):
                 transaction.preempt,
                 transaction.move,
                 transaction.assume,
+                transaction.by_claims,
                 bool(transaction.machines),
             )
         except ValueError as error:

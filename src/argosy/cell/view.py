@@ -100,6 +100,14 @@ class View:
         except TypeError as error:
             raise misfit([("machines", machines, np.int32, 1)], error) from None
 
+    def sequences(self, machines: MachineArray | None = None) -> VersionArray:
+        """How many transactions have claimed something on each machine, even if it was rolled back;
+        unlike in versions, ends of tasks do not count."""
+        try:
+            return self._columns.sequences(machines)
+        except TypeError as error:
+            raise misfit([("machines", machines, np.int32, 1)], error) from None
+
     def draw(
         self,
         order: MachineDraw,

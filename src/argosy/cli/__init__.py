@@ -5,7 +5,8 @@ stderr; a user's mistake is one line and exit code 2, never a traceback. Command
 inside the function, so that `argosy --help` starts without NumPy, rich or msgspec.
 
 Exit codes: 0 success, 1 a problem found by a check (such as `doctor` or `replay`) or a bug, 2 a mistake
-in the input, 130 interrupted, 141 the reader of the output closed the pipe, 143 terminated.
+in the input, 129 the terminal was closed, 130 interrupted, 141 the reader of the output closed the pipe,
+143 terminated.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final, NoReturn
 
@@ -24,12 +25,17 @@ __all__ = ["Terminated", "main", "process"]
 
 INTERRUPTED: Final = 130
 TERMINATED: Final = 143
+HUNG_UP: Final = 129
 #: How long a thread may take to end after its command has ended.
 _PATIENCE_SECONDS: Final = 3.0
 
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM: ends like Ctrl-C, with all clean-up on the way, but with its own exit code."""
+
+
+class HungUp(Terminated):
+    """SIGHUP: the terminal was closed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -79,19 +85,24 @@ def _collecting_later() -> Iterator[None]:
 def ended_by(stop: BaseException) -> int:
     """Prints what ended the command, and returns its exit code."""
     is_terminated = isinstance(stop, Terminated)
-    print(f"argosy: {'terminated' if is_terminated else 'interrupted'}", file=sys.stderr)
+    with suppress(OSError):
+        # A terminal that was closed takes no more text.
+        print(f"argosy: {'terminated' if is_terminated else 'interrupted'}", file=sys.stderr)
+    if isinstance(stop, HungUp):
+        return HUNG_UP
     return TERMINATED if is_terminated else INTERRUPTED
 
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """While a command runs, SIGTERM raises `Terminated`, but only once, so that clean-up is not cut
-    short."""
+    """While a command runs, SIGTERM and SIGHUP raise `Terminated`, but only once, so that clean-up is
+    not cut short. A signal that somebody else handles or ignores, as under nohup, is left alone."""
+    handled = []
     try:
-        before = signal.getsignal(signal.SIGTERM)
-        if before is not signal.SIG_DFL:
-            raise ValueError("somebody else handles it")
-        signal.signal(signal.SIGTERM, _terminate)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, _terminate)
+                handled.append(number)
     except ValueError:
         # Not in the main thread, or not allowed to set handlers.
         yield
@@ -99,9 +110,10 @@ def _terminable() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)
 
 
-def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise Terminated
+def _terminate(number: int, _frame: FrameType | None) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)
+    raise HungUp if number == signal.SIGHUP else Terminated

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from argosy.cli.output import NO_JOBS, emit, engines_option, output_option, tell_unmet
+from argosy.cli.forecast import Forecast
+from argosy.cli.output import (
+    NO_JOBS,
+    emit,
+    engines_option,
+    html_option,
+    markdown_option,
+    note,
+    output_option,
+    tell_unmet,
+    write_page,
+)
 from argosy.cli.progress import progress
 from argosy.cli.run import LARGEST_SEED
 from argosy.cli.strictness import strict_option, unmet_notes
@@ -18,6 +31,7 @@ from argosy.model.errors import ArgosyError, CommandError, MissingExtra
 
 if TYPE_CHECKING:
     from argosy.model.scenario import Scenario
+    from argosy.records.record import RunRecord
     from argosy.records.summary import Summary
     from argosy.report.comparison import Ranking
     from argosy.report.overall import Overall
@@ -30,6 +44,8 @@ MOST_SEEDS: Final = 10_000
 WIDEST_PLOT: Final = 100
 #: How many places and engines are shown in detail, unless all are asked for.
 SHOWN: Final = 5
+#: How many engines a report draws, if all are shown.
+DRAWN: Final = 12
 #: A share; the same as the report's own, which is not imported only to print help.
 DEFAULT_THRESHOLD: Final = 0.02
 
@@ -102,6 +118,8 @@ DEFAULT_THRESHOLD: Final = 0.02
     help="How many processes to use.  [default: one per CPU]",
 )
 @strict_option
+@html_option
+@markdown_option
 @output_option
 def command(
     scenario: Path,
@@ -117,6 +135,8 @@ def command(
     time_limit: str | None,
     jobs: int | None,
     strict: bool,
+    html: Path | None,
+    markdown: Path | None,
     output: str,
 ) -> None:
     """Run SCENARIO with each engine and the same seeds, and say which engine is best and why.
@@ -156,7 +176,14 @@ def command(
     else:
         ignores, skipped = _able(loaded)
     numbers = list(dict.fromkeys(chosen)) or _seeds(loaded, seeds or DEFAULT_SEEDS)
-    with progress(f"comparing {len(ignores)} engines x {len(numbers)} seeds") as tell:
+    forecast = Forecast("shorter with fewer --engine or --seeds, or with --time-limit")
+    with progress(f"comparing {len(ignores)} engines x {len(numbers)} seeds") as show:
+
+        def tell(share: float) -> None:
+            show(share)
+            if (line := forecast.line(share)) is not None:
+                note(line)
+
         contest = hold_contest(
             scenario,
             ignores,
@@ -190,7 +217,19 @@ def command(
 
     most = None if engines or everything else SHOWN
     told = [f"skipped: {error}" for error in skipped.values()]
-    tell_unmet([*loaded.left_out, *unmet, *([] if loaded.jobs else [NO_JOBS]), *told])
+    notes = [*loaded.left_out, *unmet, *([] if loaded.jobs else [NO_JOBS]), *told]
+    tell_unmet(notes)
+    call = shlex.join(["argosy", *sys.argv[1:]])
+    if html is not None:
+        from argosy.report.compare_report import compare_page
+
+        drawn = [s.engine for s in comparisons[0].standings][: most or DRAWN]
+        runs = _drawn_runs(scenario, drawn, numbers[0], published)
+        write_page(html, compare_page(comparisons, runs, notes, call, by_all))
+    if markdown is not None:
+        from argosy.report.markdown import compare_markdown
+
+        write_page(markdown, compare_markdown(comparisons, notes, call, by_all), "--markdown")
     emit(
         output,
         sections=lambda width: sections(comparisons, width, overall=by_all, most=most),
@@ -199,6 +238,24 @@ def command(
     )
     if contest.failures:
         raise click.exceptions.Exit(1)
+
+
+def _drawn_runs(
+    path: Path, engines: Sequence[str], seed: int, published: bool
+) -> dict[str, RunRecord]:
+    """The engines once more, with everything kept: runs are repeatable, so these are the same."""
+    from argosy.experiments.execute import execute_in_memory
+    from argosy.scenarios.loader import as_published, load, with_engine
+
+    runs: dict[str, RunRecord] = {}
+    with progress(f"drawing {len(engines)} engines") as tell:
+        for number, name in enumerate(engines):
+            tell(number / len(engines))
+            loaded = with_engine(load(path, seed=seed, published=published), name)
+            if published:
+                loaded = as_published(loaded)
+            runs[name] = execute_in_memory(loaded)
+    return runs
 
 
 def _seconds(duration: str) -> float:

@@ -40,8 +40,9 @@ def command(
     FILE has one constraint per line, or is TOML or YAML with a list `constraints`. `lint` also takes a
     scenario; it finds conflicts, unknown groups, unused tags and demands that can never be met, and
     exits with 1 on errors. `print` writes the normal form. `translate` converts to another system's
-    language, or says why it cannot. With --from kubernetes, FILE is YAML or JSON with a pod's labels,
-    affinity and topologySpreadConstraints; with --from yarn, it is one placement specification.
+    language, or says why it cannot. With --from kubernetes, FILE has manifests in YAML or JSON, or a
+    pod's labels, affinity and topologySpreadConstraints alone; with --from yarn, it is one placement
+    specification.
     """
     if action == "lint":
         _lint(file, output)
@@ -142,7 +143,7 @@ def _to(system: str, file: Path, tags: tuple[str, ...], static: tuple[str, ...])
 
 
 def _from(system: str, file: Path) -> list[Any]:
-    from argosy.scenarios.constraint_files import read_text, read_yaml
+    from argosy.scenarios.constraint_files import read_text
 
     text = read_text(file)
     if system == "yarn":
@@ -152,10 +153,13 @@ def _from(system: str, file: Path) -> list[Any]:
             return [part.constraint for part in from_yarn(text.strip())]
         except ArgosyError as error:
             raise error.located(file=str(file)) from None
-    from argosy.model.constraints.kubernetes_reader import from_kubernetes
+    from argosy.model.constraints.kubernetes_manifests import from_manifests
+    from argosy.model.errors import ModelError
+    from argosy.scenarios.yaml_files import parse_yaml
 
+    documents, _ = parse_yaml(text, str(file), ModelError, "Kubernetes manifests")
     try:
-        return list(from_kubernetes(read_yaml(text, file)))
+        return list(from_manifests(documents))
     except ArgosyError as error:
         raise error.located(file=str(file)) from None
 

@@ -8,11 +8,12 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 
-from argosy.model.errors import ArgosyError
+from argosy.model.errors import ArgosyError, CommandError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -125,6 +126,30 @@ def flush() -> None:
 def note(text: str) -> None:
     """Print a remark that is not part of the result, to stderr."""
     click.echo(text, err=True)
+
+
+html_option = click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write a report with figures: one file that needs nothing from elsewhere.",
+)
+
+
+markdown_option = click.option(
+    "--markdown",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write a report as Markdown.",
+)
+
+
+def write_page(path: Path, page: str, option: str = "--html") -> None:
+    try:
+        path.write_text(page, "utf-8")
+    except OSError as error:
+        raise CommandError(f"{option} {path}: {error.strerror}") from None
+    note(f"wrote {path}")
 
 
 #: Of a scenario whose results are all empty.

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from argosy.cli.output import NO_JOBS, emit, note, output_option, tell_unmet
+from argosy.cli.output import (
+    NO_JOBS,
+    emit,
+    html_option,
+    markdown_option,
+    note,
+    output_option,
+    tell_unmet,
+    write_page,
+)
 from argosy.cli.progress import progress
 from argosy.cli.strictness import strict_option, unmet_notes
 from argosy.model.errors import CommandError
 
 if TYPE_CHECKING:
     from argosy.records.record import RunRecord
+    from argosy.records.summary import Summary
 
 #: The largest seed that a scenario file can contain.
 LARGEST_SEED: Final = 2**63 - 1
@@ -51,6 +62,8 @@ LONGEST_ECHO: Final = 100
 )
 @click.option("--no-save", is_flag=True, help="Do not save the run.")
 @strict_option
+@html_option
+@markdown_option
 @output_option
 def command(
     scenario: Path,
@@ -60,6 +73,8 @@ def command(
     out: Path | None,
     no_save: bool,
     strict: bool,
+    html: Path | None,
+    markdown: Path | None,
     output: str,
 ) -> None:
     """Simulate SCENARIO and print a summary.
@@ -72,7 +87,7 @@ def command(
         raise CommandError("both --no-save and --out", expected="one of them")
 
     from argosy.engines.registry import find_engines
-    from argosy.experiments.execute import execute
+    from argosy.experiments.execute import execute, execute_in_memory
     from argosy.records.directory import default_directory
     from argosy.report import summaries
     from argosy.scenarios.ignored_demands import ignored_demands
@@ -85,9 +100,15 @@ def command(
         loaded = as_published(loaded)
     unmet = unmet_notes(loaded, scenario, strict)
     directory = None if no_save else out or default_directory(loaded.name, engine or "")
+    kept: RunRecord | None = None
     try:
         with progress(f"running {loaded.name}") as tell:
-            summary = execute(loaded, directory, command=["argosy", *sys.argv[1:]], progress=tell)
+            if html is not None and directory is None:
+                kept = execute_in_memory(loaded, progress=tell)
+                summary = kept.summary()
+            else:
+                call = ["argosy", *sys.argv[1:]]
+                summary = execute(loaded, directory, command=call, progress=tell)
     except OSError as error:
         raise CommandError(
             f"the run cannot be saved in {_shortened(str(directory))}: {error.strerror}",
@@ -99,7 +120,14 @@ def command(
     if not loaded.jobs:
         notes.append(NO_JOBS)
 
-    kept = _readable(directory)
+    kept = kept or _readable(directory, LARGEST_JOURNAL if html is None else None)
+    if html is not None:
+        write_page(html, _page(kept, summary, notes))
+    if markdown is not None:
+        from argosy.report.markdown import run_markdown
+
+        text = run_markdown(kept, summary, notes, shlex.join(["argosy", *sys.argv[1:]]))
+        write_page(markdown, text, "--markdown")
 
     def document() -> dict[str, Any]:
         import msgspec
@@ -137,13 +165,24 @@ def command(
         note(f"next: argosy why TASK --run {directory}, or argosy compare {scenario}")
 
 
-def _readable(directory: Path | None) -> RunRecord | None:
-    """The run, if it has a journal that is quickly read."""
+def _page(run: RunRecord | None, summary: Summary, notes: list[str]) -> str:
+    from argosy.report.run_report import run_page
+
+    if run is None:
+        raise CommandError(
+            "--html needs the journal of the run",
+            expected='output.log = "replayable", which is the default',
+        )
+    return run_page(run, summary, notes, shlex.join(["argosy", *sys.argv[1:]]))
+
+
+def _readable(directory: Path | None, most: int | None) -> RunRecord | None:
+    """The run, if it has a journal of at most so many bytes."""
     from argosy.records.directory import JOURNAL, open_run
 
     if directory is None or not (directory / JOURNAL).is_file():
         return None
-    is_small = (directory / JOURNAL).stat().st_size <= LARGEST_JOURNAL
+    is_small = most is None or (directory / JOURNAL).stat().st_size <= most
     run = open_run(directory) if is_small else None
     return run if run is not None and run.journal.has_ends else None
 

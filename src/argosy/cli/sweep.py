@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import click
 
-from argosy.cli.output import emit, note, output_option
+from argosy.cli.output import emit, html_option, output_option, write_page
 from argosy.cli.progress import progress
-from argosy.model.errors import CommandError
 
 DEFAULT_SEEDS: Final = 3
 
@@ -56,7 +55,7 @@ DEFAULT_SEEDS: Final = 3
     is_flag=True,
     help="Rank engines that ignore demands of the scenario like the others.",
 )
-@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Draw a picture.")
+@html_option
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -124,7 +123,7 @@ def command(
         scenario=loaded[0].name, varied=values[0].name, metric=metric, rows=tuple(rows)
     )
     if html is not None:
-        _write(html, sweep_page([(found, wanted)], shlex.join(["argosy", *sys.argv[1:]])))
+        write_page(html, sweep_page([(found, wanted)], shlex.join(["argosy", *sys.argv[1:]])))
 
     def document() -> dict[str, Any]:
         import msgspec
@@ -136,14 +135,5 @@ def command(
         return [[heading, *sweep_table(found, wanted).lines(width)], sweep_lines(found, wanted)]
 
     emit(output, sections=sections, document=document, csv=lambda: sweep_table(found, wanted).csv())
-    if html is not None:
-        note(f"drew {html}")
     if any(row.ranking.failures for row in rows):
         raise click.exceptions.Exit(1)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise CommandError(f"--html {path}: {error.strerror}") from None

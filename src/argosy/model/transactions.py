@@ -144,6 +144,8 @@ class Transaction(msgspec.Struct, frozen=True, gc=False):
     move: bool = False
     wants: Wants | None = None
     assume: bool = False
+    #: Coarse detection by sequence numbers: `Claims.versions` are from `View.sequences`.
+    by_claims: bool = False
     confirms: TaskArray | None = None
     forgets: TaskArray | None = None
 
@@ -156,7 +158,7 @@ class Transaction(msgspec.Struct, frozen=True, gc=False):
             and claims.gangs is claims.alternatives is None
             and self.releases is self.confirms is self.forgets is None
             and self.wants is None
-            and not (self.machines or self.move or self.assume)
+            and not (self.machines or self.move or self.assume or self.by_claims)
         )
 
 

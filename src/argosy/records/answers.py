@@ -43,7 +43,7 @@ from argosy.records.shortages import Shortage, shortage
 from argosy.records.state import RunState
 from argosy.records.story import StoryTeller, is_choice
 from argosy.records.task_history import Decisive, TaskHistory
-from argosy.records.waiting import wait_text
+from argosy.records.waiting import loss_text, wait_text
 
 #: Reading who holds what takes a second for about this many bytes of a journal; beyond ten times that,
 #: answers do without it.
@@ -216,8 +216,8 @@ class TaskAnswers:
         return (f"{machine} runs {listed_names(running)}.",) if running else ()
 
     def _about_wait(self) -> tuple[str, ...]:
-        told = wait_text(self._history)
-        return (told,) if told else ()
+        told = (loss_text(self._history), wait_text(self._history))
+        return tuple(each for each in told if each)
 
     def _told_before(self, at: int) -> Explanation | None:
         """The scheduler's explanation of the placement, if it was given separately just before."""

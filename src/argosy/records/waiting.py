@@ -19,6 +19,7 @@ from argosy.host.records import (
 )
 from argosy.model.explanations import Explanation
 from argosy.model.units import format_duration
+from argosy.model.wording import listed
 from argosy.records.reasons import past_reason
 from argosy.records.story import is_choice
 from argosy.records.task_history import TaskHistory
@@ -47,6 +48,17 @@ def wait_text(history: TaskHistory) -> str:
     if len(told) == 1:
         return f"It waited {told[0]}."
     return f"It waited {format_duration(total)}: {'; '.join(told)}."
+
+
+def loss_text(history: TaskHistory) -> str:
+    """A sentence about machines that the task lost; empty if it lost none."""
+    lost = [
+        f"{history.machine(fact.indices, fact.machines)} ({fact.why.replace('_', ' ')}) "
+        f"at {format_duration(fact.at)}"
+        for fact in history.facts
+        if isinstance(fact, LostRecord)
+    ]
+    return f"It lost {listed(lost)}, and started anew." if lost else ""
 
 
 def _parts(history: TaskHistory, until: int) -> dict[str, int]:

@@ -10,7 +10,7 @@ from argosy.papers.charts import Chart, Figure, HeatMap
 from argosy.papers.claims import Claim
 from argosy.papers.paper import Paper, Scale
 from argosy.report.figures import draw_chart, draw_heat_map, heat_key, key
-from argosy.report.tables import Table
+from argosy.report.tables import Column, Table, Unit
 from argosy.version import __version__
 
 STYLE: Final = """
@@ -36,6 +36,8 @@ td.fails { color: var(--bad); white-space: nowrap; font-weight: 600; }
 td small { display: block; color: var(--soft); }
 .panels { display: grid; gap: 1rem;
   grid-template-columns: repeat(auto-fill, minmax(min(360px, 100%), 1fr)); }
+.panels.fill { grid-template-columns: repeat(auto-fit, minmax(min(360px, 100%), 1fr)); }
+.panels.fill svg { max-width: 620px; } td.number, th.number { white-space: nowrap; }
 .legend { display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; margin: .5rem 0 .75rem; font-size: .9rem; }
 .key { display: inline-flex; align-items: center; gap: .4rem; }
 .key svg { width: 32px; height: 14px; } .key svg.scale { width: 64px; height: 12px; }
@@ -52,6 +54,10 @@ svg text.hot-number { fill: var(--hot-ink); } svg text.cool-number { fill: var(-
 .dashed { stroke-dasharray: 5 4; } .error { fill: none; stroke: var(--line); stroke-width: 1.2; }
 .mark { fill: var(--line); stroke: var(--line); } .mark.hollow { fill: var(--paper); }
 .heat { fill: var(--heat); } .cold, .none { fill: var(--cold); } .none { stroke: var(--faint); }
+.note { border-left: 3px solid var(--c1); padding-left: .7rem; }
+svg.wide { width: 100%; min-width: 640px; height: auto; } code { overflow-wrap: anywhere; }
+@media print { body { max-width: none; padding: 0; font-size: 12px; } .scroll { overflow: visible; }
+  svg.wide { min-width: 0; } figure, svg, tr { break-inside: avoid; } h2 { break-after: avoid; } }
 .strike { stroke: var(--strike); stroke-width: 1.6; }
 """
 
@@ -88,11 +94,11 @@ def document(title: str, body: Sequence[str]) -> str:
 
 
 def html_table(table: Table) -> str:
-    heads = "".join(f"<th>{escape(column.title)}</th>" for column in table.columns)
+    heads = "".join(f"<th{_kind(column)}>{escape(column.title)}</th>" for column in table.columns)
     rows = "".join(
         "<tr>"
         + "".join(
-            f"<td>{escape(column.text(value))}</td>"
+            f"<td{_kind(column)}>{escape(column.text(value))}</td>"
             for column, value in zip(table.columns, row, strict=True)
         )
         + "</tr>"
@@ -100,6 +106,11 @@ def html_table(table: Table) -> str:
     )
     inner = f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody>"
     return f'<div class="scroll"><table>{inner}</table></div>'
+
+
+def _kind(column: Column) -> str:
+    """Numbers are not broken over lines."""
+    return "" if column.unit is Unit.TEXT else ' class="number"'
 
 
 def _claims(claims: Sequence[Claim]) -> list[str]:

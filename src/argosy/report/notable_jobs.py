@@ -58,12 +58,19 @@ def _slow(run: RunRecord, state: RunState, number: int) -> NotableJob:
     index = int(indices_of(rows.tasks[last : last + 1])[0])
     ran = int(rows.finished[last] - rows.started[last])
     took = int(state.jobs.done[number] - state.jobs.submitted[number])
-    waits = [each for each in _answer(run, job, index) if each.startswith("It waited ")]
     name = task_name(job.id, index)
-    reason = f"{name}, the last to end, ran for {format_duration(ran)}"
-    if waits and took - ran > ran // 10:
-        reason = f"{name}, the last to end, {waits[0][3:-1]}, then ran for {format_duration(ran)}"
-    return NotableJob(job.id, job.kind, "slow", took, f"{reason}.")
+    before = [
+        each[3:-1]
+        for each in _answer(run, job, index)
+        if each.startswith(("It waited ", "It lost ")) and took - ran > ran // 10
+    ]
+    told = [
+        *before,
+        f"then ran for {format_duration(ran)}" if before else f"ran for {format_duration(ran)}",
+    ]
+    return NotableJob(
+        job.id, job.kind, "slow", took, f"{name}, the last to end, {'; '.join(told)}."
+    )
 
 
 def _answer(run: RunRecord, job: Job, index: int) -> tuple[str, ...]:

@@ -5,9 +5,10 @@ Each raises `Misfit` with the path in the scenario or trace.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from argosy.model.constraints import Constraint
 from argosy.model.constraints.parts import leaves
 from argosy.model.errors import ScenarioError, excerpt
 from argosy.model.jobs import Job
@@ -42,9 +43,7 @@ class JobChecks:
             inside: TablePath = (*path, "groups", index) if has_groups else path
             self.request(group.request, (*inside, "request"))
             self.requires(group.requires, (*inside, "requires"))
-        for index, constraint in enumerate(job.constraints):
-            for name in sorted({leaf.group for leaf in leaves(constraint.rule)}):
-                check_known("node group", name, self.groups, (*path, "constraints", index))
+        self._constraints(job.constraints, path)
         self.tasks += job.tasks
         if self.tasks > MOST_TASKS_IN_ALL:
             raise Misfit(
@@ -59,6 +58,12 @@ class JobChecks:
             for index, choice in enumerate(kind.requests):
                 self.request(choice.request, (*path, name, "requests", index, "request"))
             self.requires(kind.requires, (*path, name, "requires"))
+            self._constraints(kind.constraints, (*path, name))
+
+    def _constraints(self, constraints: Iterable[Constraint], path: TablePath) -> None:
+        for index, constraint in enumerate(constraints):
+            for name in sorted({leaf.group for leaf in leaves(constraint.rule)}):
+                check_known("node group", name, self.groups, (*path, "constraints", index))
 
     def request(self, request: Resources, path: TablePath) -> None:
         for name, amount in request.items():

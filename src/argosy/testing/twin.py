@@ -8,6 +8,7 @@ with the same transactions and compare every outcome and the whole state.
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -96,6 +97,10 @@ class TwinCell:
         self.shapes: list[TwinShape] = []
         self.limits: dict[str, tuple[dict[str, int], int | None, int | None]] = {}
         self.state = _State([], {}, 0, set(), [])
+        #: Transactions that claimed something on each machine, and where the current one has; never
+        #: undone.
+        self.sequences: Counter[int] = Counter()
+        self._claimed: set[int] = set()
 
     def shape(self, request: Resources, tags: Iterable[str] = (), precedence: int = 0) -> int:
         amounts = tuple(sorted((name, amount) for name, amount in request.items() if amount))
@@ -167,6 +172,7 @@ class TwinCell:
         self._check(transaction)
         state = self.state
         state.changed, state.evicted = set(), []
+        self._claimed = set()
         first = len(state.machines)
         for change in transaction.machines:
             self._change(change)
@@ -420,6 +426,8 @@ class TwinCell:
         if held is not None and held.scheduler != scheduler:
             return Refusal(Why.NOT_YOURS)
         found = machine.version - (number in self.state.changed)
+        if transaction.by_claims:
+            found = self.sequences[number] - (number in self._claimed)
         if transaction.coarse and (moved := (found - int(claims.versions[row])) % _VERSIONS):
             return Refusal(Why.STALE, lacking=moved)
         if held is not None:
@@ -457,6 +465,8 @@ class TwinCell:
         for claim in chosen:
             self._evict(claim)
         self._touch(number)
+        self.sequences[number] += number not in self._claimed
+        self._claimed.add(number)
         self.state.last_sequence += 1
         self.state.claims[task] = TwinClaim(
             task,

@@ -17,6 +17,7 @@ from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
+from argosy.model.constraints import Constraint
 from argosy.model.errors import ModelError, excerpt
 from argosy.model.jobs import MOST_TASKS, PRECEDENCE_RANGE, TaskGroup, is_name
 from argosy.model.machine_model import Probability
@@ -80,6 +81,8 @@ class JobKind(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     requires: dict[str, str] = {}
     owner: str = ""
+    #: Placement constraints of each of its jobs.
+    constraints: tuple[Constraint, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.requests:
@@ -268,6 +271,7 @@ class _KindDraws:
                 precedence=self.kind.precedence,
                 gang=is_gang,
                 owner=self.kind.owner,
+                constraints=self.kind.constraints,
             )
             for index, ((group, truth, is_gang), submit) in enumerate(
                 zip(drawn, times, strict=True)

@@ -28,8 +28,9 @@ class OmegaSettings(SerialSettings, frozen=True):
 
     #: Whether a transaction is accepted claim by claim, or all or nothing. Gang jobs: always the latter.
     transaction: Literal["incremental", "atomic"] = "incremental"
-    #: Whether a conflict is lack of room, or any change to the machine since the decision began.
-    detection: Literal["fine", "coarse"] = "fine"
+    #: Whether a conflict is lack of room; any change to the machine since the decision began, ends of
+    #: tasks included; or any claim on it, even one that was rolled back, as in the published simulator.
+    detection: Literal["fine", "coarse", "coarse-claims"] = "fine"
     #: Whether jobs may preempt tasks of lower precedence.
     preempt: bool = False
     #: After this many lost attempts, a job claims with growing precedence and preempts lower tasks, so
@@ -61,7 +62,8 @@ class Omega(SerialScheduler):
         #: The terms of jobs that neither starve nor are gangs.
         self._usual_terms = CommitTerms(
             atomic=settings.transaction == "atomic",
-            coarse=settings.detection == "coarse",
+            coarse=settings.detection != "fine",
+            by_claims=settings.detection == "coarse-claims",
             preempt=settings.preempt,
         )
         self._fair = FairShare(context.name, settings.weight) if settings.weight else None
@@ -179,7 +181,8 @@ class Omega(SerialScheduler):
             return self._usual_terms
         return CommitTerms(
             atomic=work.job.gang or self._settings.transaction == "atomic",
-            coarse=self._settings.detection == "coarse" and not is_starving,
+            coarse=self._settings.detection != "fine" and not is_starving,
+            by_claims=self._settings.detection == "coarse-claims",
             preempt=self._settings.preempt or is_starving,
         )
 

@@ -93,6 +93,7 @@ class CommitTerms(msgspec.Struct, frozen=True, gc=False):
     atomic: bool = False
     coarse: bool = False
     preempt: bool = False
+    by_claims: bool = False
 
 
 def over_domains(
@@ -272,7 +273,10 @@ class SerialScheduler:
             return None
         if not draft.count:
             return None
-        return draft.claims()
+        claims = draft.claims()
+        if terms.by_claims:
+            return structs.replace(claims, versions=view.sequences(claims.machines))
+        return claims
 
     def _decided(self, now: int, view: View) -> Sequence[Effect]:
         work = self._deciding
@@ -288,6 +292,7 @@ class SerialScheduler:
             atomic=terms.atomic,
             coarse=terms.coarse,
             preempt=terms.preempt,
+            by_claims=terms.by_claims,
         )
         return (Commit(self._decision, transaction, self._explanation),)
 

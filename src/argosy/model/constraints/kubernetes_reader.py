@@ -122,18 +122,20 @@ def from_kubernetes(spec: Mapping[str, Any]) -> tuple[Constraint, ...]:
     `to_kubernetes` gives, or those parts of a pod's template."""
     whole = SpecPart(spec, "")
     parts = whole.fields(expected="a map with labels, affinity and topologySpreadConstraints")
-    if "nodeSelector" in parts:
-        parts["nodeSelector"].refuse(
-            "nodeSelector is not translated", hint="say it as nodeAffinity"
-        )
     labels = parts.get("labels", SpecPart({}, "labels")).fields(expected=_LABELS)
     tags = tuple(sorted(value.tag(key) for key, value in labels.items()))
     if not tags:
         hint = None
         if "metadata" in parts or "spec" in parts:
-            hint = "of a whole manifest, give metadata.labels as labels, spec.affinity as affinity"
+            hint = "a manifest needs its kind, such as Pod"
         raise Untranslatable("a pod without labels", field="labels", expected=_LABELS, hint=hint)
     found: list[Constraint] = []
+    if "nodeSelector" in parts:
+        wanted = parts["nodeSelector"].fields(expected="labels of nodes")
+        atoms = [TagConstraint((value.tag(key),), 1, None) for key, value in wanted.items()]
+        if atoms:
+            every = atoms[0] if len(atoms) == 1 else AllTags(tuple(atoms))
+            found.append(Constraint(PlacementConstraint(tags, every, MACHINE_GROUP), hard=True))
     if "affinity" in parts:
         kinds = ("nodeAffinity", "podAffinity", "podAntiAffinity")
         affinity = parts["affinity"].fields(kinds)
