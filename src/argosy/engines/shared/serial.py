@@ -65,8 +65,8 @@ class SerialSettings(Settings, frozen=True):
     #: A job is abandoned after this many attempts.
     attempts: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000
     #: How long a job waits after an attempt that found no room or hit the scheduler's limit. Doubles,
-    #: up to 64 times this, until an attempt places something. 0 retries at once, like the Omega
-    #: paper's simulator.
+    #: up to 64 times this, until an attempt places something. 0: not at all. The published simulator
+    #: of the Omega paper tries any unfinished job again after 1 s, which never doubles.
     backoff: Micros = Micros(1_000_000)
 
 

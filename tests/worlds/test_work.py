@@ -1,0 +1,151 @@
+"""Bounds on the work of a run: events, rounds, searches, arcs and calls of Python functions.
+
+Work, unlike time, is the same on every computer, however busy. Each bound is about a quarter above what
+the run takes; who exceeds one on purpose raises it and says why.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from argosy.cell import View
+from argosy.engines.families.flow.pricing import price_of, second_best
+from argosy.engines.families.flow.scheduler import FlowScheduler
+from argosy.engines.registry import ENGINES
+from argosy.host.journal import Journal
+from argosy.model.random import Random
+from argosy.model.truth import SimulatedJob
+from argosy.solvers.flow import FlowNetwork, FlowSolution
+from argosy.testing.builders import cell, job, scenario
+from argosy.worlds.sim import SimulatedWorld
+
+
+def _crowd(count: int) -> list[SimulatedJob]:
+    """Jobs of up to eight tasks in bursts: half of the time there are more than fit."""
+    random = Random(5)
+    return [
+        job(
+            f"j{number}",
+            1 + random.below(8),
+            cpu=(500, 1_000, 2_000)[random.below(3)],
+            seconds=5 + random.below(30),
+            submit=60 * (number // 100) + 0.1 * (number % 100),
+        )
+        for number in range(count)
+    ]
+
+
+@contextmanager
+def _counting(*functions: Callable[..., Any]) -> Iterator[Counter[str]]:
+    """Counts calls of these functions by name, and of all Python functions as `calls`."""
+    codes = {function.__code__: function.__qualname__ for function in functions}
+    counts: Counter[str] = Counter()
+
+    def note(frame: FrameType, what: str, _: Any) -> None:
+        if what == "call":
+            counts["calls"] += 1
+            if (name := codes.get(frame.f_code)) is not None:
+                counts[name] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield counts
+    finally:
+        sys.setprofile(before)
+
+
+def _work(
+    engine: str,
+    jobs: list[SimulatedJob],
+    *functions: Callable[..., Any],
+    machines: int = 30,
+    has_journal: bool = True,
+) -> Counter[str]:
+    """What a run with the engine takes; also how many `events` its engines handle."""
+    replicas = 1 if ENGINES[engine].capabilities.alone else 3
+    spec = scenario(engine, jobs, cell=cell(machines), replicas=replicas, audit=False)
+    world = SimulatedWorld(spec, ENGINES, Journal() if has_journal else None)
+    with _counting(*functions) as counts:
+        world.run()
+    assert int(world.host.board.counts()[3]) == sum(made.tasks for made in jobs)
+    counts["events"] = world.host.events
+    return counts
+
+
+CROWD = _crowd(200)
+TASKS = sum(made.tasks for made in CROWD)
+
+
+@pytest.mark.parametrize(
+    ("engine", "events", "calls"),
+    [
+        ("omega", 3, 95),
+        ("monolithic", 3, 82),
+        ("mesos", 5, 168),
+        ("spread", 5, 250),
+        ("ilp-all", 3, 225),
+        ("firmament", 6, 450),
+        ("quincy", 6, 435),
+        ("kube", 18, 520),
+    ],
+)
+def test_a_job_that_finds_room_takes_so_many_events_and_calls(
+    engine: str, events: int, calls: int
+) -> None:
+    counts = _work(engine, CROWD, machines=900, has_journal=False)
+    assert counts["events"] <= events * len(CROWD) + 20
+    assert counts["calls"] <= calls * len(CROWD)
+
+
+@pytest.mark.parametrize(
+    ("engine", "events", "calls"),
+    [
+        ("omega", 4.2, 137),
+        ("monolithic", 2.8, 79),
+        ("mesos", 2.6, 168),
+        ("spread", 4.1, 133),
+        ("firmament", 3, 301),
+        ("quincy", 3.6, 342),
+        ("kube", 7.4, 255),
+    ],
+)
+def test_a_task_in_a_crowded_cell_takes_so_many_events_and_calls(
+    engine: str, events: float, calls: int
+) -> None:
+    counts = _work(engine, CROWD)
+    assert counts["events"] <= events * TASKS
+    assert counts["calls"] <= calls * TASKS
+
+
+def test_a_flow_scheduler_has_fewer_rounds_than_tasks_and_prices_few_of_them() -> None:
+    counts = _work("firmament", CROWD, FlowScheduler._begin, second_best, price_of)
+    assert counts["FlowScheduler._begin"] <= 0.85 * TASKS
+    assert counts["second_best"] <= 0.55 * TASKS
+    assert counts["price_of"] <= 1.3 * TASKS
+
+
+def test_one_flow_in_sixteen_starts_from_scratch(monkeypatch: pytest.MonkeyPatch) -> None:
+    solve, warm = FlowNetwork.solve, list[bool]()
+
+    def noted(self: FlowNetwork, *args: Any, **options: Any) -> FlowSolution:
+        warm.append(options.get("warm", True))
+        return solve(self, *args, **options)
+
+    monkeypatch.setattr(FlowNetwork, "solve", noted)
+    _work("quincy", CROWD)
+    assert warm.count(False) == -(-len(warm) // 16)
+
+
+def test_a_task_that_found_no_room_is_searched_for_only_where_something_changed() -> None:
+    """Two searches each, among the machines in turn and then among all, and few in vain."""
+    counts = _work("kube", CROWD, View.find, View.evictable)
+    assert counts["View.find"] <= 2 * TASKS
+    assert not counts["View.evictable"]
