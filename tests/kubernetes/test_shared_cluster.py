@@ -13,6 +13,7 @@ from kube_in_loop import following, scheduling
 from kube_schedulers import overcommitted, pod_document
 
 from argosy.kubernetes.control_plane import ControlPlane, KubeTools
+from argosy.kubernetes.failures import RequestForbidden
 from argosy.kubernetes.kinds import PODS
 from argosy.kubernetes.kubeconfig import load_connection
 
@@ -55,8 +56,8 @@ async def test_pods_of_other_schedulers_are_seen_and_counted(shared_plane: Contr
         await pods.until_bound(8)
         assert await asyncio.to_thread(overcommitted, shared_plane) == []
         await pods.client.delete(PODS, "theirs0", namespace, grace_seconds=0)
-        await pods.until(lambda now: len(now.bound) == 9)
-        assert not [pod for pod in pods.waiting if pod.spec.scheduler_name == "argosy"][4:]
+        await pods.until(lambda now: len(now.bound) == 11 and len(now.waiting) == 2)
+        assert await asyncio.to_thread(overcommitted, shared_plane) == []
         await pods.client.delete(PODS, "theirs1", namespace, grace_seconds=0)
         await pods.until(lambda now: not now.waiting)
         assert await asyncio.to_thread(overcommitted, shared_plane) == []
@@ -121,8 +122,6 @@ async def test_on_guarded_nodes_kube_scheduler_overcommits_nothing(
 
 
 async def until_guarded(pods: Any, namespace: str) -> None:
-    from argosy.kubernetes.failures import RequestForbidden
-
     for at in range(1_000):
         await create(pods, namespace, f"probe{at}-", 1, scheduler="nobody", cpu="1m")
         try:
