@@ -86,7 +86,7 @@ class WriterObserver(Protocol):
     def evicted(self, why: Why) -> None: ...
 
 
-class _Unobserved:
+class _UnobservedWriter:
     def bound(self, seconds: float) -> None:
         pass
 
@@ -118,7 +118,7 @@ class KubernetesWriter:
     ) -> None:
         #: May be replaced by another at any time.
         self.right: WriteRight = right or LastingRight()
-        self._observer: WriterObserver = observer or _Unobserved()
+        self._observer: WriterObserver = observer or _UnobservedWriter()
         self._client = client
         self._name = name
         self._bound = bound
