@@ -29,6 +29,8 @@ from pathlib import Path
 
 import aiohttp
 
+from startup import BARE, medians
+
 ARGOSY = (sys.executable, "-m", "argosy.cli")
 TASKS = 2_000
 CONNECTIONS = 16
@@ -213,17 +215,12 @@ async def history(engine: str, jobs: int = 100_000) -> None:
         server.stop()
         fill(Path(folder), jobs)
         print(f"with {jobs:,} jobs: answers after {await server.start():.2f} s")
-        for command in (["ps"], ["jobs"], ["jobs", "--state", "finished"]):
-            times = []
-            for _ in range(5):
-                began = time.perf_counter()
-                subprocess.run(
-                    [*ARGOSY, *command, "--dir", folder],
-                    check=True,
-                    stdout=subprocess.DEVNULL,
-                )
-                times.append(time.perf_counter() - began)
-            print(f"argosy {' '.join(command)}: {1e3 * statistics.median(times):.0f} ms")
+        cases = {
+            f"argosy {command}": [*ARGOSY[1:], *command.split(), "--dir", folder]
+            for command in ("ps", "jobs", "jobs --state finished")
+        }
+        for name, (cpu, elapsed) in medians({BARE: ["-c", "pass"], **cases}, runs=9).items():
+            print(f"{name}: {elapsed:.0f} ms, {cpu:.0f} ms of CPU time")
         async with server.session() as session:
             for path in (
                 "/v1/jobs?open=true",

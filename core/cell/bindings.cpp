@@ -215,7 +215,9 @@ void bind_holders(nb::class_<View, CellView>& type) {
         self.evictable(precedence, amounts);
         return to_numpy(std::move(amounts), {static_cast<std::size_t>(self.machines()),
                                              static_cast<std::size_t>(self.dimensions())});
-      }, "precedence"_a);
+      }, "precedence"_a)
+      .def_prop_ro("lowest_precedence",
+                   [](const View& self) { return self.shapes().lowest_precedence(); });
 }
 
 void bind_snapshot(nb::module_& module) {
@@ -287,7 +289,17 @@ void bind_cell(nb::module_& module) {
              new (self) Cell(dimensions, sets);
            },
            "dimensions"_a, "sets"_a)
-      .def("snapshot", [](const Cell& self) { return argosy::Snapshot(self); });
+      .def("snapshot", [](const Cell& self) { return argosy::Snapshot(self); })
+      .def_prop_ro("transaction", &Cell::transaction)
+      .def("fits_since",
+           [](const Cell& self, std::uint64_t transaction, std::int64_t shape, int bound,
+              const Given<std::uint64_t>& within) {
+             require(self.shapes().knows(shape), "unknown shape number");
+             const Contiguous<std::uint64_t> bits(within);
+             if (within && bits.size() == 0) return false;
+             return self.fits_since(transaction, static_cast<std::int32_t>(shape), bound, bits.span());
+           },
+           "transaction"_a, "shape"_a, "bound"_a, "within"_a.noconvert() = nb::none());
   bind_find(type);
   bind_changes(type);
   bind_commit(type);

@@ -39,6 +39,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -235,6 +236,37 @@ class Cell : public CellView {
     }
   }
 
+  // The number of the last transaction.
+  std::uint64_t transaction() const { return transaction_; }
+  // Whether a task of the shape fits on a machine that has changed since that transaction: free room, and
+  // what claims with a precedence below `bound` hold. O(machines), with a small factor.
+  bool fits_since(std::uint64_t transaction, std::int32_t shape, int bound,
+                  std::span<const std::uint64_t> within) const {
+    if (!is_within_reach(shape)) return false;
+    const auto width = static_cast<std::size_t>(dimensions());
+    const std::int64_t* request = shapes_->request(shape);
+    const bool may_evict = shapes_->lowest_precedence() < bound;
+    for (std::int32_t machine = 0; machine < machines(); ++machine) {
+      if (changed_in_[static_cast<std::size_t>(machine)] <= transaction) continue;
+      if (columns_.flags(machine) != 0) continue;
+      const auto word = static_cast<std::size_t>(machine) / 64;
+      if (!within.empty() && (word >= within.size() || ((within[word] >> (machine & 63)) & 1) == 0)) {
+        continue;
+      }
+      if (columns_.fits(machine, request)) return true;
+      if (!may_evict) continue;
+      Amounts room{};
+      std::copy_n(columns_.free(machine), width, room.begin());
+      for (std::int32_t slot = claims_.first_on(machine); slot >= 0; slot = claims_.at(slot).next) {
+        const std::int32_t held = claims_.at(slot).shape;
+        if (shapes_->precedence(held) >= bound) continue;
+        for (std::size_t d = 0; d < width; ++d) room[d] += shapes_->request(held)[d];
+      }
+      if (std::equal(request, request + width, room.begin(), std::less_equal<>())) return true;
+    }
+    return false;
+  }
+
   // Starts a queued task on its machine. False if it runs already, or if the machine has no room or is gone.
   bool start(std::int64_t task, std::int32_t machine, std::int32_t shape, std::int32_t scheduler) {
     if (task < 0 || !is_up(machine) || !knows_scheduler(scheduler) || !fits(machine, shape) ||
@@ -352,7 +384,8 @@ class Cell : public CellView {
           break;
         case Step::versioned:
           --columns_.version_for_writing(step.at);
-          changed_in_[static_cast<std::size_t>(step.at)] = 0;
+          // When it changed before is not known any more.
+          changed_in_[static_cast<std::size_t>(step.at)] = transaction_ - 1;
           break;
       }
     }

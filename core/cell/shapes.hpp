@@ -49,6 +49,8 @@ class Shapes {
   // Ascending and distinct.
   const std::vector<std::int32_t>& tags(std::int32_t shape) const { return parts(shape).tags; }
   std::int16_t precedence(std::int32_t shape) const { return parts(shape).precedence; }
+  // The lowest of all; INT16_MAX if there is no shape.
+  int lowest_precedence() const { return lowest_; }
   int reach(std::int32_t shape) const { return parts(shape).reach; }
   // The requested resource with the smallest number that is not among the first `dimensions`. There must be
   // one.
@@ -86,6 +88,7 @@ class Shapes {
     const auto [at, is_new] = numbers_.try_emplace(key(row.data(), parts), size());
     if (is_new) {
       parts.reach = reach_of(row.data(), parts);
+      lowest_ = std::min(lowest_, parts.precedence);
       requests_.insert(requests_.end(), row.begin(), row.end());
       parts_.push_back(std::move(parts));
     }
@@ -155,6 +158,7 @@ class Shapes {
   std::array<std::int32_t, most_dimensions> resources_{};
   std::vector<std::int64_t> requests_;
   std::vector<Parts> parts_;
+  std::int16_t lowest_ = INT16_MAX;
   std::unordered_map<std::string, std::int32_t> numbers_;
 };
 

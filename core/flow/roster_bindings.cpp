@@ -3,7 +3,9 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -277,6 +279,26 @@ PlanColumns admit(const Roster& self, Rooms& rooms, const Numbers& rows, const N
           to_numpy(std::move(plan.early)), plan.is_cut};
 }
 
+// Whether one of these machines has room for a task that waits, with so much free on each.
+bool has_room(const Roster& self, const Handles& machines, const Matrix& free, const Allowed& allowed) {
+  const auto width = static_cast<std::size_t>(self.dimensions());
+  require(free.shape(0) == machines.size() && free.shape(1) == width &&
+              allowed.shape(1) == self.machines() && allowed.shape(0) >= self.pools(),
+          "arrays of other sizes");
+  for (std::size_t number = 0; number < self.pools(); ++number) {
+    const PoolRow& pool = self.pool(static_cast<Number>(number));
+    if (pool.waiting == 0) continue;
+    const bool* is_allowed = allowed.data() + number * self.machines();
+    for (std::size_t row = 0; row < machines.size(); ++row) {
+      const auto machine = static_cast<std::size_t>(machines.data()[row]);
+      if (machine >= self.machines() || !is_allowed[machine]) continue;
+      const std::int64_t* room = free.data() + row * width;
+      if (std::equal(room, room + width, pool.request.begin(), std::greater_equal<>())) return true;
+    }
+  }
+  return false;
+}
+
 OutArray<std::int64_t> running_of(const Roster& self, const Numbers& numbers) {
   std::vector<Number> values;
   values.reserve(numbers.size() * self.machines());
@@ -505,6 +527,7 @@ void bind_roster(nb::module_& module) {
         return to_numpy(self.demands(),
                         {self.owner_tasks().size(), static_cast<std::size_t>(self.dimensions())});
       })
+      .def("has_room", &has_room, nb::arg("machines"), nb::arg("free"), nb::arg("allowed"))
       .def("running", &running_of, nb::arg("pools"))
       .def("pool_tasks", [](const Roster& self) {
         return pool_column(self, [](const PoolRow& pool) { return pool.tasks; });

@@ -120,14 +120,15 @@ void bind_arguments(nb::module_& module) {
           "__init__",
           [](HeldNews* self, InArray<std::int64_t> tasks, InArray<std::uint8_t> versions,
              InArray<std::int32_t> machines, std::int64_t estimate, std::int32_t shape,
-             std::int64_t total, std::int64_t since) {
+             std::int64_t total, std::int64_t since, bool is_per_task, bool begins) {
             check_lengths(tasks.size(), {versions.size(), machines.size()});
             new (self) HeldNews{tasks, versions, machines,
                                 {span_of(tasks), span_of(versions), span_of(machines), estimate,
-                                 shape, total, since}};
+                                 shape, total, since, is_per_task, begins}};
           },
           nb::arg("tasks"), nb::arg("versions"), nb::arg("machines"), nb::arg("estimate"),
-          nb::arg("shape"), nb::arg("total"), nb::arg("since"));
+          nb::arg("shape"), nb::arg("total"), nb::arg("since"), nb::arg("is_per_task") = false,
+          nb::arg("begins") = true);
 }
 
 using Type = nb::class_<TaskRuntime>;
@@ -196,11 +197,10 @@ void bind_hearing(Type& type) {
             for (const std::int32_t machine : held.news.machines) {
               require(machine < 0 || self.cell().knows(machine), "unknown machine number");
             }
-            for (const std::int32_t owner : owners) {
-              self.listeners().gossip(self.cell(), owner, due, held.news, self.now());
-            }
+            self.listeners().gossip(self.cell(), owners, due, held.news, self.now());
           },
           nb::arg("owners"), nb::arg("due"), nb::arg("news"))
+      .def_prop_ro("ends_told", [](TaskRuntime& self) { return self.listeners().ends_told(); })
       .def("tell_starts", &TaskRuntime::tell_starts, nb::arg("tells"))
       .def_prop_ro("has_starts", &TaskRuntime::has_starts)
       .def("take_starts",

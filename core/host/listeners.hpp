@@ -2,11 +2,14 @@
 // engines.
 //
 // Wait views (waits/wait_view.hpp) receive every task's end, a hop later, and the placements of other
-// schedulers. O(listeners) per end.
+// schedulers: O(listeners) per report. Busy-until views follow one log instead (waits/report_log.hpp), as long as
+// every report reaches all of them at the same time: O(1) per report.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -27,6 +30,12 @@ struct PlacementNews {
   std::int64_t total = 0;
   // When the placement was decided.
   std::int64_t since = 0;
+  // Whether each is a message of its own.
+  bool is_per_task = false;
+  // Whether a message begins with them.
+  bool begins = true;
+
+  bool begins_with(std::size_t row) const { return is_per_task || (row == 0 && begins); }
 };
 
 class Listeners {
@@ -46,37 +55,103 @@ class Listeners {
   void listen(std::int32_t owner, WaitView* view) {
     if (static_cast<std::size_t>(owner) >= views_.size()) views_.resize(owner + 1, nullptr);
     views_[owner] = view;
+    if (view != nullptr && view->is_published() && hop_ >= 0) view->follow(log_, owner);
   }
-  void set_hop(std::int64_t hop) { hop_ = hop; }
+  void set_hop(std::int64_t hop) {
+    hop_ = hop;
+    for (std::size_t owner = 0; owner < views_.size(); ++owner) {
+      WaitView* view = views_[owner];
+      if (view == nullptr || !view->is_published()) continue;
+      view->follow(hop >= 0 ? log_ : nullptr, static_cast<std::int32_t>(owner));
+    }
+  }
 
   void tell_end(WaitReport report, std::int64_t now) {
     if (hop_ < 0) return;
     report.due = now + hop_;
+    bool is_logged = false;
     for (WaitView* view : views_) {
-      if (view != nullptr) view->post(report, now);
+      if (view == nullptr) continue;
+      ++ends_told_;
+      if (!view->is_published()) {
+        view->post(report, now);
+      } else if (!is_logged) {
+        is_logged = true;
+        log({report.due, report.task, report.estimate, report.since, report.machine, report.shape, -1,
+             true},
+            now);
+      }
     }
   }
 
-  void gossip(const Cell& cell, std::int32_t owner, std::int64_t due, const PlacementNews& news,
-              std::int64_t now) {
+  // How often a view was told of an end.
+  std::int64_t ends_told() const { return ends_told_; }
+
+  void gossip(const Cell& cell, std::span<const std::int32_t> owners, std::int64_t due,
+              const PlacementNews& news, std::int64_t now) {
+    const std::span<const std::int64_t> request{cell.request(news.shape),
+                                                static_cast<std::size_t>(cell.dimensions())};
+    const std::int32_t sender = only_one_not_in(owners);
+    if (sender >= 0 && due == now + hop_ && due >= log_->last_due()) {
+      log_->know_shape(news.shape, {request.begin(), request.end()});
+      for (std::size_t i = 0; i < news.tasks.size(); ++i) {
+        log({due, news.tasks[i], news.estimate, news.since, news.machines[i], news.shape, sender,
+             news.begins_with(i)},
+            now);
+      }
+      return;
+    }
+    for (const std::int32_t owner : owners) tell_placed(request, owner, due, news, now);
+  }
+
+ private:
+  static constexpr std::size_t most_logged = std::size_t{1} << 20;
+
+  // The owner whose placements all others hear about, if all have busy-until views; otherwise -1.
+  std::int32_t only_one_not_in(std::span<const std::int32_t> owners) const {
+    if (hop_ < 0 || owners.size() + 1 != views_.size()) return -1;
+    std::int64_t sum = 0;
+    for (std::size_t owner = 0; owner < views_.size(); ++owner) {
+      if (views_[owner] != nullptr && !views_[owner]->is_published()) return -1;
+      sum += static_cast<std::int64_t>(owner);
+    }
+    for (const std::int32_t owner : owners) sum -= owner;
+    return static_cast<std::int32_t>(sum);
+  }
+
+  void log(const LoggedReport& row, std::int64_t now) {
+    if (log_->size() >= most_logged) {
+      std::uint64_t read = log_->end();
+      for (WaitView* view : views_) {
+        if (view == nullptr || !view->is_published()) continue;
+        view->settle(now);
+        read = std::min(read, view->position());
+      }
+      log_->drop_before(read);
+    }
+    log_->push(row);
+  }
+
+  void tell_placed(std::span<const std::int64_t> request, std::int32_t owner, std::int64_t due,
+                   const PlacementNews& news, std::int64_t now) {
     WaitView* view = static_cast<std::size_t>(owner) < views_.size() ? views_[owner] : nullptr;
     // A scheduler that has not started receives nothing.
     if (view == nullptr || view->machines() == 0) return;
-    const std::int64_t* request = cell.request(news.shape);
-    view->know_shape(news.shape, {request, static_cast<std::size_t>(cell.dimensions())});
+    view->know_shape(news.shape, request);
     if (!news.tasks.empty()) view->expect(job_of(news.tasks[0]), news.total);
     for (std::size_t i = 0; i < news.tasks.size(); ++i) {
       view->post({due, news.tasks[i], news.estimate, news.since, news.machines[i], news.shape,
-                  news.versions[i]},
+                  news.versions[i], news.begins_with(i)},
                  now);
     }
   }
 
- private:
   bool hears_all_ = false;
   std::vector<std::uint8_t> hears_own_;
   std::vector<WaitView*> views_;
+  std::shared_ptr<ReportLog> log_ = std::make_shared<ReportLog>();
   std::int64_t hop_ = -1;
+  std::int64_t ends_told_ = 0;
 };
 
 }  // namespace argosy

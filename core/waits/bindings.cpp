@@ -83,7 +83,8 @@ void bind_state(nb::module_& module) {
 void bind_waits(nb::module_& module) {
   bind_state(module);
   nb::class_<WaitView>(module, "WaitView")
-      .def(nb::init<bool, std::int64_t>(), nb::arg("published") = false, nb::arg("lag") = 0)
+      .def(nb::init<bool, std::int64_t, bool, std::int64_t>(), nb::arg("published") = false,
+           nb::arg("lag") = 0, nb::arg("plain") = false, nb::arg("cost") = 0)
       .def_prop_ro("machines", &WaitView::machines)
       .def_prop_ro("waiting", &WaitView::waiting)
       .def_prop_ro("blocked", &WaitView::blocked)
@@ -118,19 +119,20 @@ void bind_waits(nb::module_& module) {
           "post_placed",
           [](WaitView& self, std::int64_t due, std::int64_t now, InArray<std::int64_t> tasks,
              InArray<std::uint8_t> versions, InArray<std::int32_t> machines, std::int64_t estimate,
-             std::int32_t shape, std::int64_t since) {
+             std::int32_t shape, std::int64_t since, bool is_per_task) {
             check_machines(self, span_of(machines));
             if (tasks.size() != versions.size() || tasks.size() != machines.size()) {
               throw nb::value_error("columns of different lengths");
             }
             for (std::size_t i = 0; i < tasks.size(); ++i) {
               self.post({due, tasks.data()[i], estimate, since, machines.data()[i], shape,
-                         versions.data()[i]},
+                         versions.data()[i], i == 0 || is_per_task},
                         now);
             }
           },
           nb::arg("due"), nb::arg("now"), nb::arg("tasks"), nb::arg("versions"),
-          nb::arg("machines"), nb::arg("estimate"), nb::arg("shape"), nb::arg("since"))
+          nb::arg("machines"), nb::arg("estimate"), nb::arg("shape"), nb::arg("since"),
+          nb::arg("is_per_task") = false)
       .def(
           "post_ended",
           [](WaitView& self, std::int64_t due, std::int64_t now, InArray<std::int64_t> tasks,
@@ -151,6 +153,7 @@ void bind_waits(nb::module_& module) {
           nb::arg("estimates"), nb::arg("shapes"), nb::arg("started"))
       .def("expect", &WaitView::expect, nb::arg("job"), nb::arg("total"))
       .def("settle", &WaitView::settle, nb::arg("now"))
+      .def("occupy", &WaitView::occupy, nb::arg("until"))
       .def("record_times", &WaitView::record_times)
       .def("take_times",
            [](WaitView& self) {

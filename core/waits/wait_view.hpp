@@ -8,6 +8,8 @@
 //              sum of what they ask for. The key of m for shape s is 0 if H(m) + r(s) <= c(m), else W(m).
 //              On a machine with one slot that is the paper's expected wait. Beliefs are a ledger
 //              (ledger.hpp): lost, late and doubled reports do no lasting harm.
+//   plain      like clean, but the key of m is the sum of the estimates alone, on a machine with several slots
+//              too: the formula in the paper's text.
 //   published  v(m) = the time until which m is busy, from 0 on. A placement made at time t sets
 //              v = max(v, t) + w, and an end of a task that had started at t sets v = max(v, t) - w: what
 //              the authors' simulator does, which trusts each report to come once.
@@ -20,7 +22,11 @@
 // no report copies a view.
 //
 // Reports are posted with the time at which they are due. They are applied in order of due times, then of
-// posting, when the scheduler reads the view (`settle`), or earlier if many have accumulated.
+// posting, when the scheduler reads the view (`settle`), or earlier if many have accumulated. Reading a message may
+// take time (`cost`), and a scheduler reads only while it does not decide: a message is applied if its reading has
+// ended by the time of `settle`.
+//
+// Busy-until views may share one log of reports (report_log.hpp) instead.
 //
 // Numbers: amounts up to 2^53, work up to 2^53 each and 2^63 in sum; e * share in doubles, contracted
 // nowhere, so the same on every platform.
@@ -30,6 +36,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <queue>
 #include <span>
 #include <stdexcept>
@@ -41,6 +48,7 @@
 #include "random.hpp"
 #include "waits/ledger.hpp"
 #include "waits/min_tree.hpp"
+#include "waits/report_log.hpp"
 #include "waits/wait_state.hpp"
 
 namespace argosy {
@@ -54,13 +62,17 @@ struct WaitReport {
   std::int32_t machine;
   std::int32_t shape;
   std::uint8_t version;
+  // Whether it begins a message, which may hold several reports.
+  bool begins = true;
 };
 
 class WaitView {
  public:
-  // Reports are applied `lag` after they arrive.
-  WaitView(bool published, std::int64_t lag) : published_(published), lag_(lag) {
+  // Reports are applied `lag` after they arrive. Reading a message takes `cost`.
+  WaitView(bool published, std::int64_t lag, bool plain = false, std::int64_t cost = 0)
+      : published_(published), plain_(plain), lag_(lag), cost_(cost) {
     if (lag < 0) throw std::invalid_argument("reports are not worked in before they come");
+    if (cost < 0) throw std::invalid_argument("reading a message takes some time or none");
   }
 
   int dimensions() const { return dimensions_; }
@@ -79,6 +91,8 @@ class WaitView {
       throw std::invalid_argument("fewer machines than before");
     }
     if (wide > width()) widen(wide);
+    // Until now, nothing was of any use.
+    if (machines_ == 0 && log_ != nullptr) position_ = log_->end();
     machines_ = static_cast<std::int32_t>(count);
     rows_.resize(count * stride(), 0);
     kinds_.clear();
@@ -164,26 +178,19 @@ class WaitView {
     if ((inbox_.size() - read_) % most_waiting == most_waiting - 1) settle(now);
   }
 
-  // Applies everything due by now.
-  void settle(std::int64_t now) {
-    for (;;) {
-      const bool has_next = read_ < inbox_.size() && inbox_[read_].due <= now;
-      const bool has_early = !early_.empty() && early_.top().report.due <= now;
-      if (!has_next && !has_early) break;
-      if (has_early && (!has_next || early_.top().report.due < inbox_[read_].due)) {
-        const WaitReport report = early_.top().report;
-        early_.pop();
-        apply(report);
-      } else {
-        if (read_ >= fetched_) prefetch();
-        apply(inbox_[read_++]);
-      }
-    }
-    if (read_ == inbox_.size() || read_ >= most_waiting) {
-      inbox_.erase(inbox_.begin(), inbox_.begin() + static_cast<std::ptrdiff_t>(read_));
-      read_ = fetched_ = 0;
-    }
+  // Receives the rows of a log from its end on, except those sent by `own`. Null: no longer.
+  void follow(std::shared_ptr<const ReportLog> log, std::int32_t own) {
+    log_ = std::move(log);
+    own_ = own;
+    if (log_ != nullptr) position_ = log_->end();
   }
+  std::uint64_t position() const { return position_; }
+
+  // The scheduler decides until then, and reads nothing.
+  void occupy(std::int64_t until) { free_at_ = std::max(free_at_, until); }
+
+  // Applies everything due by now, as far as there was time to read it; see settling.hpp.
+  void settle(std::int64_t now);
 
   // Undoes the placement: the task has no machine until it is placed again.
   std::uint8_t undo(std::int64_t task) {
@@ -228,7 +235,10 @@ class WaitView {
     return all;
   }
   const Ledger& ledger() const { return ledger_; }
-  std::int64_t waiting() const { return static_cast<std::int64_t>(inbox_.size() - read_ + early_.size()); }
+  std::int64_t waiting() const {
+    const std::uint64_t logged = log_ == nullptr ? 0 : log_->end() - position_;
+    return static_cast<std::int64_t>(inbox_.size() - read_ + early_.size() + logged);
+  }
 
   // Exchange between views; see exchange.hpp.
 
@@ -332,7 +342,11 @@ class WaitView {
     return {requests_.data() + own * width(), width()};
   }
 
+  bool read(std::int64_t due, bool begins, std::int64_t now);
+  void settle_log(std::int64_t now);
+
   std::int64_t work_of(std::uint16_t own, std::int64_t estimate, std::int32_t machine) const {
+    if (plain_) return estimate;
     const std::int64_t* asked = requests_.data() + own * width();
     const Kind& machine_kind = kind(static_cast<std::size_t>(machine));
     double share = 0.0;
@@ -348,20 +362,7 @@ class WaitView {
     touch(machine);
   }
 
-  // Reports refer to machines and tasks all over memory, and are applied many at a time. Data for the next
-  // reports is prefetched together, and the locations of their jobs' tasks one step earlier.
-  void prefetch() {
-    fetched_ = std::min(read_ + fetched_together, inbox_.size());
-    for (std::size_t i = read_; i < fetched_; ++i) {
-      const auto m = static_cast<std::size_t>(inbox_[i].machine);
-      if (m < size()) __builtin_prefetch(rows_.data() + m * stride());
-    }
-    if (published_) return;
-    const std::size_t ahead = std::min(fetched_ + fetched_together, inbox_.size());
-    for (std::size_t i = read_; i < ahead; ++i) ledger_.prefetch_job(inbox_[i].task);
-    for (std::size_t i = read_; i < fetched_; ++i) ledger_.prefetch(inbox_[i].task);
-  }
-
+  void prefetch();
   void apply(const WaitReport report) {
     const auto m = static_cast<std::size_t>(report.machine);
     const bool is_end = report.version == Ledger::ended;
@@ -444,7 +445,7 @@ class WaitView {
       if (asked[d] > has[d]) return MinTree::never;
       has_room = has_room && taken[d] + asked[d] <= has[d];
     }
-    std::int64_t wait = !published_ && has_room ? 0 : work(m);
+    std::int64_t wait = !published_ && !plain_ && has_room ? 0 : work(m);
     if (!index.near.empty() && !index.near[m]) wait += index.far;
     return wait;
   }
@@ -517,7 +518,14 @@ class WaitView {
   // 0 until the machines are known.
   int dimensions_ = 0;
   bool published_;
+  bool plain_;
   std::int64_t lag_;
+  std::int64_t cost_;
+  // When the scheduler has time to read the next message.
+  std::int64_t free_at_ = 0;
+  std::shared_ptr<const ReportLog> log_;
+  std::uint64_t position_ = 0;
+  std::int32_t own_ = -1;
   std::int32_t machines_ = 0;
   // The sum of work in the clean reading, the busy-until time in the published one.
   std::vector<std::int64_t> rows_;
@@ -542,3 +550,4 @@ class WaitView {
 }  // namespace argosy
 
 #include "waits/exchange.hpp"
+#include "waits/settling.hpp"

@@ -33,6 +33,7 @@ what was `expected` and a `hint`.
       MissingLibrary          an optional library is not installed
       CommandError            arguments do not make sense together
       ServerError             a server refused a request
+        CommitRefused         no machine of a commit takes its job
       ServerUnreachable       no server answers
 
 Names are imported when they are first used.
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from argosy.model.errors import (
         ArgosyError,
         CommandError,
+        CommitRefused,
         ConstraintSyntaxError,
         EngineFault,
         EngineNotFound,
@@ -95,6 +97,7 @@ __all__ = [
     "AsyncClient",
     "Client",
     "CommandError",
+    "CommitRefused",
     "Comparison",
     "ConstraintSyntaxError",
     "EngineFault",

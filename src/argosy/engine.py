@@ -76,7 +76,7 @@ from argosy.model.events import (
 from argosy.model.explanations import CONFLICTS, Explanation, Refusal, Why
 from argosy.model.jobs import Execution, Job, TaskGroup, index_of, job_of, task_name, task_number
 from argosy.model.machines import CLUSTER_GROUP, Cluster
-from argosy.model.messages import EndsReported, Message, Note, WaitUpdate
+from argosy.model.messages import EndsReported, Message, Note, WaitUpdate, WaitUpdates
 from argosy.model.prices import Price
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -181,6 +181,7 @@ __all__ = [
     "View",
     "WaitRules",
     "WaitUpdate",
+    "WaitUpdates",
     "WaitView",
     "WakeMe",
     "Wants",

@@ -177,7 +177,7 @@ class TestRemedies:
     def test_an_explanation_has_everything_the_search_saw(self) -> None:
         seen = found(score=4, second=2, second_score=7, feasible=2, ruled_out={"cpu": 1})
         told = seen.explanation()
-        assert (told.rule, told.score, told.second, told.second_score) == ("best", 4, 2, 7)
+        assert (told.rule, told.score, told.second, told.second_score) == ("best fit", 4, 2, 7)
         assert (told.looked_at, told.feasible, told.ruled_out) == (3, 2, {"cpu": 1})
 
 

@@ -18,7 +18,14 @@ from argosy.model.explanations import Why
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
-from argosy.model.transactions import OPERATOR, AddMachine, Claims, DrainMachine, Transaction
+from argosy.model.transactions import (
+    OPERATOR,
+    AddMachine,
+    Claims,
+    DrainMachine,
+    Outcome,
+    Transaction,
+)
 
 RANKED = (Rule.BEST, Rule.WORST, Rule.SMALLEST_KEY)
 
@@ -227,7 +234,7 @@ def test_a_placement_says_why_here_and_who_came_second() -> None:
     cell = cell_of((4, 4), (8, 8), (16, 16))
     shape = cell.shape(Resources(4, 4))
     explanation = cell.find(shape, 1, Rule.BEST, Random(1)).explanation()
-    assert (explanation.rule, explanation.score, explanation.second) == ("best", 0, 1)
+    assert (explanation.rule, explanation.score, explanation.second) == ("best fit", 0, 1)
     assert explanation.second_score == 2**20
     assert cell.find(shape, 1, Rule.WORST, Random(1)).machines.tolist() == [2]
 
@@ -334,3 +341,60 @@ def test_a_first_fit_that_falls_short_counts_each_machine_once() -> None:
     found = cell.find(cell.shape(Resources(2, 1)), 100, Rule.FIRST, Random(1))
     assert len(found) == 30
     assert (found.looked_at, found.feasible, found.ruled_out) == (20, 15, {"cpu": 5})
+
+
+def _claim(cell: Cell, task: int, machine: int, shape: int, **terms: bool) -> Outcome:
+    where = np.array([machine], np.int32)
+    claims = Claims(
+        np.array([task], np.int64), where, np.array([shape], np.int32), cell.versions(where)
+    )
+    return cell.commit(Transaction("s", claims, **terms))
+
+
+def test_room_is_looked_for_only_where_something_has_changed() -> None:
+    cell = cell_of((4, 9), (4, 9), (4, 9))
+    view = cell.view()
+    half, whole = cell.shape(Resources(2, 1)), cell.shape(Resources(4, 1))
+    since = view.last_change
+    assert not view.fits_since(since, half)
+    for machine in (0, 1):
+        assert _claim(cell, machine, machine, half).all_accepted
+    assert view.fits_since(since, half)
+    # Machine 2 has room, but had it before.
+    assert not view.fits_since(since, whole)
+    assert not view.fits_since(view.last_change, half)
+    since = view.last_change
+    cell.commit(Transaction("s", releases=np.array([1], np.int64)))
+    assert view.fits_since(since, whole)
+    assert view.fits_since(since, whole, within=view.between(1, 2))
+    assert not view.fits_since(since, whole, within=view.between(2, 3))
+    # A snapshot cannot tell.
+    assert cell.snapshot().fits_since(0, whole)
+
+
+def test_room_that_preemption_would_make_counts_if_asked_for() -> None:
+    cell = cell_of((4, 9))
+    view = cell.view()
+    low, high = (cell.shape(Resources(3, 1), precedence=p) for p in (0, 5))
+    since = view.last_change
+    assert _claim(cell, 1, 0, low).all_accepted
+    assert not view.fits_since(since, high)
+    assert view.fits_since(since, high, preempt_below=5)
+    assert not view.fits_since(since, high, preempt_below=0)
+    assert view.may_evict(1)
+    assert not view.may_evict(0)
+
+
+def test_a_change_is_remembered_through_one_that_is_undone() -> None:
+    cell = cell_of((4, 9), (4, 9))
+    view = cell.view()
+    whole = cell.shape(Resources(4, 1))
+    assert _claim(cell, 1, 0, whole).all_accepted
+    since = view.last_change
+    cell.commit(Transaction("s", releases=np.array([1], np.int64)))
+    where = np.array([0, 0], np.int32)
+    both = Claims(
+        np.array([2, 3], np.int64), where, np.array([whole] * 2, np.int32), cell.versions(where)
+    )
+    assert not cell.commit(Transaction("s", both, atomic=True)).accepted.any()
+    assert view.fits_since(since, whole)

@@ -498,21 +498,3 @@ class TestCompletion:
         self, server: LiveServer, tmp_path: Path
     ) -> None:
         assert self.complete(LiveServer(tmp_path), "argosy logs ") == []
-
-
-def test_starting_is_quick(server: LiveServer) -> None:
-    """Times depend on the computer; what is imported does not."""
-    script = (
-        "import sys\nfrom argosy.cli.app import run\nrun(['ps'])\n"
-        "print(*sys.modules, file=sys.stderr)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env=server.environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    heavy = {"numpy", "rich", "aiohttp", "asyncio", "argosy.workloads", "argosy.engines.registry"}
-    assert not heavy & set(done.stderr.split())
-    assert "task" in done.stdout

@@ -7,6 +7,7 @@ import io
 import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -28,7 +29,7 @@ from argosy.cli.job_arguments import _document, _given
 from argosy.cli.job_tables import JOB_COLUMNS, TASK_COLUMNS, job_row, task_row
 from argosy.cli.serving import address
 from argosy.cli.up import DEFAULT_LISTEN, _cluster
-from argosy.model.errors import CommandError
+from argosy.model.errors import CommandError, ServerError
 
 NOON = "2026-05-01T12:00:00.000000+00:00"
 LATER = "2026-05-01T12:00:01.500000+00:00"
@@ -98,6 +99,18 @@ class StandIn:
     def tasks(self, job: str, *, state: str, limit: int | None) -> list[TaskSummary]:
         self.asked.append(state)
         return [task for task in self.task_list if (task.job, task.state) == (job, state)][:limit]
+
+    def plan(self, documents: list[dict[str, Any]]) -> None:
+        self.asked.append(("plan", [document["id"] for document in documents]))
+
+    def submit(self, document: dict[str, Any], *, key: str | None) -> JobDetails:
+        self.asked.append((document["id"], key))
+        if document["id"] == "refused":
+            raise ServerError("no", status=400, field="request.cpu")
+        found = summary(document["id"])
+        fields = {field: getattr(found, field) for field in found.__struct_fields__}
+        notes = (f"{document['id']} is late", "the same")
+        return JobDetails(**fields, document=document, notes=notes)
 
     def add_machine(self, document: dict[str, Any]) -> MachineInfo:
         self.asked.append(document)
@@ -247,6 +260,42 @@ class TestLists:
     def test_no_option_before_a_subcommand_is_lost(self, run: Run, option: tuple[str, str]) -> None:
         _, err = run(StandIn(), "machines", *option, "remove", "m", code=2)
         assert "options before the subcommand" in err
+
+
+class TestSubmit:
+    def file(self, directory: Path, *names: str) -> Path:
+        path = directory / "jobs.toml"
+        path.write_text(
+            "".join(
+                f'[[jobs]]\nid = "{name}"\ncommand = "true"\nrequest = {{cpu = "1", memory = "1MiB"}}\n'
+                for name in names
+            )
+        )
+        return path
+
+    def test_notes_of_every_job_are_told(self, run: Run, tmp_path: Path) -> None:
+        client = StandIn()
+        out, err = run(client, "submit", str(self.file(tmp_path, "a", "b")), "--key", "k")
+        assert out == "a\nb\n"
+        assert err == "note: a is late\nnote: the same\nnote: b is late\nnote: the same\n"
+        assert client.asked == [("plan", ["a", "b"]), ("a", "k-0"), ("b", "k-1")]
+
+    def test_one_job_needs_no_plan_and_keeps_its_key(self, run: Run, tmp_path: Path) -> None:
+        client = StandIn()
+        run(client, "submit", str(self.file(tmp_path, "a")), "--key", "k")
+        run(client, "submit", str(self.file(tmp_path, "a")))
+        assert client.asked == [("a", "k"), ("a", None)]
+
+    def test_what_was_submitted_before_a_refusal_is_told(self, run: Run, tmp_path: Path) -> None:
+        path = self.file(tmp_path, "a", "b", "refused", "c")
+        client = StandIn()
+        out, err = run(client, "submit", str(path), code=2)
+        assert out == ""
+        assert "submitted before: a b\n" in err
+        assert f"{path}:12: no\n" in err
+        assert client.asked[-1] == ("refused", None)
+        out, err = run(client, "submit", str(self.file(tmp_path, "refused")), code=2)
+        assert "submitted before" not in err
 
 
 class TestJobArguments:

@@ -12,6 +12,12 @@ import pytest
 from live_server import LiveServer, live_server
 
 import argosy
+from argosy.api.agent_values import (
+    ClusterPlace,
+    CommitOrder,
+    ReservationRequest,
+    SampleRequest,
+)
 from argosy.api.values import JobEvent, MachinePatch, TaskEvent
 from argosy.client import AsyncClient, Client
 from argosy.client.server_sent import EventParser
@@ -369,3 +375,68 @@ class TestAsync:
             return {name for name in vars(kind) if not name.startswith("_")}
 
         assert methods(Client) == methods(AsyncClient)
+
+
+ROOM = {"cpu": 100, "memory": 2**20}
+
+
+def order(name: str, *machines: str, cpu: int = 100) -> CommitOrder:
+    document = {"id": name, "command": ["sleep", "600"], "request": {"cpu": cpu, "memory": 2**20}}
+    return CommitOrder(job=document, machines=machines)
+
+
+class TestAgents:
+    """What a scheduler asks of a cluster."""
+
+    def test_a_job_is_committed_to_a_machine_of_a_sample_and_released(self, client: Client) -> None:
+        found = client.sample(SampleRequest(request=ROOM, share=1.0))
+        assert sorted(found.machines) == ["local-0", "local-1"]
+        machine = found.machines[0]
+        result = client.commit(order("committed", machine), key="commit-1")
+        assert (result.key, result.job, result.machine) == ("commit-1", "committed", machine)
+        assert client.commit(order("committed", machine), key="commit-1") == result
+        assert [each.key for each in client.commits()] == ["commit-1"]
+        assert client.commit_info("commit-1").state == "running"
+        assert client.release("commit-1").job == "committed"
+        assert client.wait("committed").state == "cancelled"
+        assert list(client.commits()) == []
+
+    def test_a_refused_commit_says_why(self, client: Client) -> None:
+        with pytest.raises(argosy.CommitRefused, match="local-1 lacks") as caught:
+            client.commit(order("huge", "local-0", "local-1", cpu=10**9))
+        error = caught.value
+        assert (error.why, error.machine, error.resource) == ("no_room", "local-1", "cpu")
+        assert 0 < error.lacking < 10**9
+        assert (error.status, error.code) == (409, "commit-conflict")
+
+    def test_room_is_reserved_and_given_back(self, client: Client) -> None:
+        held = client.reserve(ReservationRequest(machine="local-0", request=ROOM))
+        assert [each.id for each in client.reservations()] == [held.id]
+        client.unreserve(held.id)
+        assert client.reservations() == ()
+        with pytest.raises(argosy.ServerError) as caught:
+            client.unreserve(held.id)
+        assert caught.value.status == 404
+
+    def test_a_cluster_without_a_place_is_at_its_own_name(self, client: Client) -> None:
+        assert client.place() == ClusterPlace(place=client.health().cluster)
+
+    def test_both_clients_have_the_same_calls(self, server: LiveServer) -> None:
+        async def scheduled() -> list[str]:
+            async with AsyncClient(directory=server.directory) as client:
+                found = await client.sample(SampleRequest(request=ROOM, share=1.0))
+                held = await client.reserve(
+                    ReservationRequest(machine=found.machines[0], request=ROOM)
+                )
+                assert [each.id for each in await client.reservations()] == [held.id]
+                await client.unreserve(held.id)
+                await client.commit(order("async", found.machines[0]), key="commit-2")
+                keys = [each.key async for each in client.commits()]
+                assert (await client.commit_info("commit-2")).job == "async"
+                await client.release("commit-2")
+                assert (await client.place()).location == ""
+                return keys
+
+        assert asyncio.run(scheduled()) == ["commit-2"]
+        calls = {name for name in vars(Client) if not name.startswith("_")}
+        assert calls == {name for name in vars(AsyncClient) if not name.startswith("_")}

@@ -23,9 +23,10 @@ from argosy.model.errors import ModelError
 from argosy.model.jobs import task_number
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
-from argosy.model.scenario import CellSpec, MachineCrash, Scenario
+from argosy.model.scenario import CellSpec, MachineCrash, Measured, Scenario
 from argosy.model.transactions import Claims, Transaction
 from argosy.model.truth import SimulatedJob
+from argosy.solvers.flow import FlowNetwork, FlowSolution
 from argosy.testing.builders import GIB, SECOND, cell, job, machines, scenario
 from argosy.testing.conformance import ConformanceRun
 
@@ -370,6 +371,45 @@ def test_quincy_decides_as_firmament_does_but_from_scratch() -> None:
     ]
     placed = [[x.at // SECOND for x in run.of(PlacedRecord)] for run in runs]
     assert placed[0] == placed[1]
+
+
+def test_flows_that_do_not_start_from_scratch_take_as_long_as_the_last_that_did() -> None:
+    def flows(scratch_every: int) -> list[FlowSolution]:
+        bench = Bench(cell(8), algorithm="cost-scaling", warm=False, scratch_every=scratch_every)
+        solved = []
+        for number in range(6):
+            bench.add(job(f"j{number}", 4, cpu=1_000, seconds=60))
+            bench.graph.observe(bench.view)
+            bench.graph.refresh(bench.now)
+            solved.append(bench.graph.solve())
+        return solved
+
+    often, rarely = flows(1), flows(3)
+    assert [flow.cost for flow in often] == [flow.cost for flow in rarely]
+    scans = [flow.scans for flow in rarely]
+    assert scans[0] == scans[1] == scans[2] == often[0].scans
+    assert scans[3] == scans[4] == scans[5] > scans[2]
+
+
+@pytest.mark.parametrize(("measured", "flows"), [(False, [False, True, True]), (True, [False] * 3)])
+def test_quincy_solves_every_flow_from_scratch_if_that_is_measured(
+    measured: bool, flows: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warm: list[bool] = []
+    solve = FlowNetwork.solve
+
+    def noted(self: FlowNetwork, *args: Any, **options: Any) -> FlowSolution:
+        warm.append(options.get("warm", True))
+        return solve(self, *args, **options)
+
+    monkeypatch.setattr(FlowNetwork, "solve", noted)
+    jobs = [job(f"j{i}", 1, seconds=60, submit=i) for i in range(3)]
+    spec = scenario("quincy", jobs, replicas=1, horizon=3 * SECOND)
+    if measured:
+        entry = msgspec.structs.replace(spec.fleet[0], decision_time=Measured())
+        spec = msgspec.structs.replace(spec, fleet=(entry,))
+    ConformanceRun(Quincy, spec)
+    assert warm[:3] == flows
 
 
 @settings(max_examples=15, deadline=None)

@@ -111,7 +111,7 @@ def test_a_gang_that_waits_says_for_how_many_there_is_room() -> None:
     trial = ConformanceRun(Firmament, scenario("firmament", jobs, replicas=1))
     trial.require_all_finished()
     line = trial.of(ExplainedRecord, "gang")[0]
-    wanted = "room for all 4 tasks of its gang at once; 2 had room"
+    wanted = "room for all 4 tasks at once; 2 had room"
     assert line.explanation.remedy == wanted
 
 

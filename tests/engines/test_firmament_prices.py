@@ -340,7 +340,7 @@ def test_why_tells_a_waiting_task_the_price_of_a_place_and_a_placed_one_the_seco
     told = Told(1, tmp_path / "low", capsys)
     text = told.text("late/0")
     # 10,000 + 1 x 1,000 for waiting, and 50 for starting at all.
-    assert "waiting costs it 11,050" in text
+    assert "Waiting costs it 11,050" in text
     # `cheap` waits at 13,050 and loses 500 by preemption; its machine costs the same to both.
     assert "cheap/0 holds it" in text
     assert "What would help: 3 more precedence" in text
@@ -350,8 +350,8 @@ def test_why_tells_a_waiting_task_the_price_of_a_place_and_a_placed_one_the_seco
     assert price.place == 13_050 + 500 + 50
     assert price.rise == price.place - price.waiting + 1
     placed = told.text("old/0")
-    assert "the flow of least cost over all tasks puts it there" in placed
-    assert "Its score was" in placed
+    assert "the cheapest assignment of all tasks puts it there" in placed
+    assert "a cost of" in placed
     assert "came second with" in placed or "waiting would have cost" in placed.lower()
 
 

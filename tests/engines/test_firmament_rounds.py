@@ -323,7 +323,35 @@ def test_ends_alone_begin_a_round_only_where_tasks_may_move(reschedule: bool) ->
     Counting.begun.clear()
     spec = scenario("firmament", jobs, replicas=1, settings={"reschedule": reschedule})
     ConformanceRun(Counting, spec).require_all_finished()
-    assert sorted(set(Counting.begun)) == ([0, 5, 10, 15, 30] if reschedule else [0, 30])
+    # Nobody waits for the room, so moving others into it is left for a second.
+    assert sorted(set(Counting.begun)) == ([0, 6, 11, 16, 30] if reschedule else [0, 30])
+
+
+def test_ends_begin_a_round_at_once_if_they_make_room_for_a_waiting_task() -> None:
+    """On one machine of four cores: an end after 5 s leaves two free, one after 8 s leaves three."""
+    jobs = [job(f"j{i}", 1, cpu=1_000, seconds=seconds) for i, seconds in enumerate((5, 8, 90, 2))]
+    jobs.append(job("small", 1, cpu=1_000, seconds=90, submit=1))
+    jobs.append(job("large", 1, cpu=2_000, seconds=90, submit=3))
+    settings = {"retry": 60 * SECOND}
+    Counting.begun.clear()
+    spec = scenario("firmament", jobs, replicas=1, cell=cell(1), settings=settings)
+    [placed] = ConformanceRun(Counting, spec).of(PlacedRecord, "large")
+    assert placed.at // SECOND == 8
+    # The end after 5 s makes no room for the large task, and nobody else waits.
+    assert 5 not in Counting.begun
+    assert {0, 1, 2, 3, 8} <= {*Counting.begun}
+
+
+def test_ends_during_a_round_are_looked_at_when_it_is_over() -> None:
+    jobs = [
+        job("first", 2, cpu=2_000, seconds=5),
+        # Its round has begun when the others end.
+        job("next", 2, cpu=2_000, submit=4.9995),
+    ]
+    settings = {"retry": 600 * SECOND, "reschedule": False}
+    spec = scenario("firmament", jobs, replicas=1, cell=cell(1), settings=settings)
+    [placed] = ConformanceRun(Firmament, spec).of(PlacedRecord, "next")
+    assert placed.at // SECOND == 5
 
 
 def test_without_rescheduling_a_waiting_task_gets_the_room_of_one_that_ends() -> None:

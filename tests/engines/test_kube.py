@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from argosy.cell import View
 from argosy.engines.api import Context, Settings
 from argosy.engines.kube import Kube, KubeSettings
 from argosy.engines.kube.engine import looks_at
@@ -51,11 +52,11 @@ class OneByOne(Kube):
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, KubeSettings)
         super().__init__(structs.replace(settings, skip_hopeless_attempts=False), context)
-        self._room = _Unknown()
+        self._room = _Unknown(preempts=settings.preempt)
 
 
 class _Unknown(Room):
-    def found_none(self, kind: TaskKind, explanation: Explanation) -> None:
+    def found_none(self, kind: TaskKind, explanation: Explanation, view: View, now: int) -> None:
         return
 
 
@@ -275,6 +276,15 @@ _JOBS = st.lists(
 
 
 @settings(max_examples=30)
+# Another scheduler's task ends while none of the others fits.
+@example(
+    drawn=[(7, 500, 10.0, 0.0, 2), (11, 3_000, 10.0, 0.0, 0), (1, 3_000, 61.0, 33.3001, 2)],
+    retry=30 * SECOND,
+    looks=1,
+    preempt=True,
+    with_another=True,
+    with_faults=True,
+)
 @given(
     _JOBS,
     st.sampled_from([0, 7_000, SECOND, 30 * SECOND]),
@@ -282,6 +292,7 @@ _JOBS = st.lists(
     st.booleans(),
     st.booleans(),
     st.booleans(),
+    st.sampled_from(["ready", "created"]),
 )
 def test_attempts_that_are_passed_over_leave_what_they_would_have_left(
     drawn: list[tuple[int, int, float, float, int]],
@@ -290,13 +301,20 @@ def test_attempts_that_are_passed_over_leave_what_they_would_have_left(
     preempt: bool,
     with_another: bool,
     with_faults: bool,
+    order: str,
 ) -> None:
     jobs = [
         job(f"j{i}", n, cpu=cpu, seconds=seconds, submit=at, precedence=rank, kind=kind)
         for i, (n, cpu, seconds, at, rank) in enumerate(drawn)
         for kind in ["other" if with_another and i % 3 == 2 else "batch"]
     ]
-    told = {"retry": retry, "looks": looks, "preempt": preempt, "attempts": 60}
+    told: dict[str, Any] = {
+        "retry": retry,
+        "looks": looks,
+        "preempt": preempt,
+        "attempts": 60,
+        "order": order,
+    }
     fleet = [FleetEntry(name="s", engine="kube", takes=Takes(kinds=("batch",)), settings=told)]
     if with_another:
         fleet.append(FleetEntry(name="o", engine="omega", takes=Takes(kinds=("other",))))

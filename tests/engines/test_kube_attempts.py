@@ -193,3 +193,25 @@ def test_a_task_gets_its_attempts_though_another_is_cancelled_during_one_of_them
             now = only(effects, WakeMe).at
             effects = engine.handle(TimerFired("retry"), cell, now)
     assert only(effects, Abandon).explanation.refused.lacking == 4
+
+
+@pytest.mark.parametrize(("order", "first"), [("ready", 1), ("created", 0)])
+def test_a_task_from_the_retry_queue_may_go_before_those_created_later(
+    order: str, first: int
+) -> None:
+    engine, cell = a_kube(order=order, retry=4 * T_TASK, skip_hopeless_attempts=False), cell_of(1)
+    thinking = only(submit(engine, cell, giant("old"), 0), Think)
+    # The old one fails, the others come, and the old one is ready again while they wait.
+    decide(engine, cell, thinking, T_TASK)
+    at = 4 * T_TASK
+    thinking = only(submit(engine, cell, giant("a", submit=0), 1, at), Think)
+    submit(engine, cell, giant("b"), 2, at)
+    decided = [thinking.job]
+    for turn in range(1, 4):
+        effects = decide(engine, cell, thinking, at + turn * T_TASK)
+        found = of(effects, Think)
+        if not found:
+            break
+        thinking = found[0]
+        decided.append(thinking.job)
+    assert decided[1 + first] == 0, decided

@@ -12,8 +12,10 @@ from serial_attempts import cell_of, only, take, tasks_of
 from argosy.cell import Cell
 from argosy.engines.api import Context
 from argosy.engines.families.lra.cluster import make_ledger
+from argosy.engines.families.lra.hard import hard_rows
 from argosy.engines.families.lra.manager import ConstraintManager
 from argosy.engines.families.lra.memory import Memory
+from argosy.engines.families.lra.reasons import violated
 from argosy.engines.registry import ENGINES
 from argosy.host.scheduler import make_settings
 from argosy.model.constraints.text import parse_constraint
@@ -35,10 +37,13 @@ from argosy.model.resources import Resources
 from argosy.model.transactions import (
     OPERATOR,
     AddMachine,
+    Claims,
     DrainMachine,
     RelabelMachine,
     Transaction,
 )
+from argosy.solvers.placement import ContainerKind, Objective, PlacementAnswer
+from argosy.solvers.placement.answer import appraise
 from argosy.testing.builders import GIB, SECOND, job
 
 INTERVAL = 10 * SECOND
@@ -245,3 +250,49 @@ def test_no_more_containers_move_in_an_interval_than_may() -> None:
         commit = only(decide(engine, cell, plan(engine, cell, 2 * INTERVAL)), Commit)
         moved = np.isin(commit.transaction.claims.tasks, tasks_of(0, 0, 1, 2))
         assert int(moved.sum()) == most
+
+
+def tagged(cell: Cell, number: int, tag: str, *machines: int) -> Claims:
+    """Claims of a job's tasks with this tag, one on each of these machines."""
+    rows = np.array(machines, np.int32)
+    shapes = np.full(len(rows), cell.shape(Resources(1_000, GIB), frozenset({tag})), np.int32)
+    return Claims(tasks_of(number, *range(len(rows))), rows, shapes, cell.versions(rows))
+
+
+def test_a_move_must_not_join_those_for_whom_a_constraint_is_broken_already() -> None:
+    cell = cell_of(8, 8, 8)
+    apart = parse_constraint("w -> {d, 0, 0} in machine hard")
+    assert cell.commit(Transaction("s", tagged(cell, 1, "d", 0))).all_accepted
+    assert cell.commit(Transaction("s", tagged(cell, 0, "w", 0, 0, 1))).all_accepted
+    memory = Memory(cell, "s", (apart,))
+    own = list(memory.own_containers())
+    # The one that is alone joins those on m0, or nobody; one of those on m0 leaves.
+    for index, machine, allowed in ((2, 0, [False]), (2, 2, [True]), (0, 2, [True])):
+        where = np.array([machine], np.int32)
+        shapes = tagged(cell, 0, "w", machine).shapes
+        move = Claims(tasks_of(0, index), where, shapes, cell.versions(where))
+        assert hard_rows(memory, cell, move, np.zeros(1, np.int32)).tolist() == allowed
+        assert list(memory.own_containers()) == own
+
+
+def test_violations_of_before_are_not_told_as_added() -> None:
+    """Two on m0 break the constraint for both by 1; a third on m1 is on its own, and a fourth joins."""
+    cell = cell_of(8, 8)
+    apart = parse_constraint("w -> {w, 0, 0} in machine")
+    assert cell.commit(Transaction("s", tagged(cell, 0, "w", 0, 0, 1))).all_accepted
+    memory = Memory(cell, "s", (apart,))
+    kind = ContainerKind(0, frozenset("w"), np.array([1_000, GIB], np.int64), 1)
+    problem = memory.ledger.problem(cell.free(), cell.capacity(), [kind])
+    told = {}
+    for machine in (0, 1):
+        rows = np.array([machine], np.int32)
+        kinds = np.zeros(1, np.int32)
+        worth = appraise(problem, Objective(), kinds, rows)
+        answer = PlacementAnswer(kinds, rows, worth, "by hand")
+        told[machine] = violated(memory, problem, answer).violated
+    text = "'w -> {w, 0, 0} in machine' is broken for"
+    # On m0, three by 2 each instead of two by 1; on m1, two by 1.
+    assert told == {
+        0: (f"{text} 3 containers, by 4 in all",),
+        1: (f"{text} 2 containers, by 2 in all",),
+    }

@@ -22,7 +22,7 @@ from argosy.model.events import (
 )
 from argosy.model.random import Random
 from argosy.model.resources import Resources
-from argosy.model.transactions import OPERATOR, ResizeMachine, Transaction
+from argosy.model.transactions import OPERATOR, Claims, ResizeMachine, Transaction
 from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, job
 
@@ -210,3 +210,93 @@ def test_every_job_that_was_never_tried_is_told_why_nothing_is_offered() -> None
     fill(7)
     submit(engine, cell, job("last", 1), 8)
     assert told() == [*tasks_of(6, 0).tolist(), *tasks_of(8, 0).tolist()]
+
+
+def test_a_fair_share_counts_what_the_framework_and_others_hold() -> None:
+    """Of ten machines, others hold six. Two frameworks share four, and one of them holds one."""
+    engine, cell = a_mesos(offers="fair-share", refuse=0), cell_of(*[4] * 10)
+    others = np.arange(6, dtype=np.int32)
+    whole = np.full(6, cell.shape(Resources(4_000, 64 * GIB)), np.int32)
+    claims = Claims(tasks_of(99, *range(6)), others, whole, cell.versions(others))
+    assert cell.commit(Transaction(OPERATOR, claims)).all_accepted
+    submit(engine, cell, large("a", 1), 0)
+    commit = only(decide(engine, cell, only(offer(engine, cell), Think)), Commit)
+    answer(engine, cell, commit)
+    submit(engine, cell, large("other", 1, kind="service"), 1)
+    only(offer(engine, cell), Think)
+    submit(engine, cell, large("wide", 4), 2)
+    commit = only(decide(engine, cell, only(offer(engine, cell), Think)), Commit)
+    assert len(commit.transaction.claims) == 1
+
+
+def test_a_framework_with_its_share_is_told_so() -> None:
+    engine, cell = a_mesos(offers="fair-share", refuse=0), cell_of(4, 4)
+    submit(engine, cell, large("gone", 1, kind="service"), 0)
+    engine.handle(JobCancelled(large("gone", 1, kind="service").job, 0, tasks_of(0, 0)), cell, 0)
+    submit(engine, cell, large("a", 1), 1)
+    answer(engine, cell, only(decide(engine, cell, only(offer(engine, cell), Think)), Commit))
+    submit(engine, cell, large("b", 1), 2)
+    told = only(offer(engine, cell), Explain).explanation
+    assert told.ruled_out == {"full": 1, "beyond its share": 1}
+    assert "tasks of the framework end" in told.remedy
+
+
+def test_a_framework_may_go_through_its_queue_with_one_offer() -> None:
+    engine, cell = a_mesos(uses="queue", refuse=0, t_job=100, t_task=0), cell_of(4, 4, 4)
+    for number, name in enumerate(("a", "b")):
+        submit(engine, cell, large(name, 1), number)
+    submit(engine, cell, large("other", 1, kind="service"), 2)
+    thinking = only(offer(engine, cell), Think)
+    after = answer(engine, cell, only(decide(engine, cell, thinking), Commit))
+    # Everything is still on offer to the first framework, which decides on its second job.
+    following = only(after, Think)
+    assert following.job == 1
+    assert not of(offer(engine, cell), Think)
+    last = answer(engine, cell, only(decide(engine, cell, following), Commit))
+    assert not of(last, Think)
+    assert only(offer(engine, cell), Think).job == 2
+
+
+def test_a_job_that_was_not_wholly_placed_may_rest_before_it_is_queued_again() -> None:
+    engine, cell = a_mesos(uses="queue", refuse=0, rest=SECOND), cell_of(4)
+    submit(engine, cell, large("wide", 2), 0)
+    commit = only(decide(engine, cell, only(offer(engine, cell), Think)), Commit)
+    effects = answer(engine, cell, commit)
+    assert only(effects, WakeMe) == WakeMe(SECOND, "rest")
+    later = engine.handle(TimerFired("rest"), cell, SECOND)
+    assert only(later, WakeMe).name == "offer"
+
+
+def test_tasks_of_a_resting_job_can_be_cancelled() -> None:
+    engine, cell = a_mesos(uses="queue", refuse=0, rest=SECOND), cell_of(4)
+    wide = large("wide", 2)
+    submit(engine, cell, wide, 0)
+    commit = only(decide(engine, cell, only(offer(engine, cell), Think)), Commit)
+    answer(engine, cell, commit)
+    engine.handle(JobCancelled(wide.job, 0, tasks_of(0, 0, 1)), cell, 0)
+    assert engine.handle(TimerFired("rest"), cell, SECOND) == ()
+
+
+@pytest.mark.parametrize(("tasks", "expected"), [(2, 5), (1, 3)])
+def test_a_job_of_which_nothing_was_placed_may_be_given_up_sooner(
+    tasks: int, expected: int
+) -> None:
+    """The first task of two finds a machine; a giant finds none."""
+    engine, cell = a_mesos(refuse=0, attempts=5, attempts_in_vain=3), cell_of(4)
+    size = {"cpu": 4_000, "memory": 64 * GIB} if tasks == 2 else {"cpu": 64_000}
+    submit(engine, cell, job("j", tasks, **size), 0)
+    attempt, is_over = 0, False
+    while not is_over:
+        attempt += 1
+        found = of(offer(engine, cell), Think)
+        if not found:
+            # Everything is taken: what is free is nothing.
+            cell.commit(
+                Transaction(OPERATOR, machines=(ResizeMachine(0, Resources(8_000, 65 * GIB)),))
+            )
+            found = of(offer(engine, cell), Think)
+        effects = decide(engine, cell, found[0])
+        if of(effects, Commit):
+            effects = answer(engine, cell, only(effects, Commit))
+        is_over = bool(of(effects, Abandon))
+    assert attempt == expected

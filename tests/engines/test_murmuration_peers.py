@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from test_murmuration import a_cell, a_murmuration, only, place, submitted, whole
 
 from argosy.cell import Cell
+from argosy.cell.waits import feed
 from argosy.model.effects import Enqueue, Send, WakeMe
-from argosy.model.events import MessageReceived, Started, TimerFired
+from argosy.model.events import DecisionDue, MessageReceived, Started, TimerFired
 from argosy.model.messages import AskWaits, Digest, Digests, Repair, Waits
 from argosy.testing.builders import SECOND
 
@@ -29,6 +31,27 @@ def test_a_restarted_scheduler_uses_only_the_first_view_that_comes() -> None:
     engine.handle(MessageReceived("s-2", view_of(cell, "b", 1)), cell, 0)
     assert engine.waits.work().tolist() == known
     assert sum(known) == 50 * SECOND
+
+
+@pytest.mark.parametrize("as_published", [False, True])
+def test_a_restarted_scheduler_counts_once_what_it_heard_while_it_was_asking(
+    as_published: bool,
+) -> None:
+    peer, engine, cell = (
+        a_murmuration(as_published=as_published),
+        a_murmuration(as_published=as_published),
+        a_cell(1),
+    )
+    engine.handle(Started(again=True), cell, 0)
+    placed = [
+        *peer.handle(submitted(whole("a", 1, 100), 0), cell, SECOND),
+        *peer.handle(DecisionDue(0), cell, SECOND),
+    ]
+    feed(engine.waits, only(placed, Send).payload, SECOND, SECOND)
+    answer = only(peer.handle(MessageReceived("s-0", AskWaits()), cell, 2 * SECOND), Send)
+    engine.handle(MessageReceived("s-1", answer.payload), cell, 3 * SECOND)
+    engine.waits.settle(3 * SECOND)
+    assert engine.waits.work().tolist() == peer.waits.work().tolist()
 
 
 def test_a_scheduler_with_a_view_asks_nobody_when_the_time_out_comes() -> None:

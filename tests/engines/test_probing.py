@@ -16,8 +16,10 @@ from argosy.engines.hawk import Hawk
 from argosy.engines.shared.long_short import HybridScheduler
 from argosy.engines.sparrow import Sparrow
 from argosy.host.scheduler import make_settings
-from argosy.model.effects import AskQueues, Effect, Enqueue, Explain, Probe
+from argosy.model.effects import AskQueues, Effect, Enqueue, Explain, Probe, Think
 from argosy.model.events import (
+    DecisionDue,
+    JobCancelled,
     JobSubmitted,
     MachineJoined,
     MachineLost,
@@ -270,3 +272,24 @@ def test_a_machine_that_joined_while_a_report_was_on_its_way_counts_as_idle(
     assert isinstance(sent, Enqueue)
     # Its wait is 0 s and then 100 s, which is still less than the others'.
     assert sent.machines.tolist() == [2, 2]
+
+
+def test_sparrow_decides_on_one_job_after_another() -> None:
+    engine, cell = an_engine(Sparrow, t_job=100, t_task=10), a_cell(4)
+    jobs = [job(f"j{number}", 2, seconds=1) for number in range(3)]
+    found = [
+        engine.handle(JobSubmitted(each.job, number, first_tasks(number, 2)), cell, 0)
+        for number, each in enumerate(jobs)
+    ]
+    assert [[effect.duration for effect in effects] for effects in found] == [[120], [], []]
+    engine.handle(JobCancelled(jobs[1].job, 1, first_tasks(1, 1)), cell, 50)
+    probes = []
+    effects: Sequence[Effect] = found[0]
+    for now in (120, 230, 350):
+        [thinking] = [effect for effect in effects if isinstance(effect, Think)]
+        effects = engine.handle(DecisionDue(thinking.token), cell, now)
+        probes += [
+            (effect.job, len(effect.tasks)) for effect in effects if isinstance(effect, Probe)
+        ]
+    assert probes == [(0, 2), (1, 1), (2, 2)]
+    assert not [effect for effect in effects if isinstance(effect, Think)]

@@ -161,6 +161,11 @@ GOOGLE, CLOUDERA = 90_581_100, 272_783_000
 PUBLISHED: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
     "murmuration-fcfs": ({"as_published": True, "order": "fcfs"}, {"start_delay": 1_000}, 10),
     "murmuration-srjf": ({"as_published": True, "order": "shortest-job"}, SHORTEST, 10),
+    "murmuration-sjf-stf": (
+        {"as_published": True, "order": "shortest-job"},
+        {"queue": "shortest-first", "start_delay": 1_000},
+        10,
+    ),
     "sparrow": ({"cancel": False, "repeated": True}, {}, 1),
     **{
         f"hawk{name}": (

@@ -172,8 +172,8 @@ def test_a_commit_has_as_many_candidates_as_the_settings_allow(
     assert (None if others is None else others.tolist()) == expected
 
 
-def test_only_a_conflict_leads_to_candidates_of_another_cluster() -> None:
-    for why, goes_on in ((Why.NO_ROOM, True), (Why.JOB_LIMIT, False)):
+def test_only_a_reason_of_one_machine_leads_to_candidates_of_another_cluster() -> None:
+    for why, goes_on in ((Why.NO_ROOM, True), (Why.FILTERED, True), (Why.JOB_LIMIT, False)):
         engine, cell = a_vela(), federation(a=1, b=1)
         asked = due(engine, cell, submit(engine, cell, "j", 0), 0)
         for sample in of(asked, Sample):
@@ -209,12 +209,32 @@ def test_a_task_that_is_put_back_waits_in_the_queue_from_then_on() -> None:
     assert engine.figures()["mean queueing ms"] == 0
 
 
-def test_a_task_that_was_placed_by_others_or_cancelled_is_not_tried_again() -> None:
+@pytest.mark.parametrize("why", [Why.CANCELLED, Why.DUPLICATE, Why.NOT_YOURS])
+def test_a_task_that_was_placed_by_others_or_cancelled_is_not_tried_again(why: Why) -> None:
     engine, cell = a_vela(), federation(a=1, b=1)
     commit = ready_to_commit(engine, cell, [0])
-    effects = engine.handle(Committed(commit.token, refusal(Why.CANCELLED)), cell, 0)
+    effects = engine.handle(Committed(commit.token, refusal(why)), cell, 0)
     assert not effects
     assert engine.figures()["rescheduled"] == 0
+
+
+def test_a_refusal_that_is_neither_conflict_nor_limit_reschedules_the_task_and_says_why() -> None:
+    """A third party's check may refuse for any reason."""
+    engine, cell = a_vela("a", reschedules=1, backoff=MS), federation(a=1)
+    effects = submit(engine, cell, "j", 0)
+    for is_first in (True, False):
+        [sample] = of(due(engine, cell, effects, 0), Sample)
+        effects = engine.handle(found(sample, [0]), cell, 0)
+        commit = only(due(engine, cell, effects, 0), Commit)
+        effects = engine.handle(Committed(commit.token, refusal(Why.FILTERED)), cell, 0)
+        if is_first:
+            [told] = of(effects, Explain)
+            assert told.explanation.refused == Refusal(Why.FILTERED, task=0, machine=0)
+            effects = engine.handle(TimerFired(only(effects, WakeMe).name), cell, 2 * MS)
+    given_up = only(effects, Abandon).explanation
+    assert given_up.refused.why is Why.ATTEMPTS
+    assert given_up.nearest_miss == Refusal(Why.FILTERED, task=0, machine=0)
+    assert "machine" in given_up.remedy
 
 
 def test_a_lost_task_is_another_one_and_the_answer_about_the_old_one_is_dropped() -> None:

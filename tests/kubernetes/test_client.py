@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -34,13 +35,24 @@ from argosy.kubernetes.kinds import (
     LEASES,
     NODES,
     POD_DISRUPTION_BUDGETS,
+    POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
+    WORKLOADS,
     ResourceKind,
 )
 from argosy.kubernetes.kubeconfig import load_connection
 from argosy.kubernetes.meta import KubernetesObject, ObjectMeta, ObjectReference
-from argosy.kubernetes.objects import KubernetesEvent, Lease, LeaseSpec
+from argosy.kubernetes.objects import (
+    GangPolicy,
+    KubernetesEvent,
+    Lease,
+    LeaseSpec,
+    PodGroup,
+    PodGroupPolicy,
+    PodGroupSpec,
+    PodSchedulingGroup,
+)
 from argosy.kubernetes.requests import RequestSettings
 
 #: Repeats for a short time, without noticeable delays.
@@ -239,6 +251,51 @@ async def test_what_the_server_is_and_serves(control_plane: Plane, namespace: st
         assert not await client.has_api("nobody.invalid", "v1", "things")
         classes = await client.list_all(PRIORITY_CLASSES)
         assert {"system-node-critical"} <= {each.name for each in classes.items}
+
+
+def test_pod_groups_are_read_where_they_are_served(
+    start_control_plane: Callable[..., Plane],
+) -> None:
+    plane = start_control_plane(
+        kwok=False,
+        apiserver_flags=(
+            "--feature-gates=GenericWorkload=true",
+            "--runtime-config=scheduling.k8s.io/v1alpha2=true",
+        ),
+    )
+
+    @asynchronous
+    async def use() -> None:
+        async with KubernetesClient(load_connection(plane.kubeconfig)) as client:
+            assert await client.serves(POD_GROUPS)
+            assert await client.serves(WORKLOADS)
+            gang = PodGroup(
+                metadata=ObjectMeta(name="gang"),
+                spec=PodGroupSpec(scheduling_policy=PodGroupPolicy(gang=GangPolicy(min_count=3))),
+            )
+            await client.create(POD_GROUPS, gang)
+            (served,) = (await client.list_all(POD_GROUPS)).items
+            assert served.spec.scheduling_policy.gang == GangPolicy(min_count=3)
+            one = pod("one", "default")
+            group = PodSchedulingGroup(pod_group_name="gang")
+            spec = msgspec.structs.replace(one.spec, scheduling_group=group)
+            made = await client.create(PODS, msgspec.structs.replace(one, spec=spec))
+            assert made.spec.scheduling_group == group
+            workload = {
+                "metadata": {"name": "training"},
+                "spec": {
+                    "podGroupTemplates": [
+                        {"name": "workers", "schedulingPolicy": {"gang": {"minCount": 2}}},
+                        {"name": "helpers", "schedulingPolicy": {"basic": {}}},
+                    ]
+                },
+            }
+            templates = (await client.create(WORKLOADS, workload)).spec.pod_group_templates
+            assert [each.name for each in templates] == ["workers", "helpers"]
+            assert templates[0].scheduling_policy == PodGroupPolicy(gang=GangPolicy(min_count=2))
+            assert templates[1].scheduling_policy.basic is not None
+
+    use()
 
 
 @asynchronous

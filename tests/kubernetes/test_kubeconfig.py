@@ -118,6 +118,7 @@ def test_data_in_the_file_goes_before_the_files_it_names(tmp_path: Path) -> None
         "certificate-authority": "nowhere",
         "certificate-authority-data": data,
         "tls-server-name": "inner",
+        "disable-compression": True,
     }
     user = {"client-certificate-data": data, "client-key": "key.pem"}
     write(tmp_path / "key.pem", SECRET)
@@ -125,6 +126,7 @@ def test_data_in_the_file_goes_before_the_files_it_names(tmp_path: Path) -> None
     assert connection.server == "https://h"
     assert connection.tls.authority == b"inline"
     assert connection.tls.server_name == "inner"
+    assert not connection.compresses
     certificate = login(connection).certificate
     assert certificate is not None
     assert (certificate.certificate, certificate.key) == (b"inline", Secret(SECRET))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime
 
 import msgspec
@@ -160,3 +162,22 @@ def test_kinds_know_their_paths() -> None:
     assert PRIORITY_CLASSES.path("ignored", "high").endswith("/v1/priorityclasses/high")
     assert POD_GROUPS.api_version == "scheduling.k8s.io/v1alpha2"
     assert EVENTS.name == "Event"
+
+
+WITHOUT_AIOHTTP = """
+import sys
+sys.modules["aiohttp"] = None
+import argosy.kubernetes.kubeconfig, argosy.kubernetes.objects, argosy.kubernetes.quantities
+from argosy.model.errors import MissingExtra
+try:
+    import argosy.kubernetes.client
+except MissingExtra as error:
+    print(error)
+"""
+
+
+def test_only_requests_need_more_than_the_plain_installation() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_AIOHTTP], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("Kubernetes needs the extra 'kubernetes'")

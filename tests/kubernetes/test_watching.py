@@ -15,6 +15,7 @@ from faulty_proxy import Fault, FaultyProxy
 from kube_cases import Plane, asynchronous, pod
 
 from argosy.kubernetes.client import KubernetesClient, PatchForm
+from argosy.kubernetes.control_plane import ControlPlane, KubeProgram
 from argosy.kubernetes.failures import ObjectNotFound, RequestForbidden, RequestInvalid
 from argosy.kubernetes.kinds import NODES, PODS, ResourceKind
 from argosy.kubernetes.kubeconfig import load_connection
@@ -455,3 +456,38 @@ async def test_selecting_pods_by_node_is_refused(control_plane: Plane) -> None:
             with pytest.raises(ValueError, match="select in the client"):
                 ObjectWatch(client, PODS, fields=fields)
         ObjectWatch(client, PODS, fields=UNFINISHED_PODS)
+
+
+def test_a_server_that_was_restarted_does_not_know_old_versions(
+    start_control_plane: Callable[..., ControlPlane],
+) -> None:
+    plane = start_control_plane(kwok=False)
+    connection = load_connection(plane.kubeconfig)
+    namespace = "default"
+
+    @asynchronous
+    async def use() -> None:
+        async with (
+            FaultyProxy(connection) as proxy,
+            KubernetesClient(proxy.connection) as client,
+            KubernetesClient(connection) as direct,
+        ):
+            for name in ("gone", "kept"):
+                await direct.create(PODS, pod(name, namespace))
+            async with ObjectWatch(client, PODS, settings=SOON) as watch:
+                await until(watch)
+                gate = asyncio.Event()
+                proxy.inject(Fault(gate=gate), on=is_watch)
+                proxy.end_streams()
+                await direct.delete(PODS, "gone", namespace, grace_seconds=0)
+                await direct.create(PODS, pod("new", namespace))
+                await asyncio.to_thread(plane.restart, KubeProgram.API_SERVER)
+                gate.set()
+                changes = told(await until(watch, has(("added", "new"), ("deleted", "gone"))))
+                assert sorted(changes) == [("added", "new"), ("deleted", "gone")]
+                assert watch.restarts["gone"] == 1, "the server's own refusal"
+                assert names(watch) == ["kept", "new"]
+                await direct.create(PODS, pod("after", namespace))
+                assert told(await until(watch, bool)) == [("added", "after")]
+
+    use()

@@ -10,16 +10,18 @@ import pytest
 
 from argosy.engines.registry import ENGINES
 from argosy.host.journal import Journal
-from argosy.host.records import RefusedRecord, SubmittedRecord
+from argosy.host.records import PlacedRecord, RefusedRecord, SubmittedRecord
 from argosy.host.setup import HostSetup
 from argosy.measures.from_journal import NOT_TOLD, sample_times, summarise_state
 from argosy.measures.measure import summarise
 from argosy.model.explanations import Why
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
+    ConstantLatency,
     MachineCrash,
     MachineDrain,
     MachineResize,
+    Network,
     Scenario,
     SchedulerCrash,
 )
@@ -33,7 +35,7 @@ from argosy.worlds.sim import SimulatedWorld
 
 ALIKE = (
     *("scenario", "seed", "fleet", "ended_at", "counts", "wait_time", "placement_latency", "jct"),
-    *("breakdown", "response_time", "timeline", "kinds", "speed_up"),
+    *("breakdown", "response_time", "timeline", "kinds", "owners", "speed_up"),
 )
 #: These hold slots for unanswered probes, which the journal does not contain.
 PROBING = ("sparrow", "hawk", "eagle")
@@ -57,7 +59,7 @@ def both(spec: Scenario, *cancelled: int) -> tuple[Summary, Summary]:
 def spec(engine: str, **fields: Any) -> Scenario:
     jobs = [
         *conformance.workload(50, spacing=0.1),
-        job("web", 2, seconds=None, kind="service"),
+        job("web", 2, seconds=None, kind="service", owner="ann"),
         job("giant", 1, cpu=64_000, submit=1),
         shared_job("shared", 2, (7, 3), (1.0, 2.0), submit=2),
     ]
@@ -144,3 +146,40 @@ def test_conflicts_before_any_success_are_all_there_is() -> None:
     assert counted.conflict_fraction == 1
     assert counted.schedulers[0].transactions == 2
     assert counted.schedulers[0].refused == {"no_room": 2, "job_limit": 1}
+
+
+def test_conflicts_are_told_for_each_success() -> None:
+    steps = JournalSteps(HostSetup.of(scenario("omega", [])))
+    steps.read(SubmittedRecord(0, 0, job("a", 5).job, "s-0"))
+    for at in range(5):
+        steps.read(PlacedRecord(at, "a", [at], [at], f"s-{at % 2}"))
+    for at, who in ((6, "s-0"), (7, "s-1")):
+        steps.read(RefusedRecord(at, "a", [0], [0], who, [int(Why.NO_ROOM)], [0], [1]))
+    counted = summarise_state(RunState(steps, 10))
+    assert counted.conflict_fraction == 2 / 5
+    assert [each.transactions for each in counted.schedulers] == [4, 3]
+    assert [each.conflicts for each in counted.schedulers] == [1, 1]
+
+
+def test_a_job_that_is_over_at_once_is_finished() -> None:
+    settings = {"t_job": 0, "t_task": 0}
+    network = Network(latency=ConstantLatency(delay=0))
+    jobs = [job("a", 2, seconds=0, gang=True), job("b", 1, seconds=5)]
+    for summary in both(
+        scenario("omega", jobs, settings=settings, network=network, horizon=4 * SECOND)
+    ):
+        assert (summary.counts.jobs_finished, summary.counts.tasks_finished) == (1, 2)
+        assert summary.kinds["batch"].jobs_finished == 1
+        assert summary.wait_time.count == summary.placement_latency.count == 2
+        assert (summary.jct.count, summary.jct.largest) == (1, 0)
+        assert summary.breakdown == {"waiting": 0, "placing": 0, "running": 0}
+    assert both(scenario("omega", jobs, settings=settings, network=network))[0].counts.gangs == 1
+
+
+def test_nothing_has_happened_in_a_journal_without_time() -> None:
+    steps = JournalSteps(HostSetup.of(scenario("omega", [])))
+    counted = summarise_state(RunState(steps, 0))
+    assert [each.busyness for each in counted.schedulers] == [0.0, 0.0]
+    assert counted.utilisation == {"cpu": 0.0, "memory": 0.0}
+    assert counted.series["at"] == [0]
+    assert (counted.conflict_fraction, counted.speed_up) == (0, None)

@@ -9,20 +9,28 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from argosy import cli
 from argosy.engines.registry import ENGINES
 from argosy.experiments.execute import execute
-from argosy.measures.placement import Watch
+from argosy.measures.placement import Watch, operator_constraints
 from argosy.model.constraints.meaning import Container, Meaning
 from argosy.model.constraints.parts import container_tags, of_job
 from argosy.model.constraints.text import parse_constraint
 from argosy.model.errors import ArgosyError
 from argosy.model.jobs import job_of
-from argosy.model.machines import Machine
+from argosy.model.machines import CLUSTER_GROUP, Cluster, Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
-from argosy.model.scenario import CellSpec, Scenario
+from argosy.model.scenario import (
+    CellSpec,
+    ConstantLatency,
+    Federation,
+    GroupSpec,
+    Network,
+    Scenario,
+)
 from argosy.report.metrics import METRICS
 from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.worlds.sim import SimulatedWorld
@@ -248,3 +256,64 @@ def test_a_machine_that_is_full_is_not_fragmented() -> None:
     )
     end = execute(spec, None).placement.end
     assert (end.machines_used, end.fragmented) == (1, 0)
+
+
+def test_samples_count_for_the_time_before_them() -> None:
+    """x stays on one of two machines of a; y, which fills the other, is seen at 16 to 22 s."""
+    machines = tuple(
+        Machine(f"m{n}", Resources(4_000, 16 * GIB), joins={CLUSTER_GROUP: (cluster,)})
+        for n, cluster in enumerate("aab")
+    )
+    groups = (GroupSpec(name=CLUSTER_GROUP, sets=("a", "b")),)
+    jobs = [
+        job("x", 1, cpu=3_500, memory=4 * GIB, seconds=None),
+        job("y", 1, cpu=4_000, memory=0, seconds=8, submit=16),
+    ]
+    spec = scenario(
+        "omega",
+        jobs,
+        replicas=1,
+        cell=CellSpec(machines=machines, groups=groups),
+        horizon=64 * SECOND,
+        settings={"t_job": 0, "t_task": 0},
+        network=Network(latency=ConstantLatency(delay=0)),
+        federation=Federation(clusters=(Cluster("a", ""), Cluster("b", ""))),
+    )
+    summary = execute(spec, None)
+    placement, mean, end = summary.placement, summary.placement.mean, summary.placement.end
+    # Every 2 s up to 22 s, and at the end.
+    assert placement.looks == 12
+    assert (end.machines, end.machines_used, end.fragmented) == (3, 1, 1)
+    assert (mean.machines, mean.machines_used, mean.fragmented) == (3, 72 / 64, 72 / 64)
+    alone, both = np.array([0.875, 0, 0]), np.array([0.875, 1, 0])
+    variation = [float(shares.std() / shares.mean()) for shares in (alone, both)]
+    assert end.imbalance == pytest.approx({"cpu": variation[0], "memory": 2**0.5})
+    assert mean.imbalance == pytest.approx(
+        {"cpu": (56 * variation[0] + 8 * variation[1]) / 64, "memory": 2**0.5}
+    )
+    nothing = {"cpu": 0.0, "memory": 0.0}
+    assert end.clusters == {"a": {"cpu": 0.4375, "memory": 0.125}, "b": nothing}
+    assert mean.clusters == {
+        "a": pytest.approx({"cpu": (56 * 0.4375 + 8 * 0.9375) / 64, "memory": 0.125}),
+        "b": nothing,
+    }
+    assert summary.utilisation == pytest.approx(
+        {"cpu": (3.5 * 64 + 4 * 8) / 12 / 64, "memory": 1 / 12}
+    )
+
+
+@pytest.mark.parametrize(("seconds", "looks"), [(63, 63), (64, 64), (65, 65), (66, 65), (129, 97)])
+def test_samples_become_rarer_after_the_last_submission(seconds: int, looks: int) -> None:
+    """Without a horizon, at 1, 2 and so on up to 64 s, then every 2 s up to 128 s, then every 4 s."""
+    jobs = [job("a", seconds=seconds), job("b", submit=32, seconds=1)]
+    network = Network(latency=ConstantLatency(delay=0))
+    settings = {"t_job": 0, "t_task": 0}
+    spec = scenario("omega", jobs, replicas=1, settings=settings, network=network)
+    assert execute(spec, None).placement.looks == looks
+
+
+def test_the_operators_constraints_come_from_the_cell_and_from_schedulers() -> None:
+    one, two = (parse_constraint(f"w -> {{w, 0, {most}}} in machine") for most in (1, 2))
+    spec = scenario("medea", [], replicas=2, settings={"operator": [one, two]})
+    spec = replace(spec, cell=replace(spec.cell, constraints=(two,)))
+    assert operator_constraints(SimulatedWorld(spec, ENGINES)) == (two, one)

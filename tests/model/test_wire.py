@@ -68,6 +68,7 @@ from argosy.model.messages import (
     WaitColumns,
     Waits,
     WaitUpdate,
+    WaitUpdates,
 )
 from argosy.model.prices import Price
 from argosy.model.resources import Resources
@@ -176,6 +177,7 @@ UPDATE = WaitUpdate(
     ints(1), np.array([2], np.uint8), places(3), 10, 0, (500, 1), 4, 99, is_per_task=True
 )
 MESSAGES: list[Message] = [
+    WaitUpdates((UPDATE, UPDATE)),
     UPDATE,
     AskWaits(),
     Waits(COLUMNS),

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from argosy.model.errors import ArgosyError, UnknownEngine
+from argosy.model.errors import ArgosyError, TraceError, UnknownEngine
 from argosy.papers.charts import Axis, Chart, Figure, HeatMap, Line, Mark
 from argosy.papers.claims import Claim
 from argosy.papers.experiment import (
@@ -200,6 +200,74 @@ class TestOmega:
         assert len(after.series["speed_up"]) == 101
         assert len(after.series["cpu"]) == len(after.series["hours"])
 
+    def test_figures_of_the_high_fidelity_simulator_run_on_a_trace(self, tmp_path: Path) -> None:
+        """Two machines of which only one has what the service wants; a batch job runs from the start."""
+        at, later = 600_000_000, 700_000_000
+        tables = {
+            "machine_events": ["0,1,0,,0.5,0.5", "0,2,0,,0.5,0.5"],
+            "machine_attributes": ["0,2,clock,9,0"],
+            "task_constraints": [f"{later},8,0,3,clock,5"],
+            "job_events": [
+                "0,,7,0,kim,2,n,l",
+                f"{later},,8,0,kim,2,n,l",
+                f"{3 * later},,7,4,kim,2,n,l",
+                f"{3 * later},,8,4,kim,2,n,l",
+            ],
+            "task_events": [
+                "0,,7,0,,0,kim,2,0,0.25,0.25,0,",
+                f"{at - 1},,7,0,,1,kim,2,0,0.25,0.25,0,",
+                f"{later},,8,0,,0,kim,2,9,0.25,0.25,0,",
+                f"{later + 1},,8,0,,1,kim,2,9,0.25,0.25,0,",
+                f"{2 * later},,7,0,,4,kim,2,0,0.25,0.25,0,",
+                f"{2 * later},,8,0,,4,kim,2,9,0.25,0.25,0,",
+            ],
+        }
+        for table, lines in tables.items():
+            (tmp_path / table).mkdir()
+            (tmp_path / table / "part-00000-of-00001.csv").write_text("\n".join(lines) + "\n")
+        plain = OMEGA.plan("smoke", ["12"])[0]
+        assert OMEGA.traced is not None
+        point = OMEGA.traced(plain, tmp_path)
+        assert digest(point) != digest(plain)
+        result = run_point(point)
+        assert result["service.jobs"] == 1
+        assert result["service.unscheduled"] == 0
+        assert "batch.jobs" not in result.values, "what runs at the start is the fill"
+        [other] = OMEGA.plan("smoke", ["2"])[:1]
+        assert OMEGA.traced(other, tmp_path) == other
+
+    def test_a_directory_without_a_trace_is_a_mistake(self, tmp_path: Path) -> None:
+        assert OMEGA.traced is not None
+        with pytest.raises(TraceError, match="no tables"):
+            OMEGA.traced(OMEGA.plan("smoke", ["12"])[0], tmp_path)
+
+    @pytest.mark.parametrize("figure", ["2", "3", "4"])
+    def test_the_workload_is_described_without_a_run(self, figure: str) -> None:
+        _, found = tiny([figure])
+        (drawn,) = OMEGA.draw(found, [figure])
+        for panel in drawn.panels:
+            assert isinstance(panel, Chart)
+            assert all(line.marks for line in panel.lines)
+        assert all(
+            claim.id.startswith(f"omega-{figure}-") for claim in OMEGA.claims(found, [figure])
+        )
+        assert OMEGA.claims(found, [figure])
+
+    def test_the_published_simulator_s_mesos_is_measured_like_the_other(self) -> None:
+        points = [
+            point
+            for point in OMEGA.plan("smoke", ["7"])
+            if point.figure in ("7", "7-simulator")
+            and point.parameters["cluster"] == "A"
+            and point.parameters["service_t_job"] in (0.1, 10.0)
+        ]
+        found = Findings(points, {digest(point): run_point(point) for point in points})
+        ids = [claim.id for claim in OMEGA.claims(found, ["7"])]
+        assert ids == [
+            "omega-7c-mesos-abandons-jobs",
+            "omega-7c-mesos-abandons-jobs-simulator",
+        ]
+
     @pytest.mark.parametrize("figure", ["11", "15", "16"])
     def test_figures_are_drawn_from_what_was_measured(self, figure: str) -> None:
         _, found = tiny([figure])
@@ -295,7 +363,7 @@ class TestCommand:
         assert list(tmp_path.iterdir()) == []
 
     def test_a_paper_without_recorded_input_takes_no_trace(self, tmp_path: Path) -> None:
-        done = self.argosy(tmp_path, "omega", "--smoke", "--trace", ".")
+        done = self.argosy(tmp_path, "medea", "--smoke", "--trace", ".")
         assert done.returncode == 2
         assert done.stderr.startswith("argosy: error[command]")
         assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,22 @@ from argosy.papers.vela import VELA
 from argosy.papers.vela.infrastructure import fitted
 from argosy.papers.vela.points import DRAWN_FROM, FIGURES, SCALES, plan
 from argosy.papers.vela.trials import run_point
-from argosy.papers.vela.world import GIB, capacity, clusters, scheduler_settings, table_ii
+from argosy.papers.vela.world import (
+    GIB,
+    capacity,
+    clusters,
+    scheduler_settings,
+    sizes_of,
+    table_ii,
+)
+
+
+@pytest.mark.parametrize("kind", ["cloud", "edge"])
+def test_a_cluster_of_any_size_has_all_its_machines(kind: str) -> None:
+    for count in range(1, 250):
+        assert len(sizes_of(kind, count)) == count
+    cores = [size.cpu // 1_000 for size in sizes_of("cloud", 7)]
+    assert cores == [2, 2, 2, 2, 4, 4, 8]
 
 
 def test_the_clusters_are_those_of_table_ii() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,8 @@ from argosy.papers.vela.live import farthest, measure, paper_agents
 from argosy.papers.vela.points import plan
 from argosy.papers.vela.processes import AgentPlan, started
 
+#: Seconds. Far more than a process takes to stop.
+PATIENCE = 60.0
 TWO = (
     AgentPlan(name="near", mix="cloud", machines=50, delay=30),
     AgentPlan(name="far", mix="edge", machines=50, delay=60),
@@ -64,6 +69,31 @@ def test_no_process_outlives_an_interrupted_measurement(
     assert len(pids) == 2
     assert not any(is_alive(pid) for pid in pids)
     assert list(scratch.iterdir()) == []
+
+
+def test_no_process_outlives_a_measurement_that_is_killed(tmp_path: Path) -> None:
+    script = (
+        "import signal\n"
+        "from argosy.papers.vela.processes import AgentPlan, started\n"
+        "with started([AgentPlan(name='near', mix='edge', machines=5)]) as live:\n"
+        "    print(live.agents[0].pid, live.scheduler.pid, flush=True)\n"
+        "    signal.pause()\n"
+    )
+    measuring = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    with measuring:
+        assert measuring.stdout is not None
+        watched = [os.pidfd_open(int(pid)) for pid in measuring.stdout.readline().split()]
+        measuring.kill()
+    assert len(watched) == 2
+    for process in watched:
+        # Readable once it has ended.
+        assert select.select([process], [], [], PATIENCE)[0], "it goes on"
+        os.close(process)
 
 
 def test_a_scheduler_that_does_not_start_is_reported_in_its_own_words(scratch: Path) -> None:

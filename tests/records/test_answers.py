@@ -96,7 +96,7 @@ class TestProbes:
         spec = scenario("sparrow", jobs, replicas=1, horizon=10 * SECOND)
         why = answers(tmp_path, spec)("a/0").why()
         assert (why.state, why.placed_on) == ("queued", "")
-        assert "first machine at which one of its probes is ready" in why.sentence
+        assert "first machine at which a probe of its job is ready" in why.sentence
 
     def test_a_task_that_waited_for_room_in_queues_names_its_machine_in_the_end(
         self, tmp_path: Path
@@ -166,7 +166,7 @@ class TestWords:
                 return ()
 
         why = argosy.run(scenario("omega", [job("a", 1)]), Idle).why("a/0")  # type: ignore[arg-type]
-        assert why.sentence == "a/0 has no machine: its scheduler gave no reason."
+        assert why.sentence == "a/0 has no machine: s-1 gave no reason."
         assert why.remedy == "another engine"
 
 

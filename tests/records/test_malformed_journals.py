@@ -13,7 +13,7 @@ import pytest
 from argosy import cli
 from argosy.experiments.execute import execute
 from argosy.host.journal import Journal
-from argosy.host.records import AttemptRecord, SubmittedRecord
+from argosy.host.records import AttemptRecord, PhaseEndedRecord, SubmittedRecord
 from argosy.host.setup import HostSetup
 from argosy.model.errors import RunDirectoryError
 from argosy.model.scenario import MachineDrain, SchedulerCrash
@@ -125,4 +125,18 @@ def test_a_decision_at_an_impossible_time_is_named(tmp_path: Path, time: int) ->
     journal.write(AttemptRecord(time, "a", "s-0", 1))
     journal.flush()
     with pytest.raises(RunDirectoryError, match=f"journal:3: time {time}; expected 0 to "):
+        read_steps(JournalFile(stream.getvalue()))
+
+
+@pytest.mark.parametrize("number", [-1, 1])
+def test_a_phase_of_a_job_that_was_never_submitted_is_named(number: int) -> None:
+    stream = io.BytesIO()
+    journal = Journal(stream)
+    journal.begin(HostSetup.of(SPEC))
+    journal.write(SubmittedRecord(0, 0, job("a").job, "s-0"))
+    journal.write(PhaseEndedRecord(1, number, 0, 5))
+    journal.flush()
+    with pytest.raises(
+        RunDirectoryError, match=f"journal:3: job number {number}; expected below 1"
+    ):
         read_steps(JournalFile(stream.getvalue()))

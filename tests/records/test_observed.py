@@ -25,9 +25,11 @@ from argosy.host.setup import HostSetup
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
+    ConstantLatency,
     MachineCrash,
     MachineDrain,
     MachineResize,
+    Network,
     Output,
     Partition,
     Scenario,
@@ -71,9 +73,12 @@ def recorded(spec: Scenario) -> tuple[SimulatedWorld, RunState]:
 
 def test_what_was_recorded_whole_gives_the_same_run_again() -> None:
     jobs = [*conformance.workload(40), shared_job("shared", 2, (6, 2), (0.5, 1.0))]
-    spec = scenario("omega", jobs, faults=FAULTS)
+    network = Network(latency=ConstantLatency(delay=7_000))
+    spec = scenario("omega", jobs, faults=FAULTS, network=network, failover=5)
     world, state = recorded(spec)
     observed = observed_scenario(state)
+    for kept in ("name", "seed", "cell", "fleet", "network", "machines", "failover", "federation"):
+        assert getattr(observed, kept) == getattr(spec, kept), kept
     assert observed.left_out == ()
     assert observed.horizon == PATIENCE * state.until
     again, same = recorded(msgspec.structs.replace(observed, output=Output(), audit=True))

@@ -221,33 +221,39 @@ def test_why_not_names_the_nearest_miss_and_what_would_help(tmp_path: Path) -> N
     )
     why = answers(spec, tmp_path, "giant/0").why()
     assert why.state == "pending"
-    assert why.looked_at == 8
-    assert why.feasible == 0
-    assert why.ruled_out == {"cpu": 8}
-    assert why.nearest_miss.endswith("lacks 1 core")
-    assert why.remedy.startswith("no machine is large enough, even if empty: ask for 1 core less")
+    assert (why.looked_at, why.feasible) == (8, 0)
+    assert why.sentence == (
+        "giant/0 can never run: giant has tasks that ask for 5 cores; the largest machine has 4 cores."
+    )
+    assert why.remedy == "ask for 1 core less, or add a machine with 5 cores"
 
 
 def test_why_not_says_what_a_full_machine_would_have_to_free(tmp_path: Path) -> None:
     jobs = [job("fills", 8, cpu=3_500, seconds=60), job("waits", 1, cpu=1_000, submit=1)]
     spec = scenario("omega", jobs, settings=FAST, horizon=10 * SECOND, replicas=1)
     why = answers(spec, tmp_path, "waits/0").why()
-    assert why.remedy == "free 0.5 cores on the nearest machine, or ask for 0.5 cores less"
-    assert "none of 8 machines can take it; the nearest is m" in why.sentence
-    assert why.sentence.endswith(", which lacks 0.5 cores.")
+    assert why.sentence == (
+        "waits/0 has no machine: none of the 8 machines that could take it has 1 core free."
+    )
+    assert why.details == ("The cores there are held by fills/0 to fills/7; m0 lacks 0.5 cores.",)
+    assert why.remedy == "another machine like m0, or 0.5 cores less"
+    assert why.nearest_miss == "m0 lacks 0.5 cores"
 
 
 def test_why_not_of_a_gang_says_how_many_find_a_machine(tmp_path: Path) -> None:
     wide = job("gang", 12, cpu=4_000, gang=True)
     spec = scenario("omega", [wide], settings=FAST, horizon=10 * SECOND, replicas=1)
     why = answers(spec, tmp_path, "gang/11").why()
-    assert why.remedy == "room for all 12 tasks at once; 8 had room"
+    assert "gang is a gang of 12 tasks" in why.sentence
+    assert "the cluster holds 8 of them, on m0 to m7" in why.sentence
+    assert why.remedy == "4 tasks fewer, or machines for 4 more"
 
 
 def test_why_not_names_the_attributes_nobody_has(tmp_path: Path) -> None:
     picky = job("picky", requires={"arch": "arm"})
     spec = scenario("omega", [picky], settings=FAST, horizon=10 * SECOND, replicas=1)
-    assert "(arch=arm)" in answers(spec, tmp_path, "picky/0").why().remedy
+    why = answers(spec, tmp_path, "picky/0").why()
+    assert why.sentence == "picky/0 can never run: picky requires arch=arm, which no machine has."
 
 
 def test_why_given_up_says_what_stood_in_the_way_at_last(tmp_path: Path) -> None:
@@ -281,7 +287,9 @@ def test_why_here_names_the_rule_and_who_came_second(tmp_path: Path) -> None:
     jobs = [job("filler", 1, cpu=2_000, seconds=60), job("a", 1, submit=1)]
     spec = scenario("omega", jobs, cell=cell(3), settings=settings, replicas=1)
     why = answers(spec, tmp_path, "a/0").why()
-    assert why.rule == "best"
+    assert (why.rule, why.measure) == ("best fit", "room")
+    assert "of 3 machines with room, it keeps least free (cpu and memory)" in why.sentence
+    assert f" on {why.second}." in why.sentence
     assert why.feasible == 3
     assert why.score is not None
     assert why.second_score is not None

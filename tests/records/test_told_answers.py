@@ -66,7 +66,7 @@ def ask(tmp_path: Path) -> Ask:
             journal.write(fact)
         journal.flush()
         (tmp_path / "journal.jsonl").write_bytes(stream.getvalue())
-        return TaskAnswers(open_recording(tmp_path / "journal.jsonl"), task)
+        return TaskAnswers(open_recording(tmp_path / "journal.jsonl"), task, whole=False)
 
     return tell
 
@@ -129,7 +129,7 @@ class TestStory:
         ]
         assert told.why().state == "failed"
         assert told.why().sentence == (
-            "a/1 failed 2 times, the last time: exit status 4. It ran on m0: its scheduler chose it."
+            "a/1 failed 2 times, the last time: exit status 4. It ran on m0: s-1 placed it there."
         )
 
     def test_a_line_keeps_its_record_without_what_the_line_itself_says(self, ask: Ask) -> None:
@@ -206,8 +206,8 @@ class TestStory:
             "2 refused: m3 lacks 0.5 cores (2 times)",
             "5 s-1 starts to decide, which takes 20 µs",
             "6 refused: m5 changed 500 times since the decision began",
-            "7 waits: none of 8 machines can take it",
-            "8 waits: none of 8 machines can take it (2 times)",
+            "7 waits: none of 8 machines has 1 core and 1 GiB free",
+            "8 waits: none of 8 machines has 1 core and 1 GiB free (2 times)",
             # The same four lines before: out of sight.
             "9 s-1 starts to decide, which takes 20 µs",
             "10 refused: m5 changed 500 times since the decision began",
@@ -339,26 +339,37 @@ class TestWhyNot:
     @pytest.mark.parametrize(
         ("explanation", "reason"),
         [
-            (Explanation(), "its scheduler gave no reason"),
+            (Explanation(), "s-0 gave no reason"),
             (Explanation(ruled_out={"cpu": 1}), "no machine can take it"),
             (
                 Explanation(nearest_miss=NEAREST),
-                "no machine can take it; the nearest is m2, which lacks 1 GiB",
+                "no machine can take it; m2 comes nearest and lacks 1 GiB",
             ),
-            (Explanation(looked_at=1), "the only machine cannot take it"),
+            (Explanation(looked_at=1), "the only machine does not have 1 core and 1 GiB free"),
             (
                 Explanation(looked_at=1, feasible=1),
-                "each of 1 machines has room, but not all may be used",
+                "1 of 1 machine has room for it, and other tasks come first",
             ),
             (
                 Explanation(looked_at=5, feasible=5),
-                "each of 5 machines has room, but not all may be used",
+                "5 of 5 machines have room for it, and other tasks come first",
             ),
-            (Explanation(looked_at=5, feasible=4), "only 4 of 5 machines have room"),
-            (Explanation(looked_at=2), "none of 2 machines can take it"),
+            (
+                Explanation(looked_at=5, feasible=4, gang_room=3),
+                "only 3 of the 4 tasks of its gang had room at once",
+            ),
+            (
+                Explanation(looked_at=5, feasible=5, forbidden=("'a -> {a, 0, 0} in rack hard'",)),
+                "5 of 5 machines have room, but 'a -> {a, 0, 0} in rack hard' cannot be kept",
+            ),
+            (
+                Explanation(looked_at=5, ruled_out={"queue full": 5}),
+                "the queues of all 5 machines are full",
+            ),
+            (Explanation(looked_at=2), "none of 2 machines has 1 core and 1 GiB free"),
             (
                 Explanation(looked_at=5, nearest_miss=NEAREST),
-                "none of 5 machines can take it; the nearest is m2, which lacks 1 GiB",
+                "none of 5 machines has 1 core and 1 GiB free; m2 comes nearest and lacks 1 GiB",
             ),
             (Explanation(looked_at=5, refused=NEAREST), "m2 lacks 1 GiB"),
             (
@@ -420,7 +431,7 @@ class TestWhyNot:
         assert ask(A, plain).why() == WhyAnswer(
             task="a/1",
             state="abandoned",
-            sentence="a/1 has no machine: none of 4 machines can take it.",
+            sentence="a/1 has no machine: none of 4 machines has 1 core and 1 GiB free.",
             looked_at=4,
             remedy="wait",
         )
@@ -443,20 +454,19 @@ class TestWhyHere:
     @pytest.mark.parametrize(
         ("explanation", "choice"),
         [
-            (Explanation(), "its scheduler chose it"),
+            (Explanation(), "s-0 placed it there"),
             (
-                Explanation(rule="first", looked_at=1, feasible=1),
-                "the first machine with room, from a random start; all tasks placed in this "
-                "decision together took 1 check",
+                Explanation(rule="first fit", looked_at=41, feasible=1),
+                "it was the first machine with room, counted from a random one",
             ),
             (
                 Explanation(rule="cheapest flow", feasible=2),
-                "the flow of least cost over all tasks puts it there",
+                "the cheapest assignment of all tasks puts it there",
             ),
-            (Explanation(rule="chance", looked_at=7), "decided by chance, over 7 machines"),
+            (Explanation(rule="chance", looked_at=7), "decided by chance"),
             (
                 Explanation(rule="best fit", looked_at=7, feasible=3),
-                "best fit of the 3 that could take it, of 7 checked",
+                "of 3 machines with room, it keeps least free",
             ),
         ],
     )
@@ -489,7 +499,8 @@ class TestWhyHere:
         answer = WhyAnswer(
             task="a/1",
             state="finished",
-            sentence="a/1 ran on m4: best fit of the 3 that could take it, of 7 checked.",
+            sentence="a/1 ran on m4: of 3 machines with room, it keeps least free: a score of 12; m5 "
+            "came second with a score of 9.",
             looked_at=7,
             feasible=3,
             ruled_out={"cpu": 4},
@@ -501,8 +512,12 @@ class TestWhyHere:
             second_score=9,
         )
         ended = EndedRecord(9, [1])
-        placed = PlacedRecord(5, "a", [0, 1, 2], [3, 4, 5], "s-0", explanation)
+        placed = PlacedRecord(5, "a", [1, 0, 2], [4, 3, 5], "s-0", explanation)
         assert ask(A, placed, ended).why() == answer
+        # The numbers are those of the first task of a decision.
+        other = ask(A, placed, task="a/0").why()
+        assert "for a/1, decided with it, a score of 12; m5 came second" in other.sentence
+        assert (other.score, other.second, other.second_score) == (None, "", None)
         # The same decision put another task on the runner-up: for that one there is none.
         runner_up = ask(A, placed, EndedRecord(9, [2]), task="a/2").why()
         assert (runner_up.placed_on, runner_up.second, runner_up.second_score) == ("m5", "", None)
@@ -514,9 +529,9 @@ class TestWhyHere:
         said = ExplainedRecord(5, "a", [1], "s-0", explanation)
         assert ask(A, said, bare, ended).why() == answer
         for rule, score in (("", 1), ("best fit", None)):
-            other = ExplainedRecord(5, "a", [1], "s-0", Explanation(rule=rule, score=score))
-            why = ask(A, said, other, bare, ended).why()
-            assert why.sentence == "a/1 ran on m4: its scheduler chose it."
+            later = ExplainedRecord(5, "a", [1], "s-0", Explanation(rule=rule, score=score))
+            why = ask(A, said, later, bare, ended).why()
+            assert why.sentence == "a/1 ran on m4: s-0 placed it there."
 
     def test_a_probed_task_tells_whose_probe_fetched_it(self, ask: Ask) -> None:
         probed = ProbedRecord(5, "a", [0, 1], [3, 4], "s-0")

@@ -243,30 +243,32 @@ def test_an_unplaced_task_answers_with_the_nearest_miss_and_the_remedy() -> None
         state="pending",
         sentence="train/0 has no machine: the cell is full.",
         looked_at=1200,
-        ruled_out={"filtered": 200, "cpu": 1000},
+        ruled_out={"arch=arm": 200, "cpu": 1000},
         nearest_miss="m-7 lacks 2 cores",
         remedy="2 more cores on any machine",
     )
     assert sentences(answer) == [
         "train/0 has no machine: the cell is full.",
-        "1,200 machines checked, 0 could take it.",
-        "Ruled out: 1,000 lack cpu, 200 do not meet the task's requirements.",
-        "Nearest miss: m-7 lacks 2 cores.",
+        "Ruled out: 1,000 lack cpu, 200 lack arch=arm.",
         "What would help: 2 more cores on any machine.",
     ]
 
 
-def test_a_placed_task_answers_with_what_came_second() -> None:
+def test_further_sentences_are_left_as_they_are() -> None:
     answer = WhyAnswer(
         task="web/1",
         state="running",
         sentence="web/1 is on m-3.",
-        placed_on="m-3",
-        score=4000,
-        second="m-9",
-        second_score=4200,
+        details=("m-3 runs web/0.", "It waited 3 s for its turn."),
+        ruled_out={"cpu": 3},
+        violated=("'web -> {web, 0, 0} in machine' is broken there",),
     )
-    assert sentences(answer)[1] == "Its score was 4,000; m-9 came second with 4,200."
+    assert sentences(answer) == [
+        "web/1 is on m-3.",
+        "m-3 runs web/0.",
+        "It waited 3 s for its turn.",
+        "'web -> {web, 0, 0} in machine' is broken there.",
+    ]
 
 
 def test_csv_quotes_what_needs_it() -> None:

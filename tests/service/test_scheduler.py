@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import msgspec
 import pytest
 from federation_bench import FederationBench
 
+from argosy.agents import registry
+from argosy.agents.api import Nodes, Requirements
 from argosy.api.agent_values import SampleRequest
 from argosy.client.agent_connection import AgentLink, AgentReply
 from argosy.engines.registry import ENGINES
 from argosy.model.errors import EngineFault
+from argosy.model.explanations import Refusal, Why
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.records.journal_file import JournalFile
@@ -75,6 +78,31 @@ def test_a_full_federation_gives_up_and_why_says_so(make_bench: Make) -> None:
     why = " ".join(bench.read("/v1/jobs/late/tasks/0/why")["text"])
     assert "given up after 3 attempts" in why
     assert "cpu" in why
+
+
+class Never:
+    """A check of a third party that refuses every machine."""
+
+    name: ClassVar[str] = "Never"
+
+    def conflict(self, task: Requirements, node: Nodes) -> Refusal:
+        return Refusal(Why.FILTERED, machine=int(node.machines[0]))
+
+
+def test_a_task_that_a_check_refuses_is_given_up_and_why_says_so(
+    make_bench: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(cast(dict[str, type], registry.PLUGINS), Never.name, Never)
+    bench = make_bench(
+        agents=2, machines=2, settings={"checks": [Never.name], "reschedules": 2, "backoff": 1_000}
+    )
+    bench.submit("a")
+    assert bench.over("a") == "abandoned"
+    assert figure(bench, "commits refused") > 3
+    why = " ".join(bench.read("/v1/jobs/a/tasks/0/why")["text"])
+    assert "given up after 3 attempts" in why
+    assert "does not meet the task's requirements" in why
+    assert bench.reservations() == 0
 
 
 def test_conflicts_go_on_to_the_next_candidate(make_bench: Make) -> None:

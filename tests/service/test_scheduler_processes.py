@@ -271,3 +271,46 @@ def test_an_agent_that_cannot_start_says_why(arguments: tuple[str, ...], problem
     assert done.returncode == 2, done.stderr
     assert problem in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_tasks_are_placed_by_the_places_and_distances_that_agents_tell_and_the_scheduler_measures(
+    start: Start,
+) -> None:
+    vienna = ("--place", "vienna", "--location", "48.2,16.4")
+    sydney = ("--place", "sydney", "--location", "-33.9,151.2", "--delay", "80ms")
+    agents = [
+        start("agent", "--name", name, "--machines", "4", *where)
+        for name, where in (("near", vienna), ("far", sydney))
+    ]
+    links = [f"--agent={agent.ready().url}" for agent in agents]
+    filters = '--set=filters=["ResourcesFit", "GeoLocation", "NetworkLatency"]'
+    patience = ("--set=reschedules=1", "--set=backoff=1ms", "--set=clusters=1")
+    client = start("scheduler", *links, filters, *patience, "--place", "graz").ready().client
+    # Loopback is far quicker, and the round trip over the scheduler to Sydney takes longer.
+    bound = {"latency": "75"}
+    for name, demands, expected in (
+        ("here", {"near": "graz", **bound}, "near"),
+        ("there", {"near": "sydney", **bound}, "far"),
+        ("beside", {"near_job": "there", **bound}, "far"),
+        ("around", {"location": "48.0,16.0", "distance": "50"}, "near"),
+    ):
+        client.submit(job(name, count=3, demands=demands))
+        running(client, name, 3)
+        assert {each.machine.partition("/")[0] for each in client.tasks(name)} == {expected}, name
+    client.submit(job("nowhere", demands={"near": "mars", **bound}))
+    assert client.wait("nowhere", timeout=PATIENCE).state == "abandoned"
+    assert "NetworkLatency" in " ".join(client.why("nowhere", 0).text)
+
+
+def test_mistaken_places_are_one_line(tmp_path: Path) -> None:
+    for arguments, told in (
+        (("agent", "--location", "91,0"), "--location '91,0'; expected latitude and longitude"),
+        (("up", "--place", "a<>b"), "--place 'a<>b'; expected a name"),
+        (("scheduler", "--agent=http://x", "--distance", "a=3ms"), "--distance 'a=3ms'; expected"),
+        (("scheduler", "--agent=http://x", "--distance", "a<>b=3"), "--distance '3'; expected"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "argosy.cli", *arguments], capture_output=True, text=True
+        )
+        assert done.returncode == 2
+        assert told in done.stderr

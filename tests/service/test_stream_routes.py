@@ -389,7 +389,7 @@ def test_logs_begin_no_earlier_than_what_is_kept(tmp_path: Path, query: Any, fir
 
 
 def test_the_last_turn_is_a_place_and_the_next_one_is_not_yet() -> None:
-    store: Any = SimpleNamespace(origin=0, rows=lambda *question: [(5,)])
+    store: Any = SimpleNamespace(origin=0, rows=lambda *question: [(5,)], meta=lambda key: None)
     log = EventLog(store)
     assert log.position("5") == log.position("now") == Position.parse("5")
     with pytest.raises(RequestError, match="of the future"):

@@ -409,3 +409,18 @@ def test_the_printed_program_leaves_out_applications_that_it_is_too_small_for(
     kinds = [ContainerKind(app, frozenset({"w"}), request, 2) for app in range(3)]
     answer = solve_printed(problem_of(PlacementCluster(capacity, capacity), kinds))
     assert answer.kinds.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("violation", "machines"), [(10.0, [0, 1]), (0.1, [0, 0])])
+def test_the_printed_program_weighs_what_it_is_told_to(
+    violation: float, machines: list[int]
+) -> None:
+    """Two that would be apart, and machines that would be fragmented by one each."""
+    capacity = np.full((2, 1), 3, np.int64)
+    kind = ContainerKind(0, frozenset("a"), np.array([1], np.int64), 2)
+    apart = parse_constraint("a -> {a, 0, 0} in machine")
+    problem = problem_of(PlacementCluster(capacity, capacity), [kind], (), [apart], (3,))
+    aim = Objective(violation=violation, fragmented=1.0)
+    answer = solve_printed(problem, aim)
+    assert len(set(answer.machines.tolist())) == len(set(machines))
+    assert answer.worth == appraise(problem, aim, answer.kinds, answer.machines)

@@ -131,6 +131,28 @@ def test_a_pattern_offers_tasks_at_its_median_rate_and_never_above_its_peak(name
     assert per_minute.max() <= pattern.peak * 1.001
 
 
+@pytest.mark.parametrize("name", sorted(fanout.PATTERNS))
+def test_tasks_that_come_one_by_one_have_the_pattern_s_median_and_peak(name: str) -> None:
+    pattern = fanout.PATTERNS[name]
+    jobs = list(fanout.generate(fanout.shape("yahoo"), 700, Random(2)))
+    tasks = list(fanout.one_by_one(jobs, name, Random(3)))
+    per_second = np.bincount(np.array([task.submit for task in tasks]) // SECOND)
+    assert np.median(per_second) == pytest.approx(pattern.median, rel=0.25)
+    assert per_second.max() == pytest.approx(pattern.peak, abs=1.01)
+
+
+def test_tasks_that_come_one_by_one_keep_their_order_durations_and_job() -> None:
+    jobs = list(fanout.generate(fanout.shape("yahoo"), 20, Random(2)))
+    tasks = list(fanout.one_by_one(jobs, "A", Random(3)))
+    submits = [task.submit for task in tasks]
+    assert submits == sorted(submits)
+    assert [task.job.owner for task in tasks] == [job.id for job in jobs for _ in range(job.tasks)]
+    assert [task.truth[0].durations[0] for task in tasks] == [
+        duration for job in jobs for duration in job.truth[0].durations
+    ]
+    assert len({task.id for task in tasks}) == len(tasks)
+
+
 def test_a_speed_up_brings_the_same_jobs_sooner() -> None:
     slow, fast = (
         list(islice(fanout.generate(fanout.shape("yahoo"), 50, Random(3), speedup=speed), 50))

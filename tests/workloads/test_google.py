@@ -15,7 +15,7 @@ from argosy.model.resources import Resources
 from argosy.records.directory import open_run
 from argosy.scenarios.loader import load
 from argosy.workloads import google2011, google2019
-from argosy.workloads.google_jobs import LARGEST_MACHINE, Notes, scaled
+from argosy.workloads.google_jobs import APART, LARGEST_MACHINE, Notes, scaled
 
 SECOND = 1_000_000
 START = 600 * SECOND
@@ -160,7 +160,7 @@ def test_a_window_takes_what_runs_at_its_start_and_what_is_submitted_within(tmp_
     ]
 
 
-def test_equality_becomes_a_requirement_and_everything_else_is_counted(tmp_path):
+def test_constraints_of_2011_become_requirements(tmp_path):
     constraints = [
         constraint(700, 1, 0, 0, "arch", "x"),
         constraint(700, 1, 0, 0, "arch", "x"),
@@ -175,15 +175,44 @@ def test_equality_becomes_a_requirement_and_everything_else_is_counted(tmp_path)
     trace_2011(tmp_path, simple_jobs(1), tasks, constraints)
     notes = Notes()
     (job,) = google2011.jobs(tmp_path, notes=notes)
-    assert job.groups[0].requires == {"arch": "x"}
-    assert notes.not_expressible == {
-        "attribute equal to two values": 1,
-        "attribute equal to nothing": 1,
-        "attribute not-equal": 1,
-        "attribute less-than": 1,
-        "attribute greater-than": 1,
-        "different machines": 1,
+    assert job.groups[0].requires == {
+        "arch": "x",
+        "disk=": "yes",
+        "rack!=r1": "yes",
+        "clock<3": "yes",
+        "clock>1": "yes",
     }
+    assert job.job.constraints == (APART,)
+    assert notes.not_expressible == {"attribute equal to two values": 1}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "satisfied"),
+    [
+        ({"rack": "r1", "clock": "2"}, {"disk=", "clock<3", "clock>1"}),
+        ({"disk": "ssd", "clock": "3"}, {"rack!=r1", "clock>1"}),
+        # What a machine does not have is the empty text, and zero.
+        ({}, {"disk=", "rack!=r1", "clock<3"}),
+    ],
+)
+def test_machines_of_2011_have_an_attribute_for_each_condition_they_satisfy(
+    tmp_path, attributes, satisfied
+):
+    constraints = [
+        constraint(700, 1, 0, 0, "arch", "x"),
+        constraint(700, 1, 0, 0, "disk", ""),
+        constraint(700, 1, 0, 1, "rack", "r1"),
+        constraint(700, 1, 0, 2, "clock", "3"),
+        constraint(700, 1, 0, 3, "clock", "1"),
+    ]
+    trace_2011(tmp_path, simple_jobs(1), simple_tasks(1), constraints)
+    write(tmp_path / "machine_events" / "part-00000-of-00001.csv", ["0,5,0,,0.5,0.25"])
+    lines = [f"0,5,{name},{value},0" for name, value in attributes.items()]
+    if lines:
+        write(tmp_path / "machine_attributes" / "part-00000-of-00001.csv", lines)
+    (machine,) = google2011.machines(tmp_path)
+    assert {name for name, value in machine.attributes.items() if value == "yes"} == satisfied
+    assert set(attributes) <= set(machine.attributes)
 
 
 def test_jobs_are_given_as_soon_as_they_are_over(tmp_path):
@@ -535,14 +564,14 @@ def test_a_scenario_replays_a_trace_on_its_machines(tmp_path):
 
 
 def test_what_a_job_cannot_express_of_a_trace_is_reported(tmp_path):
-    told = [constraint(700, 1, 0, 2, "clock", "3"), constraint(700, 2, 0, 2, "clock", "3")]
+    told = [constraint(700, number, 0, 0, "platform", value) for number in (1, 2) for value in "pq"]
     trace = trace_2011(tmp_path / "trace", simple_jobs(1, 2), simple_tasks(1, 2), told)
     comes_later = "700000000,6,0,p,1,1"
     write(trace / "machine_events" / "part-00000-of-00001.csv", ["0,5,0,p,1,1", comes_later])
     file = write(tmp_path / "traced.toml", [SCENARIO.format(version="google2011", more="")])
     notes = [
         "ignored in the trace: machines that came, went or changed later (1)",
-        "a job cannot express what the trace says: attribute less-than (2)",
+        "a job cannot express what the trace says: attribute equal to two values (2)",
     ]
     kept = tmp_path / "run"
     for command in (["run", "--out", str(kept)], ["compare", "--engine", "omega", "--seeds", "1"]):

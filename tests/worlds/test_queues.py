@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, Settings
@@ -20,6 +21,7 @@ from argosy.model.jobs import job_of
 from argosy.model.machine_model import MachineModel, Steal
 from argosy.model.scenario import (
     ConstantLatency,
+    FleetEntry,
     MachineCrash,
     Network,
     Partition,
@@ -297,3 +299,28 @@ def test_a_probe_waits_for_its_scheduler_while_a_partition_holds() -> None:
     _, _, _, done = world.host.board.job_columns()
     # The first two tasks end after 5 s; the machines learn at 8 s what they run next.
     assert done.tolist() == [13 * SECOND]
+
+
+class Wasteful(Dealer):
+    """As `Dealer`, without taking back what turns out to be too many probes."""
+
+    name: ClassVar[str] = "wasteful"
+
+    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+        return [replace(effect, cancel=False) for effect in super().handle(event, view, now)]
+
+
+def test_a_slot_is_held_until_its_isolated_scheduler_has_said_that_nothing_is_left() -> None:
+    cut = Partition(at=SECOND // 2, lasts=4 * SECOND, isolated=("s-0",))
+    spec = scenario(
+        "wasteful",
+        [whole("a", 1), whole("b", 2, submit=0.25)],
+        fleet=(FleetEntry(name="s", engine="wasteful", replicas=2, split="round-robin"),),
+        cell=cell(1),
+        network=Network(latency=ConstantLatency(delay=0)),
+        faults=(cut,),
+    )
+    world = SimulatedWorld(spec, {"wasteful": Wasteful})
+    world.run()
+    # The second probe of a is ready at 1 s, and a's scheduler answers at 4.5 s; b is another's.
+    assert world.host.board.job_columns()[3].tolist() == [SECOND, int(6.5 * SECOND)]

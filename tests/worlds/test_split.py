@@ -80,6 +80,16 @@ def test_work_can_be_dealt_out_in_turn_or_at_random() -> None:
     assert by_chance[0] == by_chance[1] != by_chance[2]
 
 
+def test_jobs_of_one_owner_can_go_to_one_scheduler() -> None:
+    jobs = [
+        job(f"j{i}", 1, cpu=10, memory=1, submit=i * 0.01, owner=f"o{i % 8}") for i in range(80)
+    ]
+    found = routes(jobs, entry("s", replicas=3, split="owner"))
+    by_owner = [{found[f"j{i}"] for i in range(owner, 80, 8)} for owner in range(8)]
+    assert {len(names) for names in by_owner} == {1}
+    assert set.union(*by_owner) == {"s-0", "s-1", "s-2"}
+
+
 @pytest.mark.parametrize("engine", ["omega", "monolithic", "partitioned", "mesos", "mapreduce"])
 def test_a_job_is_given_up_after_a_thousand_attempts(engine: str) -> None:
     settings: dict[str, Any] = {"t_job": 1_000, "t_task": 0}

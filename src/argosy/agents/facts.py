@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.agents.builtin import LOCATION
 from argosy.cell import View, to_mask
 from argosy.model.machines import CLUSTER_GROUP
 from argosy.model.transactions import MachineArray
@@ -77,4 +78,35 @@ class CellFacts:
         for name, value in self._view.attributes:
             if name == key:
                 column[to_mask(self._view.where({key: value}), count)] = value
+        return column
+
+
+class ToldFacts(CellFacts):
+    """Those of one cluster whose scheduler is elsewhere. Distances, and the places of jobs, are what the
+    scheduler says with its question; machines are at the cluster's `location`, unless they state
+    another."""
+
+    def __init__(self, view: View, place: str, location: str) -> None:
+        super().__init__(view)
+        self._place = place
+        self._location = location
+        self._distances: Mapping[str, int] = {}
+        self._places_of_jobs: Mapping[str, Collection[str]] = {}
+
+    def hear(self, distances: Mapping[str, int], jobs: Mapping[str, Collection[str]]) -> None:
+        """What the next question is to be answered by: microseconds to other places, and where the tasks
+        of jobs are."""
+        self._distances = distances
+        self._places_of_jobs = jobs
+
+    def delay(self, one: str, other: str) -> int | None:
+        return self._distances.get(other) if one == self._place else None
+
+    def places_of(self, job: str) -> Collection[str]:
+        return self._places_of_jobs.get(job, ())
+
+    def _read(self, key: str) -> NDArray[np.object_]:
+        column = super()._read(key)
+        if key == LOCATION and self._location:
+            column[column == ""] = self._location
         return column

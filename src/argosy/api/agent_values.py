@@ -17,6 +17,7 @@ WholeAmounts: TypeAlias = Annotated[dict[str, Amount], msgspec.Meta(max_length=8
 Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 PluginNames: TypeAlias = Annotated[tuple[Name, ...], msgspec.Meta(max_length=20)]
 Labels: TypeAlias = Annotated[dict[str, str], msgspec.Meta(max_length=50)]
+PlaceNames: TypeAlias = Annotated[tuple[str, ...], msgspec.Meta(max_length=1_000)]
 WhichReservations: TypeAlias = Literal["earlier", "all"]
 
 
@@ -43,6 +44,19 @@ class SampleRequest(
     limit: Annotated[int, msgspec.Meta(ge=0, le=LARGEST)] = 0
     #: Whether the answer says what is free on each machine.
     free: bool = False
+    #: For plug-ins: how long a message takes from the cluster to other places, in microseconds, and at
+    #: which places jobs are that the demands name.
+    distances: Annotated[dict[Name, Amount], msgspec.Meta(max_length=1_000)] = {}
+    jobs: Annotated[dict[str, PlaceNames], msgspec.Meta(max_length=50)] = {}
+
+
+class ClusterPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a cluster is."""
+
+    #: What distances to it are known by; the cluster's name, unless it was given another.
+    place: str
+    #: "Latitude,longitude" in degrees: that of its machines, unless they state another.
+    location: str = ""
 
 
 class SampleResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -75,9 +75,11 @@ class Draft:
             found = self._view.find(shape, len(left), rule, random, within=within, adjust=adjust)
             left = self._add(left, shape, found)
         if preempt_below is not None and len(left):
-            adjust = self._view.evictable(preempt_below)
-            if (taken := self._taken()) is not None:
-                adjust += taken
+            adjust = taken = self._taken()
+            if self._view.may_evict(preempt_below):
+                adjust = self._view.evictable(preempt_below)
+                if taken is not None:
+                    adjust += taken
             found = self._view.find(shape, len(left), rule, random, within=within, adjust=adjust)
             left = self._add(left, shape, found)
         self._unplaced.append(left)

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from argosy._core import Rule as Rule
-from argosy.model.explanations import Explanation, Refusal, Why
+from argosy.model.explanations import Explanation, Measure, Refusal, Why
 from argosy.model.transactions import MachineArray, VersionArray
 from argosy.model.units import format_amount
 
@@ -20,7 +20,14 @@ def title_of(rule: Rule) -> str:
     return _TITLES[rule]
 
 
-_TITLES: Final = tuple(rule.name.lower().replace("_", " ") for rule in Rule)
+_TITLES: Final = {
+    Rule.FIRST: "first fit",
+    Rule.BEST: "best fit",
+    Rule.WORST: "worst fit",
+    Rule.SMALLEST_KEY: "smallest key",
+    Rule.SAMPLE: "sample",
+}
+_RANK_BY_ROOM: Final = (Rule.BEST, Rule.WORST)
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
@@ -54,13 +61,17 @@ class Found(msgspec.Struct, frozen=True, gc=False):
     def is_complete(self) -> bool:
         return len(self.machines) == self.asked
 
-    def explanation(self) -> Explanation:
+    def explanation(self, rule: str = "", measure: Measure = "") -> Explanation:
+        """`rule` is the engine's own name for how it chose, and `measure` what its keys count."""
+        if not measure and self.rule in _RANK_BY_ROOM:
+            measure = "room"
         return Explanation(
             looked_at=self.looked_at,
             feasible=self.feasible,
             ruled_out=self.ruled_out,
             nearest_miss=self.nearest_miss,
-            rule=title_of(self.rule),
+            rule=rule or title_of(self.rule),
+            measure=measure if self.score is not None else "",
             score=self.score,
             second=self.second,
             second_score=self.second_score,

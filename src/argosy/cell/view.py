@@ -32,6 +32,8 @@ from argosy.model.transactions import (
 )
 
 _MOST = 2**62
+#: No claim is below this precedence.
+_LOWEST = -(2**15)
 
 
 class DrawnMachines(NamedTuple):
@@ -353,6 +355,33 @@ class View:
         """Resources held by claims below `precedence`, one row per machine and one column per
         dimension."""
         return self._columns.evictable(precedence)
+
+    def may_evict(self, precedence: int) -> bool:
+        """Whether there may be claims below `precedence`; if not, `evictable` is nothing."""
+        return self._columns.lowest_precedence < precedence
+
+    @property
+    def last_change(self) -> int:
+        """The number of the last change, for `fits_since`."""
+        columns = self._columns
+        return columns.transaction if isinstance(columns, NativeCell) else 0
+
+    def fits_since(
+        self,
+        change: int,
+        shape: int,
+        *,
+        within: Bitmap | None = None,
+        preempt_below: int | None = None,
+    ) -> bool:
+        """Whether a task of the shape fits on a machine that has changed since that change: if none
+        had room then, none has otherwise. With `preempt_below`, what claims of lower precedence hold
+        counts as room. A snapshot, which does not know what has changed, says yes."""
+        columns = self._columns
+        if not isinstance(columns, NativeCell):
+            return True
+        bound = _LOWEST if preempt_below is None else preempt_below
+        return columns.fits_since(change, shape, bound, within)
 
     def _scheduler(self, name: str) -> int:
         """The scheduler's number; -1 if the cell does not know it."""

@@ -24,10 +24,15 @@ class WaitRules(msgspec.Struct, frozen=True):
     as_published: bool = False
     #: How long reports are held back at the scheduler before the view includes them.
     lag: int = 0
+    #: The expected wait is the plain sum of the estimates, whatever share of a machine its tasks take
+    #: and whether or not there is room.
+    plain: bool = False
+    #: How long reading one message takes. A scheduler reads while it does not decide.
+    cost: int = 0
 
 
 def new_wait_view(rules: WaitRules) -> WaitView:
-    return WaitView(rules.as_published, rules.lag)
+    return WaitView(rules.as_published, rules.lag, rules.plain, rules.cost)
 
 
 def feed(view: WaitView, report: WaitReport, due: int, now: int) -> None:
@@ -40,7 +45,17 @@ def feed(view: WaitView, report: WaitReport, due: int, now: int) -> None:
             view.know_shape(shape, np.array(report.request, np.int64))
             if len(tasks):
                 view.expect(job_of(int(tasks[0])), report.total)
-            view.post_placed(due, now, tasks, versions, machines, estimate, shape, report.since)
+            view.post_placed(
+                due,
+                now,
+                tasks,
+                versions,
+                machines,
+                estimate,
+                shape,
+                report.since,
+                report.is_per_task,
+            )
 
 
 def columns_of(state: WaitState) -> WaitColumns:

@@ -10,6 +10,7 @@ in the input, 130 interrupted, 141 the reader of the output closed the pipe, 143
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -36,8 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         with _terminable():
             # Imports take long enough to be interrupted.
-            from argosy.cli.app import run
-
+            with _collecting_later():
+                from argosy.cli.app import run
+            if arguments is None:
+                # What was imported stays as long as the process.
+                gc.freeze()
             code = run(arguments)
     except KeyboardInterrupt as stop:
         code = ended_by(stop)
@@ -58,6 +62,18 @@ def process() -> NoReturn:
                     sys.stderr.flush()
                     os._exit(end.code)
         raise
+
+
+@contextmanager
+def _collecting_later() -> Iterator[None]:
+    """While modules are imported there is no garbage, and looking for it takes long."""
+    was_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_collecting:
+            gc.enable()
 
 
 def ended_by(stop: BaseException) -> int:

@@ -9,12 +9,20 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from argosy.cli.serving import Listening, listen_options, readiness_option
+from argosy.cli.serving import (
+    Listening,
+    duration_of,
+    listen_options,
+    place_options,
+    readiness_option,
+    retention_options,
+)
 from argosy.cli.up import DEFAULT_ENGINE
-from argosy.model.errors import ArgosyError, CommandError
+from argosy.model.errors import CommandError
 
 if TYPE_CHECKING:
     from argosy.model.scenario import CellSpec
+    from argosy.service.retention import KeptJobs
     from argosy.worlds.local.turn import LocalCluster
 
 DEFAULT_LISTEN: Final = "127.0.0.1:0"
@@ -58,6 +66,7 @@ _SIZE: Final = re.compile(r"(?P<cores>\d+(?:\.\d+)?)x(?P<memory>\d+\w+)")
     metavar="TIME",
     help="Answer samples and commits so much later, as if the agent were far away.  [default: 0]",
 )
+@place_options
 @click.option(
     "--dir",
     "directory",
@@ -65,6 +74,7 @@ _SIZE: Final = re.compile(r"(?P<cores>\d+(?:\.\d+)?)x(?P<memory>\d+\w+)")
     metavar="DIR",
     help="Where the cluster is kept.  [default: a directory that is removed at the end]",
 )
+@retention_options
 @listen_options(DEFAULT_LISTEN)
 @click.option(
     "-d", "--detach", is_flag=True, help="Return as soon as the server answers; needs --dir."
@@ -79,7 +89,10 @@ def command(
     engine: str,
     refresh: str,
     delay: str,
+    place: str,
+    location: str,
     directory: Path | None,
+    kept: KeptJobs,
     listening: Listening,
     detach: bool,
     output: str,
@@ -104,7 +117,12 @@ def command(
         raise CommandError(f"both a scenario and {other}", expected="one of them")
     if cluster is not None and scenario is None:
         raise CommandError("--cluster without a scenario", expected="both")
-    agent = AgentOptions(refresh=_time(refresh, "--refresh"), delay=_time(delay, "--delay"))
+    agent = AgentOptions(
+        refresh=duration_of(refresh, "--refresh"),
+        delay=duration_of(delay, "--delay"),
+        place=place,
+        location=location,
+    )
     is_new = directory is None or not holds_cluster(directory)
     made_of = None
     if is_new:
@@ -114,7 +132,7 @@ def command(
             else _of_scenario(scenario, cluster)
         )
         made_of = _made_of(name or cluster or "agent", cell, engine)
-    elif scenario is not None or machines is not None or name is not None:
+    elif any(given is not None for given in (scenario, machines, mix, name)):
         raise CommandError(
             f"{directory} holds a cluster already", hint="name another directory with --dir"
         )
@@ -128,18 +146,10 @@ def command(
             agent=agent,
             tasks="simulated",
             is_lasting=directory is not None,
+            kept=kept,
             **listening._asdict(),
         )
         run_server(options, as_json=output == "json")
-
-
-def _time(text: str, option: str) -> int:
-    from argosy.model.units import parse_duration
-
-    try:
-        return 0 if text == "0" else int(parse_duration(text))
-    except ArgosyError as error:
-        raise CommandError(f"{option} {text!r}", expected=error.expected, hint=error.hint) from None
 
 
 def _made_of(name: str, cell: CellSpec, engine: str) -> LocalCluster:
@@ -177,13 +187,9 @@ def _generated(count: int, mix: str) -> CellSpec:
     from argosy.model.scenario import CellSpec
 
     if mix in ("cloud", "edge"):
-        from argosy.papers.vela.world import CLOUD, EDGE, GIB
+        from argosy.papers.vela.world import sizes_of
 
-        sizes = [
-            Resources(1_000 * cores, memory * GIB)
-            for percent, cores, memory in (CLOUD if mix == "cloud" else EDGE)
-            for _ in range(round(count * percent / 100))
-        ]
+        sizes = sizes_of(mix, count)
     else:
         found = _SIZE.fullmatch(mix)
         if found is None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import click
@@ -56,11 +54,11 @@ MISTAKE: Final = 2
 READER_GONE: Final = 141
 
 
-@dataclass
 class GlobalOptions:
     """Global options; `run` can read them even after the command has failed."""
 
-    debug: bool = False
+    def __init__(self, debug: bool = False) -> None:
+        self.debug = debug
 
 
 class LazyGroup(click.Group):
@@ -161,6 +159,8 @@ def _called(arguments: Sequence[str] | None, options: GlobalOptions) -> int:
 def _complain(code: str, text: str, options: GlobalOptions) -> int:
     """Prints the error being handled."""
     if options.debug:
+        import traceback
+
         click.echo(traceback.format_exc(), err=True, nl=False)
     line = " ".join(text.split())
     click.echo(f"argosy: error[{code}]: {line}", err=True)

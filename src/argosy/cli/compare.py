@@ -13,6 +13,7 @@ import click
 from argosy.cli.output import NO_JOBS, emit, engines_option, output_option, tell_unmet
 from argosy.cli.progress import progress
 from argosy.cli.run import LARGEST_SEED
+from argosy.cli.strictness import strict_option, unmet_notes
 from argosy.model.errors import ArgosyError, CommandError, MissingExtra
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ DEFAULT_THRESHOLD: Final = 0.02
     metavar="N",
     help="How many processes to use.  [default: one per CPU]",
 )
+@strict_option
 @output_option
 def command(
     scenario: Path,
@@ -114,6 +116,7 @@ def command(
     everything: bool,
     time_limit: str | None,
     jobs: int | None,
+    strict: bool,
     output: str,
 ) -> None:
     """Run SCENARIO with each engine and the same seeds, and say which engine is best and why.
@@ -144,6 +147,7 @@ def command(
     # Loaded even if the seeds are given, so that a mistake in the file is not reported by a worker
     # process.
     loaded = load(scenario, seed=chosen[0] if chosen else None, published=published)
+    unmet = unmet_notes(loaded, scenario, strict)
     for name in engines:
         find_published(name) if loaded.as_published else find_engine(name)
     skipped: dict[str, ArgosyError] = {}
@@ -176,6 +180,7 @@ def command(
             "scenario": str(scenario),
             "seeds": numbers,
             "left_out": loaded.left_out,
+            "unmet": unmet,
             "skipped": {name: str(error) for name, error in skipped.items()},
             "failures": contest.failures,
             "comparisons": msgspec.to_builtins(comparisons),
@@ -185,7 +190,7 @@ def command(
 
     most = None if engines or everything else SHOWN
     told = [f"skipped: {error}" for error in skipped.values()]
-    tell_unmet([*loaded.left_out, *([] if loaded.jobs else [NO_JOBS]), *told])
+    tell_unmet([*loaded.left_out, *unmet, *([] if loaded.jobs else [NO_JOBS]), *told])
     emit(
         output,
         sections=lambda width: sections(comparisons, width, overall=by_all, most=most),

@@ -38,10 +38,10 @@ def command(
     """Check, print or translate placement constraints.
 
     FILE has one constraint per line, or is TOML or YAML with a list `constraints`. `lint` also takes a
-    scenario; it finds conflicts, unknown groups and unused tags, and exits with 1 on errors. `print`
-    writes the normal form. `translate` converts to another system's language, or says why it cannot.
-    With --from kubernetes, FILE is YAML or JSON with a pod's labels, affinity and
-    topologySpreadConstraints; with --from yarn, it is one placement specification.
+    scenario; it finds conflicts, unknown groups, unused tags and demands that can never be met, and
+    exits with 1 on errors. `print` writes the normal form. `translate` converts to another system's
+    language, or says why it cannot. With --from kubernetes, FILE is YAML or JSON with a pod's labels,
+    affinity and topologySpreadConstraints; with --from yarn, it is one placement specification.
     """
     if action == "lint":
         _lint(file, output)
@@ -75,6 +75,10 @@ def _lint(file: Path, output: str) -> None:
             finding.problem,
         )
         for finding in linted.findings
+    ]
+    rows += [
+        ("error", demand.code, f"job {demand.job}", f"{demand}; what would help: {demand.remedy}")
+        for demand in linted.demands
     ]
     columns = ("severity", "code", "place", "problem")
     table = Table(tuple(Column(name, name) for name in columns), tuple(rows))

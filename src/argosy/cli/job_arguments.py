@@ -6,7 +6,6 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
@@ -164,6 +163,8 @@ def _from_file(file: str, form: str | None) -> GivenJobs:
             "--format with a file", expected="a name that ends in .toml, .yaml or .yml"
         )
     else:
+        from pathlib import Path
+
         read = read_job_file(Path(file))
     return GivenJobs(tuple(each.document for each in read.jobs), read)
 
@@ -239,8 +240,10 @@ def _environment(texts: Sequence[str]) -> dict[str, str]:
 def _input(name: str) -> str:
     """The text of standard input; jobs are documents, so it must be text."""
     try:
-        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        return data.decode("utf-8")
+        if name == "-":
+            return sys.stdin.buffer.read().decode("utf-8")
+        with open(name, encoding="utf-8", newline="") as file:
+            return file.read()
     except UnicodeDecodeError:
         raise CommandError(
             f"--stdin {name}: not UTF-8", hint="let the command read the file itself"

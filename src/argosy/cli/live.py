@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
@@ -28,8 +27,8 @@ class ServerChoice(NamedTuple):
     """The server that the user names; if none, the environment decides."""
 
     server: str | None
-    directory: Path | None
-    token_file: Path | None
+    directory: str | None
+    token_file: str | None
 
     @property
     def is_given(self) -> bool:
@@ -48,8 +47,8 @@ def live_options(command: Command) -> Command:
     def called(
         *arguments: Any,
         server: str | None,
-        directory: Path | None,
-        token_file: Path | None,
+        directory: str | None,
+        token_file: str | None,
         **options: Any,
     ) -> Any:
         return command(*arguments, where=ServerChoice(server, directory, token_file), **options)
@@ -64,14 +63,14 @@ def live_options(command: Command) -> Command:
         click.option(
             "--dir",
             "directory",
-            type=click.Path(path_type=Path),
+            type=click.Path(),
             metavar="DIR",
             help="The directory of a cluster on this computer.  "
             "[default: $ARGOSY_DIR, or argosy in the user's state directory]",
         ),
         click.option(
             "--token-file",
-            type=click.Path(path_type=Path, dir_okay=False),
+            type=click.Path(dir_okay=False),
             metavar="FILE",
             help="The token of a server that wants one.  [default: $ARGOSY_TOKEN]",
         ),

@@ -4,9 +4,7 @@ needed."""
 from __future__ import annotations
 
 import functools
-import json
 import math
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +13,6 @@ from typing import Any, Final, TypeVar
 import click
 
 from argosy.model.errors import ArgosyError
-from argosy.report.tables import plain
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -65,7 +62,11 @@ def engines_option(command: Command) -> Command:
 
 def width() -> int | None:
     """The terminal's width; None if the output is not a terminal, so that nothing is cut."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if not sys.stdout.isatty():
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns
 
 
 def emit(
@@ -78,6 +79,8 @@ def emit(
     """Print a result in the chosen format; only that format is computed."""
     match output:
         case "json":
+            import json
+
             write(json.dumps(_finite(document()), indent=2))
         case "csv":
             write(csv().rstrip("\n"))
@@ -106,8 +109,12 @@ def _writing() -> Iterator[None]:
 
 
 def write(text: str) -> None:
+    if not speaks_unicode():
+        from argosy.report.tables import plain
+
+        text = plain(text)
     with _writing():
-        click.echo(text if speaks_unicode() else plain(text))
+        click.echo(text)
 
 
 def flush() -> None:

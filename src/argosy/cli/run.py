@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from argosy.cli.output import NO_JOBS, emit, note, output_option, tell_unmet
 from argosy.cli.progress import progress
+from argosy.cli.strictness import strict_option, unmet_notes
 from argosy.model.errors import CommandError
+
+if TYPE_CHECKING:
+    from argosy.records.record import RunRecord
 
 #: The largest seed that a scenario file can contain.
 LARGEST_SEED: Final = 2**63 - 1
+#: Reasons for slow and unfinished jobs are left to `argosy why` if they would take seconds to find.
+LARGEST_JOURNAL: Final = 50_000_000
 #: How much of a path that is too long to exist is shown.
 LONGEST_ECHO: Final = 100
 
@@ -44,6 +50,7 @@ LONGEST_ECHO: Final = 100
     help="Where to save the run.  [default: runs/<scenario>-<number>]",
 )
 @click.option("--no-save", is_flag=True, help="Do not save the run.")
+@strict_option
 @output_option
 def command(
     scenario: Path,
@@ -52,6 +59,7 @@ def command(
     published: bool,
     out: Path | None,
     no_save: bool,
+    strict: bool,
     output: str,
 ) -> None:
     """Simulate SCENARIO and print a summary.
@@ -75,6 +83,7 @@ def command(
         loaded = with_engine(loaded, engine)
     elif published:
         loaded = as_published(loaded)
+    unmet = unmet_notes(loaded, scenario, strict)
     directory = None if no_save else out or default_directory(loaded.name, engine or "")
     try:
         with progress(f"running {loaded.name}") as tell:
@@ -86,13 +95,29 @@ def command(
         ) from None
 
     ignored = ignored_demands(loaded, find_engines(loaded.engine_names()))
-    notes = [*loaded.left_out, *map(str, ignored)]
+    notes = [*loaded.left_out, *unmet, *map(str, ignored)]
     if not loaded.jobs:
         notes.append(NO_JOBS)
 
+    kept = _readable(directory)
+
     def document() -> dict[str, Any]:
-        kept = None if directory is None else str(directory)
-        return {"directory": kept, "notes": notes, **summaries.document(summary)}
+        import msgspec
+
+        from argosy.report.notable_jobs import notable_jobs
+
+        return {
+            "directory": None if directory is None else str(directory),
+            "notes": notes,
+            **summaries.document(summary),
+            "notable_jobs": [] if kept is None else msgspec.to_builtins(notable_jobs(kept)),
+        }
+
+    def sections(width: int | None) -> list[list[str]]:
+        from argosy.report.notable_jobs import notable_sections
+
+        told = summaries.sections(summary, width)
+        return told if kept is None else [*told, *notable_sections(kept, width)]
 
     def csv() -> str:
         from argosy.report.tables import csv_text
@@ -103,13 +128,24 @@ def command(
     tell_unmet(notes)
     emit(
         output,
-        sections=lambda width: summaries.sections(summary, width),
+        sections=sections,
         document=document,
         csv=csv,
     )
     if directory is not None:
         note(f"\nsaved in {directory}")
         note(f"next: argosy why TASK --run {directory}, or argosy compare {scenario}")
+
+
+def _readable(directory: Path | None) -> RunRecord | None:
+    """The run, if it has a journal that is quickly read."""
+    from argosy.records.directory import JOURNAL, open_run
+
+    if directory is None or not (directory / JOURNAL).is_file():
+        return None
+    is_small = (directory / JOURNAL).stat().st_size <= LARGEST_JOURNAL
+    run = open_run(directory) if is_small else None
+    return run if run is not None and run.journal.has_ends else None
 
 
 def _shortened(path: str) -> str:

@@ -8,13 +8,23 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from argosy.cli.output import note
-from argosy.cli.serving import Listening, listen_options, readiness_option
-from argosy.model.errors import CommandError
+from argosy.cli.serving import (
+    Listening,
+    checked_place,
+    duration_of,
+    listen_options,
+    readiness_option,
+    retention_options,
+)
+from argosy.model.errors import CommandError, excerpt
+
+if TYPE_CHECKING:
+    from argosy.service.retention import KeptJobs
 
 DEFAULT_LISTEN: Final = "127.0.0.1:0"
 _NAME: Final = re.compile(r"[\w-]{1,60}")
@@ -44,6 +54,20 @@ _NAME: Final = re.compile(r"[\w-]{1,60}")
     metavar="NAME",
     help="What agents know it by; each scheduler over the same agents has its own.  "
     "[default: made up, and kept in DIR]",
+)
+@click.option(
+    "--place",
+    default="",
+    metavar="NAME",
+    help="Where it is, for tasks that demand to be near there.",
+)
+@click.option(
+    "--distance",
+    "distances",
+    multiple=True,
+    metavar="ONE<>OTHER=TIME",
+    help="How long a message takes between two places, if the scheduler cannot measure it, such as "
+    "vienna<>rome=9ms; repeatable.",
 )
 @click.option(
     "--timeout",
@@ -83,6 +107,7 @@ _NAME: Final = re.compile(r"[\w-]{1,60}")
     metavar="DIR",
     help="Where jobs are kept.  [default: a directory that is removed at the end]",
 )
+@retention_options
 @listen_options(DEFAULT_LISTEN)
 @click.option(
     "-d", "--detach", is_flag=True, help="Return as soon as the server answers; needs --dir."
@@ -93,12 +118,15 @@ def command(
     engine: str,
     settings: tuple[str, ...],
     name: str | None,
+    place: str,
+    distances: tuple[str, ...],
     timeout: float,
     agent_token_file: Path | None,
     agent_ca: Path | None,
     agent_cert: Path | None,
     jobs: str | None,
     directory: Path | None,
+    kept: KeptJobs,
     listening: Listening,
     detach: bool,
     output: str,
@@ -124,16 +152,18 @@ def command(
         detached(sys.argv[1:], directory, as_json=output == "json")
         return
     with TemporaryDirectory(prefix="argosy-scheduler-") as scratch:
-        kept = directory or Path(scratch)
+        home = directory or Path(scratch)
         options = SchedulerOptions(
             server=ServerOptions(
-                directory=kept, is_lasting=directory is not None, **listening._asdict()
+                directory=home, is_lasting=directory is not None, kept=kept, **listening._asdict()
             ),
-            name=name or _kept_name(kept),
+            name=name or _kept_name(home),
             engine=engine,
             settings=_settings(settings),
             agents=tuple(AgentAddress.parse(each) for each in agents),
             timeout=timeout,
+            place=checked_place(place),
+            distances=dict(map(_distance, distances)),
             token=find_token(file=agent_token_file),
             ca=agent_ca,
             certificate=agent_cert,
@@ -156,6 +186,17 @@ def _kept_name(directory: Path) -> str:
         return path.read_text("ascii").strip()
     except OSError as error:
         raise CommandError(f"cannot write to {directory}: {error.strerror}") from None
+
+
+def _distance(text: str) -> tuple[str, int]:
+    from argosy.model.scenario import BOTH_WAYS
+
+    pair, _, duration = text.partition("=")
+    one, _, other = pair.partition(BOTH_WAYS)
+    if not (one.strip() and other.strip() and duration):
+        raise CommandError(f"--distance {excerpt(text)}", expected="such as vienna<>rome=9ms")
+    took = duration_of(duration.strip(), "--distance")
+    return f"{checked_place(one.strip())}{BOTH_WAYS}{checked_place(other.strip())}", took
 
 
 def _settings(given: tuple[str, ...]) -> dict[str, Any]:

@@ -36,9 +36,6 @@ def command(
     many there are in ARGOSY_TASKS. Nothing is submitted if there is a mistake in the file. With --wait,
     Ctrl-C leaves the job running.
     """
-    from argosy.cli.job_tables import JOB_COLUMNS, job_row
-    from argosy.report.tables import Table
-
     with where.client() as client:
         jobs = _submitted(client, given, key)
         try:
@@ -54,6 +51,9 @@ def command(
             raise
     if output != "table":
         import msgspec
+
+        from argosy.cli.job_tables import JOB_COLUMNS, job_row
+        from argosy.report.tables import Table
 
         table = Table(JOB_COLUMNS, tuple(map(job_row, jobs)))
         emit(

@@ -11,10 +11,17 @@ import click
 
 from argosy.api.sockets import PORT
 from argosy.cli.output import flush, note, write
-from argosy.cli.serving import Listening, listen_options, readiness_option
+from argosy.cli.serving import (
+    Listening,
+    listen_options,
+    place_options,
+    readiness_option,
+    retention_options,
+)
 from argosy.model.errors import CommandError
 
 if TYPE_CHECKING:
+    from argosy.service.retention import KeptJobs
     from argosy.service.server import Server, ServerOptions
     from argosy.worlds.local.turn import LocalCluster
 
@@ -45,6 +52,8 @@ DEFAULT_ENGINE: Final = "omega"
     metavar="NAME",
     help=f"The engine of the scheduler; repeatable, for several.  [default: {DEFAULT_ENGINE}]",
 )
+@place_options
+@retention_options
 @listen_options(DEFAULT_LISTEN)
 @click.option("-d", "--detach", is_flag=True, help="Return as soon as the server answers.")
 @readiness_option
@@ -53,6 +62,9 @@ def command(
     directory: Path | None,
     machines: int | None,
     engines: tuple[str, ...],
+    place: str,
+    location: str,
+    kept: KeptJobs,
     listening: Listening,
     detach: bool,
     output: str,
@@ -76,6 +88,7 @@ def command(
         detached(sys.argv[1:], chosen, as_json=output == "json")
         return
 
+    from argosy.service.agent import AgentOptions
     from argosy.service.server import ServerOptions
     from argosy.worlds.local.store import holds_cluster
 
@@ -89,6 +102,8 @@ def command(
     options = ServerOptions(
         directory=chosen,
         cluster=_cluster(scenario, machines or 1, engines or (DEFAULT_ENGINE,)) if is_new else None,
+        agent=AgentOptions(place=place, location=location),
+        kept=kept,
         **listening._asdict(),
     )
     run_server(options, as_json=output == "json")

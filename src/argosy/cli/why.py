@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 def command(task: str, path: Path | None, where: ServerChoice, output: str) -> None:
     """Explain why TASK is where it is.
 
-    For a task without a machine: how many machines were checked and ruled out, the nearest miss, and
-    what would help. For a placed task: the rule that chose its machine, and the runner-up.
+    For a task without a machine: what makes it impossible, or which machines could take it, what they
+    lack, who holds it, and what would help. For a placed task: what decided on its machine, how long it
+    waited and for what, and which constraints it breaks there.
 
     Without --run, a live cluster answers if its server can be reached and knows the job; otherwise the
     latest run under runs/ does.

@@ -11,6 +11,17 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from argosy.api.agent_values import (
+    ClusterPlace,
+    CommitInfo,
+    CommitOrder,
+    CommitResult,
+    ReleaseResult,
+    ReservationInfo,
+    ReservationRequest,
+    SampleRequest,
+    SampleResult,
+)
 from argosy.api.sockets import short_path
 from argosy.api.values import (
     LARGEST_PAGE,
@@ -28,7 +39,7 @@ from argosy.api.values import (
     TaskSummary,
     WhyDocument,
 )
-from argosy.client import calls, flows
+from argosy.client import agent_calls, calls, flows
 from argosy.client.calls import ApiCall, ServerReply
 from argosy.client.endpoints import find_endpoint, find_token
 from argosy.client.flows import (
@@ -258,6 +269,45 @@ class AsyncClient:
     async def shutdown(self, *, stop_tasks: bool = False) -> None:
         """Stops the server. Its tasks go on, unless they are to stop as well."""
         await self._one(calls.shutdown(stop_tasks=stop_tasks))
+
+    # The cluster as an agent
+
+    async def place(self) -> ClusterPlace:
+        """Where the cluster is."""
+        return await self._one(agent_calls.place())
+
+    async def sample(self, asked: SampleRequest) -> SampleResult:
+        """Machines that can take a task, with scores; changes nothing."""
+        return await self._one(agent_calls.sample(asked))
+
+    async def commit(self, order: CommitOrder, *, key: str | None = None) -> CommitResult:
+        """Commits a job of one task to the first of some machines that takes it; `CommitRefused` if none
+        does. Repeated with the same `key`, it is made once; by default, each commit is a new one."""
+        return await self._one(agent_calls.commit(order, key or calls.new_key()))
+
+    def commits(self) -> AsyncIterator[CommitResult]:
+        """This caller's committed jobs that are not over, by key. Their ends are among the `events`."""
+        return self._drive(flows.all_pages(agent_calls.commits, None, self._patience))
+
+    async def commit_info(self, key: str) -> CommitInfo:
+        """A commit, and what has become of its job."""
+        return await self._one(agent_calls.commit_info(key))
+
+    async def release(self, key: str) -> ReleaseResult:
+        """Undoes a commit: its job is cancelled, or refused if the commit comes later."""
+        return await self._one(agent_calls.release(key))
+
+    async def reserve(self, asked: ReservationRequest) -> ReservationInfo:
+        """Keeps room on a machine for a commit to come, until the lease is over."""
+        return await self._one(agent_calls.reserve(asked))
+
+    async def reservations(self) -> Sequence[ReservationInfo]:
+        """This caller's reservations, oldest first."""
+        return (await self._one(agent_calls.reservations())).items
+
+    async def unreserve(self, reservation: str) -> None:
+        """Gives up a reservation."""
+        await self._one(agent_calls.unreserve(reservation))
 
     # Carrying flows out
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
-from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -30,7 +29,7 @@ from argosy.api.values import (
     TaskPage,
     WhyDocument,
 )
-from argosy.model.errors import ServerError, excerpt
+from argosy.model.errors import CommitRefused, ServerError, excerpt
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 Document = TypeVar("Document")
@@ -81,8 +80,18 @@ def problem(reply: ServerReply) -> ServerError:
             + (f": {excerpt(text)}" if text else ""),
             status=reply.status,
         )
+    text = told.detail or told.title
+    if (refused := told.refused) is not None:
+        return CommitRefused(
+            text,
+            code=told.code,
+            why=refused.why,
+            machine=refused.machine,
+            resource=refused.resource,
+            lacking=refused.lacking,
+        )
     return ServerError(
-        told.detail or told.title,
+        text,
         status=reply.status,
         code=told.code,
         field=told.field or None,
@@ -91,7 +100,7 @@ def problem(reply: ServerReply) -> ServerError:
     )
 
 
-def _document(kind: type[Document]) -> Callable[[ServerReply], Document]:
+def document(kind: type[Document]) -> Callable[[ServerReply], Document]:
     def read(reply: ServerReply) -> Document:
         try:
             # A decoder is made when it is needed: a command needs one or two of them.
@@ -105,21 +114,21 @@ def _document(kind: type[Document]) -> Callable[[ServerReply], Document]:
     return read
 
 
-_JOB: Final = _document(JobDetails)
-_JOBS: Final = _document(JobPage)
-_TASK: Final = _document(TaskDetails)
-_TASKS: Final = _document(TaskPage)
-_MACHINE: Final = _document(MachineInfo)
-_MACHINES: Final = _document(MachinePage)
-_FLEET: Final = _document(FleetInfo)
-_CANCELLED: Final = _document(CancelResult)
-_PLAN: Final = _document(PlanResult)
-_WHY: Final = _document(WhyDocument)
-_STORY: Final = _document(StoryDocument)
-_HEALTH: Final = _document(Health)
+_JOB: Final = document(JobDetails)
+_JOBS: Final = document(JobPage)
+_TASK: Final = document(TaskDetails)
+_TASKS: Final = document(TaskPage)
+_MACHINE: Final = document(MachineInfo)
+_MACHINES: Final = document(MachinePage)
+_FLEET: Final = document(FleetInfo)
+_CANCELLED: Final = document(CancelResult)
+_PLAN: Final = document(PlanResult)
+_WHY: Final = document(WhyDocument)
+_STORY: Final = document(StoryDocument)
+_HEALTH: Final = document(Health)
 
 
-def _nothing(reply: ServerReply) -> None:
+def nothing(reply: ServerReply) -> None:
     return None
 
 
@@ -127,11 +136,20 @@ def _bytes(reply: ServerReply) -> bytes:
     return reply.body
 
 
-def _path(*parts: str | int) -> str:
-    return "/v1/" + "/".join(quote(str(part), safe="") for part in parts)
+def _quoted(text: str) -> str:
+    if text.isascii() and text.replace("-", "").isalnum():
+        return text
+    # Commands that need no quoting start sooner without it.
+    from urllib.parse import quote
+
+    return quote(text, safe="")
 
 
-def _get(
+def path_of(*parts: str | int) -> str:
+    return "/v1/" + "/".join(_quoted(str(part)) for part in parts)
+
+
+def get(
     path: str, read: Callable[[ServerReply], Document], query: Mapping[str, object] | None = None
 ) -> ApiCall[Document]:
     return ApiCall(method="GET", target=path + _query(query or {}), read=read)
@@ -144,10 +162,11 @@ def _query(given: Mapping[str, object]) -> str:
         for name, value in given.items()
         if value is not None
     }
-    return "?" + urlencode(texts, quote_via=quote) if texts else ""
+    pairs = [f"{_quoted(name)}={_quoted(text)}" for name, text in texts.items()]
+    return "?" + "&".join(pairs) if pairs else ""
 
 
-def _send(
+def send(
     method: str,
     path: str,
     read: Callable[[ServerReply], Document],
@@ -181,7 +200,7 @@ def new_key() -> str:
 
 def submit(document: Mapping[str, Any], key: str) -> ApiCall[JobDetails]:
     """`key` makes repetitions harmless: the server accepts a job with the same key once."""
-    return _send("POST", _path("jobs"), _JOB, document, key=key)
+    return send("POST", path_of("jobs"), _JOB, document, key=key)
 
 
 def jobs(
@@ -201,47 +220,47 @@ def jobs(
         "limit": limit,
         "after": after,
     }
-    return _get(_path("jobs"), _JOBS, query)
+    return get(path_of("jobs"), _JOBS, query)
 
 
 def job(job_id: str) -> ApiCall[JobDetails]:
-    return _get(_path("jobs", job_id), _JOB)
+    return get(path_of("jobs", job_id), _JOB)
 
 
 def scale(job_id: str, tasks: int, *, version: int | None = None) -> ApiCall[JobDetails]:
-    return _send("PATCH", _path("jobs", job_id), _JOB, ScaleRequest(tasks=tasks), version=version)
+    return send("PATCH", path_of("jobs", job_id), _JOB, ScaleRequest(tasks=tasks), version=version)
 
 
 def cancel(
     job_id: str, tasks: Sequence[int] | None = None, *, version: int | None = None
 ) -> ApiCall[CancelResult]:
     asked = CancelRequest(tasks=None if tasks is None else tuple(tasks))
-    return _send("POST", _path("jobs", job_id, "cancel"), _CANCELLED, asked, version=version)
+    return send("POST", path_of("jobs", job_id, "cancel"), _CANCELLED, asked, version=version)
 
 
 def tasks(
     job_id: str, *, state: str | None = None, limit: int | None = None, after: str | None = None
 ) -> ApiCall[TaskPage]:
     query = {"state": state, "limit": limit, "after": after}
-    return _get(_path("jobs", job_id, "tasks"), _TASKS, query)
+    return get(path_of("jobs", job_id, "tasks"), _TASKS, query)
 
 
 def open_tasks(
     *, state: str | None = None, limit: int | None = None, after: str | None = None
 ) -> ApiCall[TaskPage]:
-    return _get(_path("tasks"), _TASKS, {"state": state, "limit": limit, "after": after})
+    return get(path_of("tasks"), _TASKS, {"state": state, "limit": limit, "after": after})
 
 
 def task(job_id: str, index: int) -> ApiCall[TaskDetails]:
-    return _get(_path("jobs", job_id, "tasks", index), _TASK)
+    return get(path_of("jobs", job_id, "tasks", index), _TASK)
 
 
 def why(job_id: str, index: int) -> ApiCall[WhyDocument]:
-    return _get(_path("jobs", job_id, "tasks", index, "why"), _WHY)
+    return get(path_of("jobs", job_id, "tasks", index, "why"), _WHY)
 
 
 def story(job_id: str, index: int) -> ApiCall[StoryDocument]:
-    return _get(_path("jobs", job_id, "tasks", index, "story"), _STORY)
+    return get(path_of("jobs", job_id, "tasks", index, "story"), _STORY)
 
 
 def logs(
@@ -261,52 +280,52 @@ def logs(
         "tail": tail,
         "follow": follow or None,
     }
-    return _get(_path("jobs", job_id, "tasks", index, "logs"), _bytes, query)
+    return get(path_of("jobs", job_id, "tasks", index, "logs"), _bytes, query)
 
 
 def machines(*, limit: int | None = None, after: str | None = None) -> ApiCall[MachinePage]:
-    return _get(_path("machines"), _MACHINES, {"limit": limit, "after": after})
+    return get(path_of("machines"), _MACHINES, {"limit": limit, "after": after})
 
 
 def machine(name: str) -> ApiCall[MachineInfo]:
-    return _get(_path("machines", name), _MACHINE)
+    return get(path_of("machines", name), _MACHINE)
 
 
 def add_machine(document: Mapping[str, Any]) -> ApiCall[MachineInfo]:
-    return _send("POST", _path("machines"), _MACHINE, document, is_repeatable=False)
+    return send("POST", path_of("machines"), _MACHINE, document, is_repeatable=False)
 
 
 def change_machine(name: str, patch: MachinePatch) -> ApiCall[MachineInfo]:
-    return _send("PATCH", _path("machines", name), _MACHINE, patch)
+    return send("PATCH", path_of("machines", name), _MACHINE, patch)
 
 
 def remove_machine(name: str) -> ApiCall[None]:
     return ApiCall(
-        method="DELETE", target=_path("machines", name), read=_nothing, is_repeatable=False
+        method="DELETE", target=path_of("machines", name), read=nothing, is_repeatable=False
     )
 
 
 def fleet() -> ApiCall[FleetInfo]:
-    return _get(_path("fleet"), _FLEET)
+    return get(path_of("fleet"), _FLEET)
 
 
 def set_fleet(
     entries: Sequence[Mapping[str, Any]], *, version: int | None = None
 ) -> ApiCall[FleetInfo]:
     document = FleetDocument(fleet=tuple(map(dict, entries)))
-    return _send("PUT", _path("fleet"), _FLEET, document, version=version)
+    return send("PUT", path_of("fleet"), _FLEET, document, version=version)
 
 
 def plan(documents: Sequence[Mapping[str, Any]]) -> ApiCall[PlanResult]:
-    return _send("POST", _path("plan"), _PLAN, PlanRequest(jobs=tuple(map(dict, documents))))
+    return send("POST", path_of("plan"), _PLAN, PlanRequest(jobs=tuple(map(dict, documents))))
 
 
 def recording() -> ApiCall[bytes]:
-    return _get(_path("recording"), _bytes)
+    return get(path_of("recording"), _bytes)
 
 
 def journal(life: int | None = None) -> ApiCall[bytes]:
-    return _get(_path("journal"), _bytes, {"life": life})
+    return get(path_of("journal"), _bytes, {"life": life})
 
 
 def events(job_id: str | None, after: str | None, last: str | None = None) -> ApiCall[bytes]:
@@ -314,14 +333,14 @@ def events(job_id: str | None, after: str | None, last: str | None = None) -> Ap
     headers = {"Accept": "text/event-stream"}
     if last is not None:
         headers["Last-Event-ID"], after = last, None
-    call = _get(_path("events"), _bytes, {"job": job_id, "after": after})
+    call = get(path_of("events"), _bytes, {"job": job_id, "after": after})
     return msgspec.structs.replace(call, headers=headers)
 
 
 def health() -> ApiCall[Health]:
     # A server that is not well says so with a status that otherwise means an error.
-    return msgspec.structs.replace(_get(_path("health"), _HEALTH), also=503)
+    return msgspec.structs.replace(get(path_of("health"), _HEALTH), also=503)
 
 
 def shutdown(*, stop_tasks: bool = False) -> ApiCall[None]:
-    return _send("POST", _path("shutdown"), _nothing, StopRequest(stop_tasks=stop_tasks))
+    return send("POST", path_of("shutdown"), nothing, StopRequest(stop_tasks=stop_tasks))

@@ -1,17 +1,22 @@
-"""Where the server is, and with which token it is spoken to."""
+"""Where the server is, and with which token it is spoken to.
+
+Imports what reads URLs and files only when there are some: most commands are for a socket, and start
+sooner.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from argosy.api.sockets import PORT, SOCKET
 from argosy.model.errors import CommandError, excerpt
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _FORMS: Final = "http://HOST:PORT, https://HOST:PORT or unix:/PATH/TO/argosy.sock"
 
@@ -43,14 +48,20 @@ def state_directory(
     given: str | os.PathLike[str] | None = None, environ: Mapping[str, str] = os.environ
 ) -> Path:
     """The directory of the cluster on this computer."""
+    from pathlib import Path
+
+    return Path(_state_directory(given, environ))
+
+
+def _state_directory(given: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> str:
     if given is not None:
-        return Path(given)
+        return os.fspath(given)
     if environ.get("ARGOSY_DIR"):
-        return Path(environ["ARGOSY_DIR"])
+        return environ["ARGOSY_DIR"]
     base = environ.get("XDG_STATE_HOME", "")
     # The specification has relative paths ignored.
-    root = Path(base) if base.startswith("/") else Path.home() / ".local" / "state"
-    return root / "argosy"
+    root = base if base.startswith("/") else os.path.expanduser("~/.local/state")
+    return os.path.join(root, "argosy")
 
 
 def find_endpoint(
@@ -65,7 +76,7 @@ def find_endpoint(
         return parse_endpoint(server, "the server's URL")
     if directory is None and environ.get("ARGOSY_URL"):
         return parse_endpoint(environ["ARGOSY_URL"], "ARGOSY_URL")
-    return Endpoint(socket=str(state_directory(directory, environ) / SOCKET))
+    return Endpoint(socket=os.path.join(_state_directory(directory, environ), SOCKET))
 
 
 def parse_endpoint(text: str, what: str) -> Endpoint:
@@ -76,6 +87,8 @@ def parse_endpoint(text: str, what: str) -> Endpoint:
         if path:
             return Endpoint(socket=path)
     elif scheme in ("http", "https"):
+        from urllib.parse import urlsplit
+
         try:
             parts = urlsplit(text)
             host, port = parts.hostname, parts.port
@@ -100,7 +113,8 @@ def find_token(
     if token is None and file is not None:
         where = f"the token in {os.fspath(file)}"
         try:
-            token = Path(file).read_text("utf-8")
+            with open(file, encoding="utf-8") as opened:
+                token = opened.read()
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "not UTF-8"
             raise CommandError(f"{where} cannot be read: {why}") from None

@@ -10,6 +10,17 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
+from argosy.api.agent_values import (
+    ClusterPlace,
+    CommitInfo,
+    CommitOrder,
+    CommitResult,
+    ReleaseResult,
+    ReservationInfo,
+    ReservationRequest,
+    SampleRequest,
+    SampleResult,
+)
 from argosy.api.values import (
     LARGEST_PAGE,
     CancelResult,
@@ -26,7 +37,7 @@ from argosy.api.values import (
     TaskSummary,
     WhyDocument,
 )
-from argosy.client import calls, flows
+from argosy.client import agent_calls, calls, flows
 from argosy.client.calls import ApiCall, ServerReply
 from argosy.client.connections import BrokenResponse, HttpConnection, HttpResponse
 from argosy.client.endpoints import Endpoint, find_endpoint, find_token
@@ -253,6 +264,45 @@ class Client:
     def shutdown(self, *, stop_tasks: bool = False) -> None:
         """Stops the server. Its tasks go on, unless they are to stop as well."""
         self._one(calls.shutdown(stop_tasks=stop_tasks))
+
+    # The cluster as an agent
+
+    def place(self) -> ClusterPlace:
+        """Where the cluster is."""
+        return self._one(agent_calls.place())
+
+    def sample(self, asked: SampleRequest) -> SampleResult:
+        """Machines that can take a task, with scores; changes nothing."""
+        return self._one(agent_calls.sample(asked))
+
+    def commit(self, order: CommitOrder, *, key: str | None = None) -> CommitResult:
+        """Commits a job of one task to the first of some machines that takes it; `CommitRefused` if none
+        does. Repeated with the same `key`, it is made once; by default, each commit is a new one."""
+        return self._one(agent_calls.commit(order, key or calls.new_key()))
+
+    def commits(self) -> Iterator[CommitResult]:
+        """This caller's committed jobs that are not over, by key. Their ends are among the `events`."""
+        return self._drive(flows.all_pages(agent_calls.commits, None, self._patience))
+
+    def commit_info(self, key: str) -> CommitInfo:
+        """A commit, and what has become of its job."""
+        return self._one(agent_calls.commit_info(key))
+
+    def release(self, key: str) -> ReleaseResult:
+        """Undoes a commit: its job is cancelled, or refused if the commit comes later."""
+        return self._one(agent_calls.release(key))
+
+    def reserve(self, asked: ReservationRequest) -> ReservationInfo:
+        """Keeps room on a machine for a commit to come, until the lease is over."""
+        return self._one(agent_calls.reserve(asked))
+
+    def reservations(self) -> Sequence[ReservationInfo]:
+        """This caller's reservations, oldest first."""
+        return self._one(agent_calls.reservations()).items
+
+    def unreserve(self, reservation: str) -> None:
+        """Gives up a reservation."""
+        self._one(agent_calls.unreserve(reservation))
 
     # Carrying flows out
 

@@ -107,6 +107,8 @@ class Context(msgspec.Struct, frozen=True):
     #: Whether explanations of placements (`Commit.explanation`, `Enqueue.explanation`) are kept. If not,
     #: an engine may leave them out; it still explains tasks that have no machine.
     keeps_explanations: bool = True
+    #: Whether decisions take their real computing time, not what the engine says.
+    is_measured: bool = False
 
 
 @runtime_checkable

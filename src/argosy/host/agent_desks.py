@@ -31,7 +31,7 @@ from argosy.host.scheduler import Scheduler
 from argosy.host.whereabouts import JobWhereabouts
 from argosy.model.effects import Commit, CommitPipeline, Sample, SamplingPipeline
 from argosy.model.events import Committed, SampleReturned
-from argosy.model.explanations import CONFLICTS, Refusal, Why
+from argosy.model.explanations import OF_ONE_MACHINE, Refusal, Why
 from argosy.model.jobs import index_of, job_of
 from argosy.model.machines import Cluster
 from argosy.model.random import Random
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from argosy.host.effect_runner import EffectRunner
     from argosy.host.host import Host
 
-_CONFLICTS: Final = frozenset(map(int, CONFLICTS))
+_OF_ONE_MACHINE: Final = frozenset(map(int, OF_ONE_MACHINE))
 _FOREVER: Final = 2**62
 DueAction: TypeAlias = Callable[[int], None]
 
@@ -339,7 +339,7 @@ class AgentDesk:
             self._after(self._model.t_bind, partial(self._done, request, outcome), now)
             return
         self._release(request, now)
-        if request.candidates and int(outcome.whys[0]) in _CONFLICTS:
+        if request.candidates and int(outcome.whys[0]) in _OF_ONE_MACHINE:
             if self._shard_of(request.candidates[0]) is shard:
                 self._reserve(request)
                 self._lock(request, now)

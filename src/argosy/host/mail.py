@@ -11,7 +11,7 @@ from argosy.host.scheduler import Scheduler
 from argosy.model.effects import Send
 from argosy.model.errors import EngineFault
 from argosy.model.events import MessageReceived
-from argosy.model.messages import WaitUpdate
+from argosy.model.messages import WaitUpdate, WaitUpdates
 
 if TYPE_CHECKING:
     from argosy.host.host import Host
@@ -28,7 +28,11 @@ class Mail:
 
     def send(self, scheduler: Scheduler, effect: Send, now: int) -> None:
         if isinstance(effect.payload, WaitUpdate):
-            self._gossip(scheduler, effect.peers, effect.payload, now)
+            update = effect.payload
+            self._gossip(scheduler, effect.peers, (update,), update.messages, now)
+            return
+        if isinstance(effect.payload, WaitUpdates):
+            self._gossip(scheduler, effect.peers, effect.payload.updates, 1, now)
             return
         checks.check_message(scheduler, effect)
         event = MessageReceived(scheduler.name, effect.payload)
@@ -41,10 +45,16 @@ class Mail:
             self._host.deliver(scheduler.name, peer, event, now)
 
     def _gossip(
-        self, scheduler: Scheduler, peers: tuple[str, ...], update: WaitUpdate, now: int
+        self,
+        scheduler: Scheduler,
+        peers: tuple[str, ...],
+        updates: tuple[WaitUpdate, ...],
+        each: int,
+        now: int,
     ) -> None:
-        """Feeds the update directly into the peers' wait views, where it takes effect on arrival."""
-        messages = len(peers) * update.messages
+        """Feeds updates directly into the peers' wait views, where they take effect on arrival: `each`
+        messages to each peer, the updates of one message together."""
+        messages = len(peers) * each
         scheduler.messages_sent += messages
         names = tuple(peers)
         receivers = self._receivers.get(names)
@@ -60,13 +70,15 @@ class Mail:
         if hop >= 0:
             self._links.counts["sent"] += messages
             owners = [peer.index for peer in receivers]
-            self._runtime.gossip(owners, now + hop, _news(update))
+            for number, update in enumerate(updates):
+                self._runtime.gossip(owners, now + hop, _news(update, begins=number == 0))
             return
-        rows = [slice(i, i + 1) for i in range(len(update.tasks))]
+        parts = _messages(updates)
         for peer in receivers:
-            for part in rows if update.is_per_task else [slice(None)]:
+            for news in parts:
                 for delay in self._links.deliveries(scheduler.name, peer.name, now):
-                    self._runtime.gossip([peer.index], now + delay, _news(update, part))
+                    for part in news:
+                        self._runtime.gossip([peer.index], now + delay, part)
 
     def _receiver(self, scheduler: Scheduler, name: str) -> Scheduler:
         peer = self._host.scheduler(name)
@@ -75,7 +87,16 @@ class Mail:
         return peer
 
 
-def _news(update: WaitUpdate, part: slice = slice(None)) -> PlacementNews:
+def _messages(updates: tuple[WaitUpdate, ...]) -> list[list[PlacementNews]]:
+    """The contents of each message."""
+    if len(updates) == 1 and updates[0].is_per_task:
+        rows = range(len(updates[0].tasks))
+        return [[_news(updates[0], slice(row, row + 1))] for row in rows]
+    return [[_news(update, begins=number == 0) for number, update in enumerate(updates)]]
+
+
+def _news(update: WaitUpdate, part: slice = slice(None), *, begins: bool = True) -> PlacementNews:
+    """`begins`: whether a message begins with it."""
     return PlacementNews(
         update.tasks[part],
         update.versions[part],
@@ -84,4 +105,6 @@ def _news(update: WaitUpdate, part: slice = slice(None)) -> PlacementNews:
         update.shape,
         update.total,
         update.since,
+        update.is_per_task,
+        begins,
     )

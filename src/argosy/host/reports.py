@@ -16,6 +16,7 @@ from argosy.host.protocols import MACHINES
 from argosy.host.room_watch import RoomWatch
 from argosy.model.events import PhaseFinished, ProbeReady, TaskFinished
 from argosy.model.explanations import Why
+from argosy.model.jobs import job_of
 from argosy.model.messages import EndsReported
 from argosy.model.tasks import jobs_of
 
@@ -98,6 +99,11 @@ class Reports:
                 if scheduler.is_alive:
                     host.deliver(MACHINES, scheduler, event, now)
         if not self._any_hears_own:
+            return
+        if len(tasks) == 1 or len(host.schedulers) == 1:
+            scheduler = host.schedulers[host.board.owner(job_of(int(tasks[0])))]
+            if scheduler.capabilities.finishes is Finishes.OWN and scheduler.is_alive:
+                host.post(now, scheduler, TaskFinished(tasks, machines, estimates, shapes))
             return
         owners = self._owners(tasks)
         for index in np.unique(owners).tolist():

@@ -148,6 +148,7 @@ class Scheduler:
             self._clusters,
             self._place,
             self._keeps_explanations,
+            self.is_measured,
         )
         engine = self.engine_type(self.settings, context)
         # Whether it is one takes longer to find out than a short decision.
@@ -203,6 +204,8 @@ class Router:
         match candidates[0].entry.split:
             case "hash":
                 choice = zlib.crc32(job.id.encode()) % len(candidates)
+            case "owner":
+                choice = zlib.crc32(job.owner.encode()) % len(candidates)
             case "round-robin":
                 choice = self._turn[job.kind] % len(candidates)
                 self._turn[job.kind] += 1

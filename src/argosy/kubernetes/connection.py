@@ -44,6 +44,8 @@ class Connection(msgspec.Struct, frozen=True):
     namespace: str = "default"
     tls: TlsSettings = TlsSettings()
     proxy: str | None = None
+    #: Whether to ask for compressed answers. Servers on this machine are never asked for them.
+    compresses: bool = True
     #: Sent with every request, such as whom we impersonate.
     headers: tuple[tuple[str, str], ...] = ()
     #: The kubeconfig's context, or where else this is from.

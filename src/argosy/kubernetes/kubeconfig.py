@@ -349,6 +349,7 @@ def _connection(
             certificate_place=(str(user_place.file), user_place.within("client-certificate")),
         ),
         proxy=proxy,
+        compresses=not cluster.disable_compression,
         headers=_impersonation(user, user_place),
         origin=f"context {name}",
     )

@@ -128,8 +128,7 @@ class RequestSender:
         headers = [
             ("Accept", JSON),
             ("User-Agent", f"argosy/{__version__}"),
-            # Compressing costs the server more than a loopback interface.
-            ("Accept-Encoding", "identity" if self._is_near() else "gzip"),
+            ("Accept-Encoding", "gzip" if self._compresses() else "identity"),
             *self.connection.headers,
         ]
         self._session = aiohttp.ClientSession(
@@ -151,12 +150,14 @@ class RequestSender:
             for _ in range(4):
                 await asyncio.sleep(0)
 
-    def _is_near(self) -> bool:
+    def _compresses(self) -> bool:
+        """Compressing costs the server more than a loopback interface gains."""
         host = urlsplit(self.connection.server).hostname or ""
         try:
-            return self.connection.proxy is None and ipaddress.ip_address(host).is_loopback
+            is_near = ipaddress.ip_address(host).is_loopback
         except ValueError:
-            return host == "localhost"
+            is_near = host == "localhost"
+        return self.connection.compresses and not is_near
 
     async def send(self, call: KubernetesCall) -> bytes:
         """The body of a good answer.

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from argosy.model.explanations import Measure
 from argosy.model.prices import Price
 
 
@@ -22,6 +23,8 @@ class WhyAnswer(msgspec.Struct, frozen=True, kw_only=True):
     task: str
     state: str
     sentence: str
+    #: Further sentences: who holds what it lacks, how long it waited and for what.
+    details: tuple[str, ...] = ()
     looked_at: int = 0
     feasible: int = 0
     ruled_out: dict[str, int] = {}
@@ -33,4 +36,6 @@ class WhyAnswer(msgspec.Struct, frozen=True, kw_only=True):
     score: int | None = None
     second: str = ""
     second_score: int | None = None
+    #: What `score` and `second_score` count.
+    measure: Measure = ""
     price: Price | None = None

@@ -5,7 +5,6 @@ Expected outcomes (no room, a conflict) are values, not errors: see `explanation
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Final
 
@@ -210,6 +209,22 @@ class ServerError(ArgosyError):
         return f"{self.file}{line}: {self.problem}"
 
 
+class CommitRefused(ServerError):
+    """No machine of a commit takes its job. `why` is the reason of the last one, as in a journal; of
+    `resource` it lacks `lacking`, if that is why."""
+
+    code = "commit-refused"
+
+    def __init__(
+        self, text: str, *, code: str, why: str, machine: str, resource: str, lacking: int
+    ) -> None:
+        super().__init__(text, status=409, code=code)
+        self.why = why
+        self.machine = machine
+        self.resource = resource
+        self.lacking = lacking
+
+
 class ServerUnreachable(ArgosyError):
     """No server answers at this address, or it broke off."""
 
@@ -250,5 +265,7 @@ def excerpt(text: str, around: int = 0) -> str:
 
 
 def did_you_mean(name: str, options: Iterable[str]) -> str | None:
+    import difflib
+
     near = difflib.get_close_matches(name, list(options), n=1, cutoff=0.6)
     return f"did you mean {near[0]!r}?" if near else None

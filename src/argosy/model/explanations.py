@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -17,6 +17,10 @@ EXCLUDED_BY: Final = "by "
 #: The reason of machines whose cluster did not answer.
 UNANSWERED: Final = "unanswered"
 LIMITS: Final = (Why.RESOURCE_LIMIT, Why.JOB_LIMIT, Why.PRECEDENCE_LIMIT)
+#: Reasons that lie with one machine: another may take the task.
+OF_ONE_MACHINE: Final = (*CONFLICTS, Why.MACHINE_UNKNOWN, Why.FILTERED, Why.QUEUE_FULL)
+#: The task has a machine already, or wants none any more: its scheduler hears of it separately.
+SETTLED: Final = (Why.DUPLICATE, Why.NOT_YOURS, Why.CANCELLED, Why.ENDED, Why.MOVED)
 
 
 class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -98,7 +102,17 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 return "another attempt, on a fresh view of the cell"
             case Why.MACHINE_GONE | Why.MACHINE_DRAINING | Why.MACHINE_UNKNOWN:
                 return "another machine"
+            case Why.FILTERED:
+                return "a machine that meets the task's requirements"
         return ""
+
+
+#: What a score counts: microseconds of expected wait; free shares of resources, in units of
+#: `WHOLE_SHARE`; tasks of the same job, in units of `SAME_JOB`, plus other tasks; costs; points.
+Measure: TypeAlias = Literal["", "wait", "room", "tasks", "cost", "points"]
+SHORTEST_WAIT: Final = "shortest expected wait"
+WHOLE_SHARE: Final = 2**20
+SAME_JOB: Final = 2**24
 
 
 class Explanation(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -125,3 +139,12 @@ class Explanation(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     remedy: str = ""
     #: For a task without a machine, if its scheduler computes prices.
     price: Price | None = None
+    #: What `score` and `second_score` count.
+    measure: Measure = ""
+    #: The points by plug-in, for the winner and the runner-up, if there are several plug-ins.
+    points: dict[str, int] = {}
+    second_points: dict[str, int] = {}
+    #: For a task of a gang: how many of its tasks had room at once.
+    gang_room: int | None = None
+    #: For a task without a machine: the hard constraints that forbid every machine with room.
+    forbidden: tuple[str, ...] = ()

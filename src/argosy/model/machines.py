@@ -23,6 +23,14 @@ class Machine(msgspec.Struct, frozen=True, omit_defaults=True):
     attributes: dict[str, str] = {}
     joins: dict[str, tuple[str, ...]] = {}
 
+    def enlarged(self, capacity: Resources) -> Machine:
+        """With the larger amount of each resource."""
+        largest = dict(self.capacity.items())
+        for name, amount in capacity.items():
+            largest[name] = max(largest.get(name, 0), amount)
+        cpu, memory = largest.pop("cpu"), largest.pop("memory")
+        return msgspec.structs.replace(self, capacity=Resources(cpu, memory, largest))
+
 
 class Cluster(msgspec.Struct, frozen=True):
     """The machines of a federation that one agent is responsible for.

@@ -39,6 +39,12 @@ class WaitUpdate(msgspec.Struct, frozen=True, gc=False, tag=True):
         return len(self.tasks) if self.is_per_task else 1
 
 
+class WaitUpdates(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """Updates that were collected and are sent as one message."""
+
+    updates: tuple[WaitUpdate, ...]
+
+
 class EndsReported(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Machines report ended tasks: each with its estimate, shape and start time."""
 
@@ -114,4 +120,4 @@ class Note(msgspec.Struct, frozen=True, gc=False, tag=True):
     data: Any = None
 
 
-Message: TypeAlias = WaitUpdate | AskWaits | Waits | Digest | Digests | Repair | Note
+Message: TypeAlias = WaitUpdate | WaitUpdates | AskWaits | Waits | Digest | Digests | Repair | Note

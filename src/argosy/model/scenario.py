@@ -103,12 +103,12 @@ class NotModelled(msgspec.Struct, frozen=True, kw_only=True, tag="none", tag_fie
 
 DecisionTime: TypeAlias = AsTold | Scaled | Jittered | Measured | NotModelled
 
-JobSplit: TypeAlias = Literal["hash", "round-robin", "random"]
+JobSplit: TypeAlias = Literal["hash", "round-robin", "random", "owner"]
 
 
 class FleetEntry(msgspec.Struct, frozen=True, kw_only=True):
     """`replicas` schedulers with the same engine. `split` determines how jobs are distributed among
-    them."""
+    them; with ``owner``, all jobs of one owner go to the same scheduler."""
 
     name: str
     engine: str

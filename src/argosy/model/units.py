@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Final, NewType, TypeAlias
 
@@ -46,18 +45,19 @@ _SIZES: Final = {
     "GiB": 2**30,
     "TiB": 2**40,
 }
-_NUMBER: Final = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+_NUMBER: Final = r"\s*(-?\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Kind:
-    """A kind of amount, as named in errors."""
+    """A kind of amount, as named in errors; `example` shows its notation."""
 
-    name: str
-    #: An example of the notation.
-    example: str
-    most: str
-    units: Mapping[str, int]
+    __slots__ = ("example", "most", "name", "units")
+
+    def __init__(self, name: str, example: str, most: str, units: Mapping[str, int]) -> None:
+        self.name = name
+        self.example = example
+        self.most = most
+        self.units = units
 
 
 _DURATION: Final = _Kind(
@@ -102,7 +102,7 @@ def shown(value: object) -> str:
 
 @lru_cache(maxsize=4_096)
 def _whole(text: str, kind: _Kind) -> int:
-    match = _NUMBER.fullmatch(text)
+    match = re.fullmatch(_NUMBER, text)
     if match is None:
         raise UnitError(f"{shown(text)} is not {kind.name}", expected=kind.example)
     if match[2] not in kind.units:

@@ -18,8 +18,9 @@ from argosy.host import records
 from argosy.host.records import VERSION, Header, JournalRecord, RestoredRecord, SubmittedRecord
 from argosy.model.errors import RunDirectoryError
 from argosy.model.jobs import task_number
+from argosy.model.machines import Machine
 from argosy.model.resources import dimensions_of
-from argosy.model.transactions import AddMachine, MachineChange, ResizeMachine
+from argosy.model.transactions import AddMachine, MachineChange, RelabelMachine, ResizeMachine
 
 Fact: TypeAlias = (
     SubmittedRecord
@@ -195,6 +196,21 @@ class JournalFile:
         for change in self._machine_changes():
             dimensions = grown(dimensions, change)
         return dimensions
+
+    def largest_machines(self) -> list[Machine] | None:
+        """All machines there ever were, each with the most that it ever had of each resource; None if
+        their attributes changed."""
+        machines = list(self.header().setup.cell.machines)
+        for start, end in self._lines_with(b'{"what":"machine"'):
+            change = self._decode(_CHANGES, self.data[start:end], None, start).change
+            match change:
+                case AddMachine(machine):
+                    machines.append(machine)
+                case ResizeMachine(number, capacity):
+                    machines[number] = machines[number].enlarged(capacity)
+                case RelabelMachine():
+                    return None
+        return machines
 
     def _machine_changes(self) -> Iterator[MachineChange]:
         """Machine changes that may add something."""

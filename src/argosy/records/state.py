@@ -214,6 +214,39 @@ class RunState:
             was_preempted=followed & (columns.kinds[following] == Step.PREEMPTED),
         )
 
+    def open_tasks(self, state: TaskState) -> IntColumn:
+        """The first task of each job that is in this state by now; -1 if there is none."""
+        totals = np.array(self.steps.task_counts, np.int64)
+        last = np.flatnonzero(self._is_last & self._is_own)
+        tasks, states = self._columns.tasks[last], self._after[last]
+        found = np.full(len(totals), -1, np.int64)
+        mine = tasks[states == int(state)][::-1]
+        found[jobs_of(mine)] = indices_of(mine)
+        if state is TaskState.PENDING:
+            self._add_untouched(found, tasks, totals)
+        return found
+
+    def _add_untouched(self, found: IntColumn, tasks: IntColumn, totals: IntColumn) -> None:
+        """Tasks without any step are pending; a job's tasks are in order."""
+        for job in np.flatnonzero(np.bincount(jobs_of(tasks), minlength=len(totals)) < totals):
+            known = indices_of(tasks[jobs_of(tasks) == job])
+            gaps = np.flatnonzero(known != np.arange(len(known)))
+            first = int(gaps[0]) if len(gaps) else len(known)
+            found[job] = first if found[job] < 0 else min(first, int(found[job]))
+
+    def pending_at(self, at: int) -> IntColumn:
+        """The number of each job's tasks that had no machine, and were not over, after that time."""
+        until = (self._columns.at <= at) & self._is_own
+        rows = np.flatnonzero(until)
+        tasks = self._columns.tasks[rows]
+        is_last = np.ones(len(rows), np.bool_)
+        is_last[:-1] = tasks[1:] != tasks[:-1]
+        last = rows[is_last]
+        settled = last[self._after[last] != int(TaskState.PENDING)]
+        totals = np.array(self.steps.task_counts, np.int64)
+        totals[np.array(self.steps.submitted, np.int64) > at] = 0
+        return totals - np.bincount(jobs_of(self._columns.tasks[settled]), minlength=len(totals))
+
     def over_time(self, at: IntColumn) -> dict[str, IntColumn]:
         """The number of pending, queued and running tasks just before each of these times."""
         own = self._is_own

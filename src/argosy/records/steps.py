@@ -90,12 +90,8 @@ class SchedulerTally:
     def __init__(self) -> None:
         #: Jobs routed to it; a job that was handed over counts for both schedulers.
         self.jobs = 0
-        self.attempts = 0
         #: Decision time, including the rest of decisions under way.
         self.busy = 0
-        #: Tasks that it claimed; tasks that it enqueued or probed for.
-        self.placed = 0
-        self.queued = 0
         #: Everything committed at one instant counts as one transaction: their total number, those with
         #: a refusal, and those with a conflict.
         self.transactions = 0
@@ -114,11 +110,9 @@ class SchedulerTally:
         return self.transactions - self.refusals
 
     def attempt(self, at: int, takes: int, earlier: int) -> None:
-        self.attempts += 1
         self.busy += takes + earlier
         self._ends = [end for end in self._ends if end > at]
-        if takes:
-            self._ends.append(at + takes)
+        self._ends.append(at + takes)
 
     def busy_until(self, at: int) -> int:
         """Decision time, that of decisions under way up to now."""
@@ -224,12 +218,9 @@ class JournalSteps:
             case records.StartedRecord(at, tasks, machines, after):
                 self._add(at, Step.STARTED, 0, tasks, machines, after=after)
             case records.PlacedRecord(at, job, indices, machines, scheduler):
-                tally = self._tally(scheduler)
-                tally.placed += len(indices)
-                tally.commit(at)
+                self._tally(scheduler).commit(at)
                 self._add(at, Step.PLACED, self._base(job), indices, machines, scheduler)
             case records.EnqueuedRecord(at, job, indices, machines, scheduler, _, first, every):
-                self._tally(scheduler).queued += len(indices)
                 self._add(
                     at, Step.ENQUEUED, self._base(job), indices, machines, scheduler, first, every
                 )
@@ -239,7 +230,6 @@ class JournalSteps:
                 self._tally(scheduler).refuse(at, whys)
             case records.ProbedRecord(at, job, indices, _, scheduler):
                 self._probed[scheduler].add(self._numbers[job])
-                self._tally(scheduler).queued += len(indices)
                 self._add(at, Step.PROBED, self._base(job), indices, (), scheduler)
             case records.LostRecord(at, job, indices, machines, why):
                 kind = Step.PREEMPTED if why == _PREEMPTED else Step.LOST
@@ -345,7 +335,10 @@ class JournalSteps:
         self._machines.extend(machines or (-1,) * count)
         if len(self._machines) != len(self._tasks):
             raise ValueError("one machine per task")
-        who = self._scheduler_numbers.get(scheduler, -1)
+        who = -1
+        if scheduler:
+            self._tally(scheduler)
+            who = self._scheduler_numbers[scheduler]
         self._lines.extend((count, base, at, kind, who, after, every))
 
     def _base(self, job: str) -> int:

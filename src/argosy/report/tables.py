@@ -8,13 +8,9 @@ installation.
 
 from __future__ import annotations
 
-import csv
-import io
-import textwrap
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from argosy.model.units import format_duration
 
@@ -49,8 +45,7 @@ _FORMATS: Final[dict[Unit, Callable[[Any], str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """`name` is the key in JSON and CSV, `title` the heading in text."""
 
     name: str
@@ -61,8 +56,7 @@ class Column:
         return "" if value is None else _FORMATS[self.unit](value)
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     columns: tuple[Column, ...]
     #: One value per column.
     rows: tuple[tuple[Value, ...], ...]
@@ -95,6 +89,8 @@ class Table:
         below."""
         if width is None or not self.rows:
             return self.lines(width)
+        import textwrap
+
         before = Table(self.columns[:-1], tuple(row[:-1] for row in self.rows)).lines()
         start = max(map(len, before)) + len(GAP)
         room = max(NARROWEST, width - start)
@@ -127,6 +123,9 @@ class Table:
 
 def csv_text(records: Iterable[dict[str, Value]], names: Sequence[str]) -> str:
     """One header and a line per record; missing values stay empty."""
+    import csv
+    import io
+
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, names, restval="", lineterminator="\n")
     writer.writeheader()

@@ -17,10 +17,12 @@ from argosy.model.constraints.lint import LintFinding, Surroundings, lint
 from argosy.model.constraints.parts import container_tags, of_job
 from argosy.model.constraints.tables import read_constraint
 from argosy.model.errors import ArgosyError, CommandError, ModelError
+from argosy.model.feasibility import UnmeetableDemand
 from argosy.model.machines import static_tags
 from argosy.model.scenario import CellSpec, Scenario
 from argosy.scenarios.loader import load
 from argosy.scenarios.toml_places import find_places, line_of
+from argosy.scenarios.unmeetable_demands import unmeetable_demands
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -44,11 +46,13 @@ class Linted(msgspec.Struct, frozen=True):
     constraints: tuple[Written, ...]
     mistakes: tuple[Mistake, ...]
     findings: tuple[LintFinding, ...]
+    #: What jobs of a scenario ask for in vain, because of constraints or not.
+    demands: tuple[UnmeetableDemand, ...] = ()
 
     @property
     def errors(self) -> int:
         found = sum(finding.severity == "error" for finding in self.findings)
-        return len(self.mistakes) + found
+        return len(self.mistakes) + found + len(self.demands)
 
 
 def lint_file(path: Path) -> Linted:
@@ -77,7 +81,7 @@ def _lint_scenario(scenario: Scenario, document: Mapping[str, Any]) -> Linted:
             written.append(Written(read_constraint(value), where=where))
     around = surroundings(scenario.cell, scenario)
     findings = lint([each.constraint for each in written], around)
-    return Linted(tuple(written), (), tuple(findings))
+    return Linted(tuple(written), (), tuple(findings), tuple(unmeetable_demands(scenario)))
 
 
 def surroundings(cell: CellSpec, scenario: Scenario | None = None) -> Surroundings:

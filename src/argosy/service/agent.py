@@ -26,9 +26,11 @@ from numpy.typing import NDArray
 from argosy.agents.api import Requirements
 from argosy.agents.cache import NodesCache, Reservation
 from argosy.agents.committing import ConflictCheck
-from argosy.agents.facts import CellFacts
+from argosy.agents.facts import ToldFacts
+from argosy.agents.objectives import VOLUME
 from argosy.agents.sampling import DrawnSample, Sampler
 from argosy.api.agent_values import (
+    ClusterPlace,
     CommitOrder,
     CommitResult,
     ReleaseResult,
@@ -39,7 +41,7 @@ from argosy.api.agent_values import (
 from argosy.cell import to_mask
 from argosy.host.host import Host
 from argosy.model.effects import CommitPipeline, Sample, SamplingPipeline
-from argosy.model.explanations import CONFLICTS, Refusal, Why
+from argosy.model.explanations import OF_ONE_MACHINE, Refusal, Why
 from argosy.model.jobs import Job
 from argosy.model.machines import Cluster
 from argosy.model.resources import Resources
@@ -55,7 +57,6 @@ T = TypeVar("T")
 LONGEST_LEASE: Final = 60_000_000
 #: Refusals and releases that are remembered, so that who asks again gets the same answer.
 MOST_REMEMBERED: Final = 10_000
-_CONFLICTS: Final = frozenset(CONFLICTS)
 
 
 class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +64,10 @@ class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
     refresh: int = 0
     #: Microseconds by which every answer is late, as if the agent were far away.
     delay: int = 0
+    #: Where the cluster is: what distances know it by, and "latitude,longitude". Empty: its own name,
+    #: and nowhere in particular.
+    place: str = ""
+    location: str = ""
 
 
 class HeldRoom(NamedTuple):
@@ -103,12 +108,14 @@ class AgentCounts:
 class Pipelines:
     """What belongs to one host: a host that is built anew numbers its machines anew."""
 
-    def __init__(self, host: Host, refresh: int) -> None:
+    def __init__(self, host: Host, options: AgentOptions, place: str) -> None:
         self.host = host
-        cluster = Cluster("", "")
-        facts = CellFacts(host.view)
+        cluster = Cluster("", place)
+        self.facts = ToldFacts(host.view, place, options.location)
         changes = host.membership
-        self.cache = NodesCache(cluster, host.view, facts, refresh, lambda: changes.changes)
+        self.cache = NodesCache(
+            cluster, host.view, self.facts, options.refresh, lambda: changes.changes
+        )
         self.sampler = Sampler(self.cache, host.view, host.random.child("agent's pipelines"))
         self.check = ConflictCheck(self.cache)
         self._dimensions = host.view.dimensions
@@ -154,7 +161,7 @@ class LiveAgent:
         """The pipelines of the host that there is now."""
         world = self._cluster.world
         if self._pipelines is None or not self._pipelines.are_for(world.host):
-            self._pipelines = Pipelines(world.host, self._options.refresh)
+            self._pipelines = Pipelines(world.host, self._options, self.place.place)
             self._pipelines.look(world)
             self._rooms = {}
             for name, held in self._held.items():
@@ -165,6 +172,12 @@ class LiveAgent:
     async def answer_later(self) -> None:
         if self._options.delay:
             await asyncio.sleep(self._options.delay / 1e6)
+
+    @property
+    def place(self) -> ClusterPlace:
+        options = self._options
+        name = options.place or self._cluster.world.cluster.name
+        return ClusterPlace(place=name, location=options.location)
 
     @property
     def resources(self) -> tuple[str, ...]:
@@ -194,6 +207,7 @@ class LiveAgent:
             rounds=asked.rounds,
         )
         deadline = time.monotonic() + asked.limit / 1e6 if asked.limit else inf
+        pipelines.facts.hear(asked.distances, asked.jobs)
         drawn = pipelines.sampler.sample(
             effect,
             pipeline,
@@ -348,7 +362,7 @@ class LiveAgent:
                 return CommitResult(key=key, job=job.id, machine=tried)
             self.counts.conflicts += 1
             last = refusal
-            if last.why not in _CONFLICTS:
+            if last.why not in OF_ONE_MACHINE:
                 break
         raise CommitConflict(last, tried)
 
@@ -377,6 +391,8 @@ class LiveAgent:
             if refused is None:
                 room_is_taken = True
                 pipelines.cache.commit(room)
+                if VOLUME in group.demands:
+                    pipelines.facts.create_volume(group.demands[VOLUME], number)
             return refused
 
         try:

@@ -10,6 +10,7 @@ import msgspec
 from aiohttp import web
 
 from argosy.api.agent_values import (
+    ClusterPlace,
     CommitInfo,
     CommitOrder,
     CommitPage,
@@ -59,6 +60,14 @@ class AgentRoutes:
 
     def routes(self) -> list[Route]:
         return [
+            Route(
+                "GET",
+                "/v1/place",
+                self.place,
+                "Where the cluster is. Schedulers measure their distance by it.",
+                result=ClusterPlace,
+                scope="sample",
+            ),
             Route(
                 "POST",
                 "/v1/sample",
@@ -136,6 +145,10 @@ class AgentRoutes:
                 scope="commit",
             ),
         ]
+
+    async def place(self, request: web.Request) -> Reply:
+        await self._agent.answer_later()
+        return Reply(self._agent.place)
 
     async def sample(self, request: web.Request) -> web.Response:
         asked = await _sample_request(request)

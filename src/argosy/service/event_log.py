@@ -23,6 +23,7 @@ from argosy.api.values import (
 from argosy.model.errors import excerpt
 from argosy.service.dates import Calendar
 from argosy.service.problems import RequestError
+from argosy.service.retention import forgotten_turn
 from argosy.worlds.local.changes import (
     ChangeNote,
     JobNote,
@@ -108,6 +109,11 @@ class EventLog:
             raise RequestError(
                 f"event id {excerpt(text)} is of the future",
                 expected="the id of an event of this cluster, 0, or now",
+            )
+        if 0 < position.turn < forgotten_turn(self._store):
+            raise RequestError(
+                f"event id {excerpt(text)} is too old: what followed it is not kept any more",
+                expected="the id of a later event, 0 for what is kept, or now",
             )
         return position
 

@@ -11,6 +11,7 @@ from argosy.records.answers import TaskAnswers
 from argosy.records.journal_file import JournalFile
 from argosy.records.journal_run import JournalRun
 from argosy.service.problems import NotFound
+from argosy.service.retention import forgotten_life
 from argosy.worlds.local.projection import MACHINES_SEQ
 from argosy.worlds.local.store import LocalStore
 
@@ -32,6 +33,12 @@ class Journals:
         if not rows:
             last = self._store.rows("SELECT max(life) FROM lives")[0][0]
             raise NotFound(f"there is no life {number}", field="life", expected=f"1 to {last}")
+        if rows[0][0] <= forgotten_life(self._store):
+            raise NotFound(
+                f"the journal of life {rows[0][0]} is not kept as a whole",
+                field="life",
+                hint="`argosy up` forgets turns with the jobs they speak of (--keep-jobs, --keep-for)",
+            )
         return self._pieces(*rows[0])
 
     def _pieces(self, life: int, header: bytes) -> Iterator[bytes]:
@@ -51,7 +58,9 @@ class Journals:
         """From the last life in which somebody decided on the task. What waits is explained by the
         present life alone."""
         task = task_name(job, index)
-        *earlier, last = (TaskAnswers(JournalRun(each), task) for each in self._of_job(seq))
+        *earlier, last = (
+            TaskAnswers(JournalRun(each), task, whole=False) for each in self._of_job(seq)
+        )
         answer = last.why()
         if not last.is_decided and answer.state != "pending":
             for older in reversed(earlier):
@@ -65,7 +74,7 @@ class Journals:
         return [
             line
             for journal in self._of_job(seq)
-            for line in TaskAnswers(JournalRun(journal), task).story()
+            for line in TaskAnswers(JournalRun(journal), task, whole=False).story()
         ]
 
     def _of_job(self, seq: int) -> Iterator[JournalFile]:

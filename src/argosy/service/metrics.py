@@ -10,6 +10,7 @@ from typing import Final
 from argosy.service.agent import LiveAgent
 from argosy.service.event_log import EventLog
 from argosy.service.live import LiveCluster
+from argosy.service.measured_distances import MeasuredDistances
 from argosy.version import __version__
 from argosy.worlds.local.changes import TaskNote
 from argosy.worlds.local.projection import OVER
@@ -47,9 +48,17 @@ class Histogram:
 class Metrics:
     """Counts since the server started."""
 
-    def __init__(self, cluster: LiveCluster, events: EventLog, agent: LiveAgent | None) -> None:
+    def __init__(
+        self,
+        cluster: LiveCluster,
+        events: EventLog,
+        agent: LiveAgent | None,
+        distances: MeasuredDistances | None = None,
+    ) -> None:
+        """`distances` are those of a scheduler over other agents."""
         self._cluster = cluster
         self._agent = agent
+        self._distances = distances
         self._events = events
         self._position = events.now
         self._attempts: Counter[str] = Counter()
@@ -163,6 +172,16 @@ class Metrics:
         yield from head("turn_duration_seconds", "histogram", "Time to decide and store a turn.")
         yield from self._turn_times.lines(f"{_PREFIX}turn_duration_seconds")
         yield from self._agent_lines()
+        if self._distances is not None:
+            yield from metric(
+                "scheduler_agent_round_trip_seconds",
+                "gauge",
+                "Shortest of the last round trips to an agent.",
+                {
+                    f"{label('cluster', cluster)},{label('place', place)}": trip / _SECOND
+                    for cluster, place, trip in self._distances.measured()
+                },
+            )
         for section in self.sections:
             yield from section()
         yield from metric(

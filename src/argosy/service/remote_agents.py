@@ -9,6 +9,7 @@ of, left by a crash, is undone as well. So a task never runs twice for good.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine, Mapping
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
@@ -18,6 +19,8 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from argosy.agents.builtin import LOCATION
+from argosy.agents.learned import NEAR_JOB
 from argosy.api.agent_values import (
     CommitInfo,
     CommitOrder,
@@ -31,13 +34,15 @@ from argosy.client.agent_connection import AgentLink, AgentReply, AgentUnreached
 from argosy.client.asynchronous import AsyncClient
 from argosy.host.host import Host
 from argosy.host.remote_desks import RemoteCommit, RemoteSample
+from argosy.host.whereabouts import JobWhereabouts
 from argosy.model.effects import Commit, Sample
 from argosy.model.errors import ArgosyError
-from argosy.model.explanations import Refusal, Why
+from argosy.model.explanations import OF_ONE_MACHINE, Refusal, Why
 from argosy.model.jobs import Job, index_of, job_of
 from argosy.model.machines import CLUSTER_GROUP, Machine
 from argosy.model.resources import Resources
 from argosy.service.live import LiveCluster
+from argosy.service.measured_distances import MeasuredDistances
 from argosy.service.remote_runner import RemotePlace, RemoteRunner
 from argosy.workloads.live_jobs import live_job_table
 from argosy.worlds.local.turn import TryResult
@@ -50,6 +55,8 @@ COMMIT_ATTEMPTS: Final = 3
 #: Seconds until an agent that is away is tried again: doubles each time.
 FIRST_REST: Final = 0.2
 LONGEST_REST: Final = 10.0
+#: Seconds between two measurements of the distance to an agent.
+MEASURED_EVERY: Final = 5.0
 _SAMPLE: Final = msgspec.json.Decoder(SampleResult)
 _COMMIT: Final = msgspec.json.Decoder(CommitResult)
 _INFO: Final = msgspec.json.Decoder(CommitInfo)
@@ -72,11 +79,18 @@ class FederatedAgents:
     """`name` begins the keys of all commits; `links` are by the names of clusters."""
 
     def __init__(
-        self, name: str, links: Mapping[str, AgentLink], log: Callable[[str], None]
+        self,
+        name: str,
+        links: Mapping[str, AgentLink],
+        log: Callable[[str], None],
+        distances: MeasuredDistances | None = None,
     ) -> None:
         self._name = name
         self._links = links
         self._log = log
+        self.distances = distances or MeasuredDistances()
+        #: Of the present host.
+        self._whereabouts: tuple[Host, JobWhereabouts] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         #: Keys of commits that are asked for, or being undone.
         self._under_way: set[str] = set()
@@ -93,6 +107,7 @@ class FederatedAgents:
         self._adopt()
         for name in self._links:
             self._spawn(self._follow(name))
+            self._spawn(self._measure(name))
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -130,7 +145,7 @@ class FederatedAgents:
         host, cluster = self.cluster.world.host, effect.cluster
         answer = _UNREACHED
         try:
-            reply = await self._links[cluster].ask("POST", "/v1/sample", _sample_request(effect))
+            reply = await self._links[cluster].ask("POST", "/v1/sample", self._question(effect))
             if reply.status == HTTPStatus.OK:
                 answer = self._sample_answer(effect, _SAMPLE.decode(reply.body))
             else:
@@ -138,6 +153,32 @@ class FederatedAgents:
         except (AgentUnreached, msgspec.MsgspecError) as error:
             self._note_away(cluster, error)
         self._tell(host, lambda world: world.host.sampled(scheduler, effect.token, answer))
+
+    def _question(self, effect: Sample) -> bytes:
+        """Plug-ins may want to know more of a task that has demands: what is near, and to what."""
+        if not effect.demands:
+            return _sample_request(effect)
+        near = effect.demands.get(NEAR_JOB)
+        return _sample_request(
+            effect,
+            self.distances.around(effect.cluster),
+            {} if near is None else {near: self._places_of(near)},
+        )
+
+    def _places_of(self, job: str) -> tuple[str, ...]:
+        host = self.cluster.world.host
+        if self._whereabouts is None or self._whereabouts[0] is not host:
+            self._whereabouts = host, JobWhereabouts(host)
+        machines = self._whereabouts[1].machines_of(job)
+        clusters = {host.view.machine_name(each).partition("/")[0] for each in machines}
+        return tuple(sorted(map(self.distances.place_of, clusters)))
+
+    async def _measure(self, cluster: str) -> None:
+        """Takes the time of a round trip now and then: networks change."""
+        while True:
+            with contextlib.suppress(AgentUnreached):
+                await self.distances.measure(cluster, self._links[cluster])
+            await asyncio.sleep(MEASURED_EVERY)
 
     def _sample_answer(self, effect: Sample, found: SampleResult) -> RemoteSample:
         """What the agent says, in terms of the mirror. One that answers nonsense counts as away."""
@@ -249,10 +290,9 @@ class FederatedAgents:
         if reply.status == HTTPStatus.CONFLICT and problem.refused is not None:
             refused = problem.refused
             why = _REASONS.get(refused.why, Why.MACHINE_GONE)
-            # Whatever else the agent has against a machine, another one may do.
-            is_room = why in (Why.NO_ROOM, Why.MACHINE_DRAINING)
             refusal = Refusal(
-                why if is_room else Why.MACHINE_GONE,
+                # Whatever else the agent has against a machine, another one may do.
+                why if why in OF_ONE_MACHINE else Why.MACHINE_GONE,
                 machine=numbers.get(refused.machine, first),
                 dimension=refused.resource,
                 lacking=refused.lacking,
@@ -388,14 +428,17 @@ class FederatedAgents:
 
     async def _learn_machines(self, cluster: str) -> None:
         """Machines that have joined the cluster."""
-        for machine in await read_machines(self._links[cluster], cluster):
+        location = self.distances.location_of(cluster)
+        for machine in await read_machines(self._links[cluster], cluster, location):
             name = machine.name.partition("/")[2]
             if name not in self._known(cluster):
                 self.cluster.tell(lambda world, machine=machine: world.add_machine(machine))  # type: ignore[misc]
 
 
-async def read_machines(link: AgentLink, cluster: str) -> list[Machine]:
-    """A cluster's machines, as they are called here."""
+async def read_machines(link: AgentLink, cluster: str, location: str = "") -> list[Machine]:
+    """A cluster's machines, as they are called here; those that state no location are at the
+    cluster's."""
+    known = {LOCATION: location} if location else {}
     found: list[Machine] = []
     after = ""
     while True:
@@ -406,7 +449,7 @@ async def read_machines(link: AgentLink, cluster: str) -> list[Machine]:
             capacity = Resources(amounts.pop("cpu", 0), amounts.pop("memory", 0), amounts)
             joins = {**info.joins, CLUSTER_GROUP: (cluster,)}
             name = mirrored(cluster, info.name)
-            found.append(Machine(name, capacity, info.attributes, joins))
+            found.append(Machine(name, capacity, known | info.attributes, joins))
         if page.next is None:
             return found
         after = page.next
@@ -426,7 +469,11 @@ def _problem(reply: AgentReply) -> ProblemDocument:
         return ProblemDocument(type="", title="", status=reply.status, detail=text)
 
 
-def _sample_request(effect: Sample) -> bytes:
+def _sample_request(
+    effect: Sample,
+    distances: dict[str, int] | None = None,
+    jobs: dict[str, tuple[str, ...]] | None = None,
+) -> bytes:
     pipeline = effect.pipeline
     assert pipeline is not None
     return _ENCODE(
@@ -442,6 +489,8 @@ def _sample_request(effect: Sample) -> bytes:
             rounds=pipeline.rounds,
             limit=pipeline.limit,
             free=pipeline.free,
+            distances=distances or {},
+            jobs=jobs or {},
         )
     )
 

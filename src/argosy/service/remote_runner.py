@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from argosy.model.jobs import Job
 from argosy.model.machines import Machine
+from argosy.worlds.local.processless import ProcesslessRunner
 from argosy.worlds.local.turn import TryResult
 
 #: How a try ends that was told to.
@@ -24,12 +25,9 @@ class RemotePlace(NamedTuple):
     key: str
 
 
-class RemoteRunner:
+class RemoteRunner(ProcesslessRunner[tuple[RemotePlace, tuple[str, int]]]):
     """`ended` hears of ends, `released` of commits that are to be undone; `soon` calls something when
-    there is nothing else to do."""
-
-    has_stillborn = False
-    report_fd = None
+    there is nothing else to do. Tries are kept with their place, job and index."""
 
     def __init__(
         self,
@@ -37,6 +35,7 @@ class RemoteRunner:
         released: Callable[[RemotePlace], None],
         soon: Callable[[Callable[[], None]], object],
     ) -> None:
+        super().__init__()
         self._ended = ended
         self._released = released
         self._soon = soon
@@ -44,7 +43,6 @@ class RemoteRunner:
         self._places: dict[tuple[str, int], RemotePlace] = {}
         self._known: set[str] = set()
         self._numbers: dict[str, int] = {}
-        self._running: dict[int, tuple[RemotePlace, tuple[str, int]]] = {}
         #: Ends of tries that have not begun here.
         self._early: dict[str, TryResult | None] = {}
 
@@ -128,27 +126,8 @@ class RemoteRunner:
         # What has become of it meanwhile, its agent says as soon as it is reached.
         return True
 
-    def discard_after(self, number: int) -> int:
-        return number
-
-    def is_running(self, number: int) -> bool:
-        return number in self._running
-
-    @property
-    def is_idle(self) -> bool:
-        return not self._running
-
-    def directory_of(self, number: int) -> str:
-        return ""
-
     def limits(self) -> str:
         return "it runs in another cluster, with the limits that tasks have there"
-
-    def hear(self) -> None:
-        """Nothing is reported by descriptors."""
-
-    def sweep(self) -> None:
-        """Watchers of agents miss nothing."""
 
     def close(self) -> None:
         """Tasks go on."""

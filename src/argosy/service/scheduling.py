@@ -20,6 +20,7 @@ from argosy.model.errors import ArgosyError, CommandError
 from argosy.model.machines import CLUSTER_GROUP, Cluster, Machine
 from argosy.model.scenario import CellSpec, Federation, GroupSpec
 from argosy.scenarios.loader import read_fleet
+from argosy.service.measured_distances import MeasuredDistances
 from argosy.service.remote_agents import FederatedAgents, read_machines
 from argosy.service.server import Server, ServerOptions, raise_limits
 from argosy.workloads.tables import Misfit, path_text
@@ -29,6 +30,8 @@ from argosy.worlds.local.turn import LocalCluster
 _HEALTH: Final = msgspec.json.Decoder(Health)
 #: Documents that are read before they are needed.
 _READ_AHEAD: Final = 64
+#: How often the distance to an agent is measured before the first job.
+_ROUND_TRIPS: Final = 3
 
 
 class AgentAddress(msgspec.Struct, frozen=True):
@@ -56,10 +59,12 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     #: Seconds for each request.
     timeout: float
     token: str = ""
-    #: Authorities that sign the agents' certificates; a certificate and a key of this scheduler's own.
+    #: Authorities that sign the agents' certificates; a certificate of its own, with its key.
     ca: Path | None = None
     certificate: Path | None = None
-    key: Path | None = None
+    #: Where the scheduler is, and distances that it cannot measure: microseconds by "one<>other".
+    place: str = ""
+    distances: dict[str, int] = {}
     #: Job documents that are submitted as they come.
     jobs: Iterator[dict[str, Any]] | None = None
 
@@ -81,12 +86,17 @@ async def _main(
         for address in options.agents
     }
     named = await _named(links, log)
+    distances = MeasuredDistances(options.place, options.distances)
+    await asyncio.gather(*(_located(*each, distances) for each in named.items()))
     server_options = options.server
     if not holds_cluster(server_options.directory):
-        machines = await asyncio.gather(*(_machines(*each, log) for each in named.items()))
-        cluster = _cluster(options, list(named), [m for found in machines for m in found])
+        machines = await asyncio.gather(
+            *(_machines(*each, distances, log) for each in named.items())
+        )
+        clusters = tuple(Cluster(name, distances.place_of(name)) for name in named)
+        cluster = _cluster(options, clusters, [m for found in machines for m in found])
         server_options = msgspec.structs.replace(server_options, cluster=cluster)
-    agents = FederatedAgents(options.name, named, log)
+    agents = FederatedAgents(options.name, named, log, distances)
     server = Server(server_options, log, agents)
     _check_clusters(server, named)
     feeding: asyncio.Task[None] | None = None
@@ -142,16 +152,27 @@ async def _own_name(link: AgentLink, log: Callable[[str], None]) -> str:
     return name.replace("/", "-")
 
 
-async def _machines(name: str, link: AgentLink, log: Callable[[str], None]) -> list[Machine]:
+async def _located(name: str, link: AgentLink, distances: MeasuredDistances) -> None:
+    """The first round trip is longer, because a connection is made."""
+    with contextlib.suppress(AgentUnreached):
+        for _ in range(_ROUND_TRIPS):
+            await distances.measure(name, link)
+
+
+async def _machines(
+    name: str, link: AgentLink, distances: MeasuredDistances, log: Callable[[str], None]
+) -> list[Machine]:
     try:
-        return await read_machines(link, name)
+        return await read_machines(link, name, distances.location_of(name))
     except (AgentUnreached, msgspec.MsgspecError) as error:
         log(f"{name} is away: {error}")
         return []
 
 
-def _cluster(options: SchedulerOptions, names: list[str], machines: list[Machine]) -> LocalCluster:
-    sets: dict[str, dict[str, None]] = {CLUSTER_GROUP: dict.fromkeys(names)}
+def _cluster(
+    options: SchedulerOptions, clusters: tuple[Cluster, ...], machines: list[Machine]
+) -> LocalCluster:
+    sets: dict[str, dict[str, None]] = {CLUSTER_GROUP: {each.name: None for each in clusters}}
     for machine in machines:
         for group, joined in machine.joins.items():
             sets.setdefault(group, {}).update(dict.fromkeys(joined))
@@ -167,7 +188,6 @@ def _cluster(options: SchedulerOptions, names: list[str], machines: list[Machine
     except Misfit as misfit:
         # Of the table above, users have written the settings alone.
         raise misfit.error.located(field=path_text(misfit.path[3:]) or None) from None
-    clusters = tuple(Cluster(name, "") for name in names)
     return LocalCluster(
         name=options.name, cell=cell, fleet=fleet, federation=Federation(clusters=clusters)
     )
@@ -179,7 +199,7 @@ def _tls(options: SchedulerOptions) -> ssl.SSLContext | None:
     context = ssl.create_default_context(cafile=options.ca)
     if options.certificate is not None:
         try:
-            context.load_cert_chain(options.certificate, options.key)
+            context.load_cert_chain(options.certificate)
         except (OSError, ssl.SSLError) as error:
             raise CommandError(
                 f"cannot use the certificate: {error}", file=str(options.certificate)

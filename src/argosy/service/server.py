@@ -43,13 +43,14 @@ from argosy.service.metrics import Metrics
 from argosy.service.openapi import describe
 from argosy.service.remote_agents import FederatedAgents
 from argosy.service.remote_runner import RemoteRunner
+from argosy.service.retention import KeptJobs, Retention, remove
 from argosy.service.routes import LARGEST_BODY, Reply, Route
 from argosy.service.stream_routes import StreamRoutes
 from argosy.worlds.local.isolation import detect_isolation
 from argosy.worlds.local.overruled import OverruledWorld
 from argosy.worlds.local.runner import ProcessRunner
 from argosy.worlds.local.simulated import SimulatedRunner
-from argosy.worlds.local.store import LocalStore
+from argosy.worlds.local.store import LocalStore, StoreError
 from argosy.worlds.local.turn import LocalCluster, ServedRunner, TryResult
 from argosy.worlds.local.world import LocalWorld
 
@@ -60,6 +61,8 @@ _PASSED_ON: Final = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", 
 _GOODBYE: Final = 2.0
 #: Seconds that the rest of a refused body is read for, so that the client sees the answer.
 _LINGER: Final = 1.0
+#: Seconds between two looks for jobs that need not be kept.
+FORGET_EVERY: Final = 10.0
 #: Seconds between two looks whether stopped tasks have ended.
 _LOOK: Final = 0.05
 _MICRO: Final = 1_000_000
@@ -86,6 +89,7 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     #: Tokens of schedulers, each with a scope and limits.
     tokens: Path | None = None
     agent: AgentOptions = AgentOptions()
+    kept: KeptJobs = KeptJobs()
     #: Whether tasks are processes, or only take their time.
     tasks: Literal["processes", "simulated"] = "processes"
     #: Whether what is answered survives a crash of this computer.
@@ -133,8 +137,10 @@ class Server:
             agents.cluster = self.cluster
         has_machines = agents is None and overseer is None
         self.agent = LiveAgent(self.cluster, self.store, options.agent) if has_machines else None
-        self.metrics = Metrics(self.cluster, self.events, self.agent)
+        distances = None if agents is None else agents.distances
+        self.metrics = Metrics(self.cluster, self.events, self.agent, distances)
         self.cluster.listeners += [self.events.turn_ended, self.metrics.turn_ended]
+        self.retention = Retention(self.store, options.kept, self.runner.directory_of)
         self.routes = self._routes()
         self._sockets: list[asyncio.Server] = []
         #: Where it can be reached over the network; empty: nowhere.
@@ -228,6 +234,7 @@ class Server:
         living = loop.create_task(self.cluster.run())
         # If the cluster cannot go on, the server ends.
         living.add_done_callback(lambda _: self._stopping.set())
+        forgetting = loop.create_task(self._forget())
         reports = self.runner.report_fd
         if reports is not None:
             loop.add_reader(reports, self.runner.hear)
@@ -242,6 +249,7 @@ class Server:
             if self._stops_tasks and not living.done():
                 await self._stop_tasks()
         finally:
+            forgetting.cancel()
             if self._agents is not None:
                 await self._agents.close()
             self.cluster.stop()
@@ -254,6 +262,18 @@ class Server:
                 await living
             finally:
                 self.close()
+
+    async def _forget(self) -> None:
+        """Forgets jobs that need not be kept, a few at a time."""
+        while not self._options.kept.is_everything:
+            forgotten: list[str] = []
+            try:
+                forgotten = self.retention.forget(self.cluster.world.now)
+            except StoreError as error:
+                self._log(f"cannot forget jobs: {error}")
+            # Files take longest, and nobody waits for them.
+            await asyncio.to_thread(remove, forgotten)
+            await asyncio.sleep(0 if forgotten else FORGET_EVERY)
 
     def close(self) -> None:
         self.runner.close()

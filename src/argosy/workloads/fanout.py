@@ -12,16 +12,17 @@ Jobs arrive one after the other at the workload's own gaps, or by one of the pat
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Literal, TypeAlias
 
 import msgspec
+from msgspec import structs
 
 from argosy.model.errors import ModelError, UnknownName
 from argosy.model.jobs import BATCH, MOST_TASKS
 from argosy.model.random import Random, exact_exp, exact_log
 from argosy.model.resources import Resources
-from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
+from argosy.model.truth import GroupTruth, SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import LARGEST, MICROS_PER_SECOND
 from argosy.workloads.cluster_specs import Curve
 from argosy.workloads.eagle import SLOT, Draws
@@ -114,6 +115,9 @@ PATTERNS: Final = {
 PatternName: TypeAlias = Literal["A", "B", "C", "D"]
 #: How long a pattern's rate lasts before another is drawn.
 PERIOD: Final = 60 * MICROS_PER_SECOND
+#: The same for tasks that come one by one: no longer than the largest job of the trace takes at the
+#: highest peak.
+BURST: Final = 10 * MICROS_PER_SECOND
 #: The peak is this many standard deviations above the median: one period in a thousand.
 _PEAK_AT: Final = 3.09
 
@@ -170,6 +174,28 @@ def by_pattern(
         yield SimulatedJob(job.job, submit, job.truth)
 
 
+def one_by_one(
+    jobs: Sequence[SimulatedJob], pattern: str, random: Random
+) -> Iterator[SimulatedJob]:
+    """Each task as a job of its own, one after another at a pattern's rates, as a control plane creates
+    the pods of one job after another. The owner is the id of the job it is from. One period has the
+    peak."""
+    rates, total = PATTERNS[pattern], sum(job.tasks for job in jobs)
+    periods = total / rates.mean * MICROS_PER_SECOND / BURST
+    busiest = random.child("peak").below(max(1, int(periods / 2)))
+    arrivals = _Rates(rates, random, BURST, busiest)
+    for job in jobs:
+        for group, truth in zip(job.groups, job.truth, strict=True):
+            one = structs.replace(group, count=1)
+            for index in range(group.count):
+                duration = truth.duration(index)
+                yield SimulatedJob(
+                    structs.replace(job.job, id=f"{job.id}.{index}", owner=job.id, groups=(one,)),
+                    min(arrivals.after(1), LARGEST),
+                    (GroupTruth(() if duration is None else (duration,)),),
+                )
+
+
 def _fanouts(spec: FanoutShape, random: Random) -> Callable[[int], int]:
     """Draws the fan-out of a job, depending on how long its tasks run."""
     above = [least for least, _ in spec.fanouts]
@@ -192,9 +218,14 @@ class _Gaps:
 
 class _Rates:
     """A job arrives when all tasks of the jobs before it have been offered, at a rate that is drawn
-    again for each period: log-normal about the pattern's median, and never above its peak."""
+    again for each period: log-normal about the pattern's median, and never above its peak, which the
+    `busiest` period has."""
 
-    def __init__(self, pattern: Pattern, random: Random) -> None:
+    def __init__(
+        self, pattern: Pattern, random: Random, period: int = PERIOD, busiest: int | None = None
+    ) -> None:
+        self._period = period
+        self._left = -1 if busiest is None else busiest
         self._median = pattern.median
         self._peak = pattern.peak
         self._sigma = pattern.sigma
@@ -218,9 +249,10 @@ class _Rates:
         return submit
 
     def _begin_period(self) -> None:
-        self._period_ends += PERIOD
+        self._period_ends += self._period
         rate = self._median * exact_exp(self._sigma * self._random.normal())
-        self._rate = min(rate, self._peak)
+        self._rate = self._peak if self._left == 0 else min(rate, self._peak)
+        self._left -= 1
 
 
 FanoutArrivals: TypeAlias = _Gaps | _Rates

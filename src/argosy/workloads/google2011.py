@@ -14,6 +14,7 @@ from typing import Final
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.truth import SimulatedJob
+from argosy.workloads.google_conditions import YES, Condition
 from argosy.workloads.google_jobs import LARGEST_MACHINE, TRACE_START, Notes, TraceEvent, What
 from argosy.workloads.google_reading import (
     EventReader,
@@ -118,9 +119,30 @@ def machines(
     whole: Resources = LARGEST_MACHINE,
     notes: Notes | None = None,
 ) -> tuple[Machine, ...]:
-    """The machines present at `at`, with their attributes at that time and their platform. `whole` is
-    what the normalised capacity 1.0 stands for."""
-    return read_machines(LAYOUT, directory, at=at, most=most, whole=whole, notes=notes)
+    """The machines present at `at`, with their attributes at that time and their platform, and an
+    attribute for each condition of a task that they satisfy. `whole` is what the normalised capacity 1.0
+    stands for."""
+    [constraints] = (table for table in LAYOUT.events if table.name == "task_constraints")
+    conditions = {_condition(row) for row in LAYOUT.rows(directory, constraints)}
+    return read_machines(
+        LAYOUT,
+        directory,
+        at=at,
+        most=most,
+        whole=whole,
+        notes=notes,
+        conditions=sorted(filter(_is_not_plain, conditions)),
+    )
+
+
+def _condition(row: Row) -> Condition:
+    operator = _OPERATORS[row.choice("comparison operator", _OPERATORS)]
+    return Condition(row.text("attribute name"), operator, row.text("attribute value"))
+
+
+def _is_not_plain(condition: Condition) -> bool:
+    """Whether it is more than that an attribute has a value."""
+    return condition.relation != "EQUAL" or not condition.value
 
 
 def jobs(
@@ -171,15 +193,18 @@ class _Events2011(EventReader):
         place = row.whole("job ID"), row.whole("task index")
         what = _TYPES.of_tasks[row.choice("event type", _TYPES.names)]
         requires: dict[str, str] = {}
+        is_apart = False
         if what is What.SUBMITTED:
             requires = self.constraints.pop(place, requires)
-            if row.flag("different machines restriction"):
-                self.notes.leave_out("different machines")
-        return self.of_task(time, what, row, place, requires, row.text("user"))
+            is_apart = row.flag("different machines restriction")
+        event = self.of_task(time, what, row, place, requires, row.text("user"))
+        return event._replace(is_apart=True) if is_apart else event
 
     def _take_constraint(self, row: Row) -> None:
-        operator = _OPERATORS[row.choice("comparison operator", _OPERATORS)]
+        condition = _condition(row)
         key = (row.whole("job ID"), row.whole("task index"))
         known = self.constraints.setdefault(key, {})
-        name, value = row.text("attribute name"), row.text("attribute value")
-        self.notes.require(known, operator, name, value)
+        if _is_not_plain(condition):
+            known[condition.attribute] = YES
+        else:
+            self.notes.require(known, condition.relation, condition.name, condition.value)

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from argosy.model.constraints.text import parse_constraint
 from argosy.model.errors import TraceError
 from argosy.model.jobs import BATCH, SERVICE, TaskGroup
 from argosy.model.machines import Machine
@@ -32,6 +33,10 @@ from argosy.workloads.google_tables import AFTER_THE_END, Row
 TRACE_START: Final = 600_000_000
 #: What 1.0 stands for: the largest machine. The true sizes are not public.
 LARGEST_MACHINE: Final = Resources(cpu=64_000, memory=256 << 30)
+#: No two tasks of a job are on one machine.
+APART: Final = msgspec.structs.replace(
+    parse_constraint("appID:self -> {appID:self, 0, 0} in node"), hard=True
+)
 
 
 class What(Enum):
@@ -66,6 +71,8 @@ class TraceEvent(NamedTuple):
     priority: int | None = None
     is_batch: bool = True
     owner: str = ""
+    #: Whether all tasks of the job are to be on different machines.
+    is_apart: bool = False
 
 
 class Notes(msgspec.Struct, kw_only=True):
@@ -155,18 +162,20 @@ class _Task:
 
 
 class _OpenJob:
-    __slots__ = ("is_batch", "is_over", "owner", "priority", "submit", "tasks")
+    __slots__ = ("is_apart", "is_batch", "is_over", "owner", "priority", "submit", "tasks")
 
     def __init__(self, submit: int) -> None:
         self.submit = submit
         self.priority: int | None = None
         self.is_batch = True
+        self.is_apart = False
         self.owner = ""
         self.tasks: dict[int, _Task] = {}
         self.is_over = False
 
     def learn(self, event: TraceEvent) -> None:
         self.owner = self.owner or event.owner
+        self.is_apart = self.is_apart or event.is_apart
         # A value in a job's own event overrides those of its tasks.
         if event.priority is not None and (self.priority is None or event.task is None):
             self.priority, self.is_batch = event.priority, event.is_batch
@@ -242,6 +251,7 @@ class Assembly:
                     kind=BATCH if open_job.is_batch else SERVICE,
                     precedence=open_job.priority or 0,
                     owner=open_job.owner,
+                    constraints=(APART,) if open_job.is_apart else (),
                 )
 
     def _groups(self, job: _OpenJob) -> list[tuple[TaskGroup, GroupTruth]]:

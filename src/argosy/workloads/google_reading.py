@@ -5,15 +5,17 @@ and event types; a `Layout` describes each.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
 import msgspec
+from msgspec import structs
 
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.truth import SimulatedJob
+from argosy.workloads.google_conditions import Condition, satisfied
 from argosy.workloads.google_jobs import (
     Ask,
     Assembly,
@@ -132,6 +134,7 @@ def read_machines(
     most: int | None,
     whole: Resources,
     notes: Notes | None,
+    conditions: Sequence[Condition] = (),
 ) -> tuple[Machine, ...]:
     table = GoogleMachines(directory, at, Notes() if notes is None else notes)
     for row in layout.rows(directory, layout.machine_events):
@@ -150,7 +153,15 @@ def read_machines(
         value = None if row.flag(layout.attribute_deleted) else row.text(layout.attribute_value)
         name = row.text(layout.attribute_name)
         table.take_attribute(row.time(), row.whole(layout.machine), name, value)
-    return table.machines(most)
+    found = table.machines(most)
+    if not conditions:
+        return found
+    return tuple(
+        structs.replace(
+            machine, attributes=machine.attributes | satisfied(conditions, machine.attributes)
+        )
+        for machine in found
+    )
 
 
 def read_jobs(

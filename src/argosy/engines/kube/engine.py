@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Annotated, ClassVar, Final, Literal
 
 import numpy as np
 from msgspec import Meta, structs
 
 from argosy.cell import Bitmap, Draft, Rule, View
+from argosy.cell.bitmaps import to_bitmap
 from argosy.engines.api import Capabilities, Context, Finishes, Settings
 from argosy.engines.kube.queues import Batch, Kinds, QueuedPod, ReadyQueue, RetryQueue, one
 from argosy.engines.kube.room import Room
@@ -47,6 +49,10 @@ class KubeSettings(Settings, frozen=True):
     #: How long a task that found no room waits before it is ready again. 0: it joins the ready queue at
     #: once, behind others of its precedence; those of lower precedence wait as long as it finds none.
     retry: Micros = Micros(30_000_000)
+    #: Which task of one precedence is next: the one that has been ready for longest, or the one that
+    #: was created first. Kubernetes has the former, the Murmuration paper describes the latter; they
+    #: differ for tasks that come from the retry queue.
+    order: Literal["ready", "created"] = "ready"
     #: Prefer the least or the most allocated machines.
     score: Literal["least-allocated", "most-allocated"] = "least-allocated"
     #: How many machines to consider first, taking turns through the cell. 0: as Kubernetes, that is, all
@@ -78,10 +84,10 @@ class Kube:
         self._context = context
         self._rule = Rule.WORST if settings.score == "least-allocated" else Rule.BEST
         self._kinds = Kinds()
-        self._ready = ReadyQueue()
+        self._ready = ReadyQueue(by_creation=settings.order == "created")
         self._waiting = RetryQueue(settings.retry)
         self._vain = VainAttempts(self._ready, self._waiting, settings.t_task, settings.retry)
-        self._room = Room()
+        self._room = Room(preempts=settings.preempt)
         #: The current task and what was found for it; the claims are kept until the cell answers.
         self._pod: QueuedPod | None = None
         self._claims: Claims | None = None
@@ -183,7 +189,7 @@ class Kube:
             return self._set_timer(self._waiting.due)
         pod = self._pod = self._ready.pop()
         self._vain.tried(pod)
-        self._choose(pod, view)
+        self._choose(pod, view, now)
         return self._think(pod, self._settings.t_task, now)
 
     def _think(self, pod: QueuedPod, duration: int, now: int) -> Sequence[Effect]:
@@ -191,11 +197,11 @@ class Kube:
         self._due = now + duration
         return (Think(duration, self._decision, pod.job, "", self._vain.take_unreported(pod.job)),)
 
-    def _choose(self, pod: QueuedPod, view: View) -> None:
+    def _choose(self, pod: QueuedPod, view: View, now: int) -> None:
         kind = pod.kind
         looks = self._in_turn(view)
-        known = self._room.why_none(kind)
-        if known is not None and self._room.is_own(view):
+        known = self._room.why_none(kind, view, now)
+        if known is not None:
             self._explanation = known
             return
         draft = Draft(view)
@@ -205,27 +211,23 @@ class Kube:
             self._rule,
             self._context.random,
             requires=kind.requires,
-            prefer=looks,
+            prefer=() if looks is None else ((_window(*looks), 1),),
             preempt_below=kind.precedence if self._settings.preempt else None,
         )
-        self._explanation = found.explanation()
+        self._explanation = found.explanation(self._settings.score)
         self._claims = draft.claims() if draft.count else None
-        if self._claims is None and self._room.is_own(view):
-            self._room.found_none(kind, self._explanation)
+        if self._claims is None:
+            self._room.found_none(kind, self._explanation, view, now)
 
-    def _in_turn(self, view: View) -> Sequence[tuple[Bitmap, int]]:
-        """The machines to consider first; empty if all are considered."""
+    def _in_turn(self, view: View) -> tuple[int, int, int] | None:
+        """The machines to consider first: for `_window`; none if all are considered."""
         machines = view.machines
         looks = self._settings.looks or looks_at(machines)
         if looks >= machines:
-            return ()
+            return None
         first = (self._turn + self._vain.take_passed() * looks) % machines
-        last = first + looks
-        self._turn = last % machines
-        chosen = view.between(first, min(last, machines))
-        if last > machines:
-            chosen |= view.between(0, last - machines)
-        return ((chosen, 1),)
+        self._turn = (first + looks) % machines
+        return first, looks, machines
 
     def _decided(self, view: View, now: int) -> Sequence[Effect]:
         self._is_punctual &= now == self._due
@@ -311,11 +313,10 @@ class Kube:
         return (
             self._settings.skip_hopeless_attempts
             and self._is_punctual
-            and self._room.is_short()
             and (head is not None or len(self._waiting) > 0)
             and not (isinstance(head, Batch) and head.is_fresh)
             and self._settings.attempts - self._vain.most >= 2
-            and self._room.is_own(view)
+            and self._room.is_short(view)
         )
 
     def _pass_over(self, now: int) -> Sequence[Effect]:
@@ -337,10 +338,18 @@ class Kube:
         if found is None:
             return ()
         pod, due = found
-        known = self._room.why_none(pod.kind)
-        assert known is not None
-        self._pod, self._explanation, self._claims = pod, known, None
+        self._pod, self._claims = pod, None
+        self._explanation = self._room.why_none_before(pod.kind)
         return self._think(pod, due - now, now)
+
+
+@lru_cache(maxsize=256)
+def _window(first: int, looks: int, machines: int) -> Bitmap:
+    """So many of the machines, from the first of them on, wrapping round."""
+    chosen = np.zeros(machines, np.bool_)
+    chosen[first : first + looks] = True
+    chosen[: max(0, first + looks - machines)] = True
+    return to_bitmap(chosen)
 
 
 def looks_at(machines: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -29,12 +30,14 @@ class TaskKind:
 class QueuedPod:
     """A task taken from its job, and its number of attempts."""
 
-    __slots__ = ("attempts", "batch", "explained", "failed_at", "job", "kind", "task")
+    __slots__ = ("attempts", "batch", "explained", "failed_at", "job", "kind", "since", "task")
 
-    def __init__(self, job: int, kind: TaskKind, task: int) -> None:
+    def __init__(self, job: int, kind: TaskKind, task: int, since: int) -> None:
         self.job = job
         self.kind = kind
         self.task = task
+        #: When it came.
+        self.since = since
         self.attempts = 0
         #: When it last found no room.
         self.failed_at = NEVER
@@ -61,7 +64,7 @@ class Batch:
         self.is_fresh = True
 
     def next(self) -> QueuedPod:
-        pod = QueuedPod(self.job, self.kind, self.tasks[self.at])
+        pod = QueuedPod(self.job, self.kind, self.tasks[self.at], self.since)
         if self.is_fresh:
             pod.batch = self
         else:
@@ -86,12 +89,17 @@ class Batch:
 
 
 class _Level:
-    """Ready tasks of one precedence, in order of arrival."""
+    """Ready tasks of one precedence, in order of arrival, and those that come from the retry queue, if
+    they go by the time of their creation."""
 
-    __slots__ = ("came", "fresh", "items", "untold", "went")
+    __slots__ = ("came", "fresh", "items", "newest", "returned", "untold", "went")
 
     def __init__(self) -> None:
         self.items: deque[Batch | QueuedPod] = deque()
+        #: Ordered by when they were created, and then by their return.
+        self.returned: list[tuple[int, int, QueuedPod]] = []
+        #: None of them was created later.
+        self.newest = NEVER
         #: Total arrivals and departures; number of arrivals before each fresh batch.
         self.came = 0
         self.went = 0
@@ -99,9 +107,32 @@ class _Level:
         #: Batches that were not told that others go first, in order of arrival.
         self.untold: deque[Batch] = deque()
 
+    @property
+    def is_empty(self) -> bool:
+        return not self.items and not self.returned
+
+    @property
+    def is_returned_next(self) -> bool:
+        if not self.returned or not self.items:
+            return bool(self.returned)
+        return self.returned[0][0] <= self.items[0].since
+
+    @property
+    def ahead_of_arrived(self) -> int:
+        """Lower bound on how many of the returned go before all that have arrived."""
+        if not self.items or self.newest <= self.items[0].since:
+            return len(self.returned)
+        return int(self.is_returned_next)
+
+    def give_back(self, pod: QueuedPod, number: int) -> None:
+        self.newest = max(self.newest, pod.since) if self.returned else pod.since
+        heapq.heappush(self.returned, (pod.since, number, pod))
+
     def keep(self, is_wanted: Callable[[int], bool]) -> Counter[TaskKind]:
         """Drops withdrawn tasks as if they had never arrived."""
-        gone: Counter[TaskKind] = Counter()
+        gone = Counter(pod.kind for *_, pod in self.returned if not is_wanted(pod.task))
+        self.returned = [entry for entry in self.returned if is_wanted(entry[2].task)]
+        heapq.heapify(self.returned)
         items, self.items = self.items, deque()
         self.came = self.went = 0
         self.fresh.clear()
@@ -121,9 +152,12 @@ class _Level:
 
 
 class ReadyQueue:
-    """Ordered by precedence, then by arrival. Tasks put back go to the end."""
+    """Ordered by precedence, then by arrival. Tasks put back go to the end; `by_creation`, those from
+    the retry queue go before all that were created later."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_creation: bool = False) -> None:
+        self._by_creation = by_creation
+        self._returns = 0
         self._levels: dict[int, _Level] = {}
         #: Precedences with ready tasks, highest last.
         self._order: list[int] = []
@@ -135,6 +169,7 @@ class ReadyQueue:
     def __iter__(self) -> Iterator[Batch | QueuedPod]:
         for precedence in self._order:
             yield from self._levels[precedence].items
+            yield from (pod for *_, pod in self._levels[precedence].returned)
 
     def add(self, batch: Batch) -> None:
         level = self._level(batch.kind.precedence)
@@ -148,9 +183,27 @@ class ReadyQueue:
         level.items.append(pod)
         level.came += 1
 
+    def take_back(self, pod: QueuedPod) -> None:
+        """A task comes from the retry queue."""
+        if not self._by_creation:
+            self.put_back(pod)
+            return
+        self._returns += 1
+        self._level(pod.kind.precedence).give_back(pod, self._returns)
+
     def pop(self) -> QueuedPod:
         level = self._first
         assert level is not None
+        if level.is_returned_next:
+            pod = heapq.heappop(level.returned)[2]
+        else:
+            pod = self._pop_arrived(level)
+        if level.is_empty:
+            self._order.pop()
+            self._first = self._levels[self._order[-1]] if self._order else None
+        return pod
+
+    def _pop_arrived(self, level: _Level) -> QueuedPod:
         first = level.items[0]
         level.went += 1
         if isinstance(first, QueuedPod):
@@ -162,9 +215,6 @@ class ReadyQueue:
                 level.items.popleft()
                 if first.is_fresh:
                     level.fresh.popleft()
-        if not level.items:
-            self._order.pop()
-            self._first = self._levels[self._order[-1]] if self._order else None
         return pod
 
     def keep(self, is_wanted: Callable[[int], bool]) -> Counter[TaskKind]:
@@ -172,7 +222,7 @@ class ReadyQueue:
         gone: Counter[TaskKind] = Counter()
         for precedence in self._order:
             gone += self._levels[precedence].keep(is_wanted)
-        self._order = [precedence for precedence in self._order if self._levels[precedence].items]
+        self._order = [each for each in self._order if not self._levels[each].is_empty]
         self._first = self._levels[self._order[-1]] if self._order else None
         return gone
 
@@ -202,7 +252,9 @@ class ReadyQueue:
 
     @property
     def head(self) -> Batch | QueuedPod | None:
-        return self._first.items[0] if self._first is not None else None
+        if self._first is None:
+            return None
+        return self._first.returned[0][2] if self._first.is_returned_next else self._first.items[0]
 
     @property
     def ahead_of_fresh(self) -> int | None:
@@ -212,15 +264,16 @@ class ReadyQueue:
         for precedence in reversed(self._order):
             level = self._levels[precedence]
             if level.fresh:
-                return max(0, ahead + level.fresh[0] - level.went)
-            ahead += level.came - level.went
+                arrived = ahead + level.fresh[0] - level.went
+                return max(0, arrived) + level.ahead_of_arrived
+            ahead += level.came - level.went + len(level.returned)
         return None
 
     def _level(self, precedence: int) -> _Level:
         level = self._levels.get(precedence)
         if level is None:
             level = self._levels[precedence] = _Level()
-        if not level.items:
+        if level.is_empty:
             self._order.append(precedence)
             self._order.sort()
             self._first = self._levels[self._order[-1]]
@@ -257,7 +310,7 @@ class RetryQueue:
 
     def move_due(self, now: int, ready: ReadyQueue) -> None:
         while self._pods and self._pods[0][0] <= now:
-            ready.put_back(self._pods.popleft()[1])
+            ready.take_back(self._pods.popleft()[1])
 
 
 class Kinds:

@@ -4,26 +4,43 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 from argosy.cell import View
 from argosy.engines.kube.queues import TaskKind
 from argosy.model.explanations import Explanation
 
+#: Explanations are at most this old.
+_LATELY: Final = 1_000_000
+
+
+class Lack:
+    """Why a search found no room and when, and the last change of the cell that made no difference."""
+
+    __slots__ = ("at", "change", "explanation")
+
+    def __init__(self, explanation: Explanation, change: int, at: int) -> None:
+        self.explanation = explanation
+        self.change = change
+        self.at = at
+
 
 class Room:
-    """Remembers which tasks found no room, for as long as that cannot have changed.
+    """Remembers which tasks found no room, for as long as they would find none on any machine that has
+    changed since.
 
     If everything in use belongs to this scheduler, room can only appear when its own tasks end or
-    machines change, and it is told about both. If others hold something, it cannot know, and must
-    search each time.
+    machines change, and it is told about both. If others hold something, it is not told, and must look
+    at each attempt.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, preempts: bool) -> None:
+        self._preempts = preempts
         #: Resources held by this scheduler's running tasks, per dimension.
         self._used: list[int] = []
-        #: Tasks that want a machine, by kind; kinds that found none, with the explanation.
+        #: Tasks that want a machine, by kind; kinds that found none.
         self._wanting: Counter[TaskKind] = Counter()
-        self._lacking: dict[TaskKind, Explanation] = {}
+        self._lacking: dict[TaskKind, Lack] = {}
 
     def wanted(self, kind: TaskKind, count: int) -> None:
         self._wanting[kind] += count
@@ -37,7 +54,8 @@ class Room:
     def given_back(self, shapes: Sequence[int], view: View) -> None:
         for shape in shapes:
             self._book(shape, -1, view)
-        self.changed()
+        for kind in [*self._lacking]:
+            self._look_again(kind, view)
 
     def changed(self) -> None:
         """There may be more room: forgets everything."""
@@ -48,15 +66,43 @@ class Room:
         used = [*view.used_total().values()]
         return used == self._used + [0] * (len(used) - len(self._used))
 
-    def found_none(self, kind: TaskKind, explanation: Explanation) -> None:
-        self._lacking[kind] = explanation
+    def found_none(self, kind: TaskKind, explanation: Explanation, view: View, now: int) -> None:
+        self._lacking[kind] = Lack(explanation, view.last_change, now)
 
-    def why_none(self, kind: TaskKind) -> Explanation | None:
-        return self._lacking.get(kind)
+    def why_none(self, kind: TaskKind, view: View, now: int) -> Explanation | None:
+        """Why a task of this kind finds no room, if that is known and has been seen lately."""
+        lack = self._look_again(kind, view)
+        return None if lack is None or now - lack.at > _LATELY else lack.explanation
 
-    def is_short(self) -> bool:
-        """Whether no waiting task can find a machine."""
-        return self._wanting.keys() <= self._lacking.keys()
+    def why_none_before(self, kind: TaskKind) -> Explanation:
+        """Why a task of this kind, which found no room, has found none until the last look."""
+        return self._lacking[kind].explanation
+
+    def _look_again(self, kind: TaskKind, view: View) -> Lack | None:
+        """What the kind still lacks on the machines that have changed since the last look."""
+        lack = self._lacking.get(kind)
+        if lack is None:
+            return None
+        fits = view.fits_since(
+            lack.change,
+            kind.shape,
+            within=view.where(kind.requires) if kind.requires else None,
+            preempt_below=kind.precedence if self._preempts else None,
+        )
+        if fits:
+            del self._lacking[kind]
+            return None
+        lack.change = view.last_change
+        return lack
+
+    def is_short(self, view: View) -> bool:
+        """Whether no waiting task can find a machine until this scheduler is told of a change."""
+        return (
+            self._wanting.keys() <= self._lacking.keys()
+            and self.is_own(view)
+            # Others may have left since the last look.
+            and all(self._look_again(kind, view) is not None for kind in self._wanting)
+        )
 
     def _book(self, shape: int, sign: int, view: View) -> None:
         request = view.shape_request(shape)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Final, Literal
 
 import msgspec
@@ -9,7 +9,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from argosy.cell import Draft, View
-from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.api import Capabilities, Context, PaperPreset, Settings
 from argosy.engines.mesos.framework import Framework, FrameworkSettings, HoardedJob
 from argosy.engines.shared.gangs import waits_for_gang
 from argosy.engines.shared.serial import RULES, over_domains
@@ -27,6 +27,7 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import LIMITS, Explanation, Refusal, Why
+from argosy.model.machine_model import MachineModel
 from argosy.model.machines import GroupName
 from argosy.model.transactions import Claims, MachineArray, Outcome, Transaction
 from argosy.model.units import Micros
@@ -45,8 +46,12 @@ class MesosSettings(Settings, frozen=True):
     frameworks: dict[str, FrameworkSettings] = msgspec.field(default_factory=dict)
     #: How long the allocator takes to make an offer.
     t_offer: Micros = Micros(1_000)
-    #: Whether an offer contains all that is free, or at most the framework's fair share of the cell.
+    #: Whether an offer contains all that is free, or at most what the framework lacks of an equal share
+    #: of all that frameworks hold or could have.
     offers: Literal["all", "fair-share"] = "all"
+    #: Whether a framework uses an offer for its next job, or keeps it and goes through its whole queue,
+    #: as in the Omega paper's published simulator.
+    uses: Literal["job", "queue"] = "job"
     #: How long a machine that a framework declined is not offered to it again; 5 s as in Mesos. 0 offers
     #: it at once, as in the Omega paper's model: one job that fits nowhere can then keep all other
     #: frameworks from any offer.
@@ -59,8 +64,12 @@ class MesosSettings(Settings, frozen=True):
     #: Whether a partly placed job goes behind all others of its framework, or is tried again before
     #: them. The Omega paper says only that the framework keeps trying.
     retry: Literal["last", "first"] = "last"
+    #: How long a job that was not wholly placed waits before it is queued again.
+    rest: Micros = Micros(0)
     #: A job is abandoned after this many attempts.
     attempts: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000
+    #: A job of which no task was ever placed is abandoned after this many; 0: after `attempts`.
+    attempts_in_vain: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
 
 
 class Mesos:
@@ -68,6 +77,13 @@ class Mesos:
     summary: ClassVar[str] = "Two-level: all free resources are offered to one framework at a time."
     settings_type: ClassVar[type[Settings]] = MesosSettings
     capabilities: ClassVar[Capabilities] = Capabilities(transactions=True, gang=True, alone=True)
+    #: As in the published simulator of the Omega paper.
+    published: ClassVar[Mapping[str, PaperPreset]] = {
+        "mesos-simulator": PaperPreset(
+            {"refuse": 0, "uses": "queue", "rest": 1_000_000, "attempts_in_vain": 100},
+            MachineModel(),
+        )
+    }
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, MesosSettings)
@@ -90,10 +106,14 @@ class Mesos:
             case TimerFired("offer"):
                 self._is_offering = False
                 return self._offer(view, now)
+            case TimerFired("rest"):
+                for framework in self._frameworks.values():
+                    framework.end_rests(now)
+                return self._next_offer(now)
             case DecisionDue(token) if token in self._decisions:
                 return self._decided(token, view, now)
             case Committed(token, outcome):
-                return self._committed(self._decisions.pop(token), outcome, now)
+                return self._committed(self._decisions.pop(token), outcome, view, now)
             case JobCancelled() | JobChanged():
                 for framework in self._frameworks.values():
                     framework.withdraw(event)
@@ -131,19 +151,27 @@ class Mesos:
         effects: list[Effect] = []
         for framework in wanting:
             offer = framework.acceptable(available, view, now)
+            has_its_share = False
+            if self._settings.offers == "fair-share":
+                part = self._fair_part(framework, offer, view)
+                has_its_share = bool(offer.any() and not part.any())
+                offer = part
             if offer.any():
-                return (*effects, *self._make_offer(framework, offer, view, now))
-            effects.extend(framework.unoffered(available, view, now))
+                return (
+                    *effects,
+                    *self._use_offer(framework, offer, view, now),
+                    *self._next_offer(now),
+                )
+            effects.extend(framework.unoffered(available, view, now, has_its_share=has_its_share))
         if not wanting:
             return ()
         self._is_offering = True
         return (*effects, WakeMe(now + self._settings.t_idle, "offer"))
 
-    def _make_offer(
+    def _use_offer(
         self, framework: Framework, offer: NDArray[np.int64], view: View, now: int
     ) -> Sequence[Effect]:
-        if self._settings.offers == "fair-share":
-            offer = self._fair_part(offer, view)
+        """The framework decides on its next job."""
         framework.offer = offer
         work = framework.deciding = framework.queue.popleft()
         work.attempts += 1
@@ -151,14 +179,13 @@ class Mesos:
         self._token += 1
         self._decisions[self._token] = framework
         duration = framework.settings.of(len(work.tasks))
-        thinking = Think(duration, self._token, work.number, framework.kind)
-        return (thinking, *self._next_offer(now))
+        return (Think(duration, self._token, work.number, framework.kind),)
 
     def _available(self, view: View) -> NDArray[np.int64]:
         """Free resources minus those offered or hoarded; at least 0, even if a machine was lost."""
         available = view.free()
         for framework in self._frameworks.values():
-            works = [*framework.queue, *filter(None, [framework.deciding])]
+            works = [*framework.queue, *framework.resting, *filter(None, [framework.deciding])]
             for held in (framework.offer, *(work.held for work in works)):
                 if held is not None:
                     available -= held
@@ -169,9 +196,18 @@ class Mesos:
         held, there = view.held_by(self._name(framework)), view.capacity_total()
         return max((held[name] / amount for name, amount in there.items() if amount), default=0.0)
 
-    def _fair_part(self, available: NDArray[np.int64], view: View) -> NDArray[np.int64]:
-        """Whole machines, starting at a random one, up to a framework's equal share of the cell."""
-        fair = np.array(list(view.capacity_total().values()), np.int64) // len(self._frameworks)
+    def _fair_part(
+        self, framework: Framework, available: NDArray[np.int64], view: View
+    ) -> NDArray[np.int64]:
+        """Whole machines, starting at a random one, up to what the framework lacks of an equal share.
+        What frameworks share is what they hold and what is free; others may hold the rest of the
+        cell."""
+        held = {
+            each.kind: np.array([*view.held_by(self._name(each)).values()], np.int64)
+            for each in self._frameworks.values()
+        }
+        shared = view.free().sum(axis=0) + sum(held.values())
+        fair = shared // len(self._frameworks) - held[framework.kind]
         start = self._context.random.below(max(1, len(available)))
         order = np.roll(np.arange(len(available)), -start)
         within = (np.cumsum(available[order], axis=0) <= fair).all(axis=1)
@@ -184,6 +220,7 @@ class Mesos:
     ) -> None:
         draft = Draft(view, offer - view.free())
         framework.explains = []
+        framework.explanation = None
         for group, tasks in work.job.tasks_by_group(work.tasks):
             shape = view.shape(group.request, group.tags, work.job.precedence)
             random, spread = self._context.random, self._settings.spread
@@ -195,6 +232,8 @@ class Mesos:
                 requires=group.requires,
                 prefer=over_domains(spread, len(tasks), view, random) if spread else (),
             )
+            if len(work.job.groups) == 1 and self._context.keeps_explanations:
+                framework.explanation = found.explanation()
             if len(short):
                 framework.explains.append(Explain(short, found.explanation()))
         framework.unplaced = draft.unplaced()
@@ -210,16 +249,27 @@ class Mesos:
                 work.tasks = framework.unplaced
                 work.held = _held(work.hoard, view)
                 framework.explains.append(_explain_hoard(work))
-                return self._conclude(framework, now, framework.claims.machines)
+                left = self._left([framework.claims], framework, view)
+                return self._conclude(framework, view, now, framework.claims.machines, left)
             framework.claims = Claims.joined(work.hoard)
         if framework.claims is None:
-            return self._conclude(framework, now, _NONE)
+            return self._conclude(framework, view, now, _NONE, framework.offer)
         self._decisions[token] = framework
         framework.is_committing = True
         transaction = Transaction(self._name(framework), framework.claims, atomic=work.job.gang)
-        return (Commit(token, transaction),)
+        return (Commit(token, transaction, framework.explanation),)
 
-    def _committed(self, framework: Framework, outcome: Outcome, now: int) -> Sequence[Effect]:
+    def _left(
+        self, used: list[Claims], framework: Framework, view: View
+    ) -> NDArray[np.int64] | None:
+        """What is left of the framework's offer, if it goes on with it."""
+        if framework.offer is None or self._settings.uses == "job":
+            return None
+        return np.maximum(framework.offer - _held(used, view), 0)
+
+    def _committed(
+        self, framework: Framework, outcome: Outcome, view: View, now: int
+    ) -> Sequence[Effect]:
         work, claims, accepted = framework.deciding, framework.claims, outcome.accepted
         assert work is not None
         assert claims is not None
@@ -232,24 +282,43 @@ class Mesos:
         framework.withdrawals.clear()
         is_limited = not _LIMITS.isdisjoint(outcome.whys.tolist())
         used = claims.machines[accepted]
-        return self._conclude(framework, now, used, is_limited=is_limited)
+        work.is_begun |= bool(len(used))
+        left_over = self._left([claims], framework, view)
+        return self._conclude(framework, view, now, used, left_over, is_limited=is_limited)
 
     def _conclude(
-        self, framework: Framework, now: int, used: MachineArray, *, is_limited: bool = False
+        self,
+        framework: Framework,
+        view: View,
+        now: int,
+        used: MachineArray,
+        left_over: NDArray[np.int64] | None,
+        *,
+        is_limited: bool = False,
     ) -> Sequence[Effect]:
-        """What was offered and not used goes back to the allocator."""
+        """What was offered and not used goes back to the allocator, unless the framework goes on with
+        it."""
         work = framework.deciding
         assert work is not None
         framework.decline(now, used, is_limited=is_limited)
         framework.deciding = framework.offer = framework.claims = None
         effects: list[Effect] = list(framework.explains)
         if len(work.tasks):
-            if work.attempts >= self._settings.attempts:
+            if work.attempts >= self._most_attempts(work):
                 effects.append(_give_up(work))
+            elif self._settings.rest:
+                effects.append(framework.let_rest(work, now + self._settings.rest))
             else:
                 effects.extend(framework.put_back(work))
+        goes_on = self._settings.uses == "queue" and bool(framework.queue)
+        if goes_on and left_over is not None and left_over.any():
+            effects.extend(self._use_offer(framework, left_over, view, now))
         effects.extend(self._next_offer(now))
         return effects
+
+    def _most_attempts(self, work: HoardedJob) -> int:
+        in_vain = self._settings.attempts_in_vain
+        return in_vain if in_vain and not work.is_begun else self._settings.attempts
 
 
 def _give_up(work: HoardedJob) -> Abandon:

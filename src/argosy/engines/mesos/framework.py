@@ -12,7 +12,7 @@ from argosy.cell import View
 from argosy.cell.bitmaps import to_mask
 from argosy.engines.shared.serial import KindTime
 from argosy.engines.shared.withdrawal import Withdrawal, claims_left, left
-from argosy.model.effects import Explain
+from argosy.model.effects import Explain, WakeMe
 from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import Job
 from argosy.model.transactions import Claims, MachineArray, TaskArray
@@ -33,13 +33,26 @@ class FrameworkSettings(KindTime, frozen=True):
 class HoardedJob:
     """The unplaced tasks of one job, and the claims hoarded for it until they are complete."""
 
-    __slots__ = ("attempts", "behind", "held", "hoard", "job", "number", "tasks")
+    __slots__ = (
+        "attempts",
+        "behind",
+        "held",
+        "hoard",
+        "is_begun",
+        "job",
+        "number",
+        "rests_until",
+        "tasks",
+    )
 
     def __init__(self, job: Job, number: int, tasks: TaskArray) -> None:
         self.job = job
         self.number = number
         self.tasks = tasks
         self.attempts = 0
+        #: Whether some of its tasks were placed.
+        self.is_begun = False
+        self.rests_until = 0
         #: The job that it was told goes first.
         self.behind: HoardedJob | None = None
         self.hoard: list[Claims] = []
@@ -68,6 +81,8 @@ class Framework:
         self.settings = settings
         self._failed_first = failed_first
         self.queue: deque[HoardedJob] = deque()
+        #: Jobs that were not wholly placed and are not tried yet, in the order of their return.
+        self.resting: deque[HoardedJob] = deque()
         self.deciding: HoardedJob | None = None
         #: The current offer, per machine and dimension.
         self.offer: NDArray[np.int64] | None = None
@@ -76,6 +91,8 @@ class Framework:
         self.is_committing = False
         self.withdrawals: list[Withdrawal] = []
         self.explains: list[Explain] = []
+        #: How the claims were chosen, if all tasks are alike.
+        self.explanation: Explanation | None = None
         self.unplaced = np.empty(0, np.int64)
         self._refuse = refuse if settings.refuse is None else settings.refuse
         #: What was declined on each machine, and until when that counts.
@@ -100,9 +117,10 @@ class Framework:
 
     def withdraw(self, event: Withdrawal) -> None:
         """Drops withdrawn tasks."""
-        for work in self.queue:
+        for work in (*self.queue, *self.resting):
             work.withdraw(event)
         self.queue = deque(work for work in self.queue if len(work.tasks))
+        self.resting = deque(work for work in self.resting if len(work.tasks))
         if self.deciding is None or self.deciding.number != event.number:
             return
         if self.is_committing:
@@ -167,7 +185,18 @@ class Framework:
         self.queue.appendleft(work)
         return [Explain(each.tasks, told) for each in others]
 
-    def unoffered(self, available: NDArray[np.int64], view: View, now: int) -> list[Explain]:
+    def let_rest(self, work: HoardedJob, until: int) -> WakeMe:
+        work.rests_until = until
+        self.resting.append(work)
+        return WakeMe(until, "rest")
+
+    def end_rests(self, now: int) -> None:
+        while self.resting and self.resting[0].rests_until <= now:
+            self.queue.append(self.resting.popleft())
+
+    def unoffered(
+        self, available: NDArray[np.int64], view: View, now: int, *, has_its_share: bool = False
+    ) -> list[Explain]:
         """Why the framework is offered nothing, for jobs that were never tried and were not told yet."""
         free, there = view.free().any(axis=1), available.any(axis=1)
         wanted, refused = self._wanted(view), self._refused(available, now)
@@ -176,6 +205,7 @@ class Framework:
             "offered": free & ~there,
             "not wanted": there & ~wanted,
             "declined": there & wanted & refused,
+            "beyond its share": there & wanted & ~refused & has_its_share,
         }
         ruled_out = {name: int(mask.sum()) for name, mask in masks.items() if mask.any()}
         jobs = self._untold if self._told == ruled_out.keys() else [*self.queue]
@@ -193,6 +223,8 @@ class Framework:
             return (
                 f"wait: declined machines are offered again after {format_duration(self._refuse)}"
             )
+        if "beyond its share" in ruled_out:
+            return "wait until tasks of the framework end, or set offers = 'all'"
         if "offered" in ruled_out:
             return "wait until others return their offers, or set offers = 'fair-share'"
         if "full" in ruled_out:

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.cell import Rule, View, title_of
+from argosy.cell import Rule, View
 from argosy.cell.bitmaps import to_mask
 from argosy.cell.waits import WaitRules
 from argosy.engines.api import Capabilities, Context, Finishes, PaperPreset, Settings
@@ -31,14 +31,15 @@ from argosy.model.events import (
     TasksLost,
     TimerFired,
 )
-from argosy.model.explanations import Explanation, Why
+from argosy.model.explanations import SHORTEST_WAIT, Explanation, Why
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.machine_model import MachineModel
-from argosy.model.messages import WaitUpdate
+from argosy.model.messages import WaitUpdate, WaitUpdates
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.units import LARGEST
 
 _RETRY = "retry"
+_TELL = "tell"
 
 
 class RankedTasks(NamedTuple):
@@ -49,6 +50,9 @@ class RankedTasks(NamedTuple):
     job: Job
     number: int
     tasks: TaskArray
+    #: Whether they are the job's first and last to be decided on.
+    is_new: bool = True
+    is_last: bool = True
 
 
 class Murmuration:
@@ -68,6 +72,12 @@ class Murmuration:
         "murmuration-srjf": PaperPreset(
             {"as_published": True, "order": "shortest-job"},
             MachineModel(queue="shortest-remaining", slack=5, start_delay=1_000),
+            10,
+        ),
+        # What the paper's text names, where the authors' simulator has the shortest remaining job.
+        "murmuration-sjf-stf": PaperPreset(
+            {"as_published": True, "order": "shortest-job"},
+            MachineModel(queue="shortest-first", start_delay=1_000),
             10,
         ),
     }
@@ -93,18 +103,24 @@ class Murmuration:
         self._deciding: RankedTasks | None = None
         #: In the published form: gossip about the current decision, sent when it ends.
         self._gossip: list[Effect] = []
+        #: Placements of which the peers have not been told yet, and whether they will be at a set time.
+        self._untold: list[WaitUpdate] = []
+        self._will_tell = False
         #: The request of each shape that the view has been given.
         self._requests: dict[int, tuple[int, ...]] = {}
         #: Numbers by which the view knows sets of requirements and preferences.
-        self._sets: dict[
-            tuple[tuple[tuple[str, str], ...], ...],
-            tuple[int, NDArray[np.uint8] | None, NDArray[np.uint8] | None],
-        ] = {}
+        self._sets: dict[tuple[tuple[tuple[str, str], ...], ...], KnownSet] = {}
+        self._last_set = 0
 
     @classmethod
     def wait_rules(cls, settings: Settings) -> WaitRules:
         assert isinstance(settings, MurmurationSettings)
-        return WaitRules(settings.as_published, settings.update_delay)
+        return WaitRules(
+            settings.as_published,
+            settings.update_delay,
+            plain=settings.expected_wait == "sum",
+            cost=settings.t_update,
+        )
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         if self._view.machines < view.machines:
@@ -132,6 +148,9 @@ class Murmuration:
             case TimerFired(name) if name == _RETRY:
                 self._will_retry = False
                 return self._retry_stuck(view, now)
+            case TimerFired(name) if name == _TELL:
+                self._will_tell = False
+                return self._tell_all()
             case TimerFired(name):
                 return [*self._peers.fire(name, now), *self._begin(view, now)]
             case JobCancelled() | JobChanged():
@@ -154,7 +173,7 @@ class Murmuration:
     @staticmethod
     def _updated(work: RankedTasks, event: Withdrawal) -> RankedTasks:
         job, number, tasks = update((work.job, work.number, work.tasks), event)
-        return RankedTasks(work.rank, work.arrival, job, number, tasks)
+        return work._replace(job=job, number=number, tasks=tasks)
 
     def _learn_machines(self, view: View) -> None:
         self._view.learn(view.capacity().reshape(-1), view.takes_claims())
@@ -191,14 +210,28 @@ class Murmuration:
         views."""
         if self._deciding is not None or not self._queue or self._peers.is_asking:
             return ()
-        work = self._deciding = heapq.heappop(self._queue)
+        work = heapq.heappop(self._queue)
         settings = self._settings
-        think = Think(settings.t_job + settings.t_task * len(work.tasks), work.number, work.number)
+        if settings.decide == "task":
+            work = self._leave_all_but_one(work)
+        self._deciding = work
+        duration = (settings.t_job if work.is_new else 0) + settings.t_task * len(work.tasks)
+        if settings.t_update:
+            self._view.settle(now)
+            self._view.occupy(now + duration)
+        think = Think(duration, work.number, work.number)
         if not settings.as_published:
             return (think,)
         effects = self._place_all(work, view, now)
         self._gossip = [effect for effect in effects if isinstance(effect, Send)]
         return [think, *(effect for effect in effects if not isinstance(effect, Send))]
+
+    def _leave_all_but_one(self, work: RankedTasks) -> RankedTasks:
+        """The first task; the others keep their place in the queue."""
+        if len(work.tasks) > 1:
+            rest = work._replace(tasks=work.tasks[1:], is_new=False)
+            heapq.heappush(self._queue, rest)
+        return work._replace(tasks=work.tasks[:1], is_last=len(work.tasks) == 1)
 
     def _decide(self, view: View, now: int) -> Sequence[Effect]:
         work = self._deciding
@@ -249,12 +282,13 @@ class Murmuration:
                 explanation = Explanation(
                     looked_at=self._view.machines,
                     feasible=feasible,
-                    rule=title_of(Rule.SMALLEST_KEY),
+                    rule=SHORTEST_WAIT,
+                    measure="wait",
                     score=score,
                     second=second if second >= 0 else None,
                     second_score=second_score if second >= 0 else None,
                 )
-            effects.append(self._enqueue(placed, machines, estimate, explanation))
+            effects.append(self._enqueue(placed, machines, estimate, explanation, work.is_new))
             if self._context.peers:
                 update = WaitUpdate(
                     placed,
@@ -267,10 +301,33 @@ class Murmuration:
                     now,
                     self._settings.gossip == "task",
                 )
-                effects.append(Send(self._context.peers, update))
+                effects.extend(self._tell(update, work, now))
         if len(placed) < len(tasks):
             left = tasks[len(placed) :]
             effects.extend(self._get_stuck(work, group, left, shape, view, now))
+
+    def _tell(self, update: WaitUpdate, work: RankedTasks, now: int) -> Sequence[Effect]:
+        """Tells the peers about placements: at once, with the rest of the job, or with others."""
+        settings = self._settings
+        is_whole = settings.decide == "job" and settings.gossip == "job"
+        if is_whole or settings.gossip == "task":
+            return (Send(self._context.peers, update),)
+        self._untold.append(update)
+        if settings.gossip == "job":
+            return self._tell_all() if work.is_last else ()
+        count = sum(len(each.tasks) for each in self._untold)
+        if settings.batch_size and count >= settings.batch_size:
+            return self._tell_all()
+        if self._will_tell:
+            return ()
+        self._will_tell = True
+        return (WakeMe(now + settings.batch_time, _TELL),)
+
+    def _tell_all(self) -> Sequence[Effect]:
+        if not self._untold:
+            return ()
+        updates, self._untold = tuple(self._untold), []
+        return (Send(self._context.peers, WaitUpdates(updates)),)
 
     def _enqueue(
         self,
@@ -278,12 +335,14 @@ class Murmuration:
         machines: MachineArray,
         estimate: int,
         explanation: Explanation | None,
+        is_new: bool,
     ) -> Enqueue:
         settings = self._settings
         told = None if self._learner is None else estimate
         if not settings.as_published:
             return Enqueue(tasks, machines, explanation, estimate=told)
-        pace = Pace(settings.t_job + settings.t_task, settings.t_task)
+        first = (settings.t_job if is_new else 0) + settings.t_task
+        pace = Pace(first, settings.t_task)
         return Enqueue(tasks, machines, explanation, pace, told)
 
     def _shape(self, job: Job, group: TaskGroup, view: View) -> int:
@@ -305,12 +364,17 @@ class Murmuration:
             tuple(sorted(group.requires.items())),
             tuple(sorted(group.prefers.items())) if locality else (),
         )
-        found = self._sets.get(wanted)
-        if found is None:
+        found, labels = self._sets.get(wanted), view.labels_version
+        if found is None or found.labels != labels:
             members = _members(group.requires, view) if group.requires else None
             near = _members(group.prefers, view) if locality else None
-            found = self._sets[wanted] = (len(self._sets) + 1, members, near)
-        return *found, locality
+            if found is not None and found.has(members, near):
+                found.labels = labels
+            else:
+                # The wait view never sees two sets under one number.
+                self._last_set += 1
+                found = self._sets[wanted] = KnownSet(self._last_set, members, near, labels)
+        return found.number, found.members, found.near, locality
 
     def _get_stuck(
         self,
@@ -366,6 +430,33 @@ class Murmuration:
                 update = WaitUpdate(mine, versions, nowhere, 0, shape, request, job.tasks, now)
                 effects.append(Send(self._context.peers, update))
         return effects
+
+
+class KnownSet:
+    """Machines that have what tasks require, and those near what they prefer, as of some labels."""
+
+    __slots__ = ("labels", "members", "near", "number")
+
+    def __init__(
+        self,
+        number: int,
+        members: NDArray[np.uint8] | None,
+        near: NDArray[np.uint8] | None,
+        labels: int,
+    ) -> None:
+        self.number = number
+        self.members = members
+        self.near = near
+        self.labels = labels
+
+    def has(self, members: NDArray[np.uint8] | None, near: NDArray[np.uint8] | None) -> bool:
+        return _are_same(self.members, members) and _are_same(self.near, near)
+
+
+def _are_same(one: NDArray[np.uint8] | None, other: NDArray[np.uint8] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
 
 
 def _members(attributes: Mapping[str, str], view: View) -> NDArray[np.uint8]:

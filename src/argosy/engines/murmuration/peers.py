@@ -62,6 +62,9 @@ class Peers:
                 return self._be_asked(sender, now)
             case Waits(state) if self.is_asking:
                 self.is_asking = False
+                # The peer's view may include what was heard here while asking. A view of busy-until
+                # times would add that to the joined times once more.
+                self._waits.settle(now)
                 self._waits.join(state_of(state))
             case Digest(digest) if not self.is_asking:
                 self._waits.settle(now)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
 
 from argosy.engines.api import RunFacts, SettingMismatch, Settings
 from argosy.engines.families.flow.policies import policy_mismatch
@@ -15,6 +17,7 @@ class QuincySettings(FlowSettings, frozen=True):
     policy: PolicyName = "quincy"
     algorithm: Algorithm = Algorithm.COST_SCALING
     warm: bool = False
+    scratch_every: Annotated[int, Meta(ge=1, le=1_000_000)] = 16
 
 
 class Quincy(FlowScheduler):

@@ -91,6 +91,11 @@ def all_full(machines: MachineArray) -> Explanation:
     )
 
 
+def room_in_queue() -> Explanation:
+    """Of tasks that waited until a queue had room."""
+    return Explanation(rule="queue with room")
+
+
 def with_room(
     machines: MachineArray,
     room: NDArray[np.int64],

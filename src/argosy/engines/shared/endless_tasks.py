@@ -55,10 +55,13 @@ class EndlessTasks:
         if not len(tasks):
             return ()
         draft, effects = Draft(view), list[Effect]()
+        explanation = None
         for group, mine in job.tasks_by_group(tasks):
             shape = view.shape(group.request, group.tags, job.precedence)
             random = self._context.random
             found, left = draft.place(mine, shape, Rule.WORST, random, requires=group.requires)
+            if len(job.groups) == 1 and self._context.keeps_explanations:
+                explanation = found.explanation()
             if len(left):
                 effects.append(Explain(left, found.explanation()))
                 effects.extend(self._wait(job, number, left, now))
@@ -66,7 +69,8 @@ class EndlessTasks:
             self._token += 1
             claims = draft.claims()
             self._asked[self._token] = (claims, (job, number, claims.tasks))
-            effects.append(Commit(self._token, Transaction(self._context.name, claims)))
+            transaction = Transaction(self._context.name, claims)
+            effects.append(Commit(self._token, transaction, explanation))
             # Should some be refused, their turn is before that of jobs that come later.
             self._waiting.setdefault(number, (job, tasks[:0]))
         return effects

@@ -15,7 +15,8 @@ from argosy.model.transactions import TaskArray
 
 def waits_for_gang(tasks: int, found: int) -> Explanation:
     """Of tasks that have found a machine, as `found` of the gang's `tasks` have."""
-    return Explanation(refused=Refusal(Why.TOGETHER), remedy=_remedy(tasks, found))
+    refused = Refusal(Why.TOGETHER)
+    return Explanation(refused=refused, remedy=_remedy(tasks, found), gang_room=found)
 
 
 def explain_gang(
@@ -29,9 +30,10 @@ def explain_gang(
         if short is None:
             why = waits_for_gang(len(tasks), found)
         elif len(short.tasks) < len(mine):
-            why = structs.replace(short.explanation, remedy=_remedy(len(tasks), found))
+            advice = _remedy(len(tasks), found)
+            why = structs.replace(short.explanation, remedy=advice, gang_room=found)
         else:
-            why = short.explanation
+            why = structs.replace(short.explanation, gang_room=found)
         told.append(Explain(mine, why))
     return told
 

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from argosy.cell import View
 from argosy.engines.api import Context, Settings
-from argosy.engines.shared.backlog import LineKey, with_room
+from argosy.engines.shared.backlog import LineKey, room_in_queue, with_room
 from argosy.engines.shared.machine_queues import MachineQueueScheduler
 from argosy.engines.shared.probing import Candidates, Stuck, draw
 from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal
 from argosy.model.effects import Effect, Enqueue, Probe
 from argosy.model.events import Event, MachineChanged, MachineJoined, QueuesReported
+from argosy.model.explanations import SHORTEST_WAIT, Explanation
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.units import Micros
@@ -127,7 +128,7 @@ class HybridScheduler(MachineQueueScheduler):
         self, job: Job, number: int, group: TaskGroup, tasks: TaskArray, machines: MachineArray
     ) -> Effect:
         if self._is_long(group):
-            return Enqueue(tasks, machines)
+            return Enqueue(tasks, machines, room_in_queue())
         return Probe(
             number,
             machines,
@@ -173,6 +174,6 @@ class HybridScheduler(MachineQueueScheduler):
             # Only machines outside the partition could take them.
             machines = self._everywhere.of(job, group, view)
             chosen = draw(machines, len(tasks), self._context.random, repeated=False)
-            return Enqueue(tasks, chosen)
+            return Enqueue(tasks, chosen, Explanation(rule="random machine"))
         self.placed_long(found.machines, lengths)
-        return Enqueue(tasks, found.machines, found.explanation())
+        return Enqueue(tasks, found.machines, found.explanation(SHORTEST_WAIT, "wait"))

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from argosy.cell import Found, View
 from argosy.cell.bitmaps import to_bitmap
 from argosy.engines.api import Context, Settings
-from argosy.engines.shared.backlog import with_room
+from argosy.engines.shared.backlog import room_in_queue, with_room
 from argosy.engines.shared.machine_queues import MachineQueueScheduler
 from argosy.engines.shared.probing import Candidates
 from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, update
 from argosy.model.effects import Effect, Enqueue, Explain, WakeMe
 from argosy.model.events import Event, MachineChanged, MachineJoined, QueuesReported, TimerFired
+from argosy.model.explanations import SHORTEST_WAIT
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.units import Micros
@@ -77,7 +78,7 @@ class QueueingScheduler(MachineQueueScheduler):
     def send(
         self, job: Job, number: int, group: TaskGroup, tasks: TaskArray, machines: MachineArray
     ) -> Effect:
-        return Enqueue(tasks, machines)
+        return Enqueue(tasks, machines, room_in_queue())
 
     def places(
         self, group: TaskGroup, machines: MachineArray, count: int, report: QueuesReported
@@ -156,7 +157,7 @@ class QueueingScheduler(MachineQueueScheduler):
     ) -> Sequence[Effect]:
         """Sends as many tasks to each machine as its queue has room for; the others wait."""
         job, number, tasks = work
-        machines, explanation = found.machines, found.explanation()
+        machines, explanation = found.machines, found.explanation(SHORTEST_WAIT, "wait")
         if room is None:
             return (Enqueue(tasks, machines, explanation),)
         has_room = np.zeros(len(tasks), np.bool_)

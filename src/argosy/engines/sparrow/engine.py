@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
@@ -28,7 +29,8 @@ class SparrowSettings(Settings, frozen=True):
     cancel: bool = True
     #: Whether a job may probe the same machine several times.
     repeated: bool = False
-    #: Decision time is t_job + t_task x tasks; the only decision is where to probe.
+    #: Decision time is t_job + t_task x tasks; the only decision is where to probe. A scheduler decides
+    #: on one job at a time, in order of arrival.
     t_job: Micros = Micros(0)
     t_task: Micros = Micros(0)
 
@@ -52,14 +54,14 @@ class Sparrow(MachineQueueScheduler):
         super().__init__(context)
         self._settings = settings
         self._stuck = Stuck()
-        #: Current decisions by token; they do not wait for each other.
-        self._deciding: dict[int, WaitingTasks] = {}
-        self._decisions = 0
+        #: Jobs to be decided on; a decision on the first is under way.
+        self._queue: deque[WaitingTasks] = deque()
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
-            case DecisionDue(token):
-                return self._probe(*self._deciding.pop(token), view)
+            case DecisionDue():
+                effects = self._probe(*self._queue.popleft(), view)
+                return [*effects, *self._decide()]
             case MachineJoined() | MachineChanged():
                 effects = super().handle(event, view, now)
                 again = self._stuck.take()
@@ -69,15 +71,21 @@ class Sparrow(MachineQueueScheduler):
     def withdraw(self, event: Withdrawal) -> None:
         super().withdraw(event)
         self._stuck.withdraw(event)
-        self._deciding = {token: update(work, event) for token, work in self._deciding.items()}
+        self._queue = deque(update(work, event) for work in self._queue)
 
     def begin(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
-        duration = self._settings.t_job + self._settings.t_task * len(tasks)
-        if not duration:
+        if not self._settings.t_job and not self._settings.t_task:
             return self._probe(job, number, tasks, view)
-        self._decisions += 1
-        self._deciding[self._decisions] = (job, number, tasks)
-        return (Think(duration, self._decisions, number),)
+        self._queue.append((job, number, tasks))
+        return self._decide() if len(self._queue) == 1 else ()
+
+    def _decide(self) -> Sequence[Effect]:
+        """Begins to decide on the first job, if there is one."""
+        if not self._queue:
+            return ()
+        _, number, tasks = self._queue[0]
+        duration = self._settings.t_job + self._settings.t_task * len(tasks)
+        return (Think(duration, number, number),)
 
     def _probe(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
         settings, random = self._settings, self._context.random

@@ -13,12 +13,12 @@ from argosy.engines.shared.gangs import explain_gang
 from argosy.engines.shared.serial import PendingJob, SerialScheduler, SerialSettings
 from argosy.model.effects import Effect, Explain
 from argosy.model.events import Committed, Event, TaskFinished, TasksLost
+from argosy.model.explanations import SAME_JOB
 from argosy.model.jobs import job_of
 from argosy.model.transactions import Claims
 from argosy.model.units import Micros
 
-#: A task of the same job counts more than all others on a machine.
-_SAME_JOB: Final = 2**24
+_FEWEST: Final = "fewest tasks"
 
 
 class SpreadSettings(SerialSettings, frozen=True):
@@ -78,7 +78,7 @@ class Spread(SerialScheduler):
         keys = np.zeros(view.machines, np.int64)
         keys[: len(self._tasks)] = self._tasks
         for machine, count in self._by_job.get(work.number, Counter()).items():
-            keys[machine] += _SAME_JOB * count
+            keys[machine] += SAME_JOB * count
         taken = np.zeros((view.machines, len(view.dimensions)), np.int64)
         claims: list[Claims] = []
         unplaced: list[NDArray[np.int64]] = []
@@ -93,20 +93,20 @@ class Spread(SerialScheduler):
                 self._context.random,
                 within=view.where(group.requires) if group.requires else None,
                 keys=keys,
-                step=_SAME_JOB + 1,
+                step=SAME_JOB + 1,
                 adjust=taken,
             )
             seen.append(found)
             machines, count = found.machines, len(found.machines)
-            np.add.at(keys, machines, _SAME_JOB + 1)
+            np.add.at(keys, machines, SAME_JOB + 1)
             np.subtract.at(taken, machines, np.array(view.shape_request(shape), np.int64))
             if count:
                 shapes = np.full(count, shape, np.int32)
                 claims.append(Claims(tasks[:count], machines, shapes, found.versions))
             unplaced.append(tasks[count:])
             if count < len(tasks):
-                self._explains.append(Explain(tasks[count:], found.explanation()))
-        self._explanation = seen[0].explanation() if len(seen) == 1 else None
+                self._explains.append(Explain(tasks[count:], found.explanation(_FEWEST, "tasks")))
+        self._explanation = seen[0].explanation(_FEWEST, "tasks") if len(seen) == 1 else None
         self._unplaced = np.concatenate(unplaced)
         if not claims:
             return None

@@ -79,7 +79,7 @@ class DecisionPipeline:
             )
             for row in order.tolist()
         ]
-        return ranked, self._told(seen, ranked, totals)
+        return ranked, self._told(seen, ranked, totals, scores[order[:2]])
 
     def _ranked(self, scores: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[int]]:
         """The rows of the best m machines, best first, and their weighted sums; ties at random."""
@@ -96,11 +96,16 @@ class DecisionPipeline:
         return order, [int(each) for each in sums[order]]
 
     def _told(
-        self, seen: Explanation, ranked: list[RankedMachine], totals: list[int]
+        self,
+        seen: Explanation,
+        ranked: list[RankedMachine],
+        totals: list[int],
+        scores: NDArray[np.int64],
     ) -> Explanation:
         if not ranked:
             return seen
         has_second = len(ranked) > 1
+        points = [self._points(row) for row in scores]
         return Explanation(
             looked_at=seen.looked_at,
             feasible=seen.feasible,
@@ -109,7 +114,18 @@ class DecisionPipeline:
             score=totals[0],
             second=ranked[1].machine if has_second else None,
             second_score=totals[1] if has_second else None,
+            measure="points",
+            points=points[0],
+            second_points=points[1] if has_second else {},
         )
+
+    def _points(self, row: NDArray[np.int64]) -> dict[str, int]:
+        """Weighted scores by plug-in; nothing if there is only one."""
+        names = (*self._settings.scores, *self._settings.decision_scores)
+        if len(row) < 2:
+            return {}
+        weighted = (row * self._weights[: len(row)]).tolist()
+        return {name: int(each) for name, each in zip(names, weighted, strict=False)}
 
     def _nodes(self, answers: Sequence[SampleReturned], view: View) -> Nodes:
         if self._facts is None:

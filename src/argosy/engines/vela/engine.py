@@ -54,6 +54,8 @@ from argosy.model.events import (
 from argosy.model.explanations import (
     CONFLICTS,
     LIMITS,
+    OF_ONE_MACHINE,
+    SETTLED,
     UNANSWERED,
     Explanation,
     Refusal,
@@ -65,6 +67,7 @@ from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 
 _CONFLICTS: Final = frozenset(map(int, CONFLICTS))
 _LIMITS: Final = frozenset(map(int, LIMITS))
+_OF_ONE_MACHINE: Final = frozenset(map(int, OF_ONE_MACHINE))
 #: The longest back-off is 2 to this power times the first.
 _MOST_DOUBLINGS: Final = 6
 #: The timer of what is computed.
@@ -462,7 +465,7 @@ class Vela:
             else:
                 self._figures.refused += len(tried) if reached else 0
                 self._figures.unreached += not reached
-                if item.candidates and why in _CONFLICTS:
+                if item.candidates and why in _OF_ONE_MACHINE:
                     self._commit(item, view)
                     return
                 self._refused(item, outcome, tried, now)
@@ -495,21 +498,25 @@ class Vela:
             dimension=outcome.dimensions[detail] if detail >= 0 else "",
             lacking=int(outcome.amounts[0]),
         )
-        if int(why) not in _CONFLICTS | _LIMITS:
-            # It was cancelled, or has a machine: the scheduler hears of it separately.
+        if why in SETTLED:
             del self._current[item.task]
             return
-        self._figures.conflicts += 1
+        is_usual = int(why) in _CONFLICTS | _LIMITS
+        self._figures.conflicts += is_usual
         self._figures.ended = now
         self._figures.commit.add(now - item.queued)
         told = Explanation(
             looked_at=item.explanation.looked_at,
             feasible=item.explanation.feasible,
             ruled_out=item.explanation.ruled_out,
+            # What the last attempt came to is forgotten when the task is given up.
+            nearest_miss=None if is_usual else refusal,
             refused=refusal,
             remedy=refusal.remedy(),
         )
-        self._reschedule(item, told, now, should_wait=int(why) in _LIMITS)
+        if not is_usual:
+            self._effects.append(Explain(item.tasks, told))
+        self._reschedule(item, told, now, should_wait=int(why) not in _CONFLICTS)
 
     def _found_none(self, item: ScheduledTask, seen: Explanation, now: int) -> None:
         self._figures.unplaced += 1

@@ -8,10 +8,10 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
@@ -37,6 +37,8 @@ _TAIL_BYTES: Final = 1 << 14
 #: What an elliptic curve key of P-256 is wrapped in; the public half is left out, which readers reckon.
 _KEY_HEAD: Final = bytes.fromhex("30310201010420")
 _KEY_TAIL: Final = bytes.fromhex("a00a06082a8648ce3d030107")
+
+_Item = TypeVar("_Item")
 
 
 class ControlPlane:
@@ -198,6 +200,10 @@ class ControlPlane:
     ) -> Any:
         """A request to the API server by its administrator; the decoded answer."""
         return self._admin.request(method, path, document, content_type=content_type)
+
+    def for_each(self, action: Callable[[_Item], object], items: Sequence[_Item]) -> None:
+        """Several requests at once; the first error is raised when all have been tried."""
+        self._admin.for_each(action, items)
 
     def watch(self, path: str, query: str = "") -> Iterator[dict[str, Any]]:
         """What is there as events, then changes as they happen."""

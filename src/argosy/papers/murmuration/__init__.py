@@ -4,7 +4,7 @@ points      which runs each figure is made of, at each scale
 jobs        the jobs of a run: drawn, or of a trace
 world       one run
 measures    what is measured there
-cluster     figures 3, 4 and 9 to 11, of the cluster, and what the paper says of them
+cluster     figures 2 to 4 and 9 to 11, of the cluster, and what the paper says of them
 simulated   figures 5 and 12 to 16, of the simulations, likewise
 """
 
@@ -19,6 +19,7 @@ from argosy.papers.murmuration.world import run_point
 from argosy.papers.paper import Makers, Paper, claimed_by, drawn_by
 
 _MAKERS: Final[Makers] = {
+    "2": (cluster.draw_2, cluster.claims_2),
     "3": (cluster.draw_3, cluster.claims_3),
     "4": (cluster.draw_4, cluster.claims_4),
     "5": (simulated.draw_5, simulated.claims_5),

@@ -1,10 +1,11 @@
 """The jobs of a point: drawn with the traces' characteristics, or from the traces themselves.
 
 The cluster experiments submit about 150,000 pods at the rates of a pattern, "starting from a randomly
-selected job" of the trace. The amount of work depends on the starting point: windows of the trace's
-first 10,000 jobs have 400 to 920 s per task. The paper says that its cluster was full; to make it as
-full here for any draw, the number of machines is proportional to the work: 50 if tasks run as long as
-the average over the whole trace.
+selected job" of the trace. Pods come one after another, as the paper's control plane creates them, so
+each is a job of its own here, owned by the job it is from. The amount of work depends on the starting
+point: windows of the trace's first 10,000 jobs have 400 to 920 s per task. The paper says that its
+cluster was full; to make it as full here for any draw, the number of machines is proportional to the
+work: 50 if tasks run as long as the average over the whole trace.
 """
 
 from __future__ import annotations
@@ -54,6 +55,11 @@ def traced(point: ExperimentPoint, directory: Path) -> ExperimentPoint:
     return structs.replace(point, parameters=told)
 
 
+def is_one_by_one(point: ExperimentPoint) -> bool:
+    """Whether each task is a job of its own."""
+    return "pattern" in point.parameters and point.parameters["system"] != "flood"
+
+
 def jobs_of(point: ExperimentPoint) -> tuple[SimulatedJob, ...]:
     told, random = point.parameters, Random(point.seed).child("workload")
     if told["system"] == "flood":
@@ -81,9 +87,8 @@ def _of_a_pattern(point: ExperimentPoint, random: Random) -> tuple[SimulatedJob,
     else:
         # More than enough, because every job has at least one task.
         source = fanout.generate(fanout.shape("yahoo"), pods, random, request=POD)
-    chosen = _until(source, pods)
-    arrived = fanout.by_pattern(chosen, pattern, random.child("pattern"))
-    return tuple(_mistaken(arrived, random.child("mistakes")))
+    chosen = list(_mistaken(_until(source, pods), random.child("mistakes")))
+    return tuple(fanout.one_by_one(chosen, pattern, random.child("pattern")))
 
 
 def _until(jobs: Iterable[SimulatedJob], pods: int) -> Iterator[SimulatedJob]:

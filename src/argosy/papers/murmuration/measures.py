@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -12,12 +13,15 @@ from argosy.measures.measure import summarise
 from argosy.measures.timeline import TaskTimes, Times, task_times
 from argosy.model.tasks import jobs_of
 from argosy.papers.experiment import ExperimentPoint, PointResult
+from argosy.papers.murmuration.jobs import is_one_by_one
 from argosy.worlds.sim import SimulatedWorld
 
 _SECOND: Final = 1_000_000
 #: A cluster that runs this share of its possible pods is full.
 _FULL: Final = 0.95
-STAGES: Final = ("scheduled", "started", "finished")
+STAGES: Final = ("added", "scheduled", "started", "finished")
+#: Bytes of an update about one task: a machine and an estimate of four bytes each.
+_ENTRY: Final = 8
 Floats = NDArray[np.float64]
 
 
@@ -28,32 +32,46 @@ def measured(world: SimulatedWorld, point: ExperimentPoint) -> PointResult:
     times = task_times(
         tasks, placed, started, finished, submit, first_attempt, simulator.board.thought_by_job()
     )
-    jct = (done - submit) / _SECOND
-    counted = np.ones(len(submit), bool)
+    jobs = _jobs(world, point)
+    arrived, done = _first_and_last(submit, done, jobs)
+    jct = (done - arrived) / _SECOND
+    counted = np.ones(len(arrived), bool)
     summary = summarise(world, "")
+    keepers = _keepers(world)
     values = {
         "machines": float(world.host.view.machines),
         "tasks": float(len(tasks)),
         "utilisation": max(summary.utilisation.values()),
         "schedulers": float(len(world.host.schedulers)),
         "messages": float(world.host.links.counts["sent"]),
-        # A machine reports each task's end to all schedulers that keep a view.
-        "notices": float(len(tasks) * _keepers(world)),
+        # Reports of ends, one to each scheduler that keeps a view.
+        "notices": float(simulator.ends_told),
+        # Each placement is told to all others, and each end to all.
+        "bytes": float(len(tasks) * max(0, 2 * keepers - 1) * _ENTRY),
     }
     if "pattern" in told:
         since, values["full"] = _steady(world, started, finished, submit)
-        counted = submit >= since
-    rows = counted[jobs_of(times.tasks)]
-    by_job = _of_jobs(times, rows)
+        counted = arrived >= since
+    by_task = jobs[jobs_of(times.tasks)]
+    rows = counted[by_task]
+    by_job = _of_jobs(times, by_task, rows)
     series = {name: _quantiles(found) for name, found in by_job.items()}
     series["jct"] = _quantiles(jct[counted])
     series["wait"] = _quantiles((times.tst + times.w2x)[rows] / _SECOND)
     values["jobs"] = float(counted.sum())
     values["w2x.mean"] = float(times.w2x[rows].mean()) / _SECOND
     values["tct.mean"] = float(times.tct[rows].mean()) / _SECOND
+    values["tst.p50"] = float(np.median(times.tst[rows])) / _SECOND
     values["jct"] = float(np.median(jct[counted]))
     for stage in STAGES:
         values[f"spread.{stage}"] = float(by_job[f"spread_{stage}"].mean())
+    if is_one_by_one(point):
+        arrivals = np.bincount(submit // _SECOND).astype(float)
+        values["arrivals.p50"], values["arrivals.peak"] = (
+            float(np.median(arrivals)),
+            float(arrivals.max()),
+        )
+        series["arrivals"] = _quantiles(arrivals)
     if "restart" in told:
         is_new = np.array([simulator.board.owner(job) == 0 for job in range(len(submit))])
         later = submit >= int(float(told["restart"]) * _SECOND)
@@ -65,6 +83,25 @@ def measured(world: SimulatedWorld, point: ExperimentPoint) -> PointResult:
         values["placed_in"] = float(placed.max() / _SECOND)
         series["decisions"] = per_second.astype(float).tolist()
     return PointResult(values, series)
+
+
+def _jobs(world: SimulatedWorld, point: ExperimentPoint) -> NDArray[np.int64]:
+    """The number of the paper's job for each job of the run."""
+    count = len(world.scenario.jobs)
+    if not is_one_by_one(point):
+        return np.arange(count)
+    owners = [job.job.owner for job in world.scenario.jobs]
+    is_next = [one != other for one, other in pairwise(owners)]
+    return np.concatenate([[0], np.cumsum(is_next)]).astype(np.int64)
+
+
+def _first_and_last(submit: Times, done: Times, jobs: NDArray[np.int64]) -> tuple[Times, Times]:
+    """When each job's first task came, and when its last one ended."""
+    count = int(jobs[-1]) + 1
+    arrived, ended = np.full(count, submit.max()), np.zeros(count, np.int64)
+    np.minimum.at(arrived, jobs, submit)
+    np.maximum.at(ended, jobs, done)
+    return arrived, ended
 
 
 def _keepers(world: SimulatedWorld) -> int:
@@ -105,9 +142,11 @@ def _slots(world: SimulatedWorld) -> NDArray[np.int64]:
     return slots
 
 
-def _of_jobs(times: TaskTimes, rows: NDArray[np.bool_]) -> dict[str, Floats]:
+def _of_jobs(
+    times: TaskTimes, by_task: NDArray[np.int64], rows: NDArray[np.bool_]
+) -> dict[str, Floats]:
     """Per job: mean and largest parts of its tasks' lives, and how far they drift apart."""
-    _, jobs = np.unique(jobs_of(times.tasks[rows]), return_inverse=True)
+    _, jobs = np.unique(by_task[rows], return_inverse=True)
     counts = np.bincount(jobs)
     tst, w2x, x, tct = (part[rows] / _SECOND for part in (times.tst, times.w2x, times.x, times.tct))
     found = {"mean_w2x": np.bincount(jobs, w2x) / counts, "mean_x": np.bincount(jobs, x) / counts}
@@ -115,7 +154,10 @@ def _of_jobs(times: TaskTimes, rows: NDArray[np.bool_]) -> dict[str, Floats]:
         found[f"mean_{name}"] = np.bincount(jobs, part) / counts
         found[f"tail_{name}"] = np.zeros(len(counts))
         np.maximum.at(found[f"tail_{name}"], jobs, part)
-    for stage, reached in zip(STAGES, (tst, tst + w2x, tct), strict=True):
+    # Seconds since the first submission, which are small enough to be squared.
+    added = (times.submitted[rows] - times.submitted.min()) / _SECOND
+    ends = (added, added + tst, added + tst + w2x, added + tct)
+    for stage, reached in zip(STAGES, ends, strict=True):
         mean = np.bincount(jobs, reached) / counts
         found[f"spread_{stage}"] = np.sqrt(np.bincount(jobs, (reached - mean[jobs]) ** 2) / counts)
     return found

@@ -17,6 +17,7 @@ from argosy.model.scenario import (
     ConstantLatency,
     Fault,
     FleetEntry,
+    JobSplit,
     Network,
     Output,
     Scenario,
@@ -24,7 +25,7 @@ from argosy.model.scenario import (
 )
 from argosy.model.truth import SimulatedJob
 from argosy.papers.experiment import ExperimentPoint, PointResult
-from argosy.papers.murmuration.jobs import jobs_of, machines_for
+from argosy.papers.murmuration.jobs import is_one_by_one, jobs_of, machines_for
 from argosy.papers.murmuration.measures import measured
 from argosy.worlds.sim import SimulatedWorld
 
@@ -33,25 +34,23 @@ SECOND: Final = 1_000_000
 _MOST_PODS: Final = 110
 #: The paper names three kinds of machines, but not how many there are of each.
 _CORES: Final = (8, 16, 32)
-#: Kubernetes never gives up.
-_KUBE: Final[dict[str, Any]] = {"preempt": False, "attempts": 1_000_000_000}
+#: Kubernetes never gives up; tasks go by when they were created.
+_KUBE: Final[dict[str, Any]] = {"preempt": False, "attempts": 1_000_000_000, "order": "created"}
+#: The prototype decides on one pod at a time, and tells of each.
+_PROTOTYPE: Final[dict[str, Any]] = {"t_job": 0, "decide": "task", "gossip": "task"}
 #: Systems of the cluster experiments; simulated systems use their engines' published configurations.
 _SYSTEMS: Final[dict[str, tuple[str, dict[str, Any], MachineModel, int]]] = {
     "kube-30s": ("kube", {"retry": 30 * SECOND, **_KUBE}, MachineModel(), 1),
     "kube-1s": ("kube", {"retry": SECOND, **_KUBE}, MachineModel(), 1),
     "kube-none": ("kube", {"retry": 0, **_KUBE}, MachineModel(), 1),
-    "murmuration": (
+    "murmuration": ("murmuration", {"t_task": 5_000, **_PROTOTYPE}, MachineModel(), 10),
+    "murmuration-sum": (
         "murmuration",
-        {"t_job": 0, "t_task": 5_000, "gossip": "task"},
+        {"t_task": 5_000, "expected_wait": "sum", **_PROTOTYPE},
         MachineModel(),
         10,
     ),
-    "flood": (
-        "murmuration",
-        {"t_job": 0, "t_task": 2_564, "gossip": "task"},
-        MachineModel(),
-        10,
-    ),
+    "flood": ("murmuration", {"t_task": 5_000, **_PROTOTYPE}, MachineModel(), 10),
 }
 
 
@@ -83,7 +82,7 @@ def _scenario(point: ExperimentPoint, jobs: tuple[SimulatedJob, ...]) -> Scenari
         jobs=jobs,
         fleet=(
             FleetEntry(
-                name="s", engine=engine, replicas=schedulers, split="random", settings=settings
+                name="s", engine=engine, replicas=schedulers, split=_split(point), settings=settings
             ),
         ),
         network=Network(latency=ConstantLatency(delay=hop)),
@@ -102,6 +101,11 @@ def _system(name: str, workload: str) -> tuple[str, dict[str, Any], MachineModel
     own = f"{name}-{workload}"
     engine, form = find_published(own if own in built_in_forms() else name)
     return engine, dict(form.settings), form.machines, form.schedulers
+
+
+def _split(point: ExperimentPoint) -> JobSplit:
+    """All tasks of a job go to one scheduler, also if they come one by one."""
+    return "owner" if is_one_by_one(point) else "random"
 
 
 def _machines(point: ExperimentPoint, jobs: tuple[SimulatedJob, ...]) -> tuple[Machine, ...]:

@@ -2,8 +2,9 @@
 
 points      which runs each figure is made of, at each scale
 world       one run, and what is measured there
+traces      figures 11 to 14 on the public trace
 reading     what the modules of figures share
-schemes, two_level, load, planes, interference, conflicts, mapreduce
+workload, schemes, two_level, load, planes, interference, conflicts, mapreduce
             figures, and what the paper says of them
 """
 
@@ -19,12 +20,17 @@ from argosy.papers.omega import (
     planes,
     schemes,
     two_level,
+    workload,
 )
 from argosy.papers.omega.points import FIGURES, PAPER, SCALES, plan
+from argosy.papers.omega.traces import traced
 from argosy.papers.omega.world import run_point
 from argosy.papers.paper import Makers, Paper, claimed_by, drawn_by
 
 _MAKERS: Final[Makers] = {
+    "2": (workload.draw_2, workload.claims_2),
+    "3": (workload.draw_3, workload.claims_3),
+    "4": (workload.draw_4, workload.claims_4),
     "5": (schemes.draw_5, schemes.claims_5),
     "6": (schemes.draw_6, schemes.claims_6),
     "7": (two_level.draw_7, two_level.claims_7),
@@ -49,4 +55,5 @@ OMEGA: Final = Paper(
     runner=run_point,
     draw=drawn_by(_MAKERS),
     claims=claimed_by(_MAKERS),
+    traced=traced,
 )

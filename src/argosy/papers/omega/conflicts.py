@@ -127,3 +127,12 @@ def claims_14(found: Findings) -> Iterator[Claim]:
         holds=1.5 <= times(coarse, "conflicts") <= 4.0,
         note=note,
     )
+    yield Claim(
+        id="omega-14-coarse-detection-busyness",
+        figure="14b",
+        paper="coarse detection increases busyness 2-3x",
+        here=f"{times(coarse, 'busyness'):.2f}x",
+        tolerance="1.5x to 4x",
+        holds=1.5 <= times(coarse, "busyness") <= 4.0,
+        note=note,
+    )

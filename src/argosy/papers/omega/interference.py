@@ -28,7 +28,7 @@ AT_10_S: Final = 10.0
 
 def draw_12(found: Findings) -> Figure:
     def line(kind: str, measure: str, label: str = "", colour: int | None = None) -> Line:
-        chosen = marks(found, "12", "service_t_job", f"{kind}.{measure}")
+        chosen = marks(found, "12", "service_t_job", f"{kind}.{measure}", cluster="B")
         return Line(
             label=label or kind,
             marks=chosen,
@@ -65,7 +65,7 @@ def draw_12(found: Findings) -> Figure:
 def claims_12(found: Findings) -> Iterator[Claim]:
     if not found.has("12"):
         return
-    line = marks(found, "12", "service_t_job", "service.conflicts")
+    line = marks(found, "12", "service_t_job", "service.conflicts", cluster="B")
     crossing = next((mark.x for mark in line if mark.y > 1.0), None)
     yield Claim(
         id="omega-12b-a-retry-on-average",
@@ -76,7 +76,7 @@ def claims_12(found: Findings) -> Iterator[Claim]:
         holds=crossing is not None and 3.0 <= crossing <= 30.0,
         note=STAND_IN,
     )
-    waits = marks(found, "12", "service_t_job", "service.wait")
+    waits = marks(found, "12", "service_t_job", "service.wait", cluster="B")
     missed = next((mark.x for mark in waits if mark.y > SLO), None)
     yield Claim(
         id="omega-12a-service-misses-the-slo",
@@ -88,9 +88,67 @@ def claims_12(found: Findings) -> Iterator[Claim]:
         note=STAND_IN,
     )
     busy, once = (
-        {mark.x: mark.y for mark in marks(found, "12", "service_t_job", f"service.{name}")}
+        {
+            mark.x: mark.y
+            for mark in marks(found, "12", "service_t_job", f"service.{name}", cluster="B")
+        }
         for name in ("busyness", "busyness_once")
     )
+    if crossing is not None and missed is not None:
+        apart = max(crossing / missed, missed / crossing)
+        yield Claim(
+            id="omega-12-thresholds-coincide",
+            figure="12",
+            paper="the SLO is missed at around the point where the conflict fraction exceeds 1.0",
+            here=f"at {missed:g} s and {crossing:g} s",
+            tolerance="at most 3.5x apart",
+            holds=apart <= 3.5,
+            note=STAND_IN,
+        )
+    if missed is not None:
+        yield Claim(
+            id="omega-12-not-saturated",
+            figure="12",
+            paper="the service scheduler misses the SLO although it is not yet saturated",
+            here=f"busyness {busy[missed]:.2f} at {missed:g} s",
+            tolerance="below 0.95 at the first t_job(service) that misses the SLO",
+            holds=busy[missed] < 0.95,
+            note=STAND_IN,
+        )
+    of_c = [
+        r["service.conflicts"] for _, r in found.select("12", cluster="C", service_t_job=AT_10_S)
+    ]
+    of_b = {mark.x: mark.y for mark in line}.get(AT_10_S)
+    if of_c and of_b is not None:
+        middle = sorted(of_c)[len(of_c) // 2]
+        yield Claim(
+            id="omega-12-more-interference-than-C",
+            figure="12",
+            paper="cluster B has more interference than cluster C",
+            here=f"conflict fraction {of_b:.2g} (B) and {middle:.2g} (C) at 10 s",
+            tolerance="more on B",
+            holds=of_b > middle,
+            note=STAND_IN,
+        )
+    light = {
+        mark.x: mark.y
+        for mark in marks(found, "5c", "service_t_job", "service.conflicts", cluster="B")
+    }
+    both = [(mark.y, light[mark.x]) for mark in line if mark.x in light]
+    if both:
+        yield Claim(
+            id="omega-12-simulators-agree",
+            figure="12",
+            paper="the simulators agree, and the lightweight one experiences less interference",
+            here=f"{sum(heavy > plain for heavy, plain in both)} of {len(both)} points have more "
+            "conflicts than with first fit",
+            tolerance="at least as many at every point, and a conflict fraction that grows from the "
+            "first to the last with both",
+            holds=all(heavy >= plain for heavy, plain in both)
+            and both[-1][0] > both[0][0]
+            and both[-1][1] > both[0][1],
+            note=STAND_IN,
+        )
     if once.get(AT_10_S):
         ratio = busy[AT_10_S] / once[AT_10_S]
         yield Claim(

@@ -14,12 +14,15 @@ PAPER: Final = "omega"
 CLUSTERS: Final = ("A", "B", "C")
 #: For figures 15 and 16.
 MAPREDUCE_CLUSTERS: Final = ("A", "C", "D")
-FIGURES: Final = ("5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16")
+FIGURES: Final = ("2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16")
 #: The sweeps that a figure is drawn from, and those that its claims compare it with.
 SWEEPS: Final = {
+    "2": ("2",),
+    "3": ("2",),
+    "4": ("2",),
     "5": ("5a", "5b", "5c"),
     "6": ("5a", "5b", "5c"),
-    "7": ("7", "7-first", "5b"),
+    "7": ("7", "7-first", "7-simulator", "5b"),
     "8": ("8",),
     "9": ("9",),
     "10": ("10",),
@@ -86,6 +89,11 @@ def _sweep(scale: str, name: str) -> Sweep:
     pair, seeds = (2, 3) if scale == "quick" else (1, 1)
     times = _times(scale)
     match name:
+        case "2":
+            return Sweep(
+                cases=[{"cluster": cluster} for cluster in CLUSTERS],
+                hours={"smoke": 2.0, "quick": 24.0, "full": 168.0}[scale],
+            )
         case "5a":
             return Sweep(
                 cases=_over(CLUSTERS, times, scheme="single-path"), hours=hours, seeds=pair
@@ -106,6 +114,12 @@ def _sweep(scale: str, name: str) -> Sweep:
                 cases=_over(("A",), ends, scheme="mesos", retry="first"),
                 hours=24.0 if scale == "full" else hours,
             )
+        case "7-simulator":
+            # As in the published simulator.
+            return Sweep(
+                cases=_over(CLUSTERS, _offer_times(scale), scheme="mesos-simulator"),
+                hours=24.0 if scale == "full" else hours,
+            )
         case "8":
             cases: list[dict[str, Parameter]] = [
                 {"cluster": cluster, "rate": rate}
@@ -123,7 +137,7 @@ def _sweep(scale: str, name: str) -> Sweep:
         case "10":
             cases = [
                 {"cluster": "B", "scheme": scheme, **times}
-                for scheme in ("single-path", "multi-path", "omega", "mesos")
+                for scheme in ("single-path", "multi-path", "omega", "mesos", "mesos-simulator")
                 for times in _plane(scale)
             ]
             return Sweep(cases=cases, hours=24.0 if scale == "full" else hours)
@@ -137,7 +151,8 @@ def _sweep(scale: str, name: str) -> Sweep:
                 "placement": "best-fit",
                 "service_t_task": 1.0,
             }
-            return Sweep(cases=[*varied, slow], hours=hours, seeds=seeds)
+            other = _over(("C",), (10.0,), placement="best-fit")
+            return Sweep(cases=[*varied, slow, *other], hours=hours, seeds=seeds)
         case "13":
             cases = [
                 {"cluster": "C", "placement": rule, "schedulers": n, "batch_t_job": seconds}

@@ -40,6 +40,13 @@ def draw_7(found: Findings) -> Figure:
                     marks=marks(found, "7-first", "service_t_job", "batch.abandoned"),
                     colour=3,
                 ),
+                Line(
+                    label="batch A, as in the published simulator",
+                    marks=marks(
+                        found, "7-simulator", "service_t_job", "batch.abandoned", cluster="A"
+                    ),
+                    colour=4,
+                ),
             ),
         ),
     )  # fmt: skip
@@ -78,6 +85,20 @@ def claims_7(found: Findings) -> Iterator[Claim]:
             tolerance="more at the longest t_job(service) than at the shortest",
             holds=last > first,
             note="added when the claim was seen not to hold for jobs that wait behind others",
+        )
+    published = {c: along(found, "7-simulator", "batch.abandoned", c) for c in CLUSTERS}
+    ends = {c: (v[min(v)], v[max(v)]) for c, v in published.items() if v}
+    if ends:
+        yield Claim(
+            id="omega-7c-mesos-abandons-jobs-simulator",
+            figure="7c",
+            paper="jobs are abandoned as t_job(service) grows",
+            here="batch jobs abandoned: "
+            + ", ".join(f"{a:.0f} to {b:.0f} ({c})" for c, (a, b) in ends.items()),
+            tolerance="more at the longest t_job(service) than at the shortest, on some cluster",
+            holds=any(b > a for a, b in ends.values()),
+            note="a framework goes through its queue with each offer, queues what failed again after "
+            "1 s, and abandons a job after 100 attempts of which none placed a task",
         )
     if not found.has("5b"):
         return

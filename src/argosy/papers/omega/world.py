@@ -8,12 +8,13 @@ The fill is placed at time 0 by a separate scheduler whose decisions take no tim
 from __future__ import annotations
 
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.engines.registry import find_engines
+from argosy.engines.registry import find_engines, find_published
 from argosy.measures.measure import summarise
 from argosy.model.random import Random
 from argosy.model.scenario import (
@@ -26,6 +27,8 @@ from argosy.model.scenario import (
     Takes,
 )
 from argosy.papers.experiment import ExperimentPoint, Parameter, PointResult
+from argosy.papers.omega import traces
+from argosy.papers.omega.workload import described
 from argosy.workloads import clusters, mapreduce
 from argosy.worlds.sim import SimulatedWorld
 
@@ -50,6 +53,8 @@ USUAL: Final[dict[str, Parameter]] = {
     "service_t_job": 0.1,
     "service_t_task": 0.005,
     "placement": "first-fit",
+    #: How the initial fill is placed.
+    "fill": "first-fit",
     "transaction": "incremental",
     "detection": "fine",
     #: Where a Mesos framework puts a partly placed job.
@@ -62,23 +67,30 @@ USUAL: Final[dict[str, Parameter]] = {
 def run_point(point: ExperimentPoint) -> PointResult:
     """Runs the world of the point from start to horizon."""
     told = {**USUAL, **point.parameters}
+    if point.figure == "2":
+        return described(str(told["cluster"]), float(told["hours"]), point.seed)
     spec = clusters.cluster(str(told["cluster"]))
     span, cell, rate = int(float(told["hours"]) * HOUR), float(told["cell"]), float(told["rate"])
     random = Random(point.seed).child("workload")
     make_jobs = mapreduce.jobs if told["policy"] else clusters.jobs
+    trace = Path(str(told["trace"])) if "trace" in told else None
     scenario = Scenario(
         name=f"omega, figure {point.figure}",
         seed=point.seed,
-        cell=CellSpec(machines=clusters.machines(spec, cell)),
+        cell=CellSpec(machines=traces.machines(trace) if trace else clusters.machines(spec, cell)),
         jobs=(),
         fleet=fleet(told),
         network=Network(latency=ConstantLatency(delay=0)),
         horizon=span,
         output=Output(log="none", tasks=False),
     )
-    jobs = chain(
-        clusters.fill(spec, random, scale=cell),
-        make_jobs(spec, span, random, rate={"batch": rate}, scale=cell),
+    jobs = (
+        traces.jobs(trace, span)
+        if trace
+        else chain(
+            clusters.fill(spec, random, scale=cell),
+            make_jobs(spec, span, random, rate={"batch": rate}, scale=cell),
+        )
     )
     world = SimulatedWorld(scenario, find_engines(scenario.engine_names()), None, jobs=jobs)
     world.run()
@@ -102,6 +114,9 @@ def fleet(told: dict[str, Parameter]) -> tuple[FleetEntry, ...]:
             # In the paper's model, what was declined is offered again at once.
             settings = {"frameworks": times, "retry": told["retry"], "refuse": 0}
             entries = (_entry("mesos", KINDS, settings),)
+        case "mesos-simulator":
+            settings = {"frameworks": times, **find_published("mesos-simulator")[1].settings}
+            entries = (_entry("mesos", KINDS, settings),)
         case "omega":
             how = {name: told[name] for name in ("placement", "transaction", "detection")}
             entries = tuple(
@@ -118,7 +133,7 @@ def fleet(told: dict[str, Parameter]) -> tuple[FleetEntry, ...]:
     if told["policy"]:
         settings = {**times["batch"], "policy": told["policy"], **retry}
         entries += (_entry("mapreduce", (mapreduce.MAPREDUCE,), settings),)
-    at_once = {"t_job": 0, "t_task": 0, "placement": told["placement"], **retry}
+    at_once = {"t_job": 0, "t_task": 0, "placement": told["fill"], **retry}
     return (*entries, _entry("omega", (clusters.FILL,), at_once))
 
 

@@ -1,7 +1,7 @@
 """Agents and a scheduler as processes of their own, on this computer's loopback address.
 
 They are started by the command line and asked over HTTP, because papers are below both. Whatever happens
-to this process short of SIGKILL, they are stopped, and what they wrote is removed.
+to this process, they end with it; short of SIGKILL, what they wrote is removed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,19 @@ from argosy.model.errors import CommandError
 #: Seconds for one request, and for a process to end once it was told to.
 _REQUEST_SECONDS: Final = 60.0
 _END_SECONDS: Final = 20.0
+#: Runs the command line, and tells it to stop when its standard input ends: whoever holds the other end
+#: is gone then.
+_STARTER: Final = """
+import os, signal, threading
+from argosy.cli import process
+
+def watch():
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+threading.Thread(target=watch, daemon=True).start()
+process()
+"""
 
 
 class AgentPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,8 +59,8 @@ class LiveProcess:
         self._log = folder / f"log-{os.urandom(4).hex()}"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "argosy.cli", *arguments, "-o", "json"],
-                stdin=subprocess.DEVNULL,
+                [sys.executable, "-c", _STARTER, *arguments, "-o", "json"],
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -123,8 +136,9 @@ class LiveProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
 
     def _last_words(self) -> str:
         lines = self._log.read_text(errors="replace").strip().splitlines()

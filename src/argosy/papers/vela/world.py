@@ -75,24 +75,26 @@ def clusters() -> list[Cluster]:
     ]
 
 
+def sizes_of(kind: str, count: int) -> list[Resources]:
+    """The machines of a cluster, `cloud` or `edge`: the shares of Table II, as nearly as whole machines
+    allow."""
+    sizes: list[Resources] = []
+    share = 0
+    for percent, cores, memory in CLOUD if kind == "cloud" else EDGE:
+        share += percent
+        until = (count * share + 50) // 100
+        sizes += [Resources(1_000 * cores, memory * GIB)] * (until - len(sizes))
+    return sizes
+
+
 @cache
 def table_ii(per_cluster: int) -> CellSpec:
     """The machines of Table II."""
     machines: list[Machine] = []
     for cluster in clusters():
-        kinds = CLOUD if cluster.name.startswith("cloud") else EDGE
-        sizes = [
-            (cores, memory)
-            for percent, cores, memory in kinds
-            for _ in range(per_cluster * percent // 100)
-        ]
         machines.extend(
-            Machine(
-                f"{cluster.name}/m{number}",
-                Resources(1_000 * cores, memory * GIB),
-                joins={CLUSTER_GROUP: (cluster.name,)},
-            )
-            for number, (cores, memory) in enumerate(sizes)
+            Machine(f"{cluster.name}/m{number}", size, joins={CLUSTER_GROUP: (cluster.name,)})
+            for number, size in enumerate(sizes_of(cluster.name.partition("-")[0], per_cluster))
         )
     names = tuple(cluster.name for cluster in clusters())
     return CellSpec(machines=tuple(machines), groups=(GroupSpec(name=CLUSTER_GROUP, sets=names),))

@@ -206,6 +206,7 @@ class KubernetesDriver:
 
         def carry_out() -> bool:
             action()
+            self._pods.flush()
             return True
 
         is_taken = self._cluster.tell(lambda _: carry_out()) is not None
@@ -268,10 +269,8 @@ class KubernetesDriver:
     def _pod_changed(self, change: ObjectChange[Pod]) -> None:
         old, new = change.old, change.new
         if old is not None and (new is None or new.uid != old.uid):
-            # What has ended is no longer watched, but how it ended is told.
-            if change.final is not None and change.final.uid == old.uid:
-                self._pods.set_pod(change.final)
-            self._pods.remove_pod(old.uid)
+            # A pod that has ended is no longer watched: nobody asked for its deletion.
+            self._pods.remove_pod(old.uid, has_ended=old.metadata.deletion_timestamp is None)
         if new is not None:
             self._pods.set_pod(new)
 

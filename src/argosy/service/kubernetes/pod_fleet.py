@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, Final
 
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
+from argosy.engines.registry import find_engine
 from argosy.kubernetes.objects import Pod
 from argosy.model.jobs import BATCH, SERVICE
 from argosy.model.scenario import FleetEntry, Takes
 from argosy.worlds.kubernetes.pod_jobs import kind_of
+
+#: The setting of engines that move what runs.
+_RESCHEDULE: Final = "reschedule"
 
 
 class PodFleet:
@@ -28,7 +33,7 @@ class PodFleet:
         self._taken = {kind for each in taken for kind in each}
         taken[0].update(dict.fromkeys(sorted({*former} - self._taken)))
         self.entries = tuple(
-            replace(entry, takes=Takes(kinds=tuple(each)))
+            replace(entry, takes=Takes(kinds=tuple(each)), settings=_settled(entry))
             for entry, each in zip(fleet, taken, strict=True)
         )
         #: All kinds that bound pods may have.
@@ -41,3 +46,11 @@ class PodFleet:
             return scheduler
         kind = kind_of(pod)
         return kind if kind in self._taken else self._default
+
+
+def _settled(entry: FleetEntry) -> dict[str, Any]:
+    """The settings of an entry. Pods that run stay where they are unless it says otherwise: moving one
+    means to evict it, and what a pod requires of its node is not required for it to stay."""
+    names = {field.name for field in fields(find_engine(entry.engine).settings_type)}
+    defaults = {_RESCHEDULE: False} if _RESCHEDULE in names else {}
+    return defaults | entry.settings

@@ -15,7 +15,7 @@ carries out and reports back on. A pod that is bound counts where it is, whoever
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -24,7 +24,6 @@ import msgspec
 from argosy.kubernetes.objects import (
     Namespace,
     Node,
-    NodeSelector,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
@@ -36,6 +35,7 @@ from argosy.model.resources import BASE_DIMENSIONS, MOST_DIMENSIONS, Resources
 from argosy.worlds.kubernetes.pod_jobs import job_of_pod, kind_of
 from argosy.worlds.kubernetes.priorities import Precedences
 from argosy.worlds.kubernetes.requests import PODS, node_capacity, pod_request
+from argosy.worlds.kubernetes.room import NodeRoom
 from argosy.worlds.kubernetes.rulebook import GROUP_KEYS, Rulebook, describe_obstacle
 from argosy.worlds.kubernetes.tracked import (
     BindOrder,
@@ -48,6 +48,7 @@ from argosy.worlds.kubernetes.tracked import (
     TrackedPod,
 )
 from argosy.worlds.kubernetes.unsupported import obstacles_to_scheduling
+from argosy.worlds.kubernetes.volumes import KnownVolumes
 
 #: Who placed what was there already.
 KUBERNETES: Final = "kubernetes"
@@ -77,18 +78,19 @@ class PodCluster:
         self._by_job: dict[str, TrackedPod] = {}
         self._shapes: dict[bytes, PodShape] = {}
         self._precedences = Precedences()
-        #: What bound pods take of each node, and the pods that wait until others have left.
-        self._used: dict[str, Counter[str]] = defaultdict(Counter)
+        self._room = NodeRoom()
+        #: Pods that wait until others have left their node.
         self._held: dict[str, dict[str, None]] = defaultdict(dict)
         #: Pods on nodes that are not known yet.
         self._homeless: dict[str, dict[str, None]] = defaultdict(dict)
         self._clamped: dict[str, dict[str, None]] = defaultdict(dict)
-        self._volumes: dict[str, PersistentVolume] = {}
-        self._claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
+        self._known_volumes = KnownVolumes()
         #: Resources that are accounted for, besides cpu and memory.
         self._extras: dict[str, None] = {PODS: None}
         #: Pods by the numbers of their tries.
         self._numbers: dict[int, TrackedPod] = {}
+        #: Jobs that are new, and not submitted yet.
+        self._fresh: list[Job] = []
         self._cancelled: list[str] = []
         self._stale: list[TrackedPod] = []
         self._resting: list[TrackedPod] = []
@@ -106,17 +108,17 @@ class PodCluster:
         self.rulebook.set_namespace(namespace.name, namespace.metadata.labels)
 
     def set_volume(self, volume: PersistentVolume) -> None:
-        self._volumes[volume.name] = volume
+        self._known_volumes.volumes[volume.name] = volume
 
     def remove_volume(self, name: str) -> None:
-        self._volumes.pop(name, None)
+        self._known_volumes.volumes.pop(name, None)
 
     def set_claim(self, claim: PersistentVolumeClaim) -> None:
-        self._claims[claim.namespace, claim.name] = claim
+        self._known_volumes.claims[claim.namespace, claim.name] = claim
         self._look_again(claim.namespace)
 
     def remove_claim(self, namespace: str, name: str) -> None:
-        self._claims.pop((namespace, name), None)
+        self._known_volumes.claims.pop((namespace, name), None)
 
     def _look_again(self, namespace: str) -> None:
         """Pods that had to wait for a volume may not have to any more."""
@@ -140,6 +142,7 @@ class PodCluster:
     def set_node(self, node: Node) -> None:
         before, world = self.rulebook.nodes.get(node.name), self._world()
         machine = self.machine_of(node)
+        self._room.set_capacity(node.name, machine.capacity)
         if before is None:
             if not world.has_machine(node.name):
                 world.add_machine(machine)
@@ -161,7 +164,7 @@ class PodCluster:
         if name not in self.rulebook.nodes:
             return
         self.rulebook.remove_node(name)
-        self._used.pop(name, None)
+        self._room.remove(name)
         self._held.pop(name, None)
         self._clamped.pop(name, None)
         if self._world().has_machine(name):
@@ -189,10 +192,14 @@ class PodCluster:
         elif tracked.state is PodState.OUTSIDE:
             self._consider(tracked)
 
-    def remove_pod(self, uid: str) -> None:
+    def remove_pod(self, uid: str, *, has_ended: bool = False) -> None:
+        """The pod is gone, or has ended by itself: nobody says how."""
         tracked = self.pods.get(uid)
-        if tracked is not None:
-            self._drop(tracked)
+        if tracked is None:
+            return
+        if has_ended:
+            self._end(tracked, 0, "")
+        self._drop(tracked)
 
     # How pods come and go.
 
@@ -266,7 +273,7 @@ class PodCluster:
 
     def _obstacle(self, tracked: TrackedPod) -> str:
         pod = tracked.pod
-        obstacle = obstacles_to_scheduling(pod, self._claims, self._volumes)
+        obstacle = obstacles_to_scheduling(pod, self._known_volumes)
         if obstacle:
             return obstacle
         if not self.know_resources(tracked.request):
@@ -281,10 +288,17 @@ class PodCluster:
         job = self._job(tracked, tracked.request)
         tracked.job, tracked.state = job.id, PodState.WAITING
         self._by_job[job.id] = tracked
-        world.submit(job)
+        self._fresh.append(job)
         if not tracked.needs.is_plain or self.rulebook.is_counted(tracked.needs.counted):
             # The next pod is decided on with this one in its place.
+            self.flush()
             world.settle()
+
+    def flush(self) -> None:
+        """Submits what is new: to be called after changes."""
+        if self._fresh:
+            fresh, self._fresh = self._fresh, []
+            self._world().submit_all(fresh)
 
     def _shape(self, pod: Pod) -> PodShape:
         """What the pod asks for; most pods are like many others."""
@@ -301,13 +315,13 @@ class PodCluster:
                 spec.init_containers,
                 spec.overhead,
                 spec.resources,
-                self._volume_rules(pod) if spec.volumes else (),
+                self._known_volumes.node_rules(pod) if spec.volumes else (),
                 metadata.deletion_timestamp is not None,
             )
         )
         shape = self._shapes.get(key)
         if shape is None:
-            needs = self.rulebook.needs(pod, self._volume_rules(pod))
+            needs = self.rulebook.needs(pod, self._known_volumes.node_rules(pod))
             shape = self._shapes[key] = PodShape(key, needs, pod_request(pod))
         shape.pods += 1
         return shape
@@ -317,18 +331,6 @@ class PodCluster:
         if not shape.pods:
             self._shapes.pop(shape.key, None)
             self.rulebook.release(shape.needs)
-
-    def _volume_rules(self, pod: Pod) -> list[NodeSelector]:
-        rules = []
-        for volume in pod.spec.volumes:
-            if volume.persistent_volume_claim is None:
-                continue
-            claim = self._claims.get((pod.namespace, volume.persistent_volume_claim.claim_name))
-            bound = self._volumes.get(claim.spec.volume_name) if claim is not None else None
-            affinity = bound.spec.node_affinity if bound is not None else None
-            if affinity is not None and affinity.required is not None:
-                rules.append(affinity.required)
-        return rules
 
     def know_resources(self, request: Resources) -> bool:
         """Whether all that is asked for can be accounted for; nodes tell of it from now on."""
@@ -340,23 +342,24 @@ class PodCluster:
             for node in self.rulebook.nodes.values():
                 if any(name in node.status.allocatable for name in unknown):
                     capacity = node_capacity(node, self._extras)
+                    self._room.set_capacity(node.name, capacity)
                     self._world().fit_machine(node.name, capacity)
         return True
 
     def _over(self, tracked: TrackedPod, pod: Pod) -> None:
         """The pod has ended, and its node is free of it, though the object is still there."""
         tracked.pod = pod
-        if tracked.number is not None and tracked.job and tracked.state is PodState.BOUND:
-            status = 0 if pod.status.phase == "Succeeded" else _exit_code(pod)
-            group = "" if status == 0 else (pod.status.reason or "failed")
-            if self._ends_by_itself(tracked):
-                self._by_job.pop(tracked.job, None)
-                tracked.job = ""
-                self._world().finish(tracked.number, status, group)
+        status = 0 if pod.status.phase == "Succeeded" else _exit_code(pod)
+        self._end(tracked, status, "" if status == 0 else (pod.status.reason or "failed"))
         self._drop(tracked)
 
-    def _ends_by_itself(self, tracked: TrackedPod) -> bool:
-        return tracked.pod.spec.restart_policy != "Always"
+    def _end(self, tracked: TrackedPod, status: int, reason: str) -> None:
+        """The job ends as the pod has, if it is one that can."""
+        can_end = tracked.state is PodState.BOUND and tracked.pod.spec.restart_policy != "Always"
+        if tracked.number is not None and tracked.job and can_end:
+            self._by_job.pop(tracked.job, None)
+            tracked.job = ""
+            self._world().finish(tracked.number, status, reason)
 
     def _drop(self, tracked: TrackedPod) -> None:
         """Nothing is left of the pod."""
@@ -380,12 +383,13 @@ class PodCluster:
         self._held[tracked.node].pop(tracked.uid, None)
         if tracked.takes_room:
             tracked.takes_room = False
-            self._used[tracked.node].subtract(dict(tracked.request.items()))
+            self._room.give_back(tracked.node, tracked.request)
         tracked.node = ""
 
     def _cancel(self, tracked: TrackedPod) -> None:
         job, tracked.job = tracked.job, ""
         if job and self._by_job.pop(job, None) is not None:
+            self.flush()
             self._world().cancel(job)
 
     def _unclamp(self, node: str) -> None:
@@ -403,25 +407,12 @@ class PodCluster:
     def _take_room(self, tracked: TrackedPod) -> None:
         if not tracked.takes_room:
             tracked.takes_room = True
-            self._used[tracked.node].update(dict(tracked.request.items()))
-
-    def _has_room(self, tracked: TrackedPod) -> bool:
-        """Whether the pods on the node, also those that are leaving it, leave room."""
-        used = self._used[tracked.node]
-        node = self.rulebook.nodes.get(tracked.node)
-        if node is None:
-            return False
-        have = dict(node_capacity(node, self._extras).items())
-        return all(
-            used[name] + amount <= have.get(name, 0)
-            for name, amount in tracked.request.items()
-            if amount
-        )
+            self._room.take(tracked.node, tracked.request)
 
     def _release_held(self, node: str) -> None:
         for uid in list(self._held.get(node, ())):
             tracked = self.pods[uid]
-            if not self._has_room(tracked):
+            if not self._room.fits(node, tracked.request):
                 return
             del self._held[node][uid]
             self._bind(tracked)
@@ -486,6 +477,7 @@ class PodCluster:
                 self._resting.append(tracked)
             else:
                 self._submit(tracked)
+        self.flush()
 
     def look_again(self) -> None:
         """To be called now and then: pods that were refused too often get another chance."""
@@ -501,7 +493,7 @@ class PodCluster:
             return False
         self._set_number(tracked, number)
         if tracked.state is PodState.CLAIMED:
-            if self._has_room(tracked):
+            if self._room.fits(tracked.node, tracked.request):
                 self._bind(tracked)
             else:
                 tracked.state = PodState.HELD

@@ -78,7 +78,7 @@ class Rulebook:
         self._rules: dict[bytes, tuple[NodeRules, str, set[str]]] = {}
         self._terms: dict[str, PodTerm] = {}
         self._avoiding: list[Avoiding] = []
-        #: The nodes that have the mark of each term.
+        #: The domains that are open to each term.
         self._open: dict[str, set[str]] = {}
         #: Nodes by topology key and domain.
         self._members: dict[str, dict[str, dict[str, None]]] = defaultdict(dict)
@@ -97,9 +97,14 @@ class Rulebook:
         self.nodes[node.name] = node
         self._enter_domains(node)
         for rules, attribute, admitted in self._rules.values():
-            self._set_mark(attribute, admitted, [node.name], rules.admits(node))
+            is_admitted = rules.admits(node)
+            # A node that comes back has the marks it had when it went.
+            if before is None or (node.name in admitted) != is_admitted:
+                (admitted.add if is_admitted else admitted.discard)(node.name)
+                self._mark(attribute, MACHINE_GROUP, [node.name], is_admitted)
         for term in self._terms.values():
-            self._refresh(term, [node.name])
+            is_open = term.is_open(node.metadata.labels.get(term.topology_key))
+            self._mark(term.name, MACHINE_GROUP, [node.name], is_open)
 
     def remove_node(self, name: str) -> None:
         """The node is gone, and so are its pods."""
@@ -111,8 +116,6 @@ class Rulebook:
             self._placed.pop(uid, None)
         for _, _, admitted in self._rules.values():
             admitted.discard(name)
-        for marked in self._open.values():
-            marked.discard(name)
 
     def _enter_domains(self, node: Node) -> None:
         for key in self._members:
@@ -145,46 +148,49 @@ class Rulebook:
 
     # Marks.
 
-    def _set_mark(
-        self, attribute: str, having: set[str], names: Iterable[str], is_given: bool
-    ) -> None:
-        changed = [name for name in names if (name in having) != is_given]
-        if not changed:
-            return
-        having.symmetric_difference_update(changed)
-        self._mark(attribute, MACHINE_GROUP, changed, is_given)
-
     def _refresh_domain(self, term: PodTerm, domain: str, *, is_wide: bool) -> None:
         """A count has changed: the domain, or all of them, may have opened or closed."""
+        open_domains = self._open[term.name]
         for each in list(self._members[term.topology_key]) if is_wide else [domain]:
-            members = self._members[term.topology_key].get(each, {})
-            having, is_open = self._open[term.name], term.is_open(each)
-            changed = [name for name in members if (name in having) != is_open]
-            if not changed:
-                continue
-            having.symmetric_difference_update(changed)
-            if term.topology_key in GROUP_KEYS and len(changed) == len(members):
-                self._mark(term.name, term.topology_key, [each], is_open)
-            else:
-                self._mark(term.name, MACHINE_GROUP, changed, is_open)
+            is_open = term.is_open(each)
+            if (each in open_domains) != is_open:
+                (open_domains.add if is_open else open_domains.discard)(each)
+                self._mark_domain(term, each, is_open)
 
-    def _refresh(self, term: PodTerm, names: Iterable[str]) -> None:
-        having = self._open[term.name]
-        by_openness: dict[bool, list[str]] = {True: [], False: []}
-        for name in names:
-            domain = self.nodes[name].metadata.labels.get(term.topology_key)
-            by_openness[term.is_open(domain)].append(name)
-        for is_open, group in by_openness.items():
-            self._set_mark(term.name, having, group, is_open)
+    def _mark_domain(self, term: PodTerm, domain: str, is_open: bool) -> None:
+        members = self._members[term.topology_key].get(domain)
+        if not members:
+            return
+        if term.topology_key in GROUP_KEYS:
+            self._mark(term.name, term.topology_key, [domain], is_open)
+        else:
+            self._mark(term.name, MACHINE_GROUP, list(members), is_open)
+
+    def _mark_term(self, term: PodTerm) -> None:
+        """Makes all marks of a term that has none."""
+        key = term.topology_key
+        self._open[term.name] = {domain for domain in self._members[key] if term.is_open(domain)}
+        if key in GROUP_KEYS:
+            named = [domain for domain in self._open[term.name] if self._members[key][domain]]
+            if named:
+                self._mark(term.name, key, named, True)
+            names: list[str] = []
+        else:
+            names = [
+                each for domain in self._open[term.name] for each in self._members[key][domain]
+            ]
+        if term.is_open(None):
+            names += [node.name for node in self.nodes.values() if key not in node.metadata.labels]
+        if names:
+            self._mark(term.name, MACHINE_GROUP, names, True)
 
     def mark_all(self) -> None:
         """Makes all marks anew, for a host that knows none of them."""
         for _, attribute, admitted in self._rules.values():
             if admitted:
                 self._mark(attribute, MACHINE_GROUP, list(admitted), True)
-        for name, having in self._open.items():
-            if having:
-                self._mark(name, MACHINE_GROUP, list(having), True)
+        for term in self._terms.values():
+            self._mark_term(term)
 
     # What pods need.
 
@@ -248,8 +254,9 @@ class Rulebook:
                 name = f"{described} ({number})"
             admitted: set[str] = set()
             known = self._rules[key] = (rules, name, admitted)
-            allowed = [node.name for node in self.nodes.values() if rules.admits(node)]
-            self._set_mark(name, admitted, allowed, True)
+            admitted.update(node.name for node in self.nodes.values() if rules.admits(node))
+            if admitted:
+                self._mark(name, MACHINE_GROUP, list(admitted), True)
         return known[1]
 
     def _add_affinity(self, pod: Pod, terms: dict[str, PodTerm]) -> None:
@@ -376,7 +383,7 @@ class Rulebook:
                     if domain is not None:
                         self._members[key].setdefault(domain, {})[node.name] = None
             self._count_all(term)
-            self._refresh(term, list(self.nodes))
+            self._mark_term(term)
         return term
 
     def _count_all(self, term: PodTerm) -> None:

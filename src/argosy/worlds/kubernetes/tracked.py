@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Protocol, TypeAlias
 
@@ -19,7 +19,7 @@ from argosy.worlds.kubernetes.rulebook import PodNeeds
 class PodWorld(Protocol):
     """What a cluster needs of the live world."""
 
-    def submit(self, job: Job) -> None: ...
+    def submit_all(self, jobs: Iterable[Job]) -> None: ...
     def adopt(self, job: Job, machine: str, by: str) -> Refusal | None: ...
     def cancel(self, name: str) -> int: ...
     def settle(self) -> None: ...

@@ -3,23 +3,16 @@ ignored."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from argosy.kubernetes.objects import (
     Affinity,
     NodeAffinity,
-    PersistentVolume,
-    PersistentVolumeClaim,
     Pod,
     PodAffinity,
 )
+from argosy.worlds.kubernetes.volumes import KnownVolumes
 
 
-def obstacles_to_scheduling(
-    pod: Pod,
-    claims: Mapping[tuple[str, str], PersistentVolumeClaim],
-    volumes: Mapping[str, PersistentVolume],
-) -> str:
+def obstacles_to_scheduling(pod: Pod, known: KnownVolumes) -> str:
     """Why the pod cannot be scheduled, whatever room there is; empty if it can."""
     if pod.spec.resource_claims:
         return "it uses resource claims, which are not supported"
@@ -31,14 +24,14 @@ def obstacles_to_scheduling(
             name = f"{pod.name}-{volume.name}"
         if name is None:
             continue
-        claim = claims.get((pod.namespace, name))
+        claim = known.claims.get((pod.namespace, name))
         if claim is None:
             return f'persistentvolumeclaim "{name}" not found'
         if claim.metadata.deletion_timestamp is not None:
             return f'persistentvolumeclaim "{name}" is being deleted'
         if not claim.spec.volume_name:
             return f'persistentvolumeclaim "{name}" is not bound to a volume yet'
-        if claim.spec.volume_name not in volumes:
+        if claim.spec.volume_name not in known.volumes:
             return f'persistentvolume "{claim.spec.volume_name}" not found'
     return ""
 

@@ -8,7 +8,7 @@ start (`refuse`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -125,6 +125,13 @@ class OverruledWorld(LocalWorld):
     def gone(self, number: int) -> None:
         """Nothing is left of a try that was told to stop."""
         self.ended(number, GONE)
+
+    def submit_all(self, jobs: Iterable[Job]) -> None:
+        """New jobs, whose ids were never used before."""
+        self.settle()
+        for job in jobs:
+            self.host.submit(job)
+            self._added(job, None)
 
     def adopt(self, job: Job, machine: str, by: str) -> Refusal | None:
         """A job of one task that runs already. Returns why there is no room for it."""

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from argosy.model.jobs import Job
 from argosy.model.machines import Machine
+from argosy.worlds.local.processless import ProcesslessRunner
 from argosy.worlds.local.turn import TryResult
 
 
@@ -18,21 +19,18 @@ class DueCall(Protocol):
     def cancel(self) -> None: ...
 
 
-class SimulatedRunner:
-    """`later` calls something after so many seconds, and `ended` hears of ends."""
-
-    has_stillborn = False
-    report_fd = None
+class SimulatedRunner(ProcesslessRunner[DueCall | None]):
+    """`later` calls something after so many seconds, and `ended` hears of ends. A try that ends by
+    itself is kept with what ends it."""
 
     def __init__(
         self,
         later: Callable[[float, Callable[[], None]], DueCall],
         ended: Callable[[int, TryResult | None], None],
     ) -> None:
+        super().__init__()
         self._later = later
         self._ended = ended
-        #: Tries that are not over; those that end by themselves with what ends them.
-        self._running: dict[int, DueCall | None] = {}
 
     def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
         group = job.group_at(index)
@@ -56,27 +54,8 @@ class SimulatedRunner:
     def adopt(self, number: int) -> TryResult | bool:
         return False
 
-    def discard_after(self, number: int) -> int:
-        return number
-
-    def is_running(self, number: int) -> bool:
-        return number in self._running
-
-    @property
-    def is_idle(self) -> bool:
-        return not self._running
-
-    def directory_of(self, number: int) -> str:
-        return ""
-
     def limits(self) -> str:
         return "simulated: no process is started, and a task takes as long as its job estimates"
-
-    def hear(self) -> None:
-        """Nothing is ever reported."""
-
-    def sweep(self) -> None:
-        """Nothing can be missed."""
 
     def close(self) -> None:
         for due in self._running.values():

@@ -2,9 +2,11 @@
 
 A waiting task gets the price of a place (`pricing`), the task that holds it, and how much more
 precedence it would need; a placed task, what the second-best machine would have cost. A search scans
-part of the network, and a round may scan only a limited number of arcs; tasks that have waited longest
-for an explanation are next in a later round. Half of a round's limit is reserved for waiting tasks. An
-unchanged explanation is not repeated.
+part of the network, so they are rationed. A round may scan only a limited number of arcs, half of which
+are reserved for waiting tasks; those whose price is oldest come first, and the longer tasks wait, the
+less often their price is looked up. The tasks of a class placed in one round share an explanation, and
+if a class is placed in many rounds, a second best is looked up in the first, second, fourth, eighth and
+so on. An unchanged explanation is not repeated.
 """
 
 from __future__ import annotations
@@ -16,13 +18,12 @@ from argosy.cell import Rule, View
 from argosy.cell.bitmaps import to_bitmap
 from argosy.engines.families.flow.admission import FlowPlan
 from argosy.engines.families.flow.graph import Graph
-from argosy.engines.families.flow.pricing import price_of, second_best
+from argosy.engines.families.flow.pricing import RULE, price_of, second_best
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.tasks import PENDING
 from argosy.model.effects import Explain
 from argosy.model.explanations import Explanation
 from argosy.model.random import Random
-from argosy.solvers.flow.arrays import Numbers
 
 
 class Explainer:
@@ -30,12 +31,13 @@ class Explainer:
         self._settings = settings
         self._random = random
         self._last = -settings.explain
-        self._round = 0
-        #: The last explanation of each waiting class and the tasks that have it, and the round in which
-        #: its price was last computed.
+        #: The last explanation of each waiting class, and when it was first and last priced; and all
+        #: tasks that have been told.
         self._told: dict[int, Explanation] = {}
-        self._told_to: dict[int, Numbers] = {}
-        self._priced: dict[int, int] = {}
+        self._priced: dict[int, tuple[int, int]] = {}
+        self._told_to = np.empty(0, np.int64)
+        #: For each class, its job, and in how many rounds it was placed.
+        self._placed: dict[int, tuple[int, int]] = {}
         #: Result of the last search for each pool and shape.
         self._seen: dict[tuple[int, int], Explanation] = {}
         #: Each task's machine at the end of this round, by row.
@@ -43,27 +45,35 @@ class Explainer:
         self._left = 0
 
     def begin(self) -> None:
-        """Starts a round with a new flow: everything known about the previous flow is void."""
-        self._round += 1
+        """Starts a round with a new flow."""
         self._left = self._settings.explain_arcs
 
     def placed(self, graph: Graph, plan: FlowPlan) -> list[Explain]:
-        """Why tasks go where the plan puts them; identical ones are explained together."""
+        """Why tasks go where the plan puts them, once for all tasks of a class."""
+        rows, machines = plan.rows, plan.machines
+        classes = graph.tasks["task_class"][rows]
+        unique, first, which = np.unique(classes, return_index=True, return_inverse=True)
+        jobs = graph.classes["job"][unique].tolist()
         effects: list[Explain] = []
-        if self._left <= self._settings.explain_arcs // 2:
-            return effects
-        classes = graph.tasks["task_class"][plan.rows]
-        keys = (classes << 32) + plan.machines
-        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-        for at, row in enumerate(first.tolist()):
-            if self._left <= self._settings.explain_arcs // 2:
-                break
-            task_class, machine = int(classes[row]), int(plan.machines[row])
-            found = second_best(graph, task_class, machine, int(plan.costs[row]))
+        others: list[int] = []
+        for at, (task_class, job, row) in enumerate(
+            zip(unique.tolist(), jobs, first.tolist(), strict=True)
+        ):
+            known, rounds = self._placed.get(task_class, (job, 0))
+            rounds = rounds + 1 if known == job else 1
+            self._placed[task_class] = job, rounds
+            has_turn = rounds & (rounds - 1) == 0
+            if not has_turn or self._left <= self._settings.explain_arcs // 2:
+                others.append(at)
+                continue
+            found = second_best(graph, task_class, int(machines[row]), int(plan.costs[row]))
             self._left -= found.scans
-            effects.append(
-                Explain(graph.tasks["number"][plan.rows[which == at]], found.explanation)
-            )
+            mine = rows if len(unique) == 1 else rows[which == at]
+            effects.append(Explain(graph.tasks["number"][mine], found.explanation))
+        if others and self._settings.explain_arcs:
+            mine = rows if len(others) == len(unique) else rows[np.isin(which, others)]
+            seen = Explanation(looked_at=int(graph.cluster.usable.sum()), rule=RULE)
+            effects.append(Explain(graph.tasks["number"][mine], seen))
         return effects
 
     def waiting(self, graph: Graph, plan: FlowPlan | None, view: View, now: int) -> list[Explain]:
@@ -83,27 +93,47 @@ class Explainer:
         classes = graph.tasks["task_class"][rows]
         order = np.argsort(classes, kind="stable")
         rows, classes = rows[order], classes[order]
+        numbers = graph.tasks["number"][rows]
         unique, starts = np.unique(classes, return_index=True)
-        parts = dict(zip(unique.tolist(), np.split(rows, starts[1:]), strict=True))
-        self._priced = {each: self._priced.get(each, 0) for each in parts}
-        # Prices may be of an earlier round; without prices, every round searches anew.
+        known = unique.tolist()
+        # A price may be of an earlier round; without prices, every search is a new one.
         has_prices = self._settings.explain_arcs > 0
-        told = {each: self._told.get(each) if has_prices else None for each in parts}
-        for task_class in sorted(parts, key=lambda each: self._priced[each]):
-            if self._left > 0:
-                told[task_class] = self._why_not(graph, task_class, view)
-                self._priced[task_class] = self._round
-        effects, known, known_to = [], {}, {}
-        for task_class, part in parts.items():
-            explanation = told[task_class] or self._search(graph, task_class, view)
-            numbers = graph.tasks["number"][part]
-            known[task_class], known_to[task_class] = explanation, numbers
-            if self._told.get(task_class) == explanation:
-                numbers = _others(numbers, self._told_to[task_class])
-            if len(numbers):
-                effects.append(Explain(numbers, explanation))
-        self._told, self._told_to = known, known_to
+        told = {each: self._told[each] for each in known if has_prices and each in self._told}
+        self._priced = {each: self._priced[each] for each in known if each in self._priced}
+        for task_class in self._due(known, now):
+            if self._left <= 0:
+                break
+            told[task_class] = self._why_not(graph, task_class, view)
+            first, _ = self._priced.get(task_class, (now, now))
+            self._priced[task_class] = first, now
+        is_new = ~np.isin(numbers, self._told_to)
+        has_new = np.zeros(len(unique), np.bool_)
+        has_new[np.searchsorted(unique, classes[is_new])] = True
+        ends = [*starts[1:].tolist(), len(rows)]
+        effects = []
+        for at, task_class in enumerate(known):
+            explanation = told.get(task_class)
+            if explanation is None:
+                explanation = told[task_class] = self._search(graph, task_class, view)
+            mine = slice(int(starts[at]), ends[at])
+            if self._told.get(task_class) != explanation:
+                effects.append(Explain(numbers[mine], explanation))
+            elif has_new[at]:
+                effects.append(Explain(numbers[mine][is_new[mine]], explanation))
+        self._told, self._told_to = told, numbers
         return effects
+
+    def _due(self, classes: list[int], now: int) -> list[int]:
+        """The classes to be priced, those first that were not for longest. The longer tasks wait, the
+        less often their price is looked up."""
+        new, due = list[int](), list[tuple[int, int]]()
+        for task_class in classes:
+            first, last = self._priced.get(task_class, (-1, -1))
+            if last < 0:
+                new.append(task_class)
+            elif now - last >= last - first:
+                due.append((last, task_class))
+        return new + [task_class for _, task_class in sorted(due)]
 
     def _search(self, graph: Graph, task_class: int, view: View) -> Explanation:
         """The result of a search over the machines, without prices."""
@@ -121,8 +151,8 @@ class Explainer:
         job = int(graph.classes["job"][task_class])
         if job in graph.parked:
             room, wanted = graph.parked[job]
-            remedy = f"room for all {wanted:,} tasks of its gang at once; {room:,} had room"
-            return msgspec.structs.replace(seen, remedy=remedy)
+            remedy = f"room for all {wanted:,} tasks at once; {room:,} had room"
+            return msgspec.structs.replace(seen, remedy=remedy, gang_room=room)
         found = price_of(graph, task_class, self._where)
         self._left -= found.scans
         price = found.price
@@ -137,10 +167,3 @@ class Explainer:
         if price.precedence is not None:
             remedy = f"{price.precedence:,} more precedence"
         return msgspec.structs.replace(seen, price=price, remedy=remedy)
-
-
-def _others(numbers: Numbers, told: Numbers) -> Numbers:
-    """Tasks that have come to wait since the others were told."""
-    if np.array_equal(numbers, told):
-        return numbers[:0]
-    return numbers[~np.isin(numbers, told)]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from msgspec import structs
 
 from argosy.cell import View
 from argosy.engines.families.flow.adding import Submission, add_jobs
@@ -24,7 +25,7 @@ from argosy.engines.families.flow.statistics import ClusterStatistics
 from argosy.engines.families.flow.tasks import Jobs, OwnArcs, RosterColumns
 from argosy.model.errors import ModelError
 from argosy.model.jobs import Job
-from argosy.model.transactions import TaskArray
+from argosy.model.transactions import MachineArray, TaskArray
 from argosy.solvers.flow import FlowNetwork, FlowSolution, Rooms
 from argosy.solvers.flow.arrays import Numbers
 
@@ -68,6 +69,9 @@ class Graph:
         #: Of the cell when the round began.
         self._dimensions, self._free = view.dimensions, np.zeros(0, np.int64)
         self.statistics: ClusterStatistics | None = None
+        #: Flows so far, and the work of the last that started from scratch.
+        self._flows = 0
+        self._scratch_scans = 0
 
     # Machines. They are added, never removed.
 
@@ -159,6 +163,12 @@ class Graph:
         """Number of jobs with waiting tasks."""
         return self.roster.waiting_jobs
 
+    def has_room(self, machines: MachineArray, view: View) -> bool:
+        """Whether one of these machines has room for a waiting task as it is."""
+        if machines.max(initial=-1) >= self.cluster.machines:
+            return True
+        return self.roster.has_room(machines, view.free(machines), self.pools.allowed)
+
     @property
     def own(self) -> Numbers:
         """Resources held by this scheduler's own tasks, one row per machine."""
@@ -215,7 +225,16 @@ class Graph:
         self.network.balance(self.sink)
 
     def solve(self) -> FlowSolution:
-        return self.network.solve(self.settings.algorithm, warm=self.settings.warm)
+        """A flow of least cost."""
+        settings = self.settings
+        if settings.warm:
+            return self.network.solve(settings.algorithm)
+        self._flows += 1
+        if (self._flows - 1) % settings.scratch_every == 0:
+            solution = self.network.solve(settings.algorithm, warm=False)
+            self._scratch_scans = solution.scans
+            return solution
+        return structs.replace(self.network.solve(), scans=self._scratch_scans)
 
     def set_sink_terms(self, machines: Numbers, rooms: Numbers, terms: ArcCosts) -> None:
         # Tasks that ask for nothing fit without end; what the last of them would cost has to be a cost.

@@ -105,7 +105,11 @@ def second_best(graph: Graph, task_class: int, machine: int, cost: int) -> Ranke
     flow = int(graph.network.flows(graph.sink_arcs[[machine]])[0])
     score = own + sink_costs + sink_steps * max(0, flow - 1)
     explanation = Explanation(
-        looked_at=int(cluster.usable.sum()), feasible=feasible, rule=RULE, score=score
+        looked_at=int(cluster.usable.sum()),
+        feasible=feasible,
+        rule=RULE,
+        score=score,
+        measure="cost",
     )
     if way.cost is not None:
         second = int(graph.roster.labels(way.vertices[:1])[0][0])

@@ -4,12 +4,17 @@ difference from what runs becomes one transaction.
 Events that arrive during a round are handled together in the next one. A round decides on the cluster as
 it is when the round begins, possibly beside the loop, and commits when it has decided. Until then the
 graph is lent to it, and nothing else touches the graph.
+
+Ends of tasks begin a round only if they make room for a task that waits. Otherwise a round could only
+move running tasks, which is not urgent: it waits for the next round, or until `retry` has passed. If
+tasks have waited for long, ends are collected for a hundredth of that time, at most `LONGEST_PAUSE`, so
+that a round in a full cell is about several of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 from msgspec import structs
@@ -46,6 +51,11 @@ from argosy.model.explanations import CONFLICTS
 from argosy.model.transactions import Claims, Outcome, Transaction
 
 _CONFLICTS = frozenset(map(int, CONFLICTS))
+#: The longest time for which ends that make room are collected; otherwise it is one part in so many of
+#: the time that tasks have been waiting.
+LONGEST_PAUSE: Final = 100_000
+_PAUSE_SHARE: Final = 100
+_PAUSE: Final = "pause"
 
 
 class RoundQuestion(Question, frozen=True):
@@ -70,6 +80,8 @@ class FlowScheduler:
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, FlowSettings)
+        if context.is_measured:
+            settings = structs.replace(settings, scratch_every=1)
         self._settings = settings
         self._context = context
         self._graph: Graph | None = None
@@ -77,6 +89,14 @@ class FlowScheduler:
         #: Events since the last round began, and whether any of them is more than the end of tasks.
         self._inbox: list[Event] = []
         self._has_news = False
+        #: How many of these were looked at for room that they make.
+        self._looked_at = 0
+        #: When the last round began; whether and until when the next waits for more ends; since when
+        #: tasks have been waiting, -1 if none is.
+        self._began = 0
+        self._is_pausing = False
+        self._pauses_until = -1
+        self._crowded_since = -1
         #: A round is under way from the time that the graph is lent until the cell has answered its
         #: plan.
         self._is_lent = False
@@ -122,6 +142,8 @@ class FlowScheduler:
                     return ()
                 self._committed(outcome, view, now)
                 self._plan = None
+            case TimerFired(name) if name == _PAUSE:
+                self._is_due = self._is_due or self._is_pausing
             case TimerFired() if now == self._timer_at:
                 self._timer_at = -1
                 if self._is_lent:
@@ -130,36 +152,67 @@ class FlowScheduler:
                     self._try_everywhere()
             case _:
                 return ()
-        if self._is_busy or not self._has_work:
+        return self._go_on(view, now)
+
+    def _go_on(self, view: View, now: int) -> Sequence[Effect]:
+        """Begins the next round, or sees to it that one begins later if ends have come."""
+        if self._is_busy:
             return ()
-        return self._begin(view, now)
+        is_crowded = self._graph is not None and self._graph.waiting > 0
+        if not is_crowded:
+            self._crowded_since = -1
+        elif self._crowded_since < 0:
+            self._crowded_since = now
+        if self._is_due or self._has_news:
+            return self._begin(view, now)
+        if not self._inbox:
+            return ()
+        if is_crowded and self._has_room(view):
+            pause = min((now - self._crowded_since) // _PAUSE_SHARE, LONGEST_PAUSE)
+            if now >= self._began + pause:
+                return self._begin(view, now)
+            self._is_pausing = True
+            if self._pauses_until < now:
+                self._pauses_until = self._began + pause
+                return (WakeMe(self._pauses_until, _PAUSE),)
+        return self._wake_me(now) if self._settings.reschedule else ()
+
+    def _has_room(self, view: View) -> bool:
+        """Whether tasks that ended have made room for a waiting one."""
+        graph, first = self.graph, self._looked_at
+        self._looked_at = len(self._inbox)
+        ends = (event for event in self._inbox[first:] if isinstance(event, TaskFinished))
+        return any(graph.has_room(event.machines, view) for event in ends)
+
+    def _wake_me(self, now: int) -> Sequence[Effect]:
+        if self._timer_at >= now:
+            return ()
+        self._timer_at = now + self._settings.retry
+        return (WakeMe(self._timer_at, "round"),)
 
     @property
     def _is_busy(self) -> bool:
         return self._is_lent or self._plan is not None
 
     def _try_everywhere(self) -> None:
-        """Tasks have waited long enough to ask again for what they were refused."""
+        """Tasks have waited long enough to ask again for what they were refused; ends, to be heard."""
         if self._graph is not None and self._graph.waiting:
             self._graph.rooms.unbar()
             self._is_due = True
-
-    @property
-    def _has_work(self) -> bool:
-        """Whether a round could change anything. Unless running tasks may be rescheduled, ended tasks
-        matter only if other tasks are waiting."""
-        if self._is_due or self._has_news:
-            return True
-        is_heard = self._settings.reschedule or (self._graph is not None and self._graph.waiting)
-        return bool(self._inbox and is_heard)
+        elif self._inbox and self._settings.reschedule:
+            self._is_due = True
 
     def _begin(self, view: View, now: int) -> Sequence[Effect]:
         if self._graph is None:
             self._graph = Graph(self._settings, view)
         new = self._take_inbox(view, now)
-        self._is_due, self._has_news, self._withdrawals = False, False, []
+        self._is_due = self._has_news = self._is_pausing = False
+        self._withdrawals = []
+        # Labels may change without an event.
+        self.graph.grow(view)
         self.graph.observe(view)
         self._round += 1
+        self._began = now
         self._is_lent = True
         # One line of thought for all; each new job's wait ends with it.
         asked = Deliberate(self._round, RoundQuestion(now), new[0] if new else -1)
@@ -186,7 +239,7 @@ class FlowScheduler:
     def _take_inbox(self, view: View, now: int) -> list[int]:
         """Applies all events to the graph; returns the numbers of new jobs."""
         graph, inbox, new = self.graph, self._inbox, []
-        self._inbox = []
+        self._inbox, self._looked_at = [], 0
         finished = [event.tasks for event in inbox if isinstance(event, TaskFinished)]
         if finished:
             graph.finish(np.concatenate(finished))
@@ -219,10 +272,7 @@ class FlowScheduler:
         plan = self._plan = self._still_wanted()
         if not len(plan):
             self._plan = None
-            effects = self._waiting(view, now)
-            if self._has_work:
-                return (*effects, *self._begin(view, now))
-            return effects
+            return (*self._waiting(view, now), *self._go_on(view, now))
         tasks, shapes = graph.roster.named(plan.rows)
         machines = plan.machines.astype(np.int32)
         versions, gangs = view.versions(machines), gang_numbers(graph, plan)
@@ -260,9 +310,7 @@ class FlowScheduler:
         graph, effects = self.graph, list[Effect]()
         if graph.waiting:
             effects.extend(self._explainer.waiting(graph, self._plan, view, now))
-            if self._timer_at < now:
-                self._timer_at = now + self._settings.retry
-                effects.append(WakeMe(self._timer_at, "round"))
+            effects.extend(self._wake_me(now))
         return effects
 
     def _committed(self, outcome: Outcome, view: View, now: int) -> None:

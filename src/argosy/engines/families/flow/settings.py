@@ -47,6 +47,10 @@ class FlowSettings(Settings, frozen=True):
     algorithm: Algorithm = Algorithm.AUTO
     #: Whether to start from the last flow and prices.
     warm: bool = True
+    #: If flows start from scratch (`warm` is off): only every so many of them really do. Those between
+    #: start from the last flow, and are said to take as long as the last one from scratch. Applies only
+    #: while decisions take the time that is modelled.
+    scratch_every: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
     #: Continuous rescheduling: whether running tasks may be migrated and preempted.
     reschedule: bool = True
     #: At most this many tasks per machine; 0: as many as fit.

@@ -27,7 +27,7 @@ _EXACT: Final = 1e-7
 def violated(memory: Memory, problem: PlacementProblem, answer: PlacementAnswer) -> Explanation:
     """How the answer was found, and which constraints it violates, by how much and for which
     containers."""
-    rule = answer.algorithm
+    rule = f"{answer.algorithm} for the whole job"
     if answer.status == "optimal":
         rule += ", proven best"
     elif answer.gap > _EXACT and np.isfinite(answer.bound):
@@ -104,12 +104,14 @@ def unplaced(
     tightest = int(np.argmin([where.sum() for where in fits]))
     ruled_out, miss = _lacks(kinds[tightest], free, fits[tightest], view)
     asked = Asked(memory.ledger, kinds, free, view.capacity(), smallest)
+    advice, forbidden = remedy(asked, memory.manager, number, view.applications())
     return Explanation(
         looked_at=view.machines,
         feasible=int(fits[tightest].sum()),
         ruled_out=ruled_out,
         nearest_miss=miss if not fits[tightest].any() else None,
-        remedy=remedy(asked, memory.manager, number, view.applications()),
+        remedy=advice,
+        forbidden=forbidden,
     )
 
 

@@ -75,10 +75,11 @@ def concerns(constraint: Constraint, kinds: Sequence[ContainerKind]) -> bool:
 
 def remedy(
     asked: Asked, manager: ConstraintManager, number: int, applications: Mapping[int, Job]
-) -> str:
+) -> tuple[str, tuple[str, ...]]:
+    """What would help, and the hard constraints that have to be relaxed for it."""
     if not asked.has_room():
         containers = sum(kind.count for kind in asked.kinds)
-        return f"room for all {containers} containers at once"
+        return f"room for all {containers} containers at once", ()
     own = [c for c in manager.active(number) if c.hard]
     operator = [c for c in manager.operator_seen if c.hard and concerns(c, asked.kinds)]
     others = [
@@ -94,15 +95,14 @@ def remedy(
         whose.append((constraint, f", of {name}"))
     found = _smallest(asked, [c for c, _ in whose], len(own) + len(operator))
     if found is None:
-        return "another attempt: there is room, but the heuristics found no placement"
+        return "another attempt: there is room, but the heuristics found no placement", ()
     if not found:
-        return (
-            "another attempt: by itself it has room, beside the others of its interval it had not"
-        )
-    names = [f"'{format_constraint(whose[at][0])}'{whose[at][1]}" for at in found]
+        told = "another attempt: alone it has room, beside the others of its interval it had not"
+        return told, ()
+    names = tuple(f"'{format_constraint(whose[at][0])}'{whose[at][1]}" for at in found)
     if len(names) == 1:
-        return f"relax the hard constraint {names[0]}"
-    return f"relax these {len(names)} hard constraints together: {'; '.join(names)}"
+        return f"relax the hard constraint {names[0]}", names
+    return f"relax these {len(names)} hard constraints together: {'; '.join(names)}", names
 
 
 def _smallest(asked: Asked, constraints: Sequence[Constraint], near: int) -> list[int] | None:

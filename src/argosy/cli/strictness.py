@@ -1,0 +1,33 @@
+"""`--strict`: what to do with a scenario whose demands can never be met."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from argosy.model.units import format_count
+
+if TYPE_CHECKING:
+    from argosy.model.scenario import Scenario
+
+strict_option = click.option(
+    "--strict", is_flag=True, help="Refuse a scenario that asks for what can never be met."
+)
+#: More notes would bury the results.
+_MOST: Final = 5
+
+
+def unmet_notes(scenario: Scenario, file: Path, strict: bool) -> list[str]:
+    """One note per demand that can never be met; with `strict`, the first is an error."""
+    from argosy.scenarios.unmeetable_demands import refuse_unmeetable, unmeetable_demands
+
+    demands = unmeetable_demands(scenario)
+    if strict:
+        refuse_unmeetable(demands, str(file))
+    notes = [f"can never be met: {demand}" for demand in demands[:_MOST]]
+    if len(demands) > _MOST:
+        more = format_count(len(demands) - _MOST, "more demand")
+        notes.append(f"{more} can never be met: argosy constraints lint {file}")
+    return notes

@@ -1,0 +1,67 @@
+"""Scenarios that ask for what can never be met: noted, linted, and refused with --strict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import QUICKSTART, Call
+
+NEVER = """\
+name = "never"
+horizon = "1min"
+[[cell.machines]]
+name = "m"
+count = 4
+capacity = { cpu = 4000, memory = "8GiB" }
+[[workload.jobs]]
+id = "giant"
+request = { cpu = 9000 }
+duration = "1s"
+[[workload.jobs]]
+id = "crowd"
+gang = true
+count = 5
+request = { cpu = 3000 }
+duration = "1s"
+[[fleet]]
+name = "s"
+engine = "omega"
+"""
+
+
+@pytest.fixture
+def never(tmp_path: Path) -> Path:
+    path = tmp_path / "never.toml"
+    path.write_text(NEVER, "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_strict_refuses_before_anything_runs(argosy: Call, never: Path, command: str) -> None:
+    result = argosy(command, str(never), "--strict")
+    assert result.code == 2
+    assert not result.out
+    assert "giant has tasks that ask for 9 cores; the largest machine has 4 cores" in result.err
+    assert "nor can demands of crowd" in result.err
+    assert "what would help: ask for 5 cores less" in result.err
+
+
+def test_without_it_the_run_goes_on_and_says_so(argosy: Call, never: Path) -> None:
+    result = argosy("run", str(never), "--no-save")
+    assert result.code == 0
+    assert "note: can never be met: crowd is a gang of 5 tasks" in result.err
+
+
+def test_lint_names_each_demand_as_an_error(argosy: Call, never: Path) -> None:
+    result = argosy("constraints", "lint", str(never), "-o", "csv")
+    assert result.code == 1
+    lines = result.out.splitlines()
+    assert [line.split(",")[:3] for line in lines[1:]] == [
+        ["error", "too-large", "job giant"],
+        ["error", "gang", "job crowd"],
+    ]
+
+
+def test_a_scenario_that_can_be_met_is_not_refused(argosy: Call) -> None:
+    assert argosy("run", QUICKSTART, "--strict", "--no-save").code == 0
