@@ -153,6 +153,14 @@ def test_other_addresses_need_the_token(tokened: LiveBench) -> None:
     assert status(tokened.run(raw(tokened, head(), network=False))) == 200
 
 
+def test_probes_need_no_token(tokened: LiveBench) -> None:
+    for path in ("/livez", "/healthz", "/readyz"):
+        answer = tokened.run(raw(tokened, head(path, host="10.1.2.3:8080")))
+        assert status(answer) == 200
+        assert answer.endswith(b"\r\n\r\nok")
+    assert status(tokened.run(raw(tokened, head("/livez", method="POST")))) == 405
+
+
 def test_the_time_an_answer_takes_tells_nothing_about_the_token(
     tokened: LiveBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from argosy.cli.fleet import read_entries
+from argosy.cli.kubernetes_guard import guard
 from argosy.cli.output import note
 from argosy.cli.serving import Listening, listen_options, readiness_option
 from argosy.model.errors import CommandError
@@ -165,6 +166,9 @@ def command(
         say = announce_json if output == "json" else announce
         serve_kubernetes(options, say, lambda line: note(f"argosy: {line}"))
     note("argosy: down")
+
+
+command.add_command(guard)
 
 
 def _lease_namespace(connection: Connection) -> str:

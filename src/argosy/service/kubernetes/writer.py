@@ -86,7 +86,7 @@ class WriterObserver(Protocol):
     def evicted(self, why: Why) -> None: ...
 
 
-class _Unobserved:
+class _UnobservedWriter:
     def bound(self, seconds: float) -> None:
         pass
 
@@ -118,7 +118,7 @@ class KubernetesWriter:
     ) -> None:
         #: May be replaced by another at any time.
         self.right: WriteRight = right or LastingRight()
-        self._observer: WriterObserver = observer or _Unobserved()
+        self._observer: WriterObserver = observer or _UnobservedWriter()
         self._client = client
         self._name = name
         self._bound = bound
@@ -158,7 +158,7 @@ class KubernetesWriter:
             case EvictOrder():
                 self._spawn(self._evict(order))
             case NominateOrder(pod, node):
-                self._spawn(self._write(self._nominate(pod, node)))
+                self._spawn(self._write(lambda: self._nominate(pod, node)))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -177,14 +177,14 @@ class KubernetesWriter:
         except TimeoutError:
             raise RightEnded from None
 
-    async def _write(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _write(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Something for people: if it cannot be written, the cluster works all the same."""
         async with self._others:
             try:
                 async with self._rightfully():
-                    await work
+                    await work()
             except RightEnded:
-                work.close()
+                self.counts["left"] += 1
             except KubernetesError as error:
                 self.counts["unwritten"] += 1
                 if not isinstance(error, ObjectNotFound | ObjectConflict):
@@ -250,7 +250,9 @@ class KubernetesWriter:
         self._refusals.pop(pod.uid, None)
         if self._writes_events:
             text = f"Successfully assigned {pod.namespace}/{pod.name} to {order.node}"
-            self._spawn(self._write(self._event(pod, "Normal", "Scheduled", "Binding", text)))
+            self._spawn(
+                self._write(lambda: self._event(pod, "Normal", "Scheduled", "Binding", text))
+            )
 
     def _annotations(self, pod: Pod) -> dict[str, str]:
         annotations = {PLACED_BY: self._name, **self._annotate(pod)}
@@ -314,7 +316,7 @@ class KubernetesWriter:
         self._observer.evicted(order.why)
         reason = order.why.name.capitalize().replace("_", "")
         text = f"Evicted by {self._name}: {order.why.name.lower().replace('_', ' ')}"
-        self._spawn(self._write(self._event(pod, "Normal", reason, "Evicting", text)))
+        self._spawn(self._write(lambda: self._event(pod, "Normal", reason, "Evicting", text)))
 
     async def _nominate(self, pod: Pod, node: str) -> None:
         patch = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
@@ -333,7 +335,7 @@ class KubernetesWriter:
         if message == note.message or now - note.at < NOTE_EVERY:
             return
         note.at, note.message = now, message
-        self._spawn(self._write(self._note(pod, message, reason)))
+        self._spawn(self._write(lambda: self._note(pod, message, reason)))
 
     async def _note(self, pod: Pod, message: str, reason: str) -> None:
         condition = {
