@@ -256,7 +256,7 @@ class SerialScheduler:
                 requires=group.requires,
                 within=within,
                 prefer=self.preferred(work, len(tasks), view),
-                preempt_below=precedence if terms.preempt else None,
+                preempt_below=precedence if terms.preempt and work.job.preempts else None,
             )
             seen.append(found)
             if len(short):
@@ -287,7 +287,7 @@ class SerialScheduler:
             self._claims,
             atomic=terms.atomic,
             coarse=terms.coarse,
-            preempt=terms.preempt,
+            preempt=terms.preempt and work.job.preempts,
         )
         return (Commit(self._decision, transaction, self._explanation),)
 

@@ -36,6 +36,8 @@ from argosy.worlds.local.overruled import OverruledWorld
 
 #: Seconds between two looks at pods that were refused again and again.
 _LOOK_AGAIN: Final = 1.0
+#: Seconds for which a pod that a budget has kept is not told to leave again, at least.
+_KEPT_FOR: Final = 30.0
 
 
 class ClusterWatches:
@@ -239,10 +241,16 @@ class KubernetesDriver:
         self._pump()
 
     async def _look_again(self) -> None:
+        loop = asyncio.get_running_loop()
+        looked = loop.time()
         while True:
             await asyncio.sleep(_LOOK_AGAIN)
             if self._pods.has_resting:
                 self._tell(self._pods.look_again)
+            if loop.time() - looked >= _KEPT_FOR:
+                looked = loop.time()
+                if self._pods.has_protected:
+                    self._tell(self._pods.forget_budgets)
 
 
 def _apply(batch: ChangeBatch[Any], change: Callable[[ObjectChange[Any]], None]) -> None:
