@@ -389,13 +389,11 @@ SPREAD = (
         "a c d",
     ),
     _spread(
-        "two constraints that leave no node",
-        "",
+        "two constraints, and a node that lacks a key",
+        "a b",
         [_BY_ZONE, spread(HOSTNAME, _APP)],
-        "a c d d b",
-        nodes={"a": node("one"), "b": node("one"), "c": node("two"), "d": node("two")},
-        labels=_APP,
-        spec={"nodeSelector": {ZONE: "two"}},
+        "a b d d",
+        nodes={"a": node("one"), "b": node("one"), "c": node(), "d": node("two")},
     ),
     _spread(
         "nodes without all keys are no domains",

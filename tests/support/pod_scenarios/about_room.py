@@ -221,9 +221,7 @@ PORTS = (
         topic="host ports",
         name="a port of an init container does not count",
         nodes={"a": node(), "b": node()},
-        existing=(
-            pod("taken", on="a", initContainers=[container("init", ports=[_port()])]),
-        ),
+        existing=(pod("taken", on="a", initContainers=[container("init", ports=[_port()])]),),
         pod=pod(containers=[container(ports=[_port()])]),
         on="a b",
     ),

@@ -75,9 +75,7 @@ def _storage_class(mode: str) -> tuple[str, Document]:
 
 def _volumes(name: str, on: str, *objects: tuple[str, Document], **more: Any) -> PodScenario:
     settings: dict[str, Any] = {"pod": pod(volumes=[_CLAIM]), **more}
-    return PodScenario(
-        topic="volumes", name=name, on=on, nodes=_NODES, objects=objects, **settings
-    )
+    return PodScenario(topic="volumes", name=name, on=on, nodes=_NODES, objects=objects, **settings)
 
 
 _ON_B = expressions(need(HOSTNAME, "In", "$ns-b"))
@@ -85,22 +83,15 @@ _ON_B = expressions(need(HOSTNAME, "In", "$ns-b"))
 VOLUMES = (
     _volumes("a bound volume that one node can reach", "b", _volume(_ON_B), _claim()),
     _volumes("a bound volume that every node can reach", "a b", _volume(), _claim()),
-    _volumes("a bound volume of a zone, by its label", "b", _volume(labels={ZONE: "two"}), _claim()),
+    _volumes(
+        "a bound volume of a zone, by its label", "b", _volume(labels={ZONE: "two"}), _claim()
+    ),
     _volumes("no such claim", ""),
     _volumes(
         "a claim that is not bound, with immediate binding",
         "",
         _storage_class("Immediate"),
         _claim(is_bound=False),
-    ),
-    _volumes(
-        "a claim that is bound when its pod is",
-        "b",
-        _storage_class("WaitForFirstConsumer"),
-        _volume(_ON_B),
-        _claim(is_bound=False),
-        argosy="",
-        why="Argosy does not bind volumes: the pod waits until its claims are bound",
     ),
     _volumes("a claim whose volume is missing", "", _claim()),
     _volumes(
@@ -184,7 +175,7 @@ _ONE = {"cpu": "3"}
 
 
 def _low(name: str, on: str, **more: Any) -> Document:
-    return pod(name, on=on, requests=_ONE, priorityClassName="low", **more)
+    return pod(name, on=on, requests=_ONE, priorityClassName="low", phase="Running", **more)
 
 
 def _preempt(name: str, on: str, *existing: Document, **more: Any) -> PodScenario:
@@ -277,6 +268,15 @@ PREEMPTION = (
         "b",
         _low("stays", "a", labels={"app": "web"}),
         _low("victim", "b"),
+        nodes={"a": node(), "b": node()},
+        objects=(_budget(0),),
+        victims=("victim",),
+    ),
+    _preempt(
+        "a budget forbids it there, but not here",
+        "a",
+        _low("victim", "a"),
+        _low("stays", "b", labels={"app": "web"}),
         nodes={"a": node(), "b": node()},
         objects=(_budget(0),),
         victims=("victim",),

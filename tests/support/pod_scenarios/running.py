@@ -12,17 +12,18 @@ import contextlib
 import queue
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from pod_scenarios.table import OWN, Document, PodScenario, filled
 
 from argosy.kubernetes.control_plane import ControlPlane, ControlPlaneError
 from argosy.kubernetes.control_plane.admin import RequestRefused
+from pod_scenarios.table import OWN, Document, PodScenario, filled
 
 PROBE: Final = "probe"
-PRIORITIES: Final = {"lowest": (10, True), "low": (100, True), "high": (1000, True)}
+PRIORITIES: Final = {"lowest": 10, "low": 100, "high": 1000}
+#: The class of pods that preempt nobody.
 POLITE: Final = "polite"
 #: Seconds for which pods that should be bound are waited for after everything has come to rest.
 PATIENCE: Final = 20.0
@@ -48,14 +49,16 @@ class _Stage(msgspec.Struct, frozen=True):
 
 
 class ScenarioRun:
-    def __init__(self, plane: ControlPlane, scenarios: Sequence[PodScenario]) -> None:
+    """`scenarios` are known by their numbers."""
+
+    def __init__(self, plane: ControlPlane, scenarios: Mapping[int, PodScenario]) -> None:
         self._plane = plane
         self._shared = {
-            at: _Stage(each, f"s{at}") for at, each in enumerate(scenarios) if each.is_probed
+            at: _Stage(each, f"s{at}") for at, each in scenarios.items() if each.is_probed
         }
         self._own = {
             at: {name: _Stage(each, f"s{at}{name}") for name in ("kube", "argosy")}
-            for at, each in enumerate(scenarios)
+            for at, each in scenarios.items()
             if not each.is_probed
         }
         #: Changes of pods, as they are watched.
@@ -74,7 +77,7 @@ class ScenarioRun:
             "/apis/scheduling.k8s.io/v1/priorityclasses",
             {"metadata": {"name": POLITE}, "value": 1000, "preemptionPolicy": "Never"},
         )
-        for name, (value, _) in PRIORITIES.items():
+        for name, value in PRIORITIES.items():
             document = {"metadata": {"name": name}, "value": value}
             self._plane.request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", document)
         stages = [
@@ -133,9 +136,7 @@ class ScenarioRun:
         found: dict[int, ScenarioResult] = {}
         for letter in "abcd":
             stages = {
-                at: stage
-                for at, stage in self._shared.items()
-                if letter in stage.scenario.nodes
+                at: stage for at, stage in self._shared.items() if letter in stage.scenario.nodes
             }
             self._round(stages, letter, scheduler, is_argosy, found)
         own = {at: stages["argosy" if is_argosy else "kube"] for at, stages in self._own.items()}
@@ -195,9 +196,9 @@ class ScenarioRun:
             at = at_of.get(metadata.get("namespace", ""), -1)
             if event["type"] in ("ADDED", "MODIFIED") and at >= 0 and metadata["name"] == "pod":
                 pods[at] = document
-                if document["spec"].get("nodeName"):
-                    waiting.discard(at)
-                elif at not in hopeful and _unscheduled(document):
+                if document["spec"].get("nodeName") or (
+                    at not in hopeful and _unscheduled(document)
+                ):
                     waiting.discard(at)
         return {
             at: self._plane.request("GET", f"{_pods(stage)}/pod") for at, stage in stages.items()
@@ -238,18 +239,6 @@ def _unscheduled(pod: Document) -> list[Document]:
         for each in pod.get("status", {}).get("conditions", ())
         if each["type"] == "PodScheduled" and each["status"] == "False"
     ]
-
-
-def differences(
-    scenarios: Iterable[PodScenario], results: dict[int, ScenarioResult], *, is_argosy: bool
-) -> dict[str, str]:
-    """What was not as expected, by scenario."""
-    told = {}
-    for at, scenario in enumerate(scenarios):
-        said = difference(scenario, results[at], is_argosy=is_argosy)
-        if said:
-            told[f"{scenario.topic}: {scenario.name}"] = said
-    return told
 
 
 def difference(scenario: PodScenario, result: ScenarioResult, *, is_argosy: bool) -> str:

@@ -1,6 +1,6 @@
 """What a scheduling scenario is made of.
 
-Each scenario is run on nodes and in a namespace of its own. `$ns` in a text is that namespace, and a node
+Each scenario has nodes and a namespace of its own. `$ns` in a text is that namespace, and a node
 is called `$ns-` and its letter.
 """
 
@@ -116,6 +116,9 @@ def pod(
     }
     if phase:
         document["status"] = {"phase": phase}
+    if phase == "Running":
+        # Budgets are about pods that are ready.
+        document["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
     if is_terminating:
         document["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     return document
